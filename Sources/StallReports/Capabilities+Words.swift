@@ -171,7 +171,6 @@ struct CapabilityRemedies {
     }
 
     private var isFiltered: Bool { environment.seccompMode == 2 }
-    /// Whether a security module's profile is enforced.
     private var isConfined: Bool {
         guard let label = environment.securityLabel else { return false }
         return label.hasSuffix("(enforce)")

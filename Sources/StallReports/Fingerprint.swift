@@ -21,7 +21,6 @@ package struct Fingerprint: Equatable {
     package struct Place: Equatable {
         /// The function's demangled name, or the build ID and offset of a frame without a name.
         package var name: String
-        /// Whether ``name`` is a function's name.
         var isFunction: Bool
 
         package init(

@@ -108,10 +108,8 @@ extension StallBaseline {
 
 /// A day of the calendar in UTC, such as 2027-03-31.
 package struct CalendarDay: Sendable, Hashable, Comparable {
-    /// The first moment of the day.
     private let start: Timestamp
 
-    /// The number of microseconds of a day.
     private static let length: Int64 = 86_400_000_000
 
     /// The day of a point in time.

@@ -93,7 +93,6 @@ struct JSONBounds {
 
     /// An upper bound of the number of values: counts each opening bracket and each comma.
     private(set) var values = 0
-    /// The deepest nesting.
     private(set) var depth = 0
 
     /// Counts the values and levels of `text`, outside its strings.

@@ -33,13 +33,11 @@ struct CommandFailure: Error, Equatable {
         self.sentence = sentence
     }
 
-    /// A path that cannot be read.
     init(reading path: String, errno: Int32) {
         let isMissing = [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(errno)
         self.init("\(path) cannot be read", errno, isMissing ? .noInput : .inputOutput)
     }
 
-    /// A path that cannot be created or written.
     init(writing path: String, errno: Int32) {
         let isBroken = [ENOSPC, EDQUOT, EFBIG, EIO].contains(errno)
         self.init("\(path) cannot be written", errno, isBroken ? .inputOutput : .cannotCreate)

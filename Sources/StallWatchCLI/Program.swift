@@ -27,7 +27,6 @@ enum Program {
     }
 }
 
-/// The tool `stallwatch`.
 struct StallWatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stallwatch",

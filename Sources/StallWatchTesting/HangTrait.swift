@@ -91,7 +91,6 @@ extension Trait where Self == HangTrait {
 
 /// A thread that reports a test which does not end in time.
 final class HangTimer: Sendable {
-    /// What was found.
     struct Hang: Equatable, Sendable {
         var text: String
         var json: String?

@@ -94,7 +94,6 @@ final class SharedMonitor: Sendable {
         return remove(scope)
     }
 
-    /// The same for a scope of blocking code.
     func leaveBlocking(_ scope: StallScope) -> [StallFinding] {
         scope.end()
         if scope.mayHaveStalled { settle(scope) }
@@ -110,7 +109,6 @@ final class SharedMonitor: Sendable {
         }
     }
 
-    /// Takes a probe back.
     func giveBack(_ probe: LoopProbe) { state.withLock { $0.freeProbes.append(probe) } }
 
     // MARK: - Loops and thresholds

@@ -14,7 +14,6 @@ import Testing
 ///
 /// Samples without a stack are shared out like the others.
 struct StallAttribution {
-    /// A test in scope.
     struct Candidate {
         var function: WatchedFunction?
         var began: Timestamp
@@ -30,7 +29,6 @@ struct StallAttribution {
         var share: Double
     }
 
-    /// The owner of a sample.
     private enum Owner: Hashable {
         case test(Int)
         /// One of these tests, at least two.
@@ -132,9 +130,7 @@ struct CodeTime: Sendable, Equatable {
         (least, most) = (milliseconds, milliseconds)
     }
 
-    /// What the samples of a stall show.
     struct Evidence {
-        /// Whether there is a stack.
         var hasStack = true
         /// The time for which samples show the thread blocked in the C library, in milliseconds.
         var blocked = 0.0
@@ -171,7 +167,6 @@ struct CodeTime: Sendable, Equatable {
         least = max(min(certain, most) - max(cause.uncertaintyMilliseconds, 0), 0)
     }
 
-    /// The time of a report's stall.
     init(_ report: StallReport) {
         var evidence = Evidence(hasStack: false, isOfPool: report.kind == .starvation)
         for (sample, share) in zip(report.samples, report.sampleShares) {
@@ -210,7 +205,6 @@ struct WatchedFunction: Sendable, Equatable {
         self.file = file
     }
 
-    /// The function of a test.
     init(_ test: Test) {
         // The id's text is Module.Suite/Nested/function()/File.swift:line:column; without a suite Module.function().
         let id = String(describing: test.id)

@@ -9,13 +9,9 @@ import Testing
 struct StallFinding: Sendable {
     /// The report; of a stall of several tests, only one test's samples.
     var report: StallReport
-    /// The time that the code took.
     var time: CodeTime
-    /// How severe it is.
     var severity: Issue.Severity
-    /// The budget that it exceeds.
     var budget: StallBudget
-    /// Whether a baseline excuses it.
     var isExcused = false
     /// The last day on which a baseline excused it; `nil` if none did.
     var expired: CalendarDay?

@@ -201,13 +201,11 @@ final class StallScope: Sendable {
     /// Notes that a scope within it watches its loops from now on.
     func replace() { state.withLock { $0.isReplaced = true } }
 
-    /// Notes the end of its code.
     func end() {
         let now = Timestamp(wallClockNanoseconds: wallClockNow())
         state.withLock { $0.ended = now }
     }
 
-    /// Adds a stall.
     func add(_ finding: StallFinding) { state.withLock { $0.findings.append(finding) } }
 
     /// Takes the stalls that were added so far.

@@ -87,7 +87,6 @@ struct BlockingCheck {
             loops: [.probe(probe)], budget: budget, function: nil, location: location, baseline: baseline)
     }
 
-    /// Runs the code as one turn.
     func run<Success, Failure>(_ body: () throws(Failure) -> Success) throws(Failure) -> Success {
         probe.beginTurn()
         defer { probe.endTurn() }

@@ -2,7 +2,6 @@ import ScenarioKit
 import ArgumentParser
 import StallWatch
 
-/// The demo: injects stalls into real event loops, one after another, and checks the report of each.
 struct DemoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stallwatch-demo",

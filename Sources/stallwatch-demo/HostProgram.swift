@@ -13,7 +13,6 @@ struct HostProgram: Sendable {
     private let monitor: StallMonitor
     private let inbox = ReportInbox()
 
-    /// Makes and starts the monitor.
     init(_ shape: HostShape, threshold: Duration, stall: Duration, directory: String) throws {
         self.shape = shape
         self.stall = stall
@@ -78,7 +77,6 @@ struct HostProgram: Sendable {
         exit(DemoFailure.Status.systemError.rawValue)
     }
 
-    /// Stalls the calling thread.
     private func stallHere() -> [Duration] {
         stall > .zero ? [DrivenLoop.time { sleepTooLong(for: stall) }] : []
     }
@@ -118,7 +116,6 @@ struct HostProgram: Sendable {
     }
 }
 
-/// Waits for the end of standard input.
 private func endOfInput() async {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread {

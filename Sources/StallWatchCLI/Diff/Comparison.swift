@@ -1,6 +1,5 @@
 import TextOutput
 
-/// Two sets of reports, compared group by group.
 struct Comparison {
     let base: ReportSet
     let new: ReportSet
@@ -28,7 +27,6 @@ struct Comparison {
 
     func count(of kind: GroupChange.Kind) -> Int { changes.count { $0.kind == kind } }
 
-    /// The text.
     func text(for terminal: Terminal, showsSame: Bool) -> String {
         var table = TextTable([
             .init("change"), .init("stalls", .right, dropped: 2), .init("stalls/h", .right), .init("stalled/h", .right),
@@ -98,7 +96,6 @@ struct Comparison {
     }
 }
 
-/// A comparison in Markdown.
 struct ComparisonMarkdown {
     let comparison: Comparison
     let showsSame: Bool

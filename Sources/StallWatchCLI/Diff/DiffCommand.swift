@@ -1,7 +1,6 @@
 import ArgumentParser
 import StallReports
 
-/// Compares two sets of reports.
 struct DiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff",
@@ -110,7 +109,6 @@ struct DiffCommand: ParsableCommand {
         }
     }
 
-    /// A share in percent.
     struct Tolerance: Sendable, Equatable, CustomStringConvertible {
         let share: Double
 
@@ -170,7 +168,6 @@ struct ReportSet {
 
 /// How long programs were watched while they wrote reports: the basis of rates.
 struct MonitoredTime: Sendable, Equatable {
-    /// The source of the time.
     enum Source: String, Encodable, Sendable {
         /// The command line.
         case given
@@ -205,7 +202,6 @@ struct ProcessSpans {
         spans[report.process] = (min(known?.start ?? start, start), max(known?.end ?? end, end))
     }
 
-    /// The processes' times added up.
     var hours: Double {
         let microseconds = spans.values.reduce(0.0) { $0 + (Double($1.end) - Double($1.start)) }
         return microseconds / 3_600_000_000

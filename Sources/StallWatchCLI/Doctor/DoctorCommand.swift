@@ -2,7 +2,6 @@ import ArgumentParser
 import StallReports
 import TextOutput
 
-/// Says what StallWatch can do here, or in a process.
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
@@ -65,12 +64,10 @@ struct Diagnosis: Encodable, Equatable {
         case outside
     }
 
-    /// The process in question.
     struct Process: Encodable, Equatable {
         var pid: Int32
         /// Its executable's path; `nil` if unknown.
         var executable: String?
-        /// Whether a monitor runs in it.
         var isMonitored: Bool
         /// Whether its executable has StallWatch's functions; `nil` if it does not show that.
         var hasStallWatch: Bool?
@@ -85,7 +82,6 @@ struct Diagnosis: Encodable, Equatable {
 }
 
 extension Diagnosis {
-    /// What is known about a process.
     init(_ process: MonitoredProcess) {
         self.init(
             capabilities: process.found?.capabilities ?? process.seenFromOutside,
@@ -102,7 +98,6 @@ extension Diagnosis {
 struct DiagnosisText {
     let diagnosis: Diagnosis
 
-    /// The indentation of details.
     private static let indentation = "    "
 
     func text(for terminal: Terminal) -> String {

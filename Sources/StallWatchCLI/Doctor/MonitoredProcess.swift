@@ -21,7 +21,6 @@ struct MonitoredProcess {
     let hasStallWatch: Bool?
     /// The findings of its monitor; `nil` without a monitor, and without a report directory.
     let found: Found?
-    /// The findings of the tool.
     let seenFromOutside: Capabilities
 
     /// The longest file that is read, in bytes.

@@ -21,10 +21,8 @@ struct JSONText {
         /// Milliseconds with three decimals, from microseconds.
         case milliseconds([Int])
 
-        /// A text, or null.
         static func optional(_ text: String?) -> Value { text.map { .string($0) } ?? .null }
 
-        /// A whole number, or null.
         static func optional(_ number: Int32?) -> Value { number.map { .int(Int($0)) } ?? .null }
     }
 

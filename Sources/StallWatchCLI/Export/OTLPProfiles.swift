@@ -11,7 +11,6 @@ struct OTLPProfiles {
     private var attributes = Numbered<OTLPAttributes.Attribute>()
     private var links = Numbered<TraceContext>()
     private var locations = Numbered<[Int]>()
-    /// The stacks' nodes.
     private var stacks = Numbered<Int>()
 
     static func data(_ profile: StallProfile) -> [UInt8] {
@@ -77,7 +76,6 @@ struct OTLPProfiles {
         }
     }
 
-    /// The message `ProfilesDictionary`.
     private mutating func dictionary() -> [UInt8] {
         var writer = ProtobufWriter()
         let table = profile.table

@@ -34,7 +34,6 @@ struct PerfettoTrace {
     private var trace = ProtobufWriter()
     private var tracks = 0
 
-    /// The file's contents.
     static func data(_ profile: StallProfile) -> [UInt8] {
         var builder = PerfettoTrace(profile: profile)
         builder.write()
@@ -148,7 +147,6 @@ extension Int64 {
 }
 
 extension LoopTimeline.Loop {
-    /// The loop of a profile.
     init(_ loop: StallProfile.Loop) { self.init(process: loop.process, pid: loop.pid, label: loop.label) }
 }
 
@@ -167,7 +165,6 @@ struct LoopTimeline: Equatable {
         var end: Int64 { begin + microseconds }
     }
 
-    /// A loop of a process.
     struct Loop: Hashable {
         var process: String
         var pid: Int32

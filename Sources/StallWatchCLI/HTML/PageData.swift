@@ -19,11 +19,8 @@ struct PageData {
     private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
     private let sides: [Side]
 
-    /// One side of a comparison.
     struct Side {
-        /// The path of its reports.
         var name: String
-        /// The monitored time.
         var hours: Double
     }
 
@@ -35,7 +32,6 @@ struct PageData {
         excerpts = PageExcerpts(files: sources)
     }
 
-    /// The number of reports.
     var count: Int { ids.count }
 
     /// Adds a report, to a side of the comparison if there is one.
@@ -206,7 +202,6 @@ private struct ColumnTable {
 
     private var columns: [(name: String, values: [Int?])] = []
 
-    /// The number of rows.
     var count: Int { columns.first?.values.count ?? 0 }
 
     /// Adds a row; each row has the same columns in the same order.

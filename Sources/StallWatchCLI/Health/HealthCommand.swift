@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Says whether a process makes progress, for probes.
 struct HealthCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",

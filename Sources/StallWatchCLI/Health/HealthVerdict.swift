@@ -1,11 +1,9 @@
 import LinuxSupport
 import StallReports
 
-/// The answer of `health`.
 struct HealthVerdict: Equatable {
     /// The answer in one word; the raw values are the exit statuses.
     enum Status: Int32 {
-        /// All loops make progress.
         case healthy = 0
         /// A loop is stuck, or the watchdog does not run.
         case stuck = 1

@@ -2,7 +2,6 @@ import ArgumentParser
 import Glibc
 import StallReports
 
-/// The filters for reports.
 struct FilterOptions: ParsableArguments {
     /// The causes that this version knows.
     static let causes: [String] = [
@@ -76,7 +75,6 @@ struct FilterOptions: ParsableArguments {
     )
     var min: DurationArgument?
 
-    /// The options as a filter.
     var filter: ReportFilter {
         ReportFilter(
             since: since?.time, until: until?.time, loops: loop, causes: cause, kinds: kind, contexts: context,
@@ -94,7 +92,6 @@ struct FilterOptions: ParsableArguments {
     }
 }
 
-/// The filters for reports.
 struct ReportFilter: Sendable, Equatable {
     var since: Timestamp?
     var until: Timestamp?
@@ -114,7 +111,6 @@ struct ReportFilter: Sendable, Equatable {
         var value: String
     }
 
-    /// Whether every report matches.
     var isEmpty: Bool { self == ReportFilter() }
 
     /// Whether ``ReportSummary/functions`` is needed.
@@ -141,7 +137,6 @@ struct ReportFilter: Sendable, Equatable {
 }
 
 extension ReportFilter.MetadataCondition {
-    /// Reads `key=value`.
     init(parsing text: String) throws {
         guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
             throw ValidationError("'\(text)' has no '='. Give a key and its value, such as version=1.4.2.")
@@ -169,7 +164,6 @@ struct ReportSelection: ParsableArguments {
     func read() throws -> ReadReports { try filters.read(paths, strict: strict) }
 }
 
-/// A duration on the command line.
 struct DurationArgument: Sendable, Equatable {
     let milliseconds: Double
 
@@ -179,7 +173,6 @@ struct DurationArgument: Sendable, Equatable {
 
     init(milliseconds: Double) { self.milliseconds = milliseconds }
 
-    /// Reads a number with its unit.
     init(parsing text: String) throws {
         for (unit, milliseconds) in Self.units where text.hasSuffix(unit) {
             guard let number = Double(text.dropLast(unit.count)), number.isFinite, number >= 0 else { break }
@@ -200,7 +193,6 @@ extension DurationArgument: CustomStringConvertible {
     }
 }
 
-/// A point in time on the command line.
 struct TimeArgument: Sendable, Equatable {
     let time: Timestamp
 

@@ -8,9 +8,7 @@ import TextOutput
 struct ReadReports {
     let files: ReportFiles
     let filter: ReportFilter
-    /// Whether a faulty report is an error.
     let isStrict: Bool
-    /// Prints a warning.
     var complain: (String) -> Void = StandardError.write
 
     /// The most reports and bytes of JSON that are decoded at the same time.
@@ -126,7 +124,6 @@ struct UnreadableReport: Error, Equatable {
 }
 
 extension StallReport {
-    /// Decodes and validates a report.
     init(json: [UInt8]) throws(UnreadableReport) {
         do throws(StallWatchError) {
             try self.init(jsonData: json)

@@ -180,7 +180,6 @@ extension CountedStall {
     }
     /// The longest of these stalls, in milliseconds.
     var greatestMilliseconds: Double { max(durationMilliseconds, repeated?.greatestMilliseconds ?? 0) }
-    /// Whether ``totalMilliseconds`` is estimated.
     var isEstimated: Bool { repeats > 0 && repeated == nil }
 }
 

@@ -98,7 +98,6 @@ struct ControlClient {
 struct WatchedProcess {
     private var client: ControlClient
     private let identity: ProcessIdentity?
-    /// The process's name.
     let name: String
     /// The last answer's loops, by label.
     private var last: [String: ControlAnswer.LoopState] = [:]

@@ -3,7 +3,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Lists the processes with a monitor.
 struct PsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ps",
@@ -23,7 +22,6 @@ struct PsCommand: ParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
-    /// A process with a monitor.
     struct Row: Encodable {
         var pid: Int32
         /// The executable's path; `nil` if unknown.
@@ -57,7 +55,6 @@ struct PsCommand: ParsableCommand {
     }
 }
 
-/// Shows the loops of a live process.
 struct StateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "state",
@@ -82,7 +79,6 @@ struct StateCommand: ParsableCommand {
     }
 }
 
-/// Shows all threads of a live process.
 struct StacksCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stacks",
@@ -135,7 +131,6 @@ struct LiveArguments: ParsableArguments {
     }
 }
 
-/// The states of loops as a table.
 enum LoopStateText {
     /// Returns the table, with a line feed at the end.
     static func table(_ loops: [ControlAnswer.LoopState], for terminal: Terminal) -> String {

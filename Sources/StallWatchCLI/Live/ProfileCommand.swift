@@ -2,7 +2,6 @@ import ArgumentParser
 import StallReports
 import TextOutput
 
-/// Samples the loops of a live process.
 struct ProfileCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "profile",
@@ -104,11 +103,9 @@ struct ProfileCommand: ParsableCommand {
 
 extension ProfileFormat: ExpressibleByArgument {}
 
-/// A format of a profile of a live process.
 enum ProfileFormat: String, CaseIterable {
     case text, pprof, firefox, html, collapsed, json
 
-    /// Whether the format is binary.
     var isBinary: Bool { exported?.isBinary ?? false }
 
     /// The format that stalls are exported in, too; `nil` for the others.
@@ -134,7 +131,6 @@ struct ProfileReport: Encodable {
     let pid: Int32
     let threads: [Thread]
 
-    /// One thread of a loop.
     struct Thread: Encodable {
         let loop: String
         let thread: StallReport.ThreadDescription?

@@ -5,7 +5,6 @@ import TextOutput
 struct ProfileTrees {
     let profile: ProfileAnswer
     let minimumPercent: Double
-    /// A tree for each of the profile's threads.
     let trees: [CallTree]
 
     init(
@@ -20,7 +19,6 @@ struct ProfileTrees {
         }
     }
 
-    /// The text for a terminal.
     func text(for terminal: Terminal) -> String {
         let process = profile.threads.first?.report.process
         var text = terminal.style("\((process?.name ?? "").printable) (\(process?.pid ?? 0))", .bold)

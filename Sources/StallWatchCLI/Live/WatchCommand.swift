@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Shows the loops of a live process again and again.
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
@@ -61,7 +60,6 @@ struct WatchCommand: ParsableCommand {
         }
     }
 
-    /// Draws the screen until it is closed.
     private func show(_ process: inout WatchedProcess, _ stop: StopRequest) throws {
         let terminal = arguments.terminalOptions.terminal
         let screen = try LiveScreen()
@@ -89,7 +87,6 @@ struct WatchCommand: ParsableCommand {
     /// The longest time until a signal or a new size of the terminal is seen, in nanoseconds.
     private static let reaction: UInt64 = 100_000_000
 
-    /// The interval in nanoseconds.
     private var period: UInt64 { UInt64(interval.milliseconds * 1_000_000) }
 
     private func wait(_ stop: StopRequest) {
@@ -104,7 +101,6 @@ struct WatchCommand: ParsableCommand {
         try StandardOutput.write(lines.joined(separator: "\n") + "\n")
     }
 
-    /// The most lines of `--once`.
     private static let rowsOfOnce = 200
 }
 
@@ -172,7 +168,6 @@ final class LiveScreen {
         return read(STDIN_FILENO, &byte, 1) == 1 ? byte : UInt8(ascii: "q")
     }
 
-    /// Gives the terminal back.
     func restore() {
         guard isOpen else { return }
         isOpen = false

@@ -9,14 +9,11 @@ struct WatchFrame {
         /// The share of the interval that the loop has spent in turns, 0 to 1; `nil` if it is not known yet.
         var busy: Double?
 
-        /// Whether the loop is in a stall.
         var isStalled: Bool { (state.turnMilliseconds ?? 0) >= state.thresholdMilliseconds }
     }
 
-    /// The process's name.
     var process: String
     var pid: Int32
-    /// The time of the answer.
     var time: Timestamp
     var loops: [Loop]
     /// The latest stalls, the newest first.
@@ -114,7 +111,6 @@ struct WatchLine: Encodable {
     /// Why there is no newer answer; none if this is the newest.
     let problem: String?
 
-    /// A loop.
     struct Loop: Encodable {
         let label: String
         let turnMilliseconds: Double?
@@ -161,7 +157,6 @@ struct WatchLoopLine {
         bar = max(columns - others - 3 * Self.gap.count, 3)
     }
 
-    /// The titles of the columns.
     var head: String {
         let share = "busy".padded(to: bar + Self.gap.count + Self.shareColumns)
         let cells = ["loop".padded(to: label), share, "state".padded(to: state)]
@@ -169,7 +164,6 @@ struct WatchLoopLine {
             + (showsStalls ? Self.gap + "stalls".padded(to: Self.stallColumns, .right) : "")
     }
 
-    /// A loop's line.
     func text(of loop: WatchFrame.Loop, for terminal: Terminal) -> String {
         let busy = min(max(loop.busy ?? 0, 0), 1)
         let filled = Int((busy * Double(bar)).rounded())

@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Output for CI systems.
 enum CIOutput {
     /// Prints annotations, and adds Markdown to the summary of the job.
     ///
@@ -40,11 +39,9 @@ struct Finding: Equatable {
     }
 
     var severity: Severity
-    /// The loop.
     var loop: String
     /// What stalled, in a few words.
     var title: String
-    /// The sentence.
     var message: String
     var cause: String
     /// The source file as the report has it; `nil` if no function is to blame, or its file is not known.

@@ -6,7 +6,6 @@ import TextOutput
 ///
 /// Writes go to a temporary file next to it, which is renamed at the end. A signal that ends the process removes it.
 struct OutputFile {
-    /// The path from the command line.
     let path: String
     /// The file to replace, with symbolic links resolved.
     private let target: String
@@ -85,13 +84,11 @@ enum Destination {
         self = .standardOutput
     }
 
-    /// Writes text for people.
     func write(_ text: String) throws {
         guard case .standardOutput = self else { return try write(Array(text.utf8)) }
         try StandardOutput.write(text)
     }
 
-    /// Writes everything.
     func write(_ bytes: [UInt8]) throws {
         switch self {
         case .file(let file): try file.write(bytes)
@@ -102,7 +99,6 @@ enum Destination {
 
 /// A directory that another process writes reports to, possibly from another current directory.
 struct ReportOutput: Equatable {
-    /// The absolute path.
     let path: String
 
     /// - Throws: ``CommandFailure`` if the path is relative and the current directory does not exist.

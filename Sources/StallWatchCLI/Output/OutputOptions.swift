@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import TextOutput
 
-/// The options that choose a format.
 struct FormatOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -15,7 +14,6 @@ struct FormatOptions: ParsableArguments {
     @Flag(help: "The same as --format json.")
     var json = false
 
-    /// The chosen format.
     var chosen: OutputFormat { format ?? (json ? .json : markdown ? .markdown : .text) }
 
     func validate() throws {
@@ -25,7 +23,6 @@ struct FormatOptions: ParsableArguments {
     }
 }
 
-/// The format of a command's output.
 enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
     case text, json, markdown
     /// Annotations for GitHub Actions, with a job summary in Markdown.
@@ -34,9 +31,7 @@ enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
     case junit
 }
 
-/// Options for text output.
 struct TerminalOptions: ParsableArguments {
-    /// When to use color.
     enum Color: String, CaseIterable, ExpressibleByArgument {
         case always, auto, never
     }
@@ -46,7 +41,6 @@ struct TerminalOptions: ParsableArguments {
             "Use color: always, auto or never. auto: on a terminal, unless NO_COLOR is set.", valueName: "when"))
     var color = Color.auto
 
-    /// Standard output with the chosen color.
     var terminal: Terminal {
         var terminal = Terminal.standardOutput
         if color != .auto { terminal.hasColor = color == .always }
@@ -54,7 +48,6 @@ struct TerminalOptions: ParsableArguments {
     }
 }
 
-/// The encoder for `--json`.
 enum JSONOutput {
     /// Encodes `value` as UTF-8 with sorted keys and a line feed at the end; in one line if `isIndented` is false.
     ///

@@ -35,13 +35,11 @@ final class ProgressBar {
         StandardError.write(Self.rewind + Self.text(label, done: done, total: total, columns: columns))
     }
 
-    /// Shows the label at once.
     func show() {
         due = 0
         advance(to: 0)
     }
 
-    /// Clears the bar.
     func clear() {
         guard isDrawn else { return }
         isDrawn = false

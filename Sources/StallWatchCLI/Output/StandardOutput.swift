@@ -2,7 +2,6 @@ import Glibc
 import LinuxSupport
 import TextOutput
 
-/// The tool's output.
 enum StandardOutput {
     /// Writes text for people at once.
     ///
@@ -27,7 +26,6 @@ enum StandardOutput {
     }
 }
 
-/// Errors, warnings and progress.
 enum StandardError {
     /// Writes at once.
     ///

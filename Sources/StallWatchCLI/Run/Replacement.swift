@@ -2,7 +2,6 @@ import Glibc
 
 /// A program that takes the place of this process.
 struct Replacement {
-    /// The path for execve(2).
     var path: String
     /// The number of the last arguments of this process that are the program's name and its arguments.
     var argumentCount: Int
@@ -32,7 +31,6 @@ struct ProcessEnvironment: Equatable {
 
     init(_ entries: [[UInt8]]) { self.entries = entries }
 
-    /// This process's environment.
     static func current() -> ProcessEnvironment {
         var entries: [[UInt8]] = []
         var at = environ
@@ -58,7 +56,6 @@ struct ProcessEnvironment: Equatable {
         return body(&strings)
     }
 
-    /// Removes a variable.
     mutating func remove(_ name: String) { entries.removeAll { $0.starts(with: "\(name)=".utf8) } }
 
     /// Sets a variable in the place that it has, or at the end.

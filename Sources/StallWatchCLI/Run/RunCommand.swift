@@ -1,7 +1,6 @@
 import ArgumentParser
 import Glibc
 
-/// Runs a program with a monitor, without building it.
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
@@ -94,7 +93,6 @@ enum LoopChoice: String, CaseIterable, ExpressibleByArgument {
     case mainQueue = "main-queue"
     case glib
 
-    /// Reads a name.
     init(parsing text: String) throws {
         guard let choice = LoopChoice(rawValue: text) else {
             throw ValidationError("'\(text)' is no loop: give auto, run-loop, main-queue or glib.")

@@ -5,7 +5,6 @@ import StallSymbols
 
 /// A program into which the monitor can be loaded.
 struct RunnableProgram {
-    /// The path for execve(2).
     let path: String
 
     /// The most interpreters one after another (the kernel's limit in search_binary_handler).
@@ -67,7 +66,6 @@ struct RunnableProgram {
 
 /// An executable file, with what decides whether the preloaded library works in it.
 enum ProgramFile: Equatable {
-    /// An ELF executable.
     case program(ELFFile.Program)
     /// A script, with the words of its first line.
     case script([String])
@@ -124,7 +122,6 @@ enum ProgramFile: Equatable {
 
 /// The search for a program, as execvp(3) and shells do it.
 struct ProgramSearch {
-    /// The directories of PATH.
     let directories: [String]
 
     /// - Parameter path: The value of PATH; `nil` if it is not set.
@@ -191,7 +188,6 @@ struct ProgramPrivileges: Equatable {
 }
 
 extension ProgramPrivileges {
-    /// Reads a program's privileges.
     init(path: String) {
         self.init()
         guard let status = FileStatus(path: path) else { return }

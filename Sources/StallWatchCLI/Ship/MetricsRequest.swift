@@ -108,7 +108,6 @@ struct MetricsRequest {
         return metric.bytes
     }
 
-    /// Writes a point's attribute and times.
     private func write(_ key: String, _ label: String, as field: Int, to point: inout ProtobufWriter) {
         var attributes = OTLPAttributes()
         attributes.set(key, label)

@@ -5,7 +5,6 @@ import StallReports
 /// Records stay in order; neighbors from the same process share their resource.
 struct LogsRequest {
     private var groups: [(resource: OTLPResource, records: [[UInt8]])] = []
-    /// The number of records.
     private(set) var count = 0
     /// The number of bytes of all records, without their resources.
     private(set) var size = 0
@@ -65,7 +64,6 @@ struct LogRecord: Sendable, Equatable {
     /// 8 bytes, or none.
     var spanID: [UInt8] = []
 
-    /// The record as a message.
     func bytes() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.fixed(1, time)
@@ -83,7 +81,6 @@ struct LogRecord: Sendable, Equatable {
 }
 
 extension LogRecord {
-    /// The event name of every report.
     static let stallEvent = "stallwatch.stall"
 
     /// The bounds of a stack's text.

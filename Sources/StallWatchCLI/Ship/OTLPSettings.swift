@@ -11,9 +11,7 @@ struct OTLPSettings: Sendable, Equatable {
         case logs, metrics
     }
 
-    /// The complete URL.
     var url: String
-    /// Name and value.
     var headers: [Header] = []
     var timeoutMilliseconds = Self.standardTimeout
     var isCompressed = false

@@ -5,7 +5,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Sends reports to an OpenTelemetry collector.
 struct ShipCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ship",
@@ -121,11 +120,9 @@ enum ShipState {
     }
 }
 
-/// What became of the reports.
 struct ShipTotals: Sendable, Equatable {
     /// Reports that a collector has.
     var sent = 0
-    /// Reports that are kept aside.
     var setAside = 0
     /// Reports whose files were removed before they were read.
     var gone = 0

@@ -116,7 +116,6 @@ final class ShippedDirectory {
     }
 }
 
-/// What shipping remembers of a report directory.
 private struct ShipMemory {
     let folder: String
     /// The reports that are done; `nil` while the directory is gone.
@@ -161,7 +160,6 @@ private struct ReadyReports {
         bytes += report.record.count
     }
 
-    /// Removes the first reports, and returns their names.
     mutating func remove(_ count: Int) -> [String] {
         let names = reports.prefix(count).map(\.name)
         bytes -= reports.prefix(count).reduce(0) { $0 + $1.record.count }
@@ -181,19 +179,15 @@ private struct ReadyReports {
     }
 }
 
-/// A report that is ready to be sent.
 struct ShippedReport: Sendable {
     var name: String
     var resource: OTLPResource
-    /// The record as a message.
     var record: [UInt8]
 
-    /// What a report's file is good for.
     enum Reading {
         case ready(ShippedReport)
         /// The stall goes on, or its final report has not been written.
         case ongoing(ReportSummary)
-        /// The file is gone.
         case gone
         case unreadable(reason: String)
     }
@@ -228,7 +222,6 @@ struct ShippedReport: Sendable {
 ///
 /// Reports are known by their file names, which begin with the time of the stall.
 struct ShipQueue: Sendable, Equatable {
-    /// The most reports in a request.
     static let maximumBatch = 256
 
     /// The names of reports whose files have not been read, or are to be read again.
@@ -237,13 +230,11 @@ struct ShipQueue: Sendable, Equatable {
     private var names: [String] = []
     private var first = 0
     private var waiting: Set<String> = []
-    /// The most reports in the next request.
     private(set) var limit = Self.maximumBatch
 
     var count: Int { names.count - first }
     var isEmpty: Bool { count == 0 }
 
-    /// The next report; `nil` if there is none.
     var next: String? { isEmpty ? nil : names[first] }
 
     /// Adds new and changed reports, except those that are done or already wait.
@@ -251,7 +242,6 @@ struct ShipQueue: Sendable, Equatable {
         for name in found where !done(name) && waiting.insert(name).inserted { names.append(name) }
     }
 
-    /// Removes the next report.
     mutating func removeNext() {
         guard let name = next else { return }
         waiting.remove(name)
@@ -265,7 +255,6 @@ struct ShipQueue: Sendable, Equatable {
     /// After a request was too much for the collector, or had a report that it does not take.
     mutating func shrink(from sent: Int) { limit = max(min(sent, limit) / 2, 1) }
 
-    /// After a success.
     mutating func grow() { limit = min(limit * 2, Self.maximumBatch) }
 }
 

@@ -38,7 +38,6 @@ final class ShippedStatistics {
         }
     }
 
-    /// Applies the outcome of the last request.
     func apply(_ outcome: ShipmentOutcome) {
         switch outcome {
         case .delivered: done = reading

@@ -55,7 +55,6 @@ final class Shipper {
     }
 
     var totals: ShipTotals { directories.reduce(ShipTotals()) { $0 + $1.totals } }
-    /// Whether the last try failed.
     var isFailing: Bool { backoff.failures > 0 }
     /// Finished reports that are known and not delivered.
     var waiting: Int { directories.reduce(0) { $0 + $1.waiting } }
@@ -191,9 +190,7 @@ extension ShipClock {
 
 /// What a collector's answer means for the reports of a request.
 enum ShipmentOutcome: Sendable, Equatable {
-    /// The collector has them.
     case delivered
-    /// Send them again later.
     case retry(reason: String, after: Duration?, isRefusal: Bool)
     /// Send fewer at a time: one of them may be the reason.
     case split(reason: String)

@@ -4,7 +4,6 @@ import TextOutput
 extension ReportView {
     /// The most loops besides the stalled one that have a line.
     private static let maximumHistoryLoops = 8
-    /// The widest label.
     private static let historyLabelWidth = 16
 
     /// What the loops did before the stall and during it, one line for each; empty if none had a turn of a millisecond.

@@ -1,19 +1,14 @@
 import StallReports
 import TextOutput
 
-/// A report as text.
 struct ReportView {
     let report: StallReport
     let origin: ReportOrigin
     let terminal: Terminal
-    /// Whether runtime frames are shown too.
     var showsAllFrames = false
-    /// Whether the other threads' stacks are shown too.
     var showsThreads = false
-    /// The files whose lines are shown.
     var sources = SourceFiles(below: [])
 
-    /// How wide a bar is.
     static let barWidth = 50
 
     /// The text, with a line feed at the end.
@@ -128,7 +123,6 @@ struct ReportView {
         }.joined()
     }
 
-    /// A command for the next step.
     private var next: String {
         let path = origin.path == "-" ? "REPORTS" : directoryName(origin.path)
         let isUnnamed = report.frames.contains { $0.isInApp && $0.function == nil }

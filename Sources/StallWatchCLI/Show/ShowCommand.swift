@@ -2,7 +2,6 @@ import StallReports
 import ArgumentParser
 import TextOutput
 
-/// Shows one report, or a few, as text.
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
@@ -19,7 +18,6 @@ struct ShowCommand: ParsableCommand {
             """
     )
 
-    /// The order in which reports are shown.
     enum Order: String, CaseIterable, ExpressibleByArgument {
         case newest, longest
     }

@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// The options for source lines.
 struct SourceOptions: ParsableArguments {
     @Flag(inversion: .prefixedNo, help: "Show source lines.")
     var source = true
@@ -21,7 +20,6 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    /// The files whose lines are shown.
     var files: SourceFiles { source ? SourceFiles(below: ["."] + sourceRoot) : SourceFiles(below: []) }
 }
 
@@ -62,7 +60,6 @@ struct SourceFiles: Sendable {
     }
 }
 
-/// The source lines around a place.
 struct SourceExcerpt {
     /// Lines shown before and after the place's own.
     static let context = 3

@@ -97,7 +97,6 @@ struct StatisticsFile: Decodable, Sendable {
     }
 }
 
-/// The sum of several statistics files.
 struct StatisticsSum: Sendable {
     private(set) var files = 0
     private(set) var stalls = 0
@@ -141,7 +140,6 @@ struct StatisticsSum: Sendable {
         }
     }
 
-    /// By label.
     var loops: [Loop] { loopsByLabel.values.sorted { $0.label < $1.label } }
 
     /// Problems with reports, in words, with their counts.

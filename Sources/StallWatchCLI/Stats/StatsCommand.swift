@@ -1,7 +1,6 @@
 import ArgumentParser
 import TextOutput
 
-/// Sums up statistics files.
 struct StatsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
@@ -34,7 +33,6 @@ struct StatsCommand: ParsableCommand {
         }
     }
 
-    /// The table and closing sentences.
     static func text(_ total: StatisticsSum, for terminal: Terminal) -> String {
         var table = TextTable([
             .init("loop", isFlexible: true, style: .bold), .init("watched", .right), .init("turns", .right),
@@ -130,10 +128,8 @@ struct StatisticsReport: Encodable {
 
 /// The durations of a loop's turns as bars, one for each power of two.
 enum TurnHistogramText {
-    /// The length of the longest bar.
     private static let width = 40
 
-    /// A range of durations.
     struct Row: Equatable {
         /// The upper bound in milliseconds; `nil` for what is longer than 4.8 hours.
         var below: Double?

@@ -5,11 +5,8 @@ import TextOutput
 
 /// Follows stalls from report to report and returns each event once.
 struct StallFollower {
-    /// An event of a stall.
     enum Event: String, Encodable, Sendable {
-        /// The stall is going on.
         case began
-        /// The stall has ended.
         case ended
         /// Its end was not observed: the monitor stopped, or the next monitor found the report open.
         case abandoned
@@ -17,7 +14,6 @@ struct StallFollower {
         case died
     }
 
-    /// Ongoing stalls, by id.
     private(set) var ongoing: [String: ReportSummary] = [:]
     /// The last event of each stall, so that a report that is only rewritten (with names) gives no new event.
     private var reported: [String: Event] = [:]
@@ -58,7 +54,6 @@ struct StallFollower {
     }
 }
 
-/// A report directory and the state of its stalls.
 struct FollowedDirectory {
     private var watch: DirectoryWatch
     private let filter: ReportFilter
@@ -69,7 +64,6 @@ struct FollowedDirectory {
         self.filter = filter
     }
 
-    /// Ongoing stalls, oldest first.
     var ongoing: [ReportSummary] { follower.ongoing.values.sorted { $0.startedAt < $1.startedAt } }
 
     /// Reads the existing reports and prints only ongoing stalls.
@@ -80,7 +74,6 @@ struct FollowedDirectory {
         }
     }
 
-    /// Prints the events since the last poll.
     mutating func poll(_ printer: TailPrinter) throws {
         for path in watch.changes() {
             if let report = read(path) { try take(report, printer) }

@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Shows stalls as they happen.
 struct TailCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tail",
@@ -100,7 +99,6 @@ final class TailPrinter {
         try write(Self.rewind + terminal.style(line, .red))
     }
 
-    /// Clears the status line.
     func clear() throws {
         guard !statusLine.isEmpty else { return }
         statusLine = ""

@@ -11,7 +11,6 @@ struct HangReporter {
     /// The most threads of a process that cannot answer.
     private static let maximumThreads = 64
 
-    /// The directory in which the test processes offer requests.
     let requests: String
 
     /// Puts into words what hangs of a command, and writes a report of each process to a directory.

@@ -2,7 +2,6 @@ import ArgumentParser
 import Glibc
 import LinuxSupport
 
-/// Runs tests, and says what hangs when they make no progress.
 struct TestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "test",
@@ -96,7 +95,6 @@ struct RequestDirectory {
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Removes the directory and the files in it.
     func remove() {
         for entry in directoryEntries(path) ?? [] { unlink("\(path)/\(entry.name)") }
         rmdir(path)

@@ -8,7 +8,6 @@ final class TestRun: Sendable {
     /// the pipe open.
     private static let longestRest: UInt64 = 2_000_000_000
 
-    /// What the output has shown.
     struct Progress {
         var clock: HangClock
         var tests = TestProgress()
@@ -47,7 +46,6 @@ final class TestRun: Sendable {
         }
     }
 
-    /// What the output has shown so far.
     var current: Progress { progress.withLock { $0 } }
 
     /// Waits for the command's exit status, 128 and the number if a signal ended it; returns `nil` at a hang.
@@ -164,7 +162,6 @@ extension TestRun {
 ///
 /// It knows the lines of Swift Testing and of XCTest. Lines of other tools are progress without names.
 struct TestProgress: Equatable {
-    /// A test that has begun.
     struct Running: Equatable {
         var name: String
         /// When it began, in monotonic nanoseconds.
@@ -173,10 +170,8 @@ struct TestProgress: Equatable {
 
     /// The tests that have begun and not ended, in the order of their beginnings.
     private(set) var running: [Running] = []
-    /// Whether any test has begun.
     private(set) var hasBegun = false
 
-    /// Takes in a line of the output.
     mutating func read(_ line: some StringProtocol, at time: UInt64) {
         guard let event = Self.event(line) else { return }
         switch event {

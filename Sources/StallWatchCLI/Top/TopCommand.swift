@@ -3,7 +3,6 @@ import StallReports
 import Synchronization
 import TextOutput
 
-/// Shows which groups of equal stalls cost most.
 struct TopCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "top",
@@ -87,9 +86,7 @@ struct TopCommand: ParsableCommand {
 extension StallGroups.Order: ExpressibleByArgument {}
 extension StallGroups.Grouping: ExpressibleByArgument {}
 
-/// The table that `top` prints.
 struct TopTable {
-    /// The number of groups that are shown by default.
     static let standardLimit = 20
     /// The digits of a fingerprint that are shown, unless two groups have the same ones.
     private static let shortDigits = 8
@@ -100,7 +97,6 @@ struct TopTable {
     let groups: StallGroups
     let shown: [StallGroup]
 
-    /// The table and a closing sentence.
     func text(for terminal: Terminal) -> String {
         guard !shown.isEmpty else { return "No report matches.\n" }
         // Most programs set no contexts.
@@ -187,7 +183,6 @@ extension Timestamp {
 }
 
 extension TopTable {
-    /// A table in Markdown and a closing sentence.
     var markdown: String {
         guard !shown.isEmpty else { return "No report matches.\n" }
         let hasContexts = shown.contains { $0.context != nil }
@@ -235,7 +230,6 @@ struct TopReport: Encodable {
         let maxMilliseconds: Double
         let cause: String
         let culprit: ReportSummary.Culprit?
-        /// The caller of the culprit.
         let caller: String?
         let loop: String
         /// The context of most of the time.

@@ -31,7 +31,6 @@ struct CallTree {
     }
 
     let direction: Direction
-    /// Whether runtime frames are left out.
     let leavesOutRuntimeFrames: Bool
     private(set) var table = StackTable()
     private(set) var nodes: [Node] = []
@@ -39,7 +38,6 @@ struct CallTree {
     private(set) var roots: [Int] = []
     /// Stalled time of all stalls, also of those without a report of their own, in microseconds.
     private(set) var microseconds = 0
-    /// How many stalls there are.
     private(set) var stalls = 0
     private var indices: [Key: Int] = [:]
 
@@ -53,7 +51,6 @@ struct CallTree {
         self.leavesOutRuntimeFrames = leavesOutRuntimeFrames
     }
 
-    /// Adds a report's stacks.
     mutating func add(_ report: StallReport) {
         stalls = stalls.addingReportingOverflow(1 + report.repeats).partialValue
         let factor = StallWeights.factor(of: report)
@@ -136,21 +133,18 @@ struct CallTree {
 /// A function with one caller stands right below it, so the indentation shows branches and not depth: stacks of thirty
 /// frames fit the terminal.
 struct CallTreeText {
-    /// One function.
     struct Line: Equatable {
         /// Stalled time in microseconds; `nil` where it is that of the line above.
         var microseconds: Int?
         /// The text before the name: `│  ├─ `.
         var indentation: String
         var name: String
-        /// The name of the image.
         var image: String?
         var isInApp: Bool
         /// The file's name and the line, if they are known.
         var place: String?
     }
 
-    /// The lines, from the top.
     private(set) var lines: [Line] = []
     /// Stalled time of nodes that are not shown because they are below the minimum; the topmost ones only.
     private(set) var omittedMicroseconds = 0

@@ -4,7 +4,6 @@ import StallReports
 ///
 /// Items are equal by content and not by address in memory, so stalls of several runs and versions are merged.
 struct StackTable {
-    /// An ELF file.
     struct Image: Hashable {
         var name: String
         var path: String
@@ -17,13 +16,10 @@ struct StackTable {
     struct Function: Hashable {
         /// As it was written; `image+0xoffset` for a place without a name.
         var name: String
-        /// The mangled name.
         var symbol: String?
-        /// The image's name.
         var image: String?
         /// The source file as the compiler recorded it.
         var file: String?
-        /// Whether it is the app's own.
         var isInApp: Bool
         /// Whether it is a runtime frame, which only passes a call on.
         var isRuntimeFrame: Bool
@@ -148,7 +144,6 @@ struct StackTable {
         return places
     }
 
-    /// The function of a frame.
     func function(ofFrame frame: Int) -> Function { functions[frames[frame].function] }
 
     private mutating func add(

@@ -2,14 +2,12 @@ import StallReports
 
 /// The stalls of many reports, or the samples of a live process, as the source of every profile format.
 struct StallProfile {
-    /// What is counted.
     enum Content {
         case stalls
         /// Each entry of ``StallProfile/stalls`` is a run of equal samples.
         case samples
     }
 
-    /// A watched loop of a program.
     struct Loop: Hashable {
         var process: String
         var pid: Int32
@@ -19,7 +17,6 @@ struct StallProfile {
         var thread: Int32?
     }
 
-    /// One stall.
     struct Stall {
         /// Index into ``StallProfile/loops``.
         var loop: Int
@@ -27,7 +24,6 @@ struct StallProfile {
         var microseconds: Int
         /// The number of samples that it stands for; 1 for a stall.
         var count = 1
-        /// The report's kind.
         var kind: String
         /// The report's cause; for samples, what the thread was doing.
         var cause: String
@@ -57,7 +53,6 @@ struct StallProfile {
 
     init(of content: Content = .stalls) { self.content = content }
 
-    /// Adds a report.
     mutating func add(_ report: StallReport) {
         stalls.append(
             Stall(
@@ -95,7 +90,6 @@ struct StallProfile {
         }
     }
 
-    /// The stalls of each loop, by time.
     var stallsByLoop: [[Stall]] {
         var lists = [[Stall]](repeating: [], count: loops.count)
         for stall in stalls { lists[stall.loop].append(stall) }
@@ -104,7 +98,6 @@ struct StallProfile {
 }
 
 extension StallProfile.Loop {
-    /// The loop of a report.
     init(_ report: StallReport) {
         self.init(
             process: report.process.name, pid: report.process.pid, label: report.loop.label,
@@ -130,7 +123,6 @@ enum StallWeights {
         var stack: Int?
         /// Whether the stack reaches to the thread's first function.
         var isComplete: Bool
-        /// The part of the stall's time.
         var microseconds: Int
     }
 
@@ -139,7 +131,6 @@ enum StallWeights {
     /// A damaged report may claim 10¹⁵ ms; the sum of 900,000 such reports still fits an `Int`.
     static let maximumMicroseconds = 10_000_000_000_000
 
-    /// A report's duration in microseconds.
     static func microseconds(of report: StallReport) -> Int {
         microseconds(report.durationMilliseconds)
     }

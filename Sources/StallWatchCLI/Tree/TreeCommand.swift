@@ -1,7 +1,6 @@
 import ArgumentParser
 import TextOutput
 
-/// Merges all stacks into a tree.
 struct TreeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tree",

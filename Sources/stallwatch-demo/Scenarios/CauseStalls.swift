@@ -18,14 +18,12 @@ func readFromTheKernel(_ path: String, for duration: Duration) {
     close(device)
 }
 
-/// Waits for a queue with `sync`.
 @inline(never)
 func waitForTheQueue(_ queue: DispatchQueue) {
     queue.sync {}
     errno = 0
 }
 
-/// Sleeps in usleep(3).
 @inline(never)
 func sleepInMicroseconds(for duration: Duration) {
     usleep(UInt32(duration.milliseconds * 1000))
@@ -65,7 +63,6 @@ func lookUpAName(at server: SilentServer) {
     demo_use_own_name_servers()
 }
 
-/// Waits for a POSIX semaphore that no thread posts.
 @inline(never)
 func waitForThePOSIXSemaphore(for duration: Duration) {
     var semaphore = sem_t()
@@ -79,7 +76,6 @@ func waitForThePOSIXSemaphore(for duration: Duration) {
     sem_destroy(&semaphore)
 }
 
-/// Waits for a file lock.
 @inline(never)
 func waitForTheFileLock(_ lock: HeldFileLock) {
     flock(lock.descriptor, LOCK_EX)

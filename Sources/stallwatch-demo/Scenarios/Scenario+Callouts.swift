@@ -87,7 +87,6 @@ private func recurse(_ depth: Int, _ work: () -> Void) {
     withExtendedLifetime(depth) {}
 }
 
-/// Runs `work` on a new thread.
 func onThread<Result: Sendable>(_ name: String, _ work: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread {

@@ -158,7 +158,6 @@ private final class LeftToDo: Sendable {
     import StallWatch
 
     extension Scenario {
-        /// Event loops of SwiftNIO.
         static let eventLoopScenarios: [Scenario] = [
             .stalling(
                 "nio-loop-blocked", "a task on an event loop of SwiftNIO sleeps", times: 3,

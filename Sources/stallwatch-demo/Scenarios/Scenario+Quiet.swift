@@ -4,7 +4,6 @@ import Dispatch
 import StallWatch
 
 extension Scenario {
-    /// Scenarios that must give no report.
     static let quietScenarios: [Scenario] = [
         .quiet("idle", "the loop waits for 3 s") { _ in await pause(.seconds(3)) },
         .quiet("healthy-storm", "200,000 source0 turns back to back") { _ in await MainLoop.source0Turns(200_000) },
@@ -48,7 +47,8 @@ extension Scenario {
 extension Scenario {
     /// Stalls of the main run loop in other kinds of waits.
     static let waitingScenarios: [Scenario] = [
-        .inMainLoop("thread-join", "a source0 joins a thread", .main(.source0, in: "joinTheThread(for:)"), joinTheThread),
+        .inMainLoop(
+            "thread-join", "a source0 joins a thread", .main(.source0, in: "joinTheThread(for:)"), joinTheThread),
         .inMainLoop(
             "child-process", "a timer waits for a child process",
             .main(.timer, in: "waitForTheChild(for:)", cause: "syscall", call: "wait4(process "), waitForTheChild),

@@ -10,7 +10,6 @@ import Synchronization
 // inlined. None ends with the blocking call, because an optimizer would turn that into a jump and remove the function from the
 // stack.
 
-/// Computes.
 @inline(never)
 func spinTheCPU(for duration: Duration) {
     // Only plain C calls: in a debug build another Swift function of the app would sometimes be the innermost one.
@@ -31,7 +30,6 @@ func spinTheCPU(for duration: Duration) {
     errno = Int32(truncatingIfNeeded: value)
 }
 
-/// Sleeps in nanosleep(2).
 @inline(never)
 func sleepTooLong(for duration: Duration) {
     let (seconds, attoseconds) = duration.components
@@ -54,21 +52,18 @@ func sleepInTheCaller(for duration: Duration) {
     while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nil) == EINTR {}
 }
 
-/// Waits for a pthread mutex.
 @inline(never)
 func waitForTheLock(_ lock: PthreadLock) {
     pthread_mutex_lock(lock.mutex)
     pthread_mutex_unlock(lock.mutex)
 }
 
-/// Waits for a byte in read(2).
 @inline(never)
 func readTheEmptyPipe(_ pipe: EmptyPipe) {
     var byte: UInt8 = 0
     while read(pipe.readEnd, &byte, 1) < 0, errno == EINTR {}
 }
 
-/// Waits in poll(2) without descriptors.
 @inline(never)
 func pollNothing(for duration: Duration) {
     let end = Date(timeIntervalSinceNow: duration.seconds)
@@ -77,14 +72,12 @@ func pollNothing(for duration: Duration) {
     } while Date() < end
 }
 
-/// Sleeps in Thread.sleep.
 @inline(never)
 func sleepInFoundation(for duration: Duration) {
     let end = Date(timeIntervalSinceNow: duration.seconds)
     repeat { Thread.sleep(until: end) } while Date() < end
 }
 
-/// Waits for a dispatch semaphore that no thread signals.
 @inline(never)
 func waitForTheSemaphore(for duration: Duration) {
     let semaphore = DispatchSemaphore(value: 0)
@@ -92,7 +85,6 @@ func waitForTheSemaphore(for duration: Duration) {
     while semaphore.wait(timeout: end) == .success {}
 }
 
-/// Waits for a condition that no thread signals.
 @inline(never)
 func waitForTheCondition(for duration: Duration) {
     let condition = NSCondition()
@@ -159,7 +151,6 @@ extension Scenario {
 
 // More functions that stall. The rules in Stalls.swift apply.
 
-/// Waits for the end of a thread.
 @inline(never)
 func joinTheThread(for duration: Duration) {
     var thread = pthread_t()
@@ -175,7 +166,6 @@ func joinTheThread(for duration: Duration) {
     errno = status
 }
 
-/// Waits for a child process that sleeps.
 @inline(never)
 func waitForTheChild(for duration: Duration) {
     var child: pid_t = 0
@@ -188,7 +178,6 @@ func waitForTheChild(for duration: Duration) {
     for argument in arguments { free(argument) }
 }
 
-/// Waits for a message that never arrives.
 @inline(never)
 func receiveFromTheSilentSocket(for duration: Duration) {
     var ends: [Int32] = [-1, -1]
@@ -210,7 +199,6 @@ func receiveFromTheSilentSocket(for duration: Duration) {
     for end in ends { close(end) }
 }
 
-/// Waits for a group that no thread leaves.
 @inline(never)
 func waitForTheGroup(for duration: Duration) {
     let group = DispatchGroup()
@@ -220,7 +208,6 @@ func waitForTheGroup(for duration: Duration) {
     group.leave()
 }
 
-/// Allocates and frees blocks of all sizes.
 @inline(never)
 func allocateAndFree(for duration: Duration) {
     var now = timespec()

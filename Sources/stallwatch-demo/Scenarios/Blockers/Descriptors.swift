@@ -39,7 +39,6 @@ final class EmptyPipe: Sendable {
 /// A file without a name that disappears when it is closed.
 final class ScratchFile: Sendable {
     let descriptor: Int32
-    /// The size in bytes.
     let size: Int
 
     /// Makes the file and flushes it to the disk, unless `isDirty`.
@@ -87,7 +86,6 @@ final class SilentServer: Sendable {
 ///
 /// `@unchecked Sendable`: nothing changes after `init`.
 final class BusyServer: @unchecked Sendable {
-    /// The kind of address.
     enum Place {
         /// A name in the abstract namespace (unix(7)), which leaves no file.
         case unix

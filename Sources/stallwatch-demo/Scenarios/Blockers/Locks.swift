@@ -20,7 +20,6 @@ final class CxxLock: ThreadLock, @unchecked Sendable {
     func release() { demo_cxx_unlock(mutex) }
 }
 
-/// One of Foundation's locks.
 struct FoundationLock: ThreadLock {
     let lock: any NSLocking & Sendable
 
@@ -76,7 +75,6 @@ enum Holding: String, Sendable, CaseIterable {
         }
     }
 
-    /// Performs the activity for `duration`.
     func run(for duration: Duration) {
         switch self {
         case .computing: spinTheCPU(for: duration)
@@ -225,7 +223,6 @@ final class ReadWriteLock: ThreadLock, @unchecked Sendable {
     func release() { pthread_rwlock_unlock(lock) }
 }
 
-/// Swift's own mutex.
 final class SwiftLock: ThreadLock {
     private let mutex = Mutex(())
 

@@ -18,13 +18,11 @@ struct DrivenLoop: @unchecked Sendable {
     /// The main thread's loop, in its common modes.
     static let main = DrivenLoop(CFRunLoopGetMain())
 
-    /// A loop in its common modes.
     init(_ runLoop: CFRunLoop) {
         self.runLoop = runLoop
         mode = kCFRunLoopCommonModes
     }
 
-    /// Returns the same loop in another mode.
     func inMode(_ name: String) -> DrivenLoop {
         var loop = self
         loop.mode = Self.mode(name)
@@ -36,7 +34,6 @@ struct DrivenLoop: @unchecked Sendable {
         CFStringCreateWithCString(nil, name, CFStringBuiltInEncodings.UTF8.rawValue)
     }
 
-    /// A CFRunLoopTimer calls `work`.
     func timer(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0, 0, 0) { _ in
@@ -46,7 +43,6 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// A source of version 0 calls `work`.
     func source0(_ work: @escaping Work) async -> Duration {
         await once(work) { Source0(on: runLoop, mode: mode, perform: $0) }
     }
@@ -69,7 +65,6 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// The loop performs `work` as a block.
     func block(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             perform { continuation.resume(returning: Self.time(work)) }
@@ -88,7 +83,6 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// Makes the loop run `block` soon.
     func perform(_ block: @escaping Work) {
         CFRunLoopPerformBlock(runLoop, mode, block)
         CFRunLoopWakeUp(runLoop)
@@ -113,7 +107,6 @@ class LoopSource: @unchecked Sendable {
     /// Makes the loop call the closure in its next turn.
     func signal() {}
 
-    /// Adds the source to one more mode.
     func add(to loop: DrivenLoop) { CFRunLoopAddSource(loop.runLoop, source, loop.mode) }
 
     /// Removes the source from the loop for good.

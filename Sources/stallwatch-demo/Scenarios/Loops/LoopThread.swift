@@ -19,7 +19,6 @@ final class LoopThread: @unchecked Sendable {
     private let stopping = Atomic<Bool>(false)
     private let ended = Atomic<Bool>(false)
 
-    /// The calling thread's loop.
     private init() {
         runLoop = RunLoop.current
         driven = DrivenLoop(CFRunLoopGetCurrent())
@@ -63,7 +62,6 @@ final class LoopThread: @unchecked Sendable {
 }
 
 extension LoopThread {
-    /// `RunLoop.run()`.
     static let runForever: Style = { _ in RunLoop.current.run() }
 
     /// `run(until:)` for 50 ms in a `while`.
@@ -85,7 +83,6 @@ extension LoopThread {
         while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true) }
     }
 
-    /// `CFRunLoopRun` once.
     static let runOnce: Style = { thread in
         while !thread.isStopping { CFRunLoopRun() }
     }
