@@ -126,12 +126,7 @@ struct CapabilityRemedies {
         self.environment = environment
     }
 
-    /// Returns the ways to enable a feature.
-    ///
-    /// - Parameters:
-    ///   - name: The missing feature.
-    ///   - missing: All missing features.
-    /// - Returns: The settings, packages and versions; empty if nothing is known.
+    /// The settings, packages and versions that enable a missing feature; empty if none is known.
     func remedies(for name: Capabilities.FeatureName, missing: Set<Capabilities.FeatureName>) -> [String] {
         switch name {
         case .ptrace: ptrace

@@ -173,9 +173,7 @@ extension StallReport.CompilerGenerated {
         return isAutoclosure ? rest : nil
     }
 
-    /// Returns the name without those of `prefixes` that it begins with.
-    ///
-    /// Not a `Substring`, whose `hasPrefix(_:)` compares characters.
+    /// The name without its prefixes; no `Substring`, whose `hasPrefix(_:)` compares characters.
     static func dropping(_ prefixes: [String], from function: String) -> String {
         var name = function
         while let prefix = prefixes.first(where: { name.hasPrefix($0) }) { name.removeFirst(prefix.count) }

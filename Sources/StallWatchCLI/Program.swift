@@ -74,9 +74,7 @@ struct InheritedSignals {
     private let mask: sigset_t
     private let pipe: sigaction
 
-    /// Reads them.
-    ///
-    /// Call it before this process changes any.
+    /// Reads them, so call it before this process changes any.
     init() {
         var mask = sigset_t()
         sigemptyset(&mask)

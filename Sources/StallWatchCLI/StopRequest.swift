@@ -17,9 +17,7 @@ enum Interruption {
     }
     private static let state = Mutex(State())
 
-    /// Starts the thread.
-    ///
-    /// Call this before any other thread starts, because threads inherit the blocked signals.
+    /// Starts the thread, before any other does: threads inherit the blocked signals.
     static func prepare() {
         var set = handledSignals()
         pthread_sigmask(SIG_BLOCK, &set, nil)
@@ -57,9 +55,7 @@ enum Interruption {
     /// Calls `handler` on another thread at the next signal; the one after that ends the process.
     static func handle(with handler: @escaping @Sendable () -> Void) { state.withLock { $0.handler = handler } }
 
-    /// Sends all signals on to another process from now on, instead of ending.
-    ///
-    /// It does not send on those of the terminal, which that process has received, too.
+    /// Sends signals on to a process instead of ending, except those of the terminal, which it has received, too.
     static func forward(to process: pid_t) { state.withLock { $0.receiver = process } }
 
     private static func isIgnored(_ action: sigaction) -> Bool {

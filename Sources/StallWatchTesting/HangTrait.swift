@@ -99,12 +99,7 @@ final class HangTimer: Sendable {
     private let hasEnded = Semaphore()
     private let hang = Mutex<Hang?>(nil)
 
-    /// Starts the thread.
-    ///
-    /// - Parameters:
-    ///   - limit: The time after which a test hangs, in nanoseconds.
-    ///   - report: Called once, on the thread, with the time at which the test began in monotonic nanoseconds.
-    /// - Throws: ``SystemError`` if the system refuses the thread.
+    /// Starts the thread, which calls `report` once with the time at which the test began, in monotonic nanoseconds.
     init(limit: UInt64, report: @escaping @Sendable (UInt64) -> Hang) throws(SystemError) {
         let began = monotonicNow()
         try WorkerThread(name: "stallwatch-hang") { [self] in

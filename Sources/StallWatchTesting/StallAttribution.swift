@@ -41,9 +41,7 @@ struct StallAttribution {
     /// The part that belongs to one of several tests, and the indices of these, ascending.
     private(set) var unknown: (part: Part, candidates: [Int])?
 
-    /// - Parameters:
-    ///   - report: A symbolicated report with valid indices.
-    ///   - candidates: The tests that watch the loop and ran at some time during the stall.
+    /// `candidates` are the tests that watch the loop and ran at some time during the stall.
     init(_ report: StallReport, among candidates: [Candidate]) {
         let running = candidates.indices.filter { index in
             candidates[index].began <= report.startedAt
@@ -105,9 +103,7 @@ struct StallAttribution {
 }
 
 extension StallReport.Frame {
-    /// Whether the frame is Swift Testing's function that runs one test case.
-    ///
-    /// It is a caller of every test, and of no task that a test starts.
+    /// Whether the frame is Swift Testing's, a caller of every test and of no task that a test starts.
     var runsTest: Bool { function?.contains("Runner._runTestCase(") ?? false }
 }
 
@@ -138,10 +134,7 @@ struct CodeTime: Sendable, Equatable {
         var isOfPool = false
     }
 
-    /// - Parameters:
-    ///   - duration: The duration of the stall, in milliseconds.
-    ///   - cause: How the stalled thread spent it; `nil` if that is unknown.
-    ///   - evidence: What the samples show.
+    /// The time of a stall of `duration` milliseconds, whose cause may be unknown.
     init(duration: Double, cause: StallReport.Cause?, _ evidence: Evidence) {
         most = max(duration, 0)
         guard let cause else {
@@ -211,12 +204,7 @@ struct WatchedFunction: Sendable, Equatable {
         self.init(id: id, function: test.name, file: test.sourceLocation.filePath)
     }
 
-    /// The function that a test's id names.
-    ///
-    /// - Parameters:
-    ///   - id: The id's text.
-    ///   - function: The function's own name, taken if the id is of an unknown form.
-    ///   - file: The path of the source file.
+    /// The function that a test's id names, or `function` if the id is of an unknown form.
     init(id: String, function: String, file: String) {
         var parts = id.split(separator: "/").map(String.init)
         if parts.count > 1, parts.last?.contains(".swift:") == true { parts.removeLast() }

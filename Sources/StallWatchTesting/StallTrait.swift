@@ -108,10 +108,7 @@ func readBaseline(_ path: String?, at location: SourceLocation) -> StallBaseline
     }
 }
 
-/// Begins to watch the loops of a scope, or records an issue if that is impossible: a guard that does not watch must not
-/// pass.
-///
-/// - Returns: Whether the loops are watched.
+/// Begins to watch the loops of a scope, or records an issue: a guard that does not watch must not pass.
 func isWatching(_ scope: StallScope, at location: SourceLocation) async -> Bool {
     do throws(StallWatchError) {
         try await SharedMonitor.shared.enterFromTask(scope)

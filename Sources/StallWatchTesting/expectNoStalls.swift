@@ -93,9 +93,7 @@ struct BlockingCheck {
         return try body()
     }
 
-    /// Ends the check.
-    ///
-    /// - Returns: Its stalls.
+    /// Ends the check, and returns its stalls.
     func finish() -> [StallFinding] {
         defer { SharedMonitor.shared.giveBack(probe) }
         return SharedMonitor.shared.leaveBlocking(scope)

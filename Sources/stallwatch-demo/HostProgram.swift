@@ -36,9 +36,7 @@ struct HostProgram: Sendable {
         await finish(injected)
     }
 
-    /// Runs the program in a loop, and ends the process.
-    ///
-    /// Call it on the main thread.
+    /// Runs the program in a loop of the main thread, and ends the process.
     func runLoop() -> Never {
         Task.detached { [self] in
             await inbox.open(monitor.reports)

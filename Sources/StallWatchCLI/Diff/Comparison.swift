@@ -207,9 +207,7 @@ struct GroupChange: Sendable {
     let new: Side
     let kind: Kind
 
-    /// Compares a group before with the same group now; `nil` if both are missing.
-    ///
-    /// `tolerance` is the share by which a rate may differ and still count as the same.
+    /// Compares a group before with the same one now; rates that differ by up to `tolerance`, a share, are the same.
     init?(base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double) {
         guard let group = new ?? base else { return nil }
         self.group = group
@@ -256,9 +254,7 @@ extension GroupChange.Side {
 }
 
 extension Finding {
-    /// - Parameters:
-    ///   - change: The change of a group.
-    ///   - failing: The kinds of change that make the command fail.
+    /// A change of a group, an error if it is of one of the `failing` kinds.
     init(_ change: GroupChange, failing: [GroupChange.Kind]) {
         self.init(change.group)
         let sides = [("before", change.base), ("now", change.new)].map { name, side in

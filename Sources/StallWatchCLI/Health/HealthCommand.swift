@@ -97,9 +97,7 @@ enum HealthTarget: Equatable {
         if isNumber, let pid = Int32(argument) { self = .process(pid) } else { self = .file(argument) }
     }
 
-    /// The path of the health file, as the tool sees it.
-    ///
-    /// - Throws: A ``CommandFailure`` with the status ``CommandFailure/Status/cannotTell``.
+    /// The path of the health file as the tool sees it; throws ``CommandFailure/Status/cannotTell``.
     func path() throws(CommandFailure) -> String {
         switch self {
         case .file(let path): return path

@@ -85,9 +85,7 @@ struct HealthVerdict: Equatable {
 }
 
 extension HealthVerdict.Process {
-    /// Finds the process of a record.
-    ///
-    /// A process that is given by its id is found also from outside of its container, where the record has another id.
+    /// Finds the process of a record, by a given id also from outside of its container, where it has another id.
     init(of record: HealthRecord, at target: HealthTarget) {
         let process = record.process
         let own = ProcessIdentity.current()

@@ -85,8 +85,6 @@ struct FilterOptions: ParsableArguments {
     }
 
     /// Finds the files at `paths`, for commands that declare their paths themselves.
-    ///
-    /// - Throws: A ``CommandFailure`` when a path cannot be read.
     func read(_ paths: [String], strict: Bool) throws -> ReadReports {
         ReadReports(files: try ReportFiles(paths: paths), filter: filter, isStrict: strict)
     }
@@ -116,9 +114,7 @@ struct ReportFilter: Sendable, Equatable {
     /// Whether ``ReportSummary/functions`` is needed.
     var needsFunctions: Bool { !functions.isEmpty }
 
-    /// Whether the report matches every kind of condition, and at least one condition of each kind.
-    ///
-    /// Of metadata, every pair has to match.
+    /// Whether the report matches at least one condition of each kind, and every pair of metadata.
     func matches(_ report: ReportSummary) -> Bool {
         func isIn(_ wanted: [String], _ value: String?) -> Bool { wanted.isEmpty || value.map(wanted.contains) == true }
         if let since, report.startedAt < since { return false }
@@ -158,9 +154,6 @@ struct ReportSelection: ParsableArguments {
     @Flag(help: "Fail when a report is faulty (exit status 65) instead of skipping it.")
     var strict = false
 
-    /// Finds the files.
-    ///
-    /// - Throws: A ``CommandFailure`` when a path cannot be read.
     func read() throws -> ReadReports { try filters.read(paths, strict: strict) }
 }
 

@@ -66,12 +66,7 @@ extension ReportSummary {
 }
 
 extension ReportSummary {
-    /// Reads a report's fields from its JSON.
-    ///
-    /// - Parameters:
-    ///   - json: UTF-8.
-    ///   - functions: Whether ``functions`` is filled in.
-    /// - Throws: An error with the place of the first fault.
+    /// Reads a report's fields from its JSON; ``functions`` only on request.
     init(json: [UInt8], functions: Bool) throws(UnreadableReport) {
         do {
             let data = Data(json)
@@ -184,9 +179,7 @@ extension CountedStall {
 }
 
 extension ReportSummary {
-    /// Whether its process ran on this host since this boot, and has ended.
-    ///
-    /// The host name distinguishes most containers, whose processes have other ids here.
+    /// Whether its process ran on this host since this boot, and has ended; most containers have another host name.
     var processIsGone: Bool {
         guard let startTicks = process.startTicks, let bootID = process.bootID, bootID == Self.bootID,
             process.hostname == Self.hostname

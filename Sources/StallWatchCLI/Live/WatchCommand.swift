@@ -104,9 +104,7 @@ struct WatchCommand: ParsableCommand {
     private static let rowsOfOnce = 200
 }
 
-/// The alternate screen of the terminal, while it is drawn on.
-///
-/// The terminal is as before when it is closed.
+/// The alternate screen of the terminal, which is as before when it is closed.
 final class LiveScreen {
     /// The alternate screen with a clear page and no cursor, and back (xterm's control sequences).
     private static let open = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[2J"
@@ -120,9 +118,7 @@ final class LiveScreen {
     private let settings: termios?
     private var isOpen = true
 
-    /// Opens the screen: keys are read one by one, and not shown.
-    ///
-    /// - Throws: A ``CommandFailure`` if standard output is no terminal that can be drawn on.
+    /// Opens the screen, with keys read one by one and not shown; throws if standard output is no terminal.
     init() throws {
         let type = getenv("TERM").map { String(cString: $0) } ?? ""
         guard isatty(STDOUT_FILENO) == 1, type != "dumb", type != "" else {

@@ -5,11 +5,7 @@ import StallReports
 import TextOutput
 
 enum CIOutput {
-    /// Prints annotations, and adds Markdown to the summary of the job.
-    ///
-    /// The summary is the file that the variable GITHUB_STEP_SUMMARY names. Without the variable there is none.
-    ///
-    /// - Throws: A ``CommandFailure`` if the summary cannot be written.
+    /// Prints annotations, and adds Markdown to the job's summary, the file that GITHUB_STEP_SUMMARY names, if any.
     static func printGitHub(_ findings: [Finding], summary: String) throws {
         let environment = ProcessInfo.processInfo.environment
         let root = environment["GITHUB_WORKSPACE"] ?? FileManager.default.currentDirectoryPath

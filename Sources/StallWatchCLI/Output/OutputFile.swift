@@ -13,10 +13,7 @@ struct OutputFile {
     private let oldPermissions: mode_t?
     private let newPermissions: mode_t
 
-    /// - Parameters:
-    ///   - path: Not empty.
-    ///   - permissions: A new file's, before umask(2); a replaced file keeps its own.
-    /// - Throws: When it cannot be a file.
+    /// A file whose path is not empty; a new one gets the permissions before umask(2), a replaced one keeps its own.
     init(path: String, permissions: mode_t = 0o666) throws(CommandFailure) {
         self.path = path
         newPermissions = permissions
@@ -29,14 +26,10 @@ struct OutputFile {
         }
     }
 
-    /// Writes the file, or replaces it.
-    ///
-    /// - Throws: A ``CommandFailure``, or the error of `body`; then nothing has changed.
+    /// Writes or replaces the file; if it throws, nothing has changed.
     func write(_ bytes: [UInt8]) throws { try write { put throws(CommandFailure) in try put(bytes) } }
 
-    /// Writes the file in pieces, which `body` passes to its argument.
-    ///
-    /// - Throws: A ``CommandFailure``, or the error of `body`; then nothing has changed.
+    /// Writes or replaces the file in pieces, which `body` passes to its argument.
     func write(_ body: ((_ bytes: [UInt8]) throws(CommandFailure) -> Void) throws -> Void) throws {
         let name = target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex
         let temporary = "\(target[..<name]).\(target[name...]).\(getpid()).tmp"

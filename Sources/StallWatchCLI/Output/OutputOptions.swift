@@ -49,9 +49,7 @@ struct TerminalOptions: ParsableArguments {
 }
 
 enum JSONOutput {
-    /// Encodes `value` as UTF-8 with sorted keys and a line feed at the end; in one line if `isIndented` is false.
-    ///
-    /// A terminal finds no control in it.
+    /// Encodes a value with sorted keys, without controls that a terminal obeys, and with a line feed at the end.
     static func bytes(_ value: some Encodable, isIndented: Bool = true) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

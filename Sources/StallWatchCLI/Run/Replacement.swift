@@ -8,9 +8,7 @@ struct Replacement {
     var environment: ProcessEnvironment
     var signals: InheritedSignals
 
-    /// Becomes the program: it keeps this process's id, descriptors, terminal and current directory.
-    ///
-    /// - Returns: Why that failed.
+    /// Becomes the program, with this process's id, descriptors, terminal and current directory, or returns why not.
     func begin() -> StartFailure {
         // The bytes of this process's own arguments: as Swift strings, those that are not UTF-8 would change.
         let count = Int(CommandLine.argc)

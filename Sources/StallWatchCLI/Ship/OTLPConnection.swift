@@ -98,9 +98,7 @@ struct OTLPAnswer: Sendable, Equatable {
         var message = ""
     }
 
-    /// The answer's `partial_success`, which is empty if all records were taken.
-    ///
-    /// `nil` if the body is not an answer of OTLP.
+    /// The answer's `partial_success`, empty if all records were taken; `nil` if the body is not an answer of OTLP.
     var partialSuccess: PartialSuccess? {
         if body.isEmpty { return PartialSuccess() }
         guard contentType.hasPrefix("application/x-protobuf") else {

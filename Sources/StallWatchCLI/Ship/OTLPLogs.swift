@@ -177,9 +177,7 @@ struct TraceContext: Sendable, Hashable {
     /// 8 bytes, or none.
     var spanID: [UInt8]
 
-    /// Finds the ids of a report.
-    ///
-    /// A trace is never taken from one place and its span from another.
+    /// Finds the ids of a report, never a trace in one place and its span in another.
     init(_ report: StallReport) {
         let context = report.context.flatMap { $0.traceID == nil ? nil : $0 }
         self.init(

@@ -17,12 +17,9 @@ final class ShippedDirectory {
     private var ongoing: [String: ReportSummary] = [:]
     private(set) var totals = ShipTotals()
 
-    /// - Parameters:
-    ///   - path: The report directory.
-    ///   - state: The folder for the checkpoint and the reports that are kept aside; `nil` for one in the directory.
-    ///   - common: Attributes of every resource.
-    ///   - log: Receives a sentence about what goes wrong.
-    /// - Throws: When the directory cannot be read, or the state not be written.
+    /// `state` is the folder for the checkpoint and the reports kept aside, by default one in the directory.
+    ///
+    /// `common` are attributes of every resource; `log` receives a sentence about what goes wrong.
     init(
         path: String, state: String?, common: OTLPAttributes, log: @escaping (String) -> Void
     ) throws(CommandFailure) {
@@ -50,9 +47,7 @@ final class ShippedDirectory {
         checkpoint.compact { watch.contains($0) }
     }
 
-    /// Whether the directory is there.
-    ///
-    /// Opens the memory again after it was gone or replaced.
+    /// Whether the directory is there; opens the memory again after it was gone or replaced.
     private func isPresent() -> Bool {
         guard let status = FileStatus(path: path), status.isDirectory else {
             if memory.checkpoint != nil { log("\(path) is gone. Waiting for it to come back.") }
@@ -224,9 +219,7 @@ struct ShippedReport: Sendable {
 struct ShipQueue: Sendable, Equatable {
     static let maximumBatch = 256
 
-    /// The names of reports whose files have not been read, or are to be read again.
-    ///
-    /// The first ones are done.
+    /// The names of reports whose files have not been read, or are to be read again; the first ones are done.
     private var names: [String] = []
     private var first = 0
     private var waiting: Set<String> = []
@@ -274,9 +267,7 @@ struct SetAsideFolder {
         count = Self.reports(in: path).count
     }
 
-    /// Keeps a report: links its file, which takes no room while the original exists, or writes a copy.
-    ///
-    /// Returns the error number if neither could be done.
+    /// Keeps a report as a link, which takes no room while the original exists, or a copy; returns the error, if any.
     mutating func add(_ name: String, from directory: String, reason: String) -> Int32? {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { return errno }
         let target = path + "/" + name

@@ -20,9 +20,7 @@ final class Shipper {
         static let onceFailures = 5
     }
 
-    /// The time between two polls, in nanoseconds.
-    ///
-    /// An idle poll costs one stat(2) a directory.
+    /// The time between two polls, in nanoseconds; an idle poll costs one stat(2) a directory.
     private static let period: UInt64 = 500_000_000
 
     /// Posts a message of a kind of data, and waits for the answer.
@@ -147,15 +145,10 @@ struct Backoff: Sendable, Equatable {
     /// Failed tries in a row.
     private(set) var failures = 0
 
-    /// Counts one more failed try.
+    /// Counts one more failed try, and returns the wait until the next; `random` is from 0 to 1.
     ///
     /// Half of it is random, so that senders which failed together do not all try again together. A wait that the collector
     /// asks for is never cut short; a tenth of it at most is added.
-    ///
-    /// - Parameters:
-    ///   - random: From 0 to 1.
-    ///   - asked: The wait that the collector asks for.
-    /// - Returns: The wait until the next try.
     mutating func next(random: Double, asked: Duration? = nil) -> Duration {
         failures += 1
         // 2^7 × 0.5 s is over the longest.
@@ -197,9 +190,7 @@ enum ShipmentOutcome: Sendable, Equatable {
     /// Keep them aside and go on with the next ones.
     case setAside(reason: String)
 
-    /// Judges the answer to a request with a number of reports; `now` is the wall clock.
-    ///
-    /// `isGivenUp` says whether the collector has refused everything for so long that it is not asked again.
+    /// Judges an answer; `isGivenUp` if the collector has refused everything for so long that it is not asked again.
     init(_ answer: OTLPAnswer, reports: Int, isGivenUp: Bool, now: Timestamp) {
         let reason = Self.reason(answer)
         let wait = RetryAfter.wait(answer.retryAfter, date: answer.date, now: now)

@@ -82,9 +82,7 @@ struct ReportView {
         return "  \(bar)\n  \(legend.map(\.text).joined(separator: isOneLine ? "  " : "\n  "))\n"
     }
 
-    /// Distributes `width` cells by `shares`, which add up to 1.
-    ///
-    /// A share that is not zero gets at least one cell.
+    /// Distributes `width` cells by `shares`, which add up to 1; a share over zero gets at least one.
     static func shares(_ shares: [Double], of width: Int) -> [Int] {
         var cells = shares.map { $0 > 0.001 ? max(Int(($0 * Double(width)).rounded()), 1) : 0 }
         while let largest = cells.indices.max(by: { cells[$0] < cells[$1] }) {

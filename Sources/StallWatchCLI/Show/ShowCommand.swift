@@ -98,9 +98,7 @@ struct ShowCommand: ParsableCommand {
         var bytes: [UInt8]
     }
 
-    /// The first reports in the requested order, and the number of all.
-    ///
-    /// Only the shown ones are held in memory.
+    /// The first reports in the requested order, which alone are held in memory, and the number of all.
     private func choose() throws -> (chosen: [Choice], count: Int) {
         let reports = try selection.read()
         var chosen: [Choice] = []

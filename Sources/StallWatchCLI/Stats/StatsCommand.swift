@@ -153,9 +153,7 @@ enum TurnHistogramText {
         return rows
     }
 
-    /// The least power of two, times 1.024, that is not below `bound`.
-    ///
-    /// The bounds of a histogram are powers of two nanoseconds and eighths between them.
+    /// The least power of two, times 1.024, not below `bound`: bounds are powers of two nanoseconds, or eighths.
     private static func power(of bound: Double) -> Int {
         var power = 0
         while power < 62, Double(1 << UInt64(power)) * 1.024 < bound * 0.999_999 { power += 1 }

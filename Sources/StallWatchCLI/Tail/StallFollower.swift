@@ -132,9 +132,7 @@ struct DirectoryWatch {
         guard access(path, R_OK | X_OK) == 0 else { throw CommandFailure(reading: path, errno: errno) }
     }
 
-    /// The paths of reports that are new or have changed since the last call, by name and so by time.
-    ///
-    /// A directory that has vanished has none; it may reappear.
+    /// The paths of reports that are new or changed since the last call, by time; none while the directory is gone.
     mutating func changes() -> [String] {
         guard let status = FileStatus(path: path), status.isDirectory else {
             lookedAt = nil

@@ -136,9 +136,7 @@ enum PreloadedLibraries {
         ]
     }
 
-    /// Returns the value of LD_PRELOAD.
-    ///
-    /// Other libraries that are loaded in this way stay.
+    /// The value of LD_PRELOAD, in which other libraries stay.
     private static func preloaded(in directory: String) -> String {
         let before = getenv("LD_PRELOAD").map { ":" + String(cString: $0) } ?? ""
         return "\(directory)/\(names.preload)\(before)"

@@ -235,9 +235,7 @@ struct HangClock {
         isReported = false
     }
 
-    /// When to decide next, in monotonic nanoseconds.
-    ///
-    /// After a report, progress may come at any time, so the next decision is a limit away.
+    /// When to decide next, in monotonic nanoseconds; after a report, a limit away.
     func nextDecision(after now: UInt64) -> UInt64 {
         isReported ? now &+ limit : max(lastProgress &+ limit, now)
     }

@@ -190,9 +190,7 @@ struct CulpritCaller: Decodable {
         var isRuntimeFrame: Bool?
     }
 
-    /// The caller in a report's JSON that samples for most of the time show; `nil` if no stack shows one.
-    ///
-    /// Of equal ones, it is the first.
+    /// The caller in a report's JSON that samples for most of the time show; of equal ones, the first.
     static func name(in json: [UInt8]) -> String? {
         guard let report = try? JSONDecoder().decode(CulpritCaller.self, from: Data(json)),
             let culprit = report.culprit?.function

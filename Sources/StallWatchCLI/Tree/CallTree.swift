@@ -61,9 +61,7 @@ struct CallTree {
         }
     }
 
-    /// Adds a thread's samples, each with the time that it stands for.
-    ///
-    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
+    /// Adds a thread's samples, from a report of the kind ``StallReport/Kind/profile``.
     mutating func add(profile report: StallReport) {
         stalls += 1
         for (sample, node) in zip(report.samples, table.add(profile: report)) {
@@ -89,9 +87,7 @@ struct CallTree {
         return tree
     }
 
-    /// The functions of a stack from the tree's top downwards, a function that calls itself only once.
-    ///
-    /// Otherwise recursion would give a chain for each depth that was sampled.
+    /// The functions of a stack from the tree's top downwards, each once in a row: recursion gives no chain per depth.
     private func calls(of node: Int) -> [Call] {
         let all = table.path(of: node).map { Call(function: table.frames[$0].function, line: table.frames[$0].line) }
         let shown = leavesOutRuntimeFrames ? all.filter { !table.functions[$0.function].isRuntimeFrame } : all
@@ -151,9 +147,7 @@ struct CallTreeText {
     private let tree: CallTree
     private let minimum: Int
 
-    /// - Parameters:
-    ///   - tree: A finished tree.
-    ///   - minimum: The least share of all stalled time that is shown, 0 to 100 percent.
+    /// The lines of a finished tree; `minimum` is the least share of all stalled time that is shown, 0 to 100 percent.
     init(_ tree: CallTree, minimumPercent minimum: Double) {
         self.tree = tree
         self.minimum = Self.minimum(of: tree, percent: minimum)

@@ -10,9 +10,7 @@ struct StackTable {
         var buildID: String?
     }
 
-    /// A function, or a place without a name.
-    ///
-    /// Identified by its name and its image's name.
+    /// A function, or a place without a name, identified by its name and its image's.
     struct Function: Hashable {
         /// As it was written; `image+0xoffset` for a place without a name.
         var name: String
@@ -79,9 +77,7 @@ struct StackTable {
     /// The name of the outermost frame of a stack that does not reach to the thread's first function.
     static let incomplete = "[incomplete stack]"
 
-    /// Adds a report's stacks.
-    ///
-    /// Returns its shares, each with the innermost node of its stack.
+    /// Adds a report's stacks; returns its shares, each with the innermost node of its stack.
     mutating func add(_ report: StallReport) -> [(node: Int, microseconds: Int)] {
         let shares = StallWeights.shares(of: report)
         var known: [Int?: Int] = [:]
@@ -96,10 +92,7 @@ struct StackTable {
         }
     }
 
-    /// Adds a thread's samples, each under a frame that says what the thread was doing.
-    ///
-    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
-    /// - Returns: The node of each sample's innermost frame.
+    /// Adds a profile's samples, each under a frame for the thread's state; returns the innermost node of each.
     mutating func add(profile report: StallReport) -> [Int] {
         var frames: [KnownFrame: Int] = [:]
         return report.samples.map { sample in

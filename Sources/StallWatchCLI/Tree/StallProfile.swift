@@ -68,9 +68,7 @@ struct StallProfile {
     /// The most samples in a run; no profile takes more.
     private static let maximumCount = 30_000
 
-    /// Adds a thread's samples.
-    ///
-    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
+    /// Adds a thread's samples, from a report of the kind ``StallReport/Kind/profile``.
     mutating func add(profile report: StallReport) {
         let loop = loopTable.number(of: Loop(report))
         let begin = report.startedAt.microsecondsSince1970
@@ -146,9 +144,7 @@ enum StallWeights {
         factor == 1 ? microseconds : Int(min((Double(microseconds) * factor).rounded(), Double(maximumMicroseconds)))
     }
 
-    /// The shares of a report's duration, oldest first.
-    ///
-    /// Shares of less than half a microsecond are left out, so a stall without a duration has none.
+    /// The shares of a report's duration, oldest first, without those of less than half a microsecond.
     static func shares(of report: StallReport) -> [Share] {
         let duration = microseconds(of: report)
         guard !report.samples.isEmpty else { return share(nil, true, duration) }

@@ -2,9 +2,7 @@ import ScenarioKit
 import StallWatch
 
 extension Scenario {
-    /// Stalls of every cause except locks.
-    ///
-    /// The report must name the cause.
+    /// Stalls of every cause except locks, which the report must name.
     static let causeScenarios = computingScenarios + [throttled] + blockingScenarios
 
     private static let computingScenarios: [Scenario] = [

@@ -102,11 +102,9 @@ extension Scenario {
 }
 
 extension DrivenLoop {
-    /// Makes a source signal itself repeatedly and compute 5 ms each time.
+    /// Makes a source signal itself repeatedly and compute 5 ms each time; returns how long the loop did not wait.
     ///
     /// That is long compared to the time between two turns, in which a sample would show nothing.
-    ///
-    /// - Returns: How long the loop did not wait.
     fileprivate func feed(for duration: Duration) async -> Duration {
         await withCheckedContinuation { continuation in
             let begin = DurationBox.Start()

@@ -41,9 +41,7 @@ extension Scenario {
     ]
 }
 
-/// Plays twenty short frames, one that takes `long`, and twenty more short ones.
-///
-/// - Returns: How long the long frame took.
+/// Plays twenty short frames, one that takes `long`, whose time it returns, and twenty more short ones.
 private func playFrames(_ long: Duration, _ begin: () -> Void, _ end: () -> Void) -> Duration {
     var injected = Duration.zero
     for frame in 0...40 {

@@ -112,11 +112,9 @@ private enum FullPool {
     /// More items than the pool ever has threads: libdispatch adds one per second for blocked threads, 255 at most.
     static let items = 300
 
-    /// Occupies all threads of a pool for `duration`.
+    /// Occupies all threads of a pool for `duration`, and returns how long the pool could start nothing else.
     ///
     /// `submit` submits an item to the pool, and `work` occupies a thread for the given time.
-    ///
-    /// - Returns: How long the pool could start nothing else.
     static func fill(
         for duration: Duration, _ submit: (@escaping @Sendable () -> Void) -> Void,
         _ work: @escaping @Sendable (Duration) -> Void

@@ -38,9 +38,7 @@ func sleepTooLong(for duration: Duration) {
     while nanosleep(&left, &rest) != 0, errno == EINTR { left = rest }
 }
 
-/// Sleeps until a point in time.
-///
-/// A release build has no frame for this function.
+/// Sleeps until a point in time; a release build has no frame for this function.
 @inline(__always)
 func sleepInTheCaller(for duration: Duration) {
     let (seconds, attoseconds) = duration.components

@@ -52,9 +52,7 @@ final class ScratchFile: Sendable {
         if !isDirty { fsync(descriptor) }
     }
 
-    /// Closes the file.
-    ///
-    /// Call it once, after the last use.
+    /// Closes the file, once, after its last use.
     func close() { _ = Glibc.close(descriptor) }
 }
 

@@ -115,9 +115,7 @@ final class LockCircle: Sendable {
     private let locks: [PthreadLock]
     private let mayGoOn = DispatchSemaphore(value: 0)
 
-    /// - Parameters:
-    ///   - count: The number of threads, including the stalled one.
-    ///   - duration: The time after which the last thread gives up.
+    /// `count` includes the stalled thread; the last thread gives up after `duration`.
     init(of count: Int, for duration: Duration) {
         locks = (0..<count).map { _ in PthreadLock() }
         for index in 1..<count {
@@ -174,9 +172,7 @@ final class PthreadLock: ThreadLock, @unchecked Sendable {
 
     func release() { pthread_mutex_unlock(mutex) }
 
-    /// Waits for `duration` at most.
-    ///
-    /// - Returns: Whether the calling thread has the lock.
+    /// Waits for `duration` at most; returns whether the calling thread has the lock.
     @inline(never)
     func acquire(within duration: Duration) -> Bool {
         var deadline = timespec()

@@ -109,9 +109,7 @@ class LoopSource: @unchecked Sendable {
 
     func add(to loop: DrivenLoop) { CFRunLoopAddSource(loop.runLoop, source, loop.mode) }
 
-    /// Removes the source from the loop for good.
-    ///
-    /// Call it on the loop's thread.
+    /// Removes the source from the loop for good, on the loop's thread.
     func invalidate() {
         CFRunLoopSourceInvalidate(source)
         source = nil
@@ -137,9 +135,7 @@ class LoopSource: @unchecked Sendable {
     }
 }
 
-/// A run loop source of version 0: one that the app itself signals.
-///
-/// Several signals before a turn cause one call.
+/// A run loop source of version 0: one that the app itself signals, as often as it likes for one call.
 final class Source0: LoopSource, @unchecked Sendable {
     private let runLoop: CFRunLoop
 
@@ -163,9 +159,7 @@ final class Source0: LoopSource, @unchecked Sendable {
     }
 }
 
-/// A run loop source of version 1: one that the kernel signals.
-///
-/// On Linux its port is a file descriptor.
+/// A run loop source of version 1, which the kernel signals: on Linux its port is a file descriptor.
 final class Source1: LoopSource, @unchecked Sendable {
     private let descriptor = demo_open_event()
 

@@ -78,9 +78,7 @@ enum MainLoop {
 }
 
 extension MainLoop {
-    /// Runs the main run loop while `operation` runs on other threads.
-    ///
-    /// Call it on the main thread.
+    /// Runs the main run loop on the main thread while `operation` runs on others.
     static func run<Success: Sendable>(
         while operation: @escaping @Sendable () async throws(DemoFailure) -> Success
     ) throws(DemoFailure) -> Success {
@@ -110,9 +108,7 @@ private final class ResultBox<Success: Sendable>: Sendable {
     let result = Mutex<Result<Success, DemoFailure>?>(nil)
 }
 
-/// Work that is released once it has run.
-///
-/// Foundation's `Timer` keeps its block even after it has fired.
+/// Work that is released once it has run; Foundation's `Timer` keeps its block even after it has fired.
 private final class WorkOnce: Sendable {
     private let work: Mutex<MainLoop.Work?>
 
