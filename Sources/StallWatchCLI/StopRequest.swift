@@ -21,17 +21,12 @@ enum Interruption {
     static func prepare() {
         var set = handledSignals()
         pthread_sigmask(SIG_BLOCK, &set, nil)
-        var thread = pthread_t()
-        let body: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { _ in
-            Interruption.waitForSignals()
-            return nil
-        }
-        guard pthread_create(&thread, nil, body, nil) == 0 else {
+        do throws(SystemError) {
+            try WorkerThread(name: "stallwatch-sig") { waitForSignals() }.detach()
+        } catch {
             // Without the thread, the signals keep their default effect.
             pthread_sigmask(SIG_UNBLOCK, &set, nil)
-            return
         }
-        pthread_detach(thread)
     }
 
     private static func handledSignals() -> sigset_t {

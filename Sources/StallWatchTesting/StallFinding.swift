@@ -152,7 +152,7 @@ struct StallText {
         }
         if let fingerprint = report.fingerprint { lines.append("fingerprint \(fingerprint)") }
         for owner in report.cause?.lock?.owners ?? [] {
-            lines += ["", "Lock owner: thread \(owner.thread.id)\(owner.thread.name.map { " \"\($0)\"" } ?? "")"]
+            lines += ["", "Lock owner: \(owner.thread.inWords)"]
             if let stack = owner.stack { lines += frames(of: stack) }
         }
         var shown: Set<Int> = []

@@ -77,12 +77,12 @@ struct DiffCommand: ParsableCommand {
         let failing = failOn?.kinds ?? []
         do {
             let findings = comparison.changes.map { Finding($0, failing: failing) }
-            let markdown = ComparisonMarkdown(comparison: comparison, showsSame: all)
+            let markdown = comparison.markdown(showsSame: all)
             switch formatOptions.chosen {
             case .text: try StandardOutput.write(comparison.text(for: terminalOptions.terminal, showsSame: all))
             case .json: try StandardOutput.write(JSONOutput.bytes(ComparisonReport(comparison)))
-            case .markdown: try StandardOutput.write(markdown.text)
-            case .github: try CIOutput.printGitHub(findings, summary: markdown.text)
+            case .markdown: try StandardOutput.write(markdown)
+            case .github: try CIOutput.printGitHub(findings, summary: markdown)
             case .junit: try StandardOutput.write(JUnitDocument(findings: findings).text)
             }
         } catch is ClosedOutput {

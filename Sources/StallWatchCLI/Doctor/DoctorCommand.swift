@@ -24,10 +24,7 @@ struct DoctorCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
     var pid: Int32?
 
-    @OptionGroup var terminalOptions: TerminalOptions
-
-    @Flag(help: "Print JSON.")
-    var json = false
+    @OptionGroup var output: TextOrJSONOptions
 
     func validate() throws {
         if let pid { try LiveArguments.check(pid) }
@@ -44,11 +41,7 @@ struct DoctorCommand: ParsableCommand {
     }
 
     private func print(_ diagnosis: Diagnosis) throws {
-        if json {
-            try StandardOutput.write(JSONOutput.bytes(diagnosis))
-        } else {
-            try StandardOutput.write(DiagnosisText(diagnosis: diagnosis).text(for: terminalOptions.terminal))
-        }
+        try output.write(diagnosis) { DiagnosisText(diagnosis: diagnosis).text(for: $0) }
     }
 }
 

@@ -48,7 +48,7 @@ struct WatchCommand: ParsableCommand {
             guard let frame = process.frame else { return }
             return try write(frame)
         }
-        if arguments.json {
+        if arguments.output.json {
             Interruption.handle { stop.set() }
             while !stop.isSet, !StandardOutput.isClosed {
                 wait(stop)
@@ -61,7 +61,7 @@ struct WatchCommand: ParsableCommand {
     }
 
     private func show(_ process: inout WatchedProcess, _ stop: StopRequest) throws {
-        let terminal = arguments.terminalOptions.terminal
+        let terminal = arguments.output.terminalOptions.terminal
         let screen = try LiveScreen()
         defer { screen.restore() }
         Interruption.handle { stop.set() }
@@ -94,8 +94,10 @@ struct WatchCommand: ParsableCommand {
     }
 
     private func write(_ frame: WatchFrame) throws {
-        if arguments.json { return try StandardOutput.write(JSONOutput.bytes(WatchLine(frame), isIndented: false)) }
-        let terminal = arguments.terminalOptions.terminal
+        if arguments.output.json {
+            return try StandardOutput.write(JSONOutput.bytes(WatchLine(frame), isIndented: false))
+        }
+        let terminal = arguments.output.terminalOptions.terminal
         let size = WatchFrame.Size(columns: terminal.width ?? 120, rows: Self.rowsOfOnce)
         let lines = frame.lines(in: size, for: terminal)
         try StandardOutput.write(lines.joined(separator: "\n") + "\n")

@@ -48,6 +48,20 @@ struct TerminalOptions: ParsableArguments {
     }
 }
 
+/// The options of commands that print text or JSON.
+struct TextOrJSONOptions: ParsableArguments {
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    /// Prints a value as JSON, or the text.
+    func write(_ value: @autoclosure () -> some Encodable, text: (Terminal) throws -> String) throws {
+        if json { return try StandardOutput.write(JSONOutput.bytes(value())) }
+        try StandardOutput.write(text(terminalOptions.terminal))
+    }
+}
+
 enum JSONOutput {
     /// Encodes a value with sorted keys, without controls that a terminal obeys, and with a line feed at the end.
     static func bytes(_ value: some Encodable, isIndented: Bool = true) throws -> [UInt8] {

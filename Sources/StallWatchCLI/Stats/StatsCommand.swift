@@ -19,18 +19,11 @@ struct StatsCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("Statistics files or directories (searched).", valueName: "path"))
     var paths: [String]
 
-    @OptionGroup var terminalOptions: TerminalOptions
-
-    @Flag(help: "Print JSON.")
-    var json = false
+    @OptionGroup var output: TextOrJSONOptions
 
     func run() throws {
         let total = try StatisticsFile.sum(of: paths)
-        if json {
-            try StandardOutput.write(JSONOutput.bytes(StatisticsReport(total)))
-        } else {
-            try StandardOutput.write(Self.text(total, for: terminalOptions.terminal))
-        }
+        try output.write(StatisticsReport(total)) { Self.text(total, for: $0) }
     }
 
     static func text(_ total: StatisticsSum, for terminal: Terminal) -> String {

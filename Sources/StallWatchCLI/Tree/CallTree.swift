@@ -89,7 +89,7 @@ struct CallTree {
 
     /// The functions of a stack from the tree's top downwards, each once in a row: recursion gives no chain per depth.
     private func calls(of node: Int) -> [Call] {
-        let all = table.path(of: node).map { Call(function: table.frames[$0].function, line: table.frames[$0].line) }
+        let all = table.path(of: node).map { (table.frames[$0].function, table.frames[$0].line) as Call }
         let shown = leavesOutRuntimeFrames ? all.filter { !table.functions[$0.function].isRuntimeFrame } : all
         // A stack of nothing else is still shown.
         var calls: [Call] = []
@@ -98,10 +98,7 @@ struct CallTree {
     }
 
     /// A function on a stack, and the line that it was at.
-    private struct Call {
-        var function: Int
-        var line: Int?
-    }
+    private typealias Call = (function: Int, line: Int?)
 
     private mutating func add(_ calls: [Call], _ share: Int) {
         var parent: Int?
