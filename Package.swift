@@ -68,7 +68,7 @@ let package = Package(
             exclude: [isInert ? "Linux" : "Inert"]),
         .target(
             name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine,
-            path: isInert ? "Sources/StallWatchTesting/Inert" : nil, exclude: isInert ? [] : ["Inert"]),
+            exclude: [isInert ? "Linux" : "Inert"]),
         .target(name: "StallWatchAgent", dependencies: ["LinuxSupport", "StallReports", "StallWatch"]),
         .target(name: "TextOutput"),
         // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
@@ -87,7 +87,7 @@ let package = Package(
         .target(
             name: "ScenarioKit",
             dependencies: ["CDemo", "LinuxSupport", "StallReports", "StallWatch", "TextOutput", argumentParser],
-            path: "Tests/ScenarioKit/ScenarioKit"),
+            path: "Tests/ScenarioKit", exclude: ["CDemo"]),
         .target(
             name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport",
             cSettings: [.headerSearchPath("."), .headerSearchPath("../../Sources/CUnwind")],

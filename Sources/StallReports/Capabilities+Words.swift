@@ -120,18 +120,9 @@ extension Capabilities.Environment {
 /// Sources: the default seccomp profiles of moby and containerd, pull requests moby 43987 (CAP_PERFMON) and containerd
 /// 7714 (AppArmor), Linux's Documentation/admin-guide/LSM/Yama.rst, proc(5), ptrace(2), systemd.exec(5).
 struct CapabilityRemedies {
-    private let environment: Capabilities.Environment
+    let environment: Capabilities.Environment
 
-    init(_ environment: Capabilities.Environment) {
-        self.environment = environment
-    }
-
-    /// Returns the ways to enable a feature.
-    ///
-    /// - Parameters:
-    ///   - name: The missing feature.
-    ///   - missing: All missing features.
-    /// - Returns: The settings, packages and versions; empty if nothing is known.
+    /// The settings, packages and versions that enable a missing feature; empty if none is known.
     func remedies(for name: Capabilities.FeatureName, missing: Set<Capabilities.FeatureName>) -> [String] {
         switch name {
         case .ptrace: ptrace
@@ -143,9 +134,8 @@ struct CapabilityRemedies {
         case .kernelStack: ["CAP_SYS_ADMIN, which is more than a program should have for this"]
         case .bootID where environment.isProcForeign == true: procFile
         case .pressure, .steal, .bootID:
-            ["systemd: no ProcSubset=pid", "a kernel with CONFIG_PSI and psi=1, for the pressure"].prefix(
-                name == .pressure ? 2 : 1
-            ).map(\.self)
+            ["systemd: no ProcSubset=pid"]
+                + (name == .pressure ? ["a kernel with CONFIG_PSI and psi=1, for the pressure"] : [])
         case .throttling: ["mount the cgroup file system at /sys/fs/cgroup, read-only is enough"]
         case .pageFaults: pageFaults
         case .symbols: ["do not strip the executable, or put its debug file into /usr/lib/debug/.build-id"]
@@ -171,11 +161,7 @@ struct CapabilityRemedies {
     }
 
     private var isFiltered: Bool { environment.seccompMode == 2 }
-    /// Whether a security module's profile is enforced.
-    private var isConfined: Bool {
-        guard let label = environment.securityLabel else { return false }
-        return label.hasSuffix("(enforce)")
-    }
+    private var isConfined: Bool { environment.securityLabel?.hasSuffix("(enforce)") == true }
     /// Whether the process is not dumpable, and no privilege makes up for that.
     private var isUndumpable: Bool { environment.isDumpable == false && environment.maySysPtrace != true }
 
@@ -218,9 +204,7 @@ struct CapabilityRemedies {
     private var perf: [String] {
         guard let paranoid = environment.perfEventParanoid else { return ["a kernel with CONFIG_PERF_EVENTS"] }
         var remedies: [String] = []
-        if paranoid > 1 {
-            remedies.append("the host: sysctl kernel.perf_event_paranoid=1")
-        }
+        if paranoid > 1 { remedies.append("the host: sysctl kernel.perf_event_paranoid=1") }
         return remedies + [
             "Docker 23.0 or newer: --cap-add PERFMON", "Podman: --cap-add PERFMON,SYS_ADMIN",
             "Kubernetes: securityContext.capabilities.add: [PERFMON]",
@@ -235,15 +219,11 @@ struct CapabilityRemedies {
         return paranoid > 2 ? ["the host: sysctl kernel.perf_event_paranoid=2"] : []
     }
 
-    private var syscall: [String] {
-        environment.isProcForeign == true
-            ? [Capabilities.Environment.ownProc]
-            : isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor does not have this file, in any setting"]
-    }
+    private var syscall: [String] { proc("gVisor does not have this file, in any setting") }
+    private var procFile: [String] { proc("gVisor and some sandboxes do not have this file") }
 
-    private var procFile: [String] {
+    private func proc(_ missing: String) -> [String] {
         environment.isProcForeign == true
-            ? [Capabilities.Environment.ownProc]
-            : isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor and some sandboxes do not have this file"]
+            ? [Capabilities.Environment.ownProc] : [isUndumpable ? Self.dumpable : "Linux's own /proc: \(missing)"]
     }
 }

@@ -213,7 +213,7 @@ extension Capabilities {
     ///   - environment: The system's rules for the process.
     ///   - outcomes: The results. A feature without one was not tried.
     package init(_ environment: Environment, _ outcomes: [FeatureName: Outcome]) {
-        let remedies = CapabilityRemedies(environment)
+        let remedies = CapabilityRemedies(environment: environment)
         var missing: Set<FeatureName> = []
         for (name, outcome) in outcomes {
             if case .missing = outcome { missing.insert(name) }

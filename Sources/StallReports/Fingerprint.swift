@@ -21,7 +21,6 @@ package struct Fingerprint: Equatable {
     package struct Place: Equatable {
         /// The function's demangled name, or the build ID and offset of a frame without a name.
         package var name: String
-        /// Whether ``name`` is a function's name.
         var isFunction: Bool
 
         package init(
@@ -174,9 +173,7 @@ extension StallReport.CompilerGenerated {
         return isAutoclosure ? rest : nil
     }
 
-    /// Returns the name without those of `prefixes` that it begins with.
-    ///
-    /// Not a `Substring`, whose `hasPrefix(_:)` compares characters.
+    /// The name without its prefixes; no `Substring`, whose `hasPrefix(_:)` compares characters.
     static func dropping(_ prefixes: [String], from function: String) -> String {
         var name = function
         while let prefix = prefixes.first(where: { name.hasPrefix($0) }) { name.removeFirst(prefix.count) }

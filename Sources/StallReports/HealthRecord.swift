@@ -191,10 +191,7 @@ extension HealthRecord {
     private func labels(_ state: LoopState) -> String {
         let labels = loops.filter { $0.state == state }.map(\.label)
         guard let first = labels.first else { return "a loop has" }
-        switch labels.count {
-        case 1: return "\(first) has"
-        case 2: return "\(first) and 1 other loop have"
-        default: return "\(first) and \(labels.count - 1) other loops have"
-        }
+        guard labels.count > 1 else { return "\(first) has" }
+        return "\(first) and \(labels.count == 2 ? "1 other loop" : "\(labels.count - 1) other loops") have"
     }
 }

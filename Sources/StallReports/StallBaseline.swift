@@ -72,29 +72,24 @@ extension StallBaseline {
     /// - Throws: ``StallWatchError`` with the place of the first fault.
     package init(jsonData: [UInt8]) throws(StallWatchError) {
         let document: Document
+        func fault(_ message: String) -> StallWatchError { StallWatchError(.invalidConfiguration, message) }
         do {
             document = try JSONDecoder().decode(Document.self, from: Data(jsonData))
-        } catch let error as DecodingError {
-            throw StallWatchError(.invalidConfiguration, error.place)
         } catch {
-            throw StallWatchError(.invalidConfiguration, "\(error)")
+            throw fault((error as? DecodingError)?.place ?? "\(error)")
         }
         guard document.version == Self.currentVersion else {
-            throw StallWatchError(
-                .invalidConfiguration, "version is \(document.version), but has to be \(Self.currentVersion)")
+            throw fault("version is \(document.version), but has to be \(Self.currentVersion)")
         }
         var seen: Set<String> = []
         for (index, entry) in document.stalls.enumerated() {
             let isHexadecimal = entry.fingerprint.allSatisfy { "0123456789abcdef".contains($0) }
             guard entry.fingerprint.utf8.count == 16, isHexadecimal else {
-                throw StallWatchError(
-                    .invalidConfiguration,
+                throw fault(
                     "stalls[\(index)].fingerprint is \"\(entry.fingerprint)\", but has to be 16 hexadecimal digits")
             }
             guard seen.insert(entry.fingerprint).inserted else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "stalls[\(index)].fingerprint is that of an earlier entry: remove one of them")
+                throw fault("stalls[\(index)].fingerprint is that of an earlier entry: remove one of them")
             }
         }
         entries = document.stalls
@@ -108,10 +103,8 @@ extension StallBaseline {
 
 /// A day of the calendar in UTC, such as 2027-03-31.
 package struct CalendarDay: Sendable, Hashable, Comparable {
-    /// The first moment of the day.
     private let start: Timestamp
 
-    /// The number of microseconds of a day.
     private static let length: Int64 = 86_400_000_000
 
     /// The day of a point in time.
@@ -141,13 +134,7 @@ extension CalendarDay: LosslessStringConvertible {
 
 extension CalendarDay: Codable {
     package init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        let text = try container.decode(String.self)
-        guard let day = CalendarDay(text) else {
-            throw DecodingError.dataCorruptedError(
-                in: container, debugDescription: "\"\(text)\" is not a day like 2027-03-31")
-        }
-        self = day
+        self = try decoder.decodeText(else: "is not a day like 2027-03-31")
     }
 
     package func encode(to encoder: any Encoder) throws {

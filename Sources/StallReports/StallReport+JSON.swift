@@ -93,12 +93,9 @@ struct JSONBounds {
 
     /// An upper bound of the number of values: counts each opening bracket and each comma.
     private(set) var values = 0
-    /// The deepest nesting.
     private(set) var depth = 0
 
-    /// Counts the values and levels of `text`, outside its strings.
-    ///
-    /// - Parameter text: A text in UTF-8.
+    /// Counts the values and levels of a text in UTF-8, outside its strings.
     init(_ text: [UInt8]) {
         var nesting = 0
         var isInString = false
@@ -137,12 +134,7 @@ struct JSONBounds {
 
 /// Returns a value as JSON: UTF-8 with sorted keys and a line feed at the end; one line unless it is indented.
 ///
-/// Infinities and NaN become the strings `inf`, `-inf` and `nan`.
-///
-/// - Parameters:
-///   - value: A value of strings, numbers and Booleans, whose encoding cannot fail.
-///   - isIndented: Whether each field has a line.
-/// - Returns: The bytes; empty if the value's own encoding fails.
+/// Infinities and NaN become the strings `inf`, `-inf` and `nan`. Empty if the value's own encoding fails.
 func encodeJSON(_ value: some Encodable, isIndented: Bool) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

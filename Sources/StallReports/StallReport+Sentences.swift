@@ -111,12 +111,10 @@ extension StallReport.Cause {
 extension StallReport.SystemCall {
     /// Whether the call copies data between files or between a file and memory.
     fileprivate var copiesData: Bool {
-        switch name {
-        case "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
-            "copy_file_range", "sendfile", "splice", "process_vm_readv", "process_vm_writev":
-            true
-        default: false
-        }
+        [
+            "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
+            "copy_file_range", "sendfile", "splice", "process_vm_readv", "process_vm_writev",
+        ].contains(name)
     }
 }
 

@@ -77,14 +77,7 @@ extension Timestamp: Codable {
     /// - Parameter decoder: The decoder.
     /// - Throws: `DecodingError` if the value is not a string of the form of ``description``.
     public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        let text = try container.decode(String.self)
-        guard let value = Timestamp(text) else {
-            throw DecodingError.dataCorruptedError(
-                in: container, debugDescription: "\"\(text)\" is not a time like 2026-11-21T08:00:00.123456Z"
-            )
-        }
-        self = value
+        self = try decoder.decodeText(else: "is not a time like 2026-11-21T08:00:00.123456Z")
     }
 
     /// Encodes the text form.
@@ -94,6 +87,16 @@ extension Timestamp: Codable {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(description)
+    }
+}
+
+extension Decoder {
+    /// Decodes a value from its text form; `fault` follows a text that has another form.
+    func decodeText<Value: LosslessStringConvertible>(else fault: String) throws -> Value {
+        let container = try singleValueContainer()
+        let text = try container.decode(String.self)
+        if let value = Value(text) { return value }
+        throw DecodingError.dataCorruptedError(in: container, debugDescription: "\"\(text)\" \(fault)")
     }
 }
 

@@ -33,26 +33,19 @@ struct CommandFailure: Error, Equatable {
         self.sentence = sentence
     }
 
-    /// A path that cannot be read.
     init(reading path: String, errno: Int32) {
-        let status: Status
-        switch errno {
-        case ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG: status = .noInput
-        case EACCES, EPERM: status = .noPermission
-        default: status = .inputOutput
-        }
-        self.init(status, "\(path) cannot be read: \(String(cString: strerror(errno)))")
+        let isMissing = [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(errno)
+        self.init("\(path) cannot be read", errno, isMissing ? .noInput : .inputOutput)
     }
 
-    /// A path that cannot be created or written.
     init(writing path: String, errno: Int32) {
-        let status: Status
-        switch errno {
-        case ENOSPC, EDQUOT, EFBIG, EIO: status = .inputOutput
-        case EACCES, EPERM: status = .noPermission
-        default: status = .cannotCreate
-        }
-        self.init(status, "\(path) cannot be written: \(String(cString: strerror(errno)))")
+        let isBroken = [ENOSPC, EDQUOT, EFBIG, EIO].contains(errno)
+        self.init("\(path) cannot be written", errno, isBroken ? .inputOutput : .cannotCreate)
+    }
+
+    private init(_ words: String, _ errno: Int32, _ status: Status) {
+        let isDenied = errno == EACCES || errno == EPERM
+        self.init(isDenied ? .noPermission : status, "\(words): \(String(cString: strerror(errno)))")
     }
 }
 
@@ -63,9 +56,19 @@ struct StartFailure: Error, Equatable {
     /// The exit status of shells for a program that is not there.
     static let notFound: Int32 = 127
 
-    var sentence: String
+    let sentence: String
     /// ``notExecutable`` or ``notFound``.
-    var status: Int32
+    let status: Int32
+
+    init(_ sentence: String, isMissing: Bool = false) {
+        self.sentence = sentence
+        status = isMissing ? Self.notFound : Self.notExecutable
+    }
+
+    /// A program for which execve(2) or posix_spawn(3) has failed.
+    init(starting path: String, errno: Int32) {
+        self.init("\(path) cannot be started: \(String(cString: strerror(errno)))", isMissing: errno == ENOENT)
+    }
 
     /// Prints the sentence and returns the error that ends the tool with the status.
     var exit: ExitCode {

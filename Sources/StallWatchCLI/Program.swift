@@ -27,7 +27,6 @@ enum Program {
     }
 }
 
-/// The tool `stallwatch`.
 struct StallWatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stallwatch",
@@ -75,9 +74,7 @@ struct InheritedSignals {
     private let mask: sigset_t
     private let pipe: sigaction
 
-    /// Reads them.
-    ///
-    /// Call it before this process changes any.
+    /// Reads them, so call it before this process changes any.
     init() {
         var mask = sigset_t()
         sigemptyset(&mask)

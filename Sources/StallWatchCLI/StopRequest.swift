@@ -17,23 +17,16 @@ enum Interruption {
     }
     private static let state = Mutex(State())
 
-    /// Starts the thread.
-    ///
-    /// Call this before any other thread starts, because threads inherit the blocked signals.
+    /// Starts the thread, before any other does: threads inherit the blocked signals.
     static func prepare() {
         var set = handledSignals()
         pthread_sigmask(SIG_BLOCK, &set, nil)
-        var thread = pthread_t()
-        let body: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { _ in
-            Interruption.waitForSignals()
-            return nil
-        }
-        guard pthread_create(&thread, nil, body, nil) == 0 else {
+        do throws(SystemError) {
+            try WorkerThread(name: "stallwatch-sig") { waitForSignals() }.detach()
+        } catch {
             // Without the thread, the signals keep their default effect.
             pthread_sigmask(SIG_UNBLOCK, &set, nil)
-            return
         }
-        pthread_detach(thread)
     }
 
     private static func handledSignals() -> sigset_t {
@@ -57,9 +50,7 @@ enum Interruption {
     /// Calls `handler` on another thread at the next signal; the one after that ends the process.
     static func handle(with handler: @escaping @Sendable () -> Void) { state.withLock { $0.handler = handler } }
 
-    /// Sends all signals on to another process from now on, instead of ending.
-    ///
-    /// It does not send on those of the terminal, which that process has received, too.
+    /// Sends signals on to a process instead of ending, except those of the terminal, which it has received, too.
     static func forward(to process: pid_t) { state.withLock { $0.receiver = process } }
 
     private static func isIgnored(_ action: sigaction) -> Bool {

@@ -1,29 +1,16 @@
-import LinuxSupport
-import StallReports
 public import StallWatch
-import Synchronization
 public import Testing
 
 /// A trait that records an issue for each stall of a test.
 ///
 /// Create one with ``Testing/Trait/noStalls(over:on:baseline:sourceLocation:)`` or
 /// ``Testing/Trait/stallBudget(warn:fail:on:baseline:sourceLocation:)``. On a suite it applies to each of its tests, and a
-/// test's own trait replaces that of its suite.
+/// test's own trait replaces that of its suite. On other platforms than Linux it finds no stalls.
 public struct StallTrait: TestTrait, SuiteTrait, TestScoping {
-    private let budget: StallBudget
-    private let loops: [WatchedLoop]
-    private let baseline: String?
-    private let sourceLocation: SourceLocation
+    fileprivate let check: StallCheck
 
     /// Whether the trait applies to the tests of nested suites; always `true`.
     public var isRecursive: Bool { true }
-
-    init(_ budget: StallBudget, _ loops: [WatchedLoop], baseline: String?, _ sourceLocation: SourceLocation) {
-        self.budget = budget
-        self.loops = loops
-        self.baseline = baseline
-        self.sourceLocation = sourceLocation
-    }
 
     /// Runs a test while its loops are watched, then records its stalls.
     ///
@@ -35,16 +22,7 @@ public struct StallTrait: TestTrait, SuiteTrait, TestScoping {
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        let scope = StallScope(
-            loops: loops, budget: budget, function: WatchedFunction(test), location: sourceLocation,
-            baseline: readBaseline(baseline, at: sourceLocation)
-        )
-        guard await isWatching(scope, at: sourceLocation) else { return try await function() }
-        // The trait of the suite, if this one is the test's own.
-        StallScope.current?.replace()
-        let result = await Result { try await StallScope.$current.withValue(scope) { try await function() } }
-        for finding in await SharedMonitor.shared.leave(scope) { finding.record(elsewhere: sourceLocation) }
-        try result.get()
+        try await check.run(test, function)
     }
 }
 
@@ -78,7 +56,7 @@ extension Trait where Self == StallTrait {
         over threshold: Duration = .milliseconds(100), on loops: [WatchedLoop] = [.main], baseline: String? = nil,
         sourceLocation: SourceLocation = #_sourceLocation
     ) -> Self {
-        StallTrait(StallBudget(fail: threshold), loops, baseline: baseline, sourceLocation)
+        StallTrait(check: StallCheck(fail: threshold, loops: loops, baseline: baseline, location: sourceLocation))
     }
 
     /// Warns of a test's stalls, and fails it for longer ones, like ``noStalls(over:on:baseline:sourceLocation:)``.
@@ -94,127 +72,51 @@ extension Trait where Self == StallTrait {
         warn: Duration, fail: Duration, on loops: [WatchedLoop] = [.main], baseline: String? = nil,
         sourceLocation: SourceLocation = #_sourceLocation
     ) -> Self {
-        StallTrait(StallBudget(warn: warn, fail: fail), loops, baseline: baseline, sourceLocation)
+        StallTrait(
+            check: StallCheck(warn: warn, fail: fail, loops: loops, baseline: baseline, location: sourceLocation))
     }
 }
 
-/// Returns a baseline, or records an issue if its file is missing or damaged.
-func readBaseline(_ path: String?, at location: SourceLocation) -> StallBaseline? {
-    do throws(StallWatchError) {
-        return try BaselineFiles.baseline(at: path)
-    } catch {
-        Issue.record(Comment(rawValue: error.description), sourceLocation: location)
-        return nil
-    }
-}
-
-/// Begins to watch the loops of a scope, or records an issue if that is impossible: a guard that does not watch must not
-/// pass.
+/// A trait that says what hangs when a test takes too long.
 ///
-/// - Returns: Whether the loops are watched.
-func isWatching(_ scope: StallScope, at location: SourceLocation) async -> Bool {
-    do throws(StallWatchError) {
-        try await SharedMonitor.shared.enterFromTask(scope)
-        return true
-    } catch {
-        recordUnwatched(error, at: location)
-        return false
-    }
-}
+/// Create one with ``Testing/Trait/hangDump(after:)``. On a suite it applies to each of its tests. On other platforms than
+/// Linux it says nothing.
+public struct HangTrait: TestTrait, SuiteTrait, TestScoping {
+    fileprivate let check: HangCheck
 
-/// Records that the loops of a scope cannot be watched.
-func recordUnwatched(_ error: StallWatchError, at location: SourceLocation) {
-    Issue.record(Comment(rawValue: "stalls cannot be watched here: \(error)"), sourceLocation: location)
-}
+    /// Whether the trait applies to the tests of nested suites; always `true`.
+    public var isRecursive: Bool { true }
 
-extension Result where Failure == any Error {
-    /// Runs the body and keeps its result or its error.
-    init(_ body: () async throws -> Success) async {
-        do {
-            self = .success(try await body())
-        } catch {
-            self = .failure(error)
-        }
-    }
-}
-
-/// A test, or a part of one, in which stalls are watched.
-final class StallScope: Sendable {
-    /// The loops that it watches, each with a label of its own.
-    let loops: [WatchedLoop]
-    let labels: Set<String>
-    let budget: StallBudget
-    /// The function that the scope belongs to, to find it on a stack; `nil` for a check of one thread.
-    let function: WatchedFunction?
-    /// Where an issue is recorded if the stall has no place in the package.
-    let location: SourceLocation
-    let baseline: StallBaseline?
-    let began = Timestamp(wallClockNanoseconds: wallClockNow())
-    /// The outermost scope that this one is part of: that of the test.
-    private let outermost: StallScope?
-    private let beganMonotonic = monotonicNow()
-
-    private struct State {
-        var ended: Timestamp?
-        var isReplaced = false
-        var findings: [StallFinding] = []
-    }
-    private let state = Mutex(State())
-
-    /// The scope of the test that runs in this task, so that a test's own trait replaces its suite's.
-    @TaskLocal static var current: StallScope?
-
-    init(
-        loops: [WatchedLoop], budget: StallBudget, function: WatchedFunction?, location: SourceLocation,
-        baseline: StallBaseline?
-    ) {
-        self.loops = loops
-        labels = Set(loops.map(\.label))
-        self.budget = budget
-        self.function = function
-        self.location = location
-        self.baseline = baseline
-        outermost = Self.current.map { $0.outermost ?? $0 }
-    }
-
-    /// The identity of the test, or of the outermost check.
-    var root: ObjectIdentifier { ObjectIdentifier(outermost ?? self) }
-
-    /// The threshold at which the monitor has to notice a stall.
+    /// Runs a test beside a thread that waits for its end.
     ///
-    /// A heartbeat may begin late by a quarter of it, so it is half of the shortest stall that matters.
-    var threshold: Duration {
-        .milliseconds(max(budget.shortest / 2, 5))
+    /// - Parameters:
+    ///   - test: The test.
+    ///   - testCase: The test's case.
+    ///   - function: The code to run.
+    /// - Throws: The errors of `function`.
+    public func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await check.run(test, function)
     }
+}
 
-    /// Whether it has lasted long enough for a stall that matters.
-    var mayHaveStalled: Bool {
-        Double(monotonicNow() &- beganMonotonic) / 1_000_000 >= budget.shortest
-    }
-
-    /// The end of its code; `nil` while it runs.
-    var ended: Timestamp? { state.withLock { $0.ended } }
-
-    /// Whether a scope within it watches the same loops.
-    var isReplaced: Bool { state.withLock { $0.isReplaced } }
-
-    /// Notes that a scope within it watches its loops from now on.
-    func replace() { state.withLock { $0.isReplaced = true } }
-
-    /// Notes the end of its code.
-    func end() {
-        let now = Timestamp(wallClockNanoseconds: wallClockNow())
-        state.withLock { $0.ended = now }
-    }
-
-    /// Adds a stall.
-    func add(_ finding: StallFinding) { state.withLock { $0.findings.append(finding) } }
-
-    /// Takes the stalls that were added so far.
-    func takeFindings() -> [StallFinding] {
-        state.withLock { state in
-            defer { state.findings = [] }
-            return state.findings
-        }
+extension Trait where Self == HangTrait {
+    /// Prints what hangs when a test has not finished in time: what each thread waits for, who holds the locks, child
+    /// processes.
+    ///
+    /// ```swift
+    /// @Test(.hangDump(after: .seconds(30))) func synchronizes() async throws { … }
+    /// ```
+    ///
+    /// It prints once per test, to standard error, while the test hangs, even if the main actor and the task pool are
+    /// blocked. The test then goes on, and gets no issue. When it ends, the text and the report with all stacks are
+    /// attached to it. A test that does not hang costs a thread that waits. `stallwatch test` does the same for tests
+    /// without the trait.
+    ///
+    /// - Parameter limit: The time after which a test hangs, 10 ms or more; less counts as 10 ms.
+    /// - Returns: The trait.
+    public static func hangDump(after limit: Duration) -> Self {
+        HangTrait(check: HangCheck(limit: max(limit, .milliseconds(10))))
     }
 }

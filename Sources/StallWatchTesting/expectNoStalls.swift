@@ -1,4 +1,3 @@
-import StallReports
 public import StallWatch
 public import Testing
 
@@ -22,16 +21,7 @@ public func expectNoStalls<Success, Failure>(
     over threshold: Duration = .milliseconds(100), baseline: String? = nil,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws(Failure) -> Success
 ) throws(Failure) -> Success {
-    let baseline = readBaseline(baseline, at: sourceLocation)
-    let check = BlockingCheck(StallBudget(fail: threshold), baseline: baseline, sourceLocation)
-    do throws(StallWatchError) {
-        try SharedMonitor.shared.enter(check.scope)
-    } catch {
-        recordUnwatched(error, at: sourceLocation)
-        return try body()
-    }
-    defer { for finding in check.finish() { finding.record(elsewhere: sourceLocation) } }
-    return try check.run(body)
+    try StallCheck(fail: threshold, baseline: baseline, location: sourceLocation).runBlocking(body)
 }
 
 /// Runs async code, and records an issue if a loop stalls meanwhile for the given time or longer.
@@ -58,47 +48,69 @@ public func expectNoStalls<Success>(
     isolation: isolated (any Actor)? = #isolation, function: String = #function,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Success
 ) async rethrows -> Success {
-    let watched =
-        Test.current.map { WatchedFunction($0) } ?? WatchedFunction(name: function, file: sourceLocation.filePath)
-    let scope = StallScope(
-        loops: loops, budget: StallBudget(fail: threshold), function: watched, location: sourceLocation,
-        baseline: readBaseline(baseline, at: sourceLocation)
-    )
-    guard await isWatching(scope, at: sourceLocation) else { return try await body() }
-    let success: Success
-    do {
-        success = try await StallScope.$current.withValue(scope, operation: body)
-    } catch {
-        for finding in await SharedMonitor.shared.leave(scope) { finding.record(elsewhere: sourceLocation) }
-        throw error
-    }
-    for finding in await SharedMonitor.shared.leave(scope) { finding.record(elsewhere: sourceLocation) }
-    return success
+    try await StallCheck(fail: threshold, loops: loops, baseline: baseline, location: sourceLocation)
+        .run(function: function, isolation: isolation, body)
 }
 
-/// One run of blocking code, which a probe reports as one turn of a loop.
-struct BlockingCheck {
-    private let probe: LoopProbe
-    let scope: StallScope
+#if canImport(XCTest)
+    public import XCTest
 
-    init(_ budget: StallBudget, baseline: StallBaseline?, _ location: SourceLocation) {
-        probe = SharedMonitor.shared.takeProbe()
-        scope = StallScope(
-            loops: [.probe(probe)], budget: budget, function: nil, location: location, baseline: baseline)
+    extension XCTestCase {
+        /// Runs blocking code, and fails the test if it holds its thread for the given time or longer.
+        ///
+        /// The time in which the machine kept the code from running does not count. The failure is at the line of the
+        /// function to inspect first, and its text has the stacks.
+        ///
+        /// - Parameters:
+        ///   - threshold: The shortest duration that is a failure, 10 ms or more.
+        ///   - baseline: The path of a file with known stalls; `nil` for the one that `STALLWATCH_BASELINE` names.
+        ///   - file: The file of a failure whose function is not in the package.
+        ///   - line: The line of such a failure.
+        ///   - body: The code.
+        /// - Returns: The result of `body`.
+        /// - Throws: The errors of `body`.
+        public func assertNoStalls<Success>(
+            over threshold: Duration = .milliseconds(100), baseline: String? = nil, file: StaticString = #filePath,
+            line: UInt = #line, _ body: () throws -> Success
+        ) rethrows -> Success {
+            try StallCheck(fail: threshold, baseline: baseline, location: SourceLocation(file, line))
+                .runBlocking(fail: fail, body)
+        }
+
+        /// Runs async code, and fails the test if a loop stalls meanwhile for the given time or longer.
+        ///
+        /// XCTest runs one test at a time, so the stalls are those of this test. The time in which the machine kept the
+        /// code from running does not count.
+        ///
+        /// - Parameters:
+        ///   - threshold: The shortest stall that is a failure, 10 ms or more.
+        ///   - loops: The loops to watch: the main actor's by default.
+        ///   - baseline: The path of a file with known stalls; `nil` for the one that `STALLWATCH_BASELINE` names.
+        ///   - isolation: The actor that runs the code: the caller's.
+        ///   - function: The function that contains the code.
+        ///   - file: The file of a failure whose function is not in the package.
+        ///   - line: The line of such a failure.
+        ///   - body: The code.
+        /// - Returns: The result of `body`.
+        /// - Throws: The errors of `body`.
+        public func assertNoStalls<Success>(
+            over threshold: Duration = .milliseconds(100), on loops: [WatchedLoop] = [.main], baseline: String? = nil,
+            isolation: isolated (any Actor)? = #isolation, function: String = #function,
+            file: StaticString = #filePath, line: UInt = #line, _ body: () async throws -> Success
+        ) async rethrows -> Success {
+            try await StallCheck(
+                fail: threshold, loops: loops, baseline: baseline, location: SourceLocation(file, line)
+            ).run(function: function, isolation: isolation, fail: fail, body)
+        }
+
+        private func fail(_ text: String, at place: SourceLocation) {
+            recordFailure(withDescription: text, inFile: place.filePath, atLine: place.line, expected: true)
+        }
     }
 
-    /// Runs the code as one turn.
-    func run<Success, Failure>(_ body: () throws(Failure) -> Success) throws(Failure) -> Success {
-        probe.beginTurn()
-        defer { probe.endTurn() }
-        return try body()
+    extension SourceLocation {
+        fileprivate init(_ file: StaticString, _ line: UInt) {
+            self.init(fileID: "XCTest/test", filePath: "\(file)", line: Int(line), column: 1)
+        }
     }
-
-    /// Ends the check.
-    ///
-    /// - Returns: Its stalls.
-    func finish() -> [StallFinding] {
-        defer { SharedMonitor.shared.giveBack(probe) }
-        return SharedMonitor.shared.leaveBlocking(scope)
-    }
-}
+#endif

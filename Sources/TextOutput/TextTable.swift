@@ -12,7 +12,6 @@ package struct TextTable {
         var dropped: Int?
         /// The width that it keeps when it is cut, unless no column is left to leave out.
         var minimumWidth: Int
-        /// The style of its cells.
         var style: Terminal.Style?
 
         package init(

@@ -2,7 +2,6 @@ import ScenarioKit
 import ArgumentParser
 import StallWatch
 
-/// The demo: injects stalls into real event loops, one after another, and checks the report of each.
 struct DemoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stallwatch-demo",
@@ -141,9 +140,7 @@ struct DemoCommand: ParsableCommand {
         return selected
     }
 
-    /// Runs each scenario once, and shows the table.
-    ///
-    /// - Returns: Whether the run passed.
+    /// Runs each scenario once, and shows the table; returns whether the run passed.
     private func runScenarios() throws -> Bool {
         let scenarios = try selectedScenarios()
         let monitor = try startMonitor()
@@ -160,9 +157,7 @@ struct DemoCommand: ParsableCommand {
         return try hasPassed(table.tally)
     }
 
-    /// Judges the reports of an earlier run, and shows the table.
-    ///
-    /// - Returns: Whether that run passed.
+    /// Judges the reports of an earlier run, and shows the table; returns whether it passed.
     private func judgeAgain(_ summary: String) throws -> Bool {
         var outcomes: [Outcome] = []
         for recorded in try RecordedOutcome.read(summary) {
@@ -173,9 +168,7 @@ struct DemoCommand: ParsableCommand {
         return try hasPassed(table.tally)
     }
 
-    /// Runs the scenarios in rounds, and shows the counts.
-    ///
-    /// - Returns: Whether all rounds together passed.
+    /// Runs the scenarios in rounds, and shows the counts; returns whether all passed.
     private func runRounds(_ count: Int) throws -> Bool {
         let file = try summaryFile()
         let stress = StressRounds(
@@ -196,9 +189,7 @@ struct DemoCommand: ParsableCommand {
         try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
     }
 
-    /// Runs the scenarios for a long time, and shows the totals.
-    ///
-    /// - Returns: Whether the soak passed.
+    /// Runs the scenarios for a long time, and shows the totals; returns whether the soak passed.
     private func runSoak(_ length: SoakLength) throws -> Bool {
         let scenarios = try selectedScenarios()
         let interruption = Interruption()

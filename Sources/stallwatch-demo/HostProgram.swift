@@ -13,7 +13,6 @@ struct HostProgram: Sendable {
     private let monitor: StallMonitor
     private let inbox = ReportInbox()
 
-    /// Makes and starts the monitor.
     init(_ shape: HostShape, threshold: Duration, stall: Duration, directory: String) throws {
         self.shape = shape
         self.stall = stall
@@ -37,9 +36,7 @@ struct HostProgram: Sendable {
         await finish(injected)
     }
 
-    /// Runs the program in a loop, and ends the process.
-    ///
-    /// Call it on the main thread.
+    /// Runs the program in a loop of the main thread, and ends the process.
     func runLoop() -> Never {
         Task.detached { [self] in
             await inbox.open(monitor.reports)
@@ -78,7 +75,6 @@ struct HostProgram: Sendable {
         exit(DemoFailure.Status.systemError.rawValue)
     }
 
-    /// Stalls the calling thread.
     private func stallHere() -> [Duration] {
         stall > .zero ? [DrivenLoop.time { sleepTooLong(for: stall) }] : []
     }
@@ -118,7 +114,6 @@ struct HostProgram: Sendable {
     }
 }
 
-/// Waits for the end of standard input.
 private func endOfInput() async {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread {

@@ -4,9 +4,7 @@ import Glibc
 import LinuxSupport
 import StallWatch
 
-/// The entry point.
-///
-/// It is async because one of the demo's children has to be a program with an async `@main`.
+/// The entry point, async because one of the demo's children has to be a program with an async `@main`.
 ///
 /// The demo itself never suspends here. It runs the main run loop on the main thread, like a program with a synchronous `main`.
 @main

@@ -18,10 +18,7 @@
             try monitor.watch(.cooperativePool())
         }
 
-        /// Reads requests until standard input ends.
-        ///
-        /// - Parameter duration: The duration of each stall.
-        /// - Returns: The durations of the stalls.
+        /// Reads requests until standard input ends, and returns the durations of the stalls.
         func stalls(of duration: Duration) async -> [Duration] {
             await withCheckedContinuation { continuation in
                 let input = DispatchSource.makeReadSource(

@@ -3,7 +3,6 @@ import Glibc
 import StallReports
 import TextOutput
 
-/// Works on baselines: the known stalls that tests excuse until a day.
 struct BaselineCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "baseline",
@@ -12,7 +11,6 @@ struct BaselineCommand: ParsableCommand {
     )
 }
 
-/// Adds the stalls of reports to a baseline.
 struct BaselineUpdateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "update",

@@ -1,6 +1,5 @@
 import TextOutput
 
-/// Two sets of reports, compared group by group.
 struct Comparison {
     let base: ReportSet
     let new: ReportSet
@@ -28,7 +27,6 @@ struct Comparison {
 
     func count(of kind: GroupChange.Kind) -> Int { changes.count { $0.kind == kind } }
 
-    /// The text.
     func text(for terminal: Terminal, showsSame: Bool) -> String {
         var table = TextTable([
             .init("change"), .init("stalls", .right, dropped: 2), .init("stalls/h", .right), .init("stalled/h", .right),
@@ -98,27 +96,23 @@ struct Comparison {
     }
 }
 
-/// A comparison in Markdown.
-struct ComparisonMarkdown {
-    let comparison: Comparison
-    let showsSame: Bool
-
-    /// A table and the sentences of the text output.
-    var text: String {
-        let shown = comparison.changes.filter { showsSame || $0.kind != .same }
+extension Comparison {
+    /// A table in Markdown and the sentences of the text output.
+    func markdown(showsSame: Bool) -> String {
+        let shown = changes.filter { showsSame || $0.kind != .same }
         let rows = shown.map { change in
             [
                 change.kind == .new || change.kind == .worse ? "**\(change.kind.rawValue)**" : change.kind.rawValue,
-                Comparison.pair(change, \.count) { String($0) },
-                Comparison.pair(change, \.millisecondsPerHour) { $0.duration },
-                Comparison.pair(change, \.medianMilliseconds) { $0.duration }, MarkdownText.prose(change.group.cause),
+                Self.pair(change, \.count) { String($0) },
+                Self.pair(change, \.millisecondsPerHour) { $0.duration },
+                Self.pair(change, \.medianMilliseconds) { $0.duration }, MarkdownText.prose(change.group.cause),
                 change.group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
                 change.group.fingerprint.map(MarkdownText.codeCell) ?? "-",
             ]
         }
         let titles = ["change", "stalls", "stalled/h", "median", "cause", "culprit", "fingerprint"]
         let table = rows.isEmpty ? "" : MarkdownText.table(titles, right: [1, 2, 3], rows) + "\n"
-        return table + comparison.conclusion.map { MarkdownText.prose($0) + "\n" }.joined(separator: "\n")
+        return table + conclusion.map { MarkdownText.prose($0) + "\n" }.joined(separator: "\n")
     }
 }
 
@@ -210,9 +204,7 @@ struct GroupChange: Sendable {
     let new: Side
     let kind: Kind
 
-    /// Compares a group before with the same group now; `nil` if both are missing.
-    ///
-    /// `tolerance` is the share by which a rate may differ and still count as the same.
+    /// Compares a group before with the same one now; rates that differ by up to `tolerance`, a share, are the same.
     init?(base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double) {
         guard let group = new ?? base else { return nil }
         self.group = group
@@ -259,9 +251,7 @@ extension GroupChange.Side {
 }
 
 extension Finding {
-    /// - Parameters:
-    ///   - change: The change of a group.
-    ///   - failing: The kinds of change that make the command fail.
+    /// A change of a group, an error if it is of one of the `failing` kinds.
     init(_ change: GroupChange, failing: [GroupChange.Kind]) {
         self.init(change.group)
         let sides = [("before", change.base), ("now", change.new)].map { name, side in

@@ -1,7 +1,6 @@
 import ArgumentParser
 import StallReports
 
-/// Compares two sets of reports.
 struct DiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff",
@@ -75,21 +74,21 @@ struct DiffCommand: ParsableCommand {
         let before = try ReportSet(base, filters: filters, strict: strict, hours: baseTime?.hours)
         let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours)
         let comparison = Comparison(base: before, new: after, tolerance: tolerance.share)
+        let failing = failOn?.kinds ?? []
         do {
-            let failing = failOn?.kinds ?? []
             let findings = comparison.changes.map { Finding($0, failing: failing) }
-            let markdown = ComparisonMarkdown(comparison: comparison, showsSame: all)
+            let markdown = comparison.markdown(showsSame: all)
             switch formatOptions.chosen {
             case .text: try StandardOutput.write(comparison.text(for: terminalOptions.terminal, showsSame: all))
             case .json: try StandardOutput.write(JSONOutput.bytes(ComparisonReport(comparison)))
-            case .markdown: try StandardOutput.write(markdown.text)
-            case .github: try CIOutput.printGitHub(findings, summary: markdown.text)
+            case .markdown: try StandardOutput.write(markdown)
+            case .github: try CIOutput.printGitHub(findings, summary: markdown)
             case .junit: try StandardOutput.write(JUnitDocument(findings: findings).text)
             }
         } catch is ClosedOutput {
             // The exit status still has the result.
         }
-        let found = (failOn?.kinds ?? []).map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }
+        let found = failing.map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }
         guard !found.isEmpty else { return }
         StandardError.write("Failed: \(found.map { "\($0.1) \($0.0.rawValue)" }.joined(separator: ", ")).\n")
         throw ExitCode.failure
@@ -110,7 +109,6 @@ struct DiffCommand: ParsableCommand {
         }
     }
 
-    /// A share in percent.
     struct Tolerance: Sendable, Equatable, CustomStringConvertible {
         let share: Double
 
@@ -137,7 +135,7 @@ extension DurationArgument {
 
 /// One side of a comparison: the reports in groups, and the monitored time.
 struct ReportSet {
-    private(set) var groups = StallGroups()
+    let groups: StallGroups
     let time: MonitoredTime
 
     /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
@@ -170,7 +168,6 @@ struct ReportSet {
 
 /// How long programs were watched while they wrote reports: the basis of rates.
 struct MonitoredTime: Sendable, Equatable {
-    /// The source of the time.
     enum Source: String, Encodable, Sendable {
         /// The command line.
         case given
@@ -194,22 +191,17 @@ struct MonitoredTime: Sendable, Equatable {
 
 /// Computes from reports alone a lower bound of how long their processes were watched.
 struct ProcessSpans {
-    private struct Span {
-        var start: Int64
-        var end: Int64
-    }
-
-    private var spans: [ReportSummary.Process: Span] = [:]
+    /// In microseconds since 1970.
+    private var spans: [ReportSummary.Process: (start: Int64, end: Int64)] = [:]
 
     mutating func add(_ report: ReportSummary) {
         let began = report.startedAt.microsecondsSince1970
         let end = began.addingReportingOverflow(Int64(report.durationMilliseconds * 1_000)).partialValue
         let start = min(report.process.startedAt?.microsecondsSince1970 ?? began, began)
         let known = spans[report.process]
-        spans[report.process] = Span(start: min(known?.start ?? start, start), end: max(known?.end ?? end, end))
+        spans[report.process] = (min(known?.start ?? start, start), max(known?.end ?? end, end))
     }
 
-    /// The processes' times added up.
     var hours: Double {
         let microseconds = spans.values.reduce(0.0) { $0 + (Double($1.end) - Double($1.start)) }
         return microseconds / 3_600_000_000

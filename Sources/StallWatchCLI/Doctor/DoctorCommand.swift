@@ -2,7 +2,6 @@ import ArgumentParser
 import StallReports
 import TextOutput
 
-/// Says what StallWatch can do here, or in a process.
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
@@ -25,13 +24,10 @@ struct DoctorCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
     var pid: Int32?
 
-    @OptionGroup var terminalOptions: TerminalOptions
-
-    @Flag(help: "Print JSON.")
-    var json = false
+    @OptionGroup var output: TextOrJSONOptions
 
     func validate() throws {
-        if let pid, pid < 1 { throw ValidationError("\(pid) is not the id of a process: give a number from 1 on.") }
+        if let pid { try LiveArguments.check(pid) }
     }
 
     func run() throws {
@@ -45,11 +41,7 @@ struct DoctorCommand: ParsableCommand {
     }
 
     private func print(_ diagnosis: Diagnosis) throws {
-        if json {
-            try StandardOutput.write(JSONOutput.bytes(diagnosis))
-        } else {
-            try StandardOutput.write(DiagnosisText(diagnosis).text(for: terminalOptions.terminal))
-        }
+        try output.write(diagnosis) { DiagnosisText(diagnosis: diagnosis).text(for: $0) }
     }
 }
 
@@ -65,12 +57,10 @@ struct Diagnosis: Encodable, Equatable {
         case outside
     }
 
-    /// The process in question.
     struct Process: Encodable, Equatable {
         var pid: Int32
         /// Its executable's path; `nil` if unknown.
         var executable: String?
-        /// Whether a monitor runs in it.
         var isMonitored: Bool
         /// Whether its executable has StallWatch's functions; `nil` if it does not show that.
         var hasStallWatch: Bool?
@@ -82,14 +72,9 @@ struct Diagnosis: Encodable, Equatable {
     var source: Source
     /// `nil` for the tool itself.
     var process: Process?
+}
 
-    init(capabilities: Capabilities, source: Source, process: Process? = nil) {
-        self.capabilities = capabilities
-        self.source = source
-        self.process = process
-    }
-
-    /// What is known about a process.
+extension Diagnosis {
     init(_ process: MonitoredProcess) {
         self.init(
             capabilities: process.found?.capabilities ?? process.seenFromOutside,
@@ -104,13 +89,8 @@ struct Diagnosis: Encodable, Equatable {
 
 /// The text of a diagnosis: what works, what is missing, what to set.
 struct DiagnosisText {
-    private let diagnosis: Diagnosis
+    let diagnosis: Diagnosis
 
-    init(_ diagnosis: Diagnosis) {
-        self.diagnosis = diagnosis
-    }
-
-    /// The indentation of details.
     private static let indentation = "    "
 
     func text(for terminal: Terminal) -> String {
@@ -189,16 +169,12 @@ struct DiagnosisText {
 
     /// The features that were not tried, with one line for each reason.
     private func notTried(_ features: [Capabilities.Feature]) -> [String] {
-        var reasons: [(reason: String, names: [String])] = []
-        for feature in features {
-            let (reason, name) = (feature.detail ?? "", feature.name.title.printable)
-            if let index = reasons.firstIndex(where: { $0.reason == reason }) {
-                reasons[index].names.append(name)
-            } else {
-                reasons.append((reason, [name]))
-            }
+        var reasons = Numbered<String>()
+        for feature in features { _ = reasons.number(of: feature.detail ?? "") }
+        return reasons.values.flatMap { reason in
+            let names = features.filter { ($0.detail ?? "") == reason }.map(\.name.title.printable)
+            return ["", "Not tried (\(reason.printable)): " + names.joined(separator: ", ")]
         }
-        return reasons.flatMap { ["", "Not tried (\($0.reason.printable)): " + $0.names.joined(separator: ", ")] }
     }
 
     private static func name(_ feature: Capabilities.Feature) -> String {

@@ -21,7 +21,6 @@ struct MonitoredProcess {
     let hasStallWatch: Bool?
     /// The findings of its monitor; `nil` without a monitor, and without a report directory.
     let found: Found?
-    /// The findings of the tool.
     let seenFromOutside: Capabilities
 
     /// The longest file that is read, in bytes.
@@ -35,13 +34,13 @@ struct MonitoredProcess {
         executable = readLink("\(directory)/exe")
         isMonitored = Self.hasWatchdog(pid)
         hasStallWatch = isMonitored ? true : Self.hasStallWatch("\(directory)/exe")
-        found = Self.found(in: directory)
+        found = Self.unlinkedFile(Capabilities.fileName, of: directory) { bytes, directory in
+            Capabilities(jsonData: bytes).map { Found(capabilities: $0, reportDirectory: directory) }
+        }
         seenFromOutside = Self.seenFromOutside(pid, status)
     }
 
-    /// Reads the status of a process whose files the tool may read.
-    ///
-    /// - Throws: When there is no such process, or it is another user's.
+    /// Reads the status of a process; throws if there is none, or the tool may not read its files.
     static func status(of pid: Int32) throws(CommandFailure) -> ProcessStatus {
         let directory = "/proc/\(pid)"
         guard !isProcForeign else {
@@ -92,21 +91,14 @@ struct MonitoredProcess {
         return CommandFailure(.noInput, "Process \(pid) is not monitored: \(advice).")
     }
 
-    /// Searches the open files for the one with the capabilities.
-    private static func found(in directory: String) -> Found? {
-        unnamedFile(Capabilities.fileName, of: directory) { bytes, directory in
-            Capabilities(jsonData: bytes).map { Found(capabilities: $0, reportDirectory: directory) }
-        }
-    }
-
-    /// Searches the open files of a process for one that a monitor keeps, which has no name in its directory.
+    /// Searches the open files of a process for an unlinked one that a monitor keeps.
     ///
     /// - Parameters:
     ///   - name: The word by which the file is known.
     ///   - directory: The process's directory in /proc.
     ///   - body: Receives the contents of such a file and its directory; returns `nil` if the file is another one.
     /// - Returns: The first result of `body`; `nil` if there is none.
-    static func unnamedFile<Result>(
+    static func unlinkedFile<Result>(
         _ name: String, of directory: String, _ body: ([UInt8], String) -> Result?
     ) -> Result? {
         for entry in directoryEntries("\(directory)/fd") ?? [] {
@@ -114,8 +106,7 @@ struct MonitoredProcess {
             guard let target = readLink(file), target.contains("/.\(name)."),
                 let bytes = AtomicFile.read(file, limit: maximumBytes)
             else { continue }
-            let directory = target.lastIndex(of: "/").map { String(target[..<$0]) } ?? ""
-            if let result = body(bytes, directory.isEmpty ? "/" : directory) { return result }
+            if let result = body(bytes, directoryName(target)) { return result }
         }
         return nil
     }

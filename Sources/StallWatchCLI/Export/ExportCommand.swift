@@ -2,7 +2,6 @@ import ArgumentParser
 import StallReports
 import TextOutput
 
-/// Writes stacks in the formats of other tools.
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
@@ -51,15 +50,12 @@ struct ExportCommand: ParsableCommand {
 
 extension ExportFormat: ExpressibleByArgument {}
 
-/// A format that another tool reads.
 enum ExportFormat: String, CaseIterable {
     case collapsed, pprof, firefox, perfetto
     case otlpProfiles = "otlp-profiles"
 
-    /// Whether the format is binary.
     var isBinary: Bool { [.pprof, .perfetto, .otlpProfiles].contains(self) }
 
-    /// The file's contents.
     func data(_ profile: StallProfile) -> [UInt8] {
         switch self {
         case .collapsed: CollapsedStacks.data(profile)

@@ -12,17 +12,11 @@ import StallReports
 struct FirefoxProfile {
     private let profile: StallProfile
     private let product: String
-    private var strings: [String] = []
-    private var stringIndices: [String: Int] = [:]
+    private var strings = Numbered<String>()
 
     static func data(_ profile: StallProfile, product: String) -> [UInt8] {
-        var builder = FirefoxProfile(profile, product: product)
+        var builder = FirefoxProfile(profile: profile, product: product)
         return JSONText(builder.file()).bytes + [UInt8(ascii: "\n")]
-    }
-
-    private init(_ profile: StallProfile, product: String) {
-        self.profile = profile
-        self.product = product
     }
 
     private mutating func file() -> JSONText.Value {
@@ -41,12 +35,10 @@ struct FirefoxProfile {
             threads.append(thread(loop, [], timeline.spans, begin: begin))
         }
         let shared = self.shared()
-        return .object([
-            ("meta", meta(begin: begin)),
-            ("libs", .array(profile.table.images.map(Self.library))),
-            ("shared", shared),
-            ("threads", .array(threads)),
-        ])
+        return [
+            "meta": meta(begin: begin), "libs": .array(profile.table.images.map(Self.library)), "shared": shared,
+            "threads": .array(threads),
+        ]
     }
 
     /// The categories: the format requires that the first is grey and that each has the subcategory "Other".
@@ -56,47 +48,40 @@ struct FirefoxProfile {
     private static let stall = 2
 
     private func meta(begin: Int64) -> JSONText.Value {
-        let categories = Self.categories.map { name, color in
-            JSONText.Value.object([
-                ("name", .string(name)), ("color", .string(color)), ("subcategories", .strings(["Other"])),
-            ])
+        let categories = Self.categories.map { name, color -> JSONText.Value in
+            ["name": .string(name), "color": .string(color), "subcategories": ["Other"]]
         }
-        let fields = [("cause", "Cause"), ("kind", "Kind")].map { key, label in
-            JSONText.Value.object([("key", .string(key)), ("label", .string(label)), ("format", .string("string"))])
+        let fields = [("cause", "Cause"), ("kind", "Kind")].map { key, label -> JSONText.Value in
+            ["key": .string(key), "label": .string(label), "format": "string"]
         }
-        let marker = JSONText.Value.object([
-            ("name", .string("Stall")),
-            ("display", .strings(["marker-chart", "marker-table", "timeline-overview"])),
-            ("chartLabel", .string("{marker.data.cause}")),
-            ("fields", .array(fields)),
-        ])
-        let turnMarker = JSONText.Value.object([
-            ("name", .string("Turn")), ("display", .strings(["marker-chart", "marker-table"])), ("fields", .array([])),
-        ])
-        return .object([
-            ("interval", .int(1)),
-            ("startTime", .int(Int(begin / 1_000))),
-            ("processType", .int(0)),
-            ("product", .string(product)),
-            ("stackwalk", .int(1)),
-            ("version", .int(30)),
-            ("preprocessedProfileVersion", .int(70)),
-            ("categories", .array(categories)),
-            ("markerSchema", .array([marker, turnMarker])),
-            ("symbolicated", .bool(true)),
-            ("symbolicationNotSupported", .bool(true)),
-            ("usesOnlyOneStackType", .bool(true)),
-            ("sourceCodeIsNotOnSearchfox", .bool(true)),
-            ("importedFrom", .string(product)),
-        ])
+        let marker: JSONText.Value = [
+            "name": "Stall", "display": ["marker-chart", "marker-table", "timeline-overview"],
+            "chartLabel": "{marker.data.cause}", "fields": .array(fields),
+        ]
+        let turnMarker: JSONText.Value = ["name": "Turn", "display": ["marker-chart", "marker-table"], "fields": []]
+        return [
+            "interval": 1,
+            "startTime": .int(Int(begin / 1_000)),
+            "processType": 0,
+            "product": .string(product),
+            "stackwalk": 1,
+            "version": 30,
+            "preprocessedProfileVersion": 70,
+            "categories": .array(categories),
+            "markerSchema": [marker, turnMarker],
+            "symbolicated": true,
+            "symbolicationNotSupported": true,
+            "usesOnlyOneStackType": true,
+            "sourceCodeIsNotOnSearchfox": true,
+            "importedFrom": .string(product),
+        ]
     }
 
     private static func library(_ image: StackTable.Image) -> JSONText.Value {
-        .object([
-            ("arch", .string("")), ("name", .string(image.name)), ("path", .string(image.path)),
-            ("debugName", .string(image.name)), ("debugPath", .string(image.path)), ("breakpadId", .string("")),
-            ("codeId", image.buildID.map { .string($0) } ?? .null),
-        ])
+        [
+            "arch": "", "name": .string(image.name), "path": .string(image.path), "debugName": .string(image.name),
+            "debugPath": .string(image.path), "breakpadId": "", "codeId": .optional(image.buildID),
+        ]
     }
 
     private mutating func thread(
@@ -123,53 +108,40 @@ struct FirefoxProfile {
         let turnStarts = turns.map { Int($0.begin - begin) }
         let ends = zip(starts, marked).map { $0 + $1.microseconds } + turns.map { Int($0.end - begin) }
         let markers = marked.count + turns.count
-        return .object([
-            ("processType", .string("default")),
-            ("processStartupTime", .int(0)),
-            ("processShutdownTime", .null),
-            ("registerTime", .int(0)),
-            ("unregisterTime", .null),
-            ("pausedRanges", .array([])),
-            ("showMarkersInTimeline", .bool(true)),
-            ("name", .string(loop.label)),
-            ("isMainThread", .bool(loop.thread == loop.pid)),
-            ("processName", .string(loop.process)),
-            ("pid", .string(String(loop.pid))),
-            ("tid", loop.thread.map { .int(Int($0)) } ?? .string(loop.label)),
-            (
-                "samples",
-                .object([
-                    ("length", .int(samples.count)),
-                    ("stack", .ints(samples.map(\.node))),
-                    ("time", .milliseconds(samples.map(\.time))),
-                    ("weight", .milliseconds(samples.map(\.microseconds))),
-                    ("weightType", .string("tracing-ms")),
-                ])
-            ),
-            (
-                "markers",
-                .object([
-                    ("length", .int(markers)),
-                    ("name", .ints(marked.map { _ in names.stall } + turns.map { _ in names.turn })),
-                    ("startTime", .milliseconds(starts.prefix(marked.count) + turnStarts)),
-                    ("endTime", .milliseconds(ends)),
-                    // 1: an interval with a start and an end.
-                    ("phase", .ints([Int](repeating: 1, count: markers))),
-                    ("category", .ints(marked.map { _ in Self.stall } + turns.map { _ in Self.other })),
-                    (
-                        "data",
-                        .array(
-                            marked.map {
-                                .object([
-                                    ("type", .string("Stall")), ("cause", .string($0.cause)),
-                                    ("kind", .string($0.kind)),
-                                ])
-                            } + turns.map { _ in .object([("type", .string("Turn"))]) }
-                        )
-                    ),
-                ])
-            ),
-        ])
+        let data = marked.map { stall -> JSONText.Value in
+            ["type": "Stall", "cause": .string(stall.cause), "kind": .string(stall.kind)]
+        }
+        return [
+            "processType": "default",
+            "processStartupTime": 0,
+            "processShutdownTime": .null,
+            "registerTime": 0,
+            "unregisterTime": .null,
+            "pausedRanges": [],
+            "showMarkersInTimeline": true,
+            "name": .string(loop.label),
+            "isMainThread": .bool(loop.thread == loop.pid),
+            "processName": .string(loop.process),
+            "pid": .string(String(loop.pid)),
+            "tid": loop.thread.map { .int(Int($0)) } ?? .string(loop.label),
+            "samples": [
+                "length": .int(samples.count),
+                "stack": .ints(samples.map(\.node)),
+                "time": .milliseconds(samples.map(\.time)),
+                "weight": .milliseconds(samples.map(\.microseconds)),
+                "weightType": "tracing-ms",
+            ],
+            "markers": [
+                "length": .int(markers),
+                "name": .ints(marked.map { _ in names.stall } + turns.map { _ in names.turn }),
+                "startTime": .milliseconds(starts.prefix(marked.count) + turnStarts),
+                "endTime": .milliseconds(ends),
+                // 1: an interval with a start and an end.
+                "phase": .ints([Int](repeating: 1, count: markers)),
+                "category": .ints(marked.map { _ in Self.stall } + turns.map { _ in Self.other }),
+                "data": .array(data + turns.map { _ -> JSONText.Value in ["type": "Turn"] }),
+            ],
+        ]
     }
 
     /// Returns the tables that all threads refer to.
@@ -180,97 +152,68 @@ struct FirefoxProfile {
         let frames = table.frames
         // Only code with a source map has an original location.
         let noOriginal = JSONText.Value.indices(frames.map { _ in nil })
-        return .object([
-            (
-                "stackTable",
-                .object([
-                    ("length", .int(table.nodes.count)),
-                    ("frame", .ints(table.nodes.map(\.frame))),
-                    // How far before a stack its callers are; 0: it has none.
-                    ("prefixOffset", .ints(table.nodes.enumerated().map { $0 - ($1.caller ?? $0) })),
-                ])
-            ),
-            (
-                "frameTable",
-                .object([
-                    ("length", .int(frames.count)),
-                    // -1: no address, because there is no image or the address does not fit.
-                    ("address", .ints(frames.map { $0.image == nil ? -1 : Int(exactly: $0.address) ?? -1 })),
-                    ("lib", .ints(frames.map { $0.image ?? -1 })),
-                    ("inlineDepth", .ints(frames.map(\.inlineDepth))),
-                    ("category", .ints(frames.map { table.functions[$0.function].isInApp ? Self.app : Self.other })),
-                    ("subcategory", .ints(frames.map { _ in 0 })),
-                    ("func", .ints(frames.map(\.function))),
-                    ("nativeSymbol", .indices(frames.map { _ in nil })),
-                    ("innerWindowID", .ints(frames.map { _ in 0 })),
-                    ("line", .indices(frames.map(\.line))),
-                    ("column", .indices(frames.map(\.column))),
-                    ("originalLocation", noOriginal),
-                ])
-            ),
-            ("funcTable", functions.table),
-            (
-                "resourceTable",
-                .object([
-                    ("length", .int(resources.count)),
-                    ("name", .ints(resources)),
-                    ("host", .indices(resources.map { _ in nil })),
-                    // 1: a library.
-                    ("type", .ints(resources.map { _ in 1 })),
-                ])
-            ),
-            (
-                "nativeSymbols",
-                .object([
-                    ("length", .int(0)), ("libIndex", .ints([])), ("address", .ints([])), ("name", .ints([])),
-                    ("functionSize", .ints([])),
-                ])
-            ),
-            ("sources", functions.sources),
-            (
-                "sourceLocationTable",
-                .object([("length", .int(0)), ("source", .ints([])), ("line", .ints([])), ("column", .ints([]))])
-            ),
-            ("stringArray", .strings(strings)),
-        ])
+        return [
+            "stackTable": [
+                "length": .int(table.nodes.count),
+                "frame": .ints(table.nodes.map(\.frame)),
+                // How far before a stack its callers are; 0: it has none.
+                "prefixOffset": .ints(table.nodes.enumerated().map { $0 - ($1.caller ?? $0) }),
+            ],
+            "frameTable": [
+                "length": .int(frames.count),
+                // -1: no address, because there is no image or the address does not fit.
+                "address": .ints(frames.map { $0.image == nil ? -1 : Int(exactly: $0.address) ?? -1 }),
+                "lib": .ints(frames.map { $0.image ?? -1 }),
+                "inlineDepth": .ints(frames.map(\.inlineDepth)),
+                "category": .ints(frames.map { table.functions[$0.function].isInApp ? Self.app : Self.other }),
+                "subcategory": .ints(frames.map { _ in 0 }),
+                "func": .ints(frames.map(\.function)),
+                "nativeSymbol": .indices(frames.map { _ in nil }),
+                "innerWindowID": .ints(frames.map { _ in 0 }),
+                "line": .indices(frames.map(\.line)),
+                "column": .indices(frames.map(\.column)),
+                "originalLocation": noOriginal,
+            ],
+            "funcTable": functions.table,
+            "resourceTable": [
+                "length": .int(resources.count),
+                "name": .ints(resources),
+                "host": .indices(resources.map { _ in nil }),
+                // 1: a library.
+                "type": .ints(resources.map { _ in 1 }),
+            ],
+            "nativeSymbols": ["length": 0, "libIndex": [], "address": [], "name": [], "functionSize": []],
+            "sources": functions.sources,
+            "sourceLocationTable": ["length": 0, "source": [], "line": [], "column": []],
+            "stringArray": .strings(strings.values),
+        ]
     }
 
     private mutating func functions() -> (table: JSONText.Value, sources: JSONText.Value) {
         let table = profile.table
         let names = table.functions.map { string($0.name) }
-        var files: [String: Int] = [:]
-        var fileNames: [Int] = []
-        let sources = table.functions.map { function -> Int? in
-            guard let file = function.file else { return nil }
-            if let known = files[file] { return known }
-            files[file] = fileNames.count
-            fileNames.append(string(file))
-            return fileNames.count - 1
-        }
+        var files = Numbered<String>()
+        let sources = table.functions.map { function in function.file.map { files.number(of: $0) } }
         // A function that is in several builds of an image belongs to the first of them.
         var resources = [Int](repeating: -1, count: names.count)
         for frame in table.frames where resources[frame.function] < 0 { resources[frame.function] = frame.image ?? -1 }
         let missing = JSONText.Value.indices(names.map { _ in nil })
-        let no = JSONText.Value.array(names.map { _ in .bool(false) })
-        let functions = JSONText.Value.object([
-            ("length", .int(names.count)), ("name", .ints(names)), ("isJS", no), ("relevantForJS", no),
-            ("resource", .ints(resources)), ("source", .indices(sources)), ("lineNumber", missing),
-            ("columnNumber", missing), ("originalLocation", missing),
-        ])
-        let none = JSONText.Value.indices(fileNames.map { _ in nil })
+        let no = JSONText.Value.array(names.map { _ in false })
+        let none = JSONText.Value.indices(files.values.map { _ in nil })
         // A source is a whole file: it begins at line 1, column 1.
-        let first = JSONText.Value.ints(fileNames.map { _ in 1 })
-        let sourceTable = JSONText.Value.object([
-            ("length", .int(fileNames.count)), ("id", none), ("filename", .ints(fileNames)), ("startLine", first),
-            ("startColumn", first), ("sourceMapURL", none), ("content", none),
-        ])
-        return (functions, sourceTable)
+        let first = JSONText.Value.ints(files.values.map { _ in 1 })
+        return (
+            table: [
+                "length": .int(names.count), "name": .ints(names), "isJS": no, "relevantForJS": no,
+                "resource": .ints(resources), "source": .indices(sources), "lineNumber": missing,
+                "columnNumber": missing, "originalLocation": missing,
+            ],
+            sources: [
+                "length": .int(files.values.count), "id": none, "filename": .ints(files.values.map { string($0) }),
+                "startLine": first, "startColumn": first, "sourceMapURL": none, "content": none,
+            ]
+        )
     }
 
-    private mutating func string(_ text: String) -> Int {
-        if let known = stringIndices[text] { return known }
-        strings.append(text)
-        stringIndices[text] = strings.count - 1
-        return strings.count - 1
-    }
+    private mutating func string(_ text: String) -> Int { strings.number(of: text) }
 }

@@ -21,8 +21,9 @@ struct JSONText {
         /// Milliseconds with three decimals, from microseconds.
         case milliseconds([Int])
 
-        /// A text, or null.
         static func optional(_ text: String?) -> Value { text.map { .string($0) } ?? .null }
+
+        static func optional(_ number: Int32?) -> Value { number.map { .int(Int($0)) } ?? .null }
     }
 
     /// Encodes `value`.
@@ -98,4 +99,15 @@ struct JSONText {
         let digits = String(byte, radix: 16)
         append("\\u" + String(repeating: "0", count: 4 - digits.count) + digits)
     }
+}
+
+extension JSONText.Value: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    init(stringLiteral text: String) { self = .string(text) }
+    init(booleanLiteral value: Bool) { self = .bool(value) }
+    init(integerLiteral value: Int) { self = .int(value) }
+    init(arrayLiteral items: Self...) { self = .array(items) }
+    /// The members keep their order.
+    init(dictionaryLiteral members: (String, Self)...) { self = .object(members) }
 }

@@ -7,24 +7,15 @@ import StallReports
 struct OTLPProfiles {
     private let profile: StallProfile
     /// In each table, index 0 is an empty element, which stands for none (profiles.proto).
-    private var strings = [""]
-    private var stringIndices = ["": 0]
-    private var attributes: [(key: String, value: OTLPAttributes.Value)] = []
-    private var attributeIndices: [String: Int] = [:]
-    private var links: [TraceContext] = []
-    private var linkIndices: [TraceContext: Int] = [:]
-    private var locations: [[Int]] = []
-    private var locationIndices: [[Int]: Int] = [:]
-    private var stacks: [[Int]] = []
-    private var stackIndices: [Int: Int] = [:]
+    private var strings = Numbered([""])
+    private var attributes = Numbered<OTLPAttributes.Attribute>()
+    private var links = Numbered<TraceContext>()
+    private var locations = Numbered<[Int]>()
+    private var stacks = Numbered<Int>()
 
     static func data(_ profile: StallProfile) -> [UInt8] {
-        var builder = OTLPProfiles(profile)
+        var builder = OTLPProfiles(profile: profile)
         return builder.data()
-    }
-
-    private init(_ profile: StallProfile) {
-        self.profile = profile
     }
 
     private struct Process: Hashable {
@@ -39,17 +30,11 @@ struct OTLPProfiles {
         }
         for (process, stalls) in byProcess.sorted(by: { ($0.key.name, $0.key.pid) < ($1.key.name, $1.key.pid) }) {
             let bytes = self.bytes(of: stalls.sorted { $0.startedAt < $1.startedAt }, process)
-            writer.message(1) { resource in
-                var attributes = OTLPAttributes()
-                attributes.set("service.name", process.name)
-                attributes.set("process.executable.name", process.name)
-                attributes.set("process.pid", Int(process.pid))
-                resource.data(1, OTLPResource(attributes: attributes).bytes())
-                resource.message(2) { scope in
-                    scope.message(1) { $0.scope() }
-                    scope.data(2, bytes)
-                }
-            }
+            var resource = OTLPAttributes()
+            resource.set("service.name", process.name)
+            resource.set("process.executable.name", process.name)
+            resource.set("process.pid", Int(process.pid))
+            writer.scope(of: OTLPResource(attributes: resource), [bytes])
         }
         // After the samples, which fill the tables.
         let dictionary = self.dictionary()
@@ -60,11 +45,7 @@ struct OTLPProfiles {
     /// The message `Profile` with the stalls of a process.
     private mutating func bytes(of stalls: [StallProfile.Stall], _ process: Process) -> [UInt8] {
         var writer = ProtobufWriter()
-        let (type, unit) = (index(of: "stalled"), index(of: "nanoseconds"))
-        writer.message(1) {
-            $0.number(1, type)
-            $0.number(2, unit)
-        }
+        writer.message(1, numbers: strings.number(of: "stalled"), strings.number(of: "nanoseconds"))
         for stall in stalls { writeSamples(of: stall, to: &writer) }
         let begin = stalls.map { Self.nanoseconds($0.startedAt) }.min() ?? 0
         let end = stalls.map { Self.nanoseconds($0.startedAt) &+ UInt64($0.microseconds) &* 1_000 }.max() ?? begin
@@ -82,9 +63,9 @@ struct OTLPProfiles {
             attribute("stallwatch.cause", .text(stall.cause)),
         ]
         if let thread = loop.thread { labels.append(attribute("thread.id", .integer(Int(thread)))) }
-        let link = stall.trace.traceID.isEmpty ? 0 : link(stall.trace)
+        let link = stall.trace.traceID.isEmpty ? 0 : links.number(of: stall.trace) + 1
         for share in stall.allShares {
-            let stack = stack(share.node)
+            let stack = stacks.number(of: share.node) + 1
             writer.message(2) { sample in
                 sample.number(1, stack)
                 sample.numbers(2, labels)
@@ -95,13 +76,13 @@ struct OTLPProfiles {
         }
     }
 
-    /// The message `ProfilesDictionary`.
     private mutating func dictionary() -> [UInt8] {
         var writer = ProtobufWriter()
         let table = profile.table
+        let stacks = stacks.values.map { node in table.places(of: node).map { locations.number(of: $0) + 1 } }
         writer.data(1, [])
         for image in table.images {
-            let path = index(of: image.path)
+            let path = strings.number(of: image.path)
             let build = image.buildID.map { attribute("process.executable.build_id.gnu", .text($0)) }
             writer.message(1) {
                 $0.number(4, path)
@@ -109,41 +90,33 @@ struct OTLPProfiles {
             }
         }
         writer.data(2, [])
-        for place in locations {
+        for place in locations.values {
             let frames = place.map { table.frames[$0] }
             writer.message(2) { location in
                 location.number(1, frames[0].image.map { $0 + 1 } ?? 0)
                 location.number(2, frames[0].address)
                 for frame in frames {
-                    location.message(3) {
-                        $0.number(1, frame.function + 1)
-                        $0.number(2, frame.line ?? 0)
-                        $0.number(3, frame.column ?? 0)
-                    }
+                    location.message(3, numbers: frame.function + 1, frame.line ?? 0, frame.column ?? 0)
                 }
             }
         }
         writer.data(3, [])
         for function in table.functions {
-            let (name, symbol) = (index(of: function.name), index(of: function.symbol ?? function.name))
-            let file = index(of: function.file ?? "")
-            writer.message(3) {
-                $0.number(1, name)
-                $0.number(2, symbol)
-                $0.number(3, file)
-            }
+            let texts = [function.name, function.symbol ?? function.name, function.file ?? ""]
+            let numbers = texts.map { strings.number(of: $0) }
+            writer.message(3, numbers: numbers[0], numbers[1], numbers[2])
         }
         writer.data(4, [])
-        for link in links {
+        for link in links.values {
             writer.message(4) {
                 $0.data(1, link.traceID)
                 $0.data(2, link.spanID)
             }
         }
-        let keys = attributes.map { index(of: $0.key) }
-        for string in strings { writer.string(5, string) }
+        let keys = attributes.values.map { strings.number(of: $0.key) }
+        for string in strings.values { writer.string(5, string) }
         writer.data(6, [])
-        for (key, attribute) in zip(keys, attributes) {
+        for (key, attribute) in zip(keys, attributes.values) {
             writer.message(6) { pair in
                 pair.number(1, key)
                 pair.message(2) { $0.value(attribute.value) }
@@ -154,44 +127,9 @@ struct OTLPProfiles {
         return writer.bytes
     }
 
-    // MARK: - Tables
-
-    private mutating func index(of string: String) -> Int {
-        if let known = stringIndices[string] { return known }
-        strings.append(string)
-        stringIndices[string] = strings.count - 1
-        return strings.count - 1
-    }
-
     private mutating func attribute(_ key: String, _ value: OTLPAttributes.Value) -> Int {
-        let name = "\(key)=\(value)"
-        if let known = attributeIndices[name] { return known }
-        attributes.append((key, value))
-        attributeIndices[name] = attributes.count
-        return attributes.count
+        attributes.number(of: OTLPAttributes.Attribute(key: key, value: value)) + 1
     }
-
-    private mutating func link(_ trace: TraceContext) -> Int {
-        if let known = linkIndices[trace] { return known }
-        links.append(trace)
-        linkIndices[trace] = links.count
-        return links.count
-    }
-
-    private mutating func stack(_ node: Int) -> Int {
-        if let known = stackIndices[node] { return known }
-        let stack = profile.table.places(of: node).map { place in
-            if let known = locationIndices[place] { return known }
-            locations.append(place)
-            locationIndices[place] = locations.count
-            return locations.count
-        }
-        stacks.append(stack)
-        stackIndices[node] = stacks.count
-        return stacks.count
-    }
-
-    // MARK: - Numbers
 
     /// Nanoseconds since 1970; 0 for an earlier time.
     private static func nanoseconds(_ time: Timestamp) -> UInt64 {

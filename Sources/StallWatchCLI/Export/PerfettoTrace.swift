@@ -34,15 +34,10 @@ struct PerfettoTrace {
     private var trace = ProtobufWriter()
     private var tracks = 0
 
-    /// The file's contents.
     static func data(_ profile: StallProfile) -> [UInt8] {
         var builder = PerfettoTrace(profile: profile)
         builder.write()
         return builder.trace.bytes
-    }
-
-    private init(profile: StallProfile) {
-        self.profile = profile
     }
 
     private struct Process: Hashable {
@@ -54,29 +49,25 @@ struct PerfettoTrace {
         var processes: [Process: Int] = [:]
         for timeline in LoopTimeline.timelines(of: profile) {
             let process = Process(name: timeline.loop.process, pid: timeline.loop.pid)
-            let parent = processes[process] ?? addProcess(process)
+            let parent = processes[process] ?? addTrack(of: process)
             processes[process] = parent
             let number = timeline.loop.lane == 0 ? "" : " #\(timeline.loop.lane + 1)"
-            let track = addLoop(timeline.loop.label + number, under: parent)
+            let track = addTrack { track in
+                track.string(2, timeline.loop.label + number)
+                track.number(5, parent)
+            }
             for span in timeline.spans {
                 if let stall = span.stall { add(profile.stalls[stall], span, track) } else { add(turn: span, track) }
             }
         }
     }
 
-    private mutating func addProcess(_ process: Process) -> Int {
+    private mutating func addTrack(of process: Process) -> Int {
         addTrack { track in
             track.message(3) { message in
                 message.number(1, Int(process.pid))
                 message.string(6, process.name)
             }
-        }
-    }
-
-    private mutating func addLoop(_ label: String, under parent: Int) -> Int {
-        addTrack { track in
-            track.string(2, label)
-            track.number(5, parent)
         }
     }
 
@@ -99,9 +90,7 @@ struct PerfettoTrace {
     }
 
     private mutating func add(_ stall: StallProfile.Stall, _ span: LoopTimeline.Span, _ track: Int) {
-        begin(
-            stall.kind, "stall", at: span.begin, track,
-            notes: [("cause", stall.cause)])
+        begin(stall.kind, "stall", at: span.begin, track, cause: stall.cause)
         var time = span.begin
         for share in stall.shares {
             begin(function(of: share.node), "function", at: time, track)
@@ -113,29 +102,22 @@ struct PerfettoTrace {
 
     /// The innermost function of the app on a stack, or the innermost function.
     private func function(of node: Int) -> String {
-        let table = profile.table
-        var next: Int? = node
-        while let current = next {
-            let function = table.functions[table.frames[table.nodes[current].frame].function]
-            if function.isInApp { return function.name }
-            next = table.nodes[current].caller
-        }
-        return table.functions[table.frames[table.nodes[node].frame].function].name
+        let functions = profile.table.path(of: node).map { profile.table.function(ofFrame: $0) }
+        return (functions.first(where: \.isInApp) ?? functions[0]).name
     }
 
     private mutating func begin(
-        _ name: String, _ category: String, at time: Int64, _ track: Int, notes: [(name: String, text: String)] = []
+        _ name: String, _ category: String, at time: Int64, _ track: Int, cause: String? = nil
     ) {
         event(at: time) { event in
             event.number(Field.eventType, EventType.begin)
             event.number(Field.eventTrack, track)
             event.string(Field.eventCategories, category)
             event.string(Field.eventName, name)
-            for (name, text) in notes {
-                event.message(Field.annotation) { annotation in
-                    annotation.string(Field.annotationName, name)
-                    annotation.string(Field.annotationText, text)
-                }
+            guard let cause else { return }
+            event.message(Field.annotation) { annotation in
+                annotation.string(Field.annotationName, "cause")
+                annotation.string(Field.annotationText, cause)
             }
         }
     }
@@ -164,6 +146,10 @@ extension Int64 {
     }
 }
 
+extension LoopTimeline.Loop {
+    init(_ loop: StallProfile.Loop) { self.init(process: loop.process, pid: loop.pid, label: loop.label) }
+}
+
 /// The stalls and turns of one loop on one line of time: no two overlap.
 struct LoopTimeline: Equatable {
     /// A stall, or a turn that was no stall.
@@ -179,36 +165,21 @@ struct LoopTimeline: Equatable {
         var end: Int64 { begin + microseconds }
     }
 
-    /// A loop of a process.
     struct Loop: Hashable {
         var process: String
         var pid: Int32
         var label: String
         /// 0; 1 and more for stalls that overlap others of the loop, as when two monitors watch it.
         var lane = 0
-
-        init(process: String, pid: Int32, label: String) {
-            self.process = process
-            self.pid = pid
-            self.label = label
-        }
-
-        /// The loop of a profile.
-        init(_ loop: StallProfile.Loop) {
-            self.init(process: loop.process, pid: loop.pid, label: loop.label)
-        }
     }
 
     var loop: Loop
     /// Ascending by time.
     var spans: [Span]
 
-    /// Returns the turns that were no stalls, for each loop of a profile.
+    /// Returns the turns that were no stalls, for each of the profile's loops.
     ///
     /// A profile has several loops with one label if the loop has moved to another thread. The first has the turns.
-    ///
-    /// - Parameter profile: The stalls.
-    /// - Returns: An element for each of the profile's loops.
     static func turns(of profile: StallProfile) -> [[Span]] {
         var turns = Dictionary(
             timelines(of: profile).filter { $0.loop.lane == 0 }.map { ($0.loop, $0.spans.filter { $0.stall == nil }) },
@@ -216,13 +187,10 @@ struct LoopTimeline: Equatable {
         return profile.loops.map { turns.removeValue(forKey: Loop($0)) ?? [] }
     }
 
-    /// Arranges the stalls and turns of a profile by loop.
+    /// Arranges the stalls and turns of a profile by loop, in the order in which the loops occur.
     ///
     /// Several reports may have the same turn, at times that differ by the rounding of a clock. A turn that overlaps another
     /// one, or a stall, is the same and left out.
-    ///
-    /// - Parameter profile: The stalls.
-    /// - Returns: A timeline for each loop, in the order in which the loops occur.
     static func timelines(of profile: StallProfile) -> [LoopTimeline] {
         var order: [Loop] = []
         var spans: [Loop: [Span]] = [:]
@@ -234,8 +202,7 @@ struct LoopTimeline: Equatable {
         for index in profile.stalls.indices.sorted(by: { profile.stalls[$0].startedAt < profile.stalls[$1].startedAt })
         {
             let stall = profile.stalls[index]
-            let owner = profile.loops[stall.loop]
-            var loop = Loop(process: owner.process, pid: owner.pid, label: owner.label)
+            var loop = Loop(profile.loops[stall.loop])
             let begin = stall.startedAt.microsecondsSince1970
             while let last = spans[loop]?.last, last.end > begin { loop.lane += 1 }
             register(loop)

@@ -11,39 +11,28 @@ import StallReports
 struct PprofProfile {
     private let profile: StallProfile
     /// The string table, in which index 0 has to be the empty string (profile.proto).
-    private var strings = [""]
-    private var stringIndices = ["": 0]
+    private var strings = Numbered([""])
     /// The frames of each address: the inlined functions first, then the function itself.
-    private var locations: [[Int]] = []
-    private var locationIndices: [[Int]: Int] = [:]
+    private var locations = Numbered<[Int]>()
     private var stacks: [Int: [Int]] = [:]
 
     static func data(_ profile: StallProfile, exporter: String) -> [UInt8] {
-        var builder = PprofProfile(profile)
+        var builder = PprofProfile(profile: profile)
         return builder.data(exporter: exporter)
-    }
-
-    private init(_ profile: StallProfile) {
-        self.profile = profile
     }
 
     private mutating func data(exporter: String) -> [UInt8] {
         var writer = ProtobufWriter()
         let (counted, timed) = profile.content == .stalls ? ("stalls", "stalled") : ("samples", "time")
         let valueTypes = [(counted, "count"), (timed, "microseconds")].map { (index(of: $0), index(of: $1)) }
-        for (type, unit) in valueTypes {
-            writer.message(1) {
-                $0.number(1, type)
-                $0.number(2, unit)
-            }
-        }
+        for (type, unit) in valueTypes { writer.message(1, numbers: type, unit) }
         for stall in profile.stalls { writeSamples(of: stall, to: &writer) }
         writeMappings(to: &writer)
         writeLocations(to: &writer)
         writeFunctions(to: &writer)
         let stalled = index(of: timed)
         let comment = index(of: exporter)
-        for string in strings { writer.string(6, string) }
+        for string in strings.values { writer.string(6, string) }
         let times = profile.stalls.map(\.startedAt.microsecondsSince1970)
         if let first = times.min(), let last = times.max() {
             writer.number(9, Self.nanoseconds(first))
@@ -72,12 +61,7 @@ struct PprofProfile {
                 sample.numbers(1, stack)
                 // Only the first sample of a stall counts the stall.
                 sample.numbers(2, [place == 0 ? stall.count + stall.repeats : 0, share.microseconds])
-                for (key, value) in labels {
-                    sample.message(3) {
-                        $0.number(1, key)
-                        $0.number(2, value)
-                    }
-                }
+                for (key, value) in labels { sample.message(3, numbers: key, value) }
             }
         }
     }
@@ -85,16 +69,9 @@ struct PprofProfile {
     /// Returns the ids of a stack's locations, innermost first.
     private mutating func locations(of node: Int) -> [Int] {
         if let known = stacks[node] { return known }
-        let ids = profile.table.places(of: node).map { location($0) }
+        let ids = profile.table.places(of: node).map { locations.number(of: $0) + 1 }
         stacks[node] = ids
         return ids
-    }
-
-    private mutating func location(_ frames: [Int]) -> Int {
-        if let known = locationIndices[frames] { return known }
-        locations.append(frames)
-        locationIndices[frames] = locations.count
-        return locations.count
     }
 
     private mutating func writeMappings(to writer: inout ProtobufWriter) {
@@ -120,17 +97,13 @@ struct PprofProfile {
 
     private func writeLocations(to writer: inout ProtobufWriter) {
         let frames = profile.table.frames
-        for (number, place) in locations.enumerated() {
+        for (number, place) in locations.values.enumerated() {
             writer.message(4) { location in
                 location.number(1, number + 1)
                 location.number(2, frames[place[0]].image.map { $0 + 1 } ?? 0)
                 location.number(3, frames[place[0]].address)
                 for frame in place.map({ frames[$0] }) {
-                    location.message(4) {
-                        $0.number(1, frame.function + 1)
-                        $0.number(2, frame.line ?? 0)
-                        $0.number(3, frame.column ?? 0)
-                    }
+                    location.message(4, numbers: frame.function + 1, frame.line ?? 0, frame.column ?? 0)
                 }
             }
         }
@@ -138,24 +111,12 @@ struct PprofProfile {
 
     private mutating func writeFunctions(to writer: inout ProtobufWriter) {
         for (number, function) in profile.table.functions.enumerated() {
-            let name = index(of: function.name)
-            let symbol = index(of: function.symbol ?? function.name)
-            let file = index(of: function.file ?? "")
-            writer.message(5) {
-                $0.number(1, number + 1)
-                $0.number(2, name)
-                $0.number(3, symbol)
-                $0.number(4, file)
-            }
+            let (name, symbol) = (index(of: function.name), index(of: function.symbol ?? function.name))
+            writer.message(5, numbers: number + 1, name, symbol, index(of: function.file ?? ""))
         }
     }
 
-    private mutating func index(of string: String) -> Int {
-        if let known = stringIndices[string] { return known }
-        strings.append(string)
-        stringIndices[string] = strings.count - 1
-        return strings.count - 1
-    }
+    private mutating func index(of string: String) -> Int { strings.number(of: string) }
 }
 
 /// A gzip file (RFC 1952) whose contents are stored and not compressed (RFC 1951, 3.2.4).
@@ -166,24 +127,17 @@ enum GzipFile {
     private static let blockSize = 0xffff
 
     static func data(_ contents: [UInt8]) -> [UInt8] {
-        // Magic, method "deflate", no flags, no time, no extra flags, operating system unknown: the same each time.
-        var file: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]
-        file.reserveCapacity(contents.count + contents.count / blockSize * 5 + 32)
+        var blocks: [UInt8] = []
+        blocks.reserveCapacity(contents.count + contents.count / blockSize * 5 + 32)
         var begin = 0
         repeat {
             let end = min(begin + blockSize, contents.count)
-            file.append(end == contents.count ? 1 : 0)
+            blocks.append(end == contents.count ? 1 : 0)
             let length = UInt16(end - begin)
-            file += littleEndian(length)
-            file += littleEndian(~length)
-            file += contents[begin..<end]
+            blocks += littleEndian(length) + littleEndian(~length) + contents[begin..<end]
             begin = end
         } while begin < contents.count
-        var checksum = CRC32()
-        checksum.add(contents)
-        file += littleEndian(checksum.value)
-        file += littleEndian(UInt32(truncatingIfNeeded: contents.count))
-        return file
+        return file(blocks, of: contents)
     }
 
     /// Compressed contents; `nil` where the system has no zlib.
@@ -194,9 +148,14 @@ enum GzipFile {
         var length = contents.count + contents.count >> 12 + contents.count >> 14 + contents.count >> 25 + 64
         var stream = [UInt8](repeating: 0, count: length)
         guard ccurl_compress(contents, contents.count, &stream, &length), length >= 6 else { return nil }
+        return file(stream[2..<(length - 4)], of: contents)
+    }
+
+    private static func file(_ blocks: some Collection<UInt8>, of contents: [UInt8]) -> [UInt8] {
         var checksum = CRC32()
         checksum.add(contents)
-        return [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255] + stream[2..<(length - 4)] + littleEndian(checksum.value)
+        // Magic, method "deflate", no flags, no time, no extra flags, operating system unknown: the same each time.
+        return [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255] + blocks + littleEndian(checksum.value)
             + littleEndian(UInt32(truncatingIfNeeded: contents.count))
     }
 

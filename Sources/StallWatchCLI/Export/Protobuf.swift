@@ -5,9 +5,7 @@ struct ProtobufWriter {
     private(set) var bytes: [UInt8] = []
 
     /// A whole number; like every protobuf writer, leaves out a 0, which is what a missing field means.
-    mutating func number(_ field: Int, _ value: Int) {
-        number(field, UInt64(bitPattern: Int64(value)))
-    }
+    mutating func number(_ field: Int, _ value: Int) { number(field, UInt64(bitPattern: Int64(value))) }
 
     /// An address, which may need all 64 bits.
     mutating func number(_ field: Int, _ value: UInt64) {
@@ -36,7 +34,7 @@ struct ProtobufWriter {
         guard !values.isEmpty else { return }
         var packed = ProtobufWriter()
         for value in values { packed.fixed(value) }
-        delimited(field, packed.bytes)
+        data(field, packed.bytes)
     }
 
     /// A list of whole numbers, packed into one field.
@@ -44,24 +42,27 @@ struct ProtobufWriter {
         guard !values.isEmpty else { return }
         var packed = ProtobufWriter()
         for value in values { packed.varint(UInt64(bitPattern: Int64(value))) }
-        delimited(field, packed.bytes)
+        data(field, packed.bytes)
     }
 
     /// Writes a string, even an empty one: an element of a list keeps its place.
     mutating func string(_ field: Int, _ value: String) {
-        delimited(field, Array(value.utf8))
+        data(field, Array(value.utf8))
     }
 
     mutating func message(_ field: Int, _ body: (inout ProtobufWriter) -> Void) {
         var message = ProtobufWriter()
         body(&message)
-        delimited(field, message.bytes)
+        data(field, message.bytes)
+    }
+
+    /// A message with whole numbers in its fields 1, 2 and so on.
+    mutating func message(_ field: Int, numbers: Int...) {
+        message(field) { for (index, number) in numbers.enumerated() { $0.number(index + 1, number) } }
     }
 
     /// Bytes, or a message that has been written.
-    mutating func data(_ field: Int, _ value: [UInt8]) { delimited(field, value) }
-
-    private mutating func delimited(_ field: Int, _ contents: [UInt8]) {
+    mutating func data(_ field: Int, _ contents: [UInt8]) {
         tag(field, wireType: 2)
         varint(UInt64(contents.count))
         bytes += contents

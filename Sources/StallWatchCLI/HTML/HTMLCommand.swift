@@ -1,6 +1,5 @@
 import ArgumentParser
 
-/// Writes an HTML page.
 struct HTMLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "html",
@@ -107,7 +106,6 @@ enum Page {
         ]
     }
 
-    /// The file's contents.
     static func html(_ data: [UInt8]) -> [UInt8] {
         let parts = [
             "%POLICY%": Array(policy.utf8), "%CSS%": PackageResources.page_css, "%DATA%": data,

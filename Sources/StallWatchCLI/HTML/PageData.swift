@@ -7,7 +7,7 @@ struct PageData {
     private var stacks = StackTable()
     /// What the stalls refer to by number.
     private var strings = Numbered<String>()
-    private var loops = Numbered<Loop>()
+    private var loops = Numbered<StallProfile.Loop>()
     private var metadata = Numbered<[String: String]>()
     private var excerpts: PageExcerpts
     /// The stalls; times are microseconds, and their beginnings are since 1970.
@@ -19,42 +19,22 @@ struct PageData {
     private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
     private let sides: [Side]
 
-    /// One side of a comparison.
     struct Side {
-        /// The path of its reports.
         var name: String
-        /// The monitored time.
         var hours: Double
-    }
-
-    private struct Loop: Hashable {
-        var label: String
-        var kind: String
-        var process: String
-        var pid: Int32
-        var thread: Int32?
     }
 
     private enum Detail: String, CaseIterable { case locks, threads, contexts, history }
 
-    /// Creates data without reports.
-    ///
-    /// - Parameters:
-    ///   - sides: The two sides of a comparison; empty for none.
-    ///   - sources: The files whose lines around the culprits are in the page.
+    /// Creates data without reports; `sides` is empty if nothing is compared.
     init(comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: [])) {
         self.sides = sides
         excerpts = PageExcerpts(files: sources)
     }
 
-    /// The number of reports.
     var count: Int { ids.count }
 
-    /// Adds a report.
-    ///
-    /// - Parameters:
-    ///   - report: The report.
-    ///   - side: The side of the comparison that it belongs to.
+    /// Adds a report, to a side of the comparison if there is one.
     mutating func add(_ report: StallReport, side: Int = 0) {
         addDetails(of: report)
         for share in stacks.add(report) {
@@ -62,28 +42,16 @@ struct PageData {
         }
         let culprit = report.culprit
         let place = culprit?.file.map { file in file + (culprit?.line.map { ":\($0)" } ?? "") } ?? culprit?.image
-        let loop = Loop(
-            label: report.loop.label, kind: report.loop.kind.rawValue, process: report.process.name,
-            pid: report.process.pid, thread: report.loop.thread?.id
-        )
         let row: [ColumnTable.Cell] = [
             ("start", Int(report.startedAt.microsecondsSince1970)),
             ("duration", StallWeights.microseconds(of: report)),
             ("threshold", StallWeights.microseconds(report.thresholdMilliseconds)),
-            ("loop", loops.number(of: loop)), ("kind", text(report.kind.rawValue)),
+            ("loop", loops.number(of: StallProfile.Loop(report))), ("kind", text(report.kind.rawValue)),
             ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),
             ("fingerprint", text(report.fingerprint)), ("repeats", report.repeats),
             // The duration with those of the repeats, and the longest of them.
-            (
-                "total",
-                StallWeights.microseconds(
-                    ReportSummary.total(report.durationMilliseconds, report.repeats, report.repeated))
-            ),
-            (
-                "greatest",
-                StallWeights.microseconds(
-                    max(report.durationMilliseconds, report.repeated?.greatestMilliseconds ?? 0))
-            ),
+            ("total", StallWeights.microseconds(report.totalMilliseconds)),
+            ("greatest", StallWeights.microseconds(report.greatestMilliseconds)),
             ("culprit", text(culprit?.function)), ("place", text(place)),
             ("context", text(report.context?.name)),
             ("unknown", text(culprit == nil ? report.missingCulpritReason : nil)),
@@ -126,71 +94,53 @@ struct PageData {
 
     /// The reasons of samples without a stack, each once with the number of samples.
     private static func reasons(of report: StallReport) -> String? {
-        var counts: [String: Int] = [:]
-        var order: [String] = []
-        for reason in report.samples.compactMap(\.reason) {
-            if counts[reason] == nil { order.append(reason) }
-            counts[reason, default: 0] += 1
-        }
-        let lines = order.map { "\(counts[$0] ?? 0) × \($0)" }
+        let all = report.samples.compactMap(\.reason)
+        var different = Numbered<String>()
+        for reason in all { _ = different.number(of: reason) }
+        let lines = different.values.map { reason in "\(all.count { $0 == reason }) × \(reason)" }
         return lines.isEmpty ? nil : lines.joined(separator: "\n")
     }
 
     /// Locks are rare and structured, so they are not in columns.
     private mutating func describe(_ lock: StallReport.Lock, of report: StallReport) -> JSONText.Value {
-        let owners = lock.owners.map { owner in
-            JSONText.Value.object([
-                ("thread", .int(Int(owner.thread.id))), ("name", .optional(owner.thread.name)),
-                ("node", node(owner.stack, of: report)), ("isRunning", .bool(owner.isRunning)),
-                ("call", Self.words(for: owner.systemCall)), ("waitsFor", .optional(owner.waitsFor?.rawValue)),
-            ])
+        let owners = lock.owners.map { owner -> JSONText.Value in
+            [
+                "thread": .optional(owner.thread.id), "name": .optional(owner.thread.name),
+                "node": node(owner.stack, of: report), "isRunning": .bool(owner.isRunning),
+                "call": .optional(owner.systemCall?.description), "waitsFor": .optional(owner.waitsFor?.rawValue),
+            ]
         }
-        return .object([
-            ("kind", .string(lock.kind.rawValue)), ("label", .optional(lock.label)),
-            ("function", .optional(lock.function)), ("isDeadlock", .bool(lock.isDeadlock)),
-            ("reason", .optional(lock.reason)), ("owners", .array(owners)),
-        ])
+        return [
+            "kind": .string(lock.kind.rawValue), "label": .optional(lock.label), "function": .optional(lock.function),
+            "isDeadlock": .bool(lock.isDeadlock), "reason": .optional(lock.reason), "owners": .array(owners),
+        ]
     }
 
     /// The turns of each loop that had any, the stalled one first: begin and duration in microseconds, in turn.
     private static func describe(_ history: StallReport.History) -> JSONText.Value {
-        let loops = history.loops.enumerated().filter { $0.offset == 0 || !$0.element.turns.isEmpty }.map { _, loop in
-            JSONText.Value.object([
-                ("label", .string(loop.label)),
-                (
-                    "turns",
-                    .ints(
-                        loop.turns.flatMap { turn in
-                            [turn.atMilliseconds, turn.durationMilliseconds].map { Int(($0 * 1_000).rounded()) }
-                        }
-                    )
-                ),
-            ])
+        let loops = history.loops.prefix(1) + history.loops.dropFirst().filter { !$0.turns.isEmpty }
+        let values = loops.map { loop -> JSONText.Value in
+            let times = loop.turns.flatMap { [$0.atMilliseconds, $0.durationMilliseconds] }
+            return ["label": .string(loop.label), "turns": .ints(times.map { Int(($0 * 1_000).rounded()) })]
         }
-        return .object([
-            ("window", .int(StallWeights.microseconds(history.windowMilliseconds))), ("loops", .array(loops)),
-        ])
+        return ["window": .int(StallWeights.microseconds(history.windowMilliseconds)), "loops": .array(values)]
     }
 
     /// Other threads are rare and structured, too.
     private mutating func describe(_ other: StallReport.OtherThread, of report: StallReport) -> JSONText.Value {
-        .object([
-            ("thread", .int(Int(other.thread.id))), ("name", .optional(other.thread.name)),
-            ("state", .optional(other.threadState?.rawValue)), ("node", node(other.stack, of: report)),
-            ("call", Self.words(for: other.systemCall)), ("waitsFor", .optional(other.lock?.kind.rawValue)),
-            ("owner", other.lock?.owners.first.map { .int(Int($0.thread.id)) } ?? .null),
-            ("isDeadlock", .bool(other.lock?.isDeadlock ?? false)), ("reason", .optional(other.reason)),
-        ])
+        [
+            "thread": .optional(other.thread.id), "name": .optional(other.thread.name),
+            "state": .optional(other.threadState?.rawValue), "node": node(other.stack, of: report),
+            "call": .optional(other.systemCall?.description), "waitsFor": .optional(other.lock?.kind.rawValue),
+            "owner": .optional(other.lock?.owners.first?.thread.id),
+            "isDeadlock": .bool(other.lock?.isDeadlock ?? false), "reason": .optional(other.reason),
+        ]
     }
 
     /// The node of a stack; null if there is none.
     private mutating func node(_ stack: Int?, of report: StallReport) -> JSONText.Value {
         guard let stack, report.stacks.indices.contains(stack) else { return .null }
         return .int(stacks.add(stack: stack, of: report))
-    }
-
-    private static func words(for call: StallReport.SystemCall?) -> JSONText.Value {
-        .optional(call.map { call in call.name + (call.target.map { "(\($0))" } ?? "") })
     }
 
     /// The JSON that the page's scripts read, safe within a `<script>` element.
@@ -207,12 +157,7 @@ struct PageData {
             ("begin", .int(begin)), ("strings", .strings(strings.values)),
             ("loops", .array(loops.values.map(Self.describe))), ("functions", functions),
             ("frames", frameColumns),
-            (
-                "nodes",
-                .object([
-                    ("caller", .indices(stacks.nodes.map(\.caller))), ("frame", .ints(stacks.nodes.map(\.frame))),
-                ])
-            ),
+            ("nodes", ["caller": .indices(stacks.nodes.map(\.caller)), "frame": .ints(stacks.nodes.map(\.frame))]),
             ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
             ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
         ]
@@ -221,45 +166,32 @@ struct PageData {
 
     private mutating func functionColumns() -> JSONText.Value {
         let functions = stacks.functions
-        return .object([
-            ("name", .indices(functions.map { text($0.name) })), ("image", .indices(functions.map { text($0.image) })),
-            ("file", .indices(functions.map { text($0.file) })), ("isInApp", Self.flags(functions.map(\.isInApp))),
-            ("isRuntimeFrame", Self.flags(functions.map(\.isRuntimeFrame))),
-        ])
+        return [
+            "name": .indices(functions.map { text($0.name) }), "image": .indices(functions.map { text($0.image) }),
+            "file": .indices(functions.map { text($0.file) }), "isInApp": Self.flags(functions.map(\.isInApp)),
+            "isRuntimeFrame": Self.flags(functions.map(\.isRuntimeFrame)),
+        ]
     }
 
     private var frameColumns: JSONText.Value {
-        .object([
-            ("function", .ints(stacks.frames.map(\.function))), ("line", .indices(stacks.frames.map(\.line))),
-            ("isInlined", Self.flags(stacks.frames.map(\.isInlined))),
-            ("isAsyncCaller", Self.flags(stacks.frames.map(\.isAsyncCaller))),
-        ])
+        [
+            "function": .ints(stacks.frames.map(\.function)), "line": .indices(stacks.frames.map(\.line)),
+            "isInlined": Self.flags(stacks.frames.map(\.isInlined)),
+            "isAsyncCaller": Self.flags(stacks.frames.map(\.isAsyncCaller)),
+        ]
     }
 
     private static func flags(_ values: [Bool]) -> JSONText.Value { .ints(values.map { $0 ? 1 : 0 }) }
 
     private static func describe(_ side: Side) -> JSONText.Value {
-        .object([("name", .string(side.name)), ("microseconds", .int(max(Int(side.hours * 3_600_000_000), 1)))])
+        ["name": .string(side.name), "microseconds": .int(max(Int(side.hours * 3_600_000_000), 1))]
     }
 
-    private static func describe(_ loop: Loop) -> JSONText.Value {
-        .object([
-            ("label", .string(loop.label)), ("kind", .string(loop.kind)), ("process", .string(loop.process)),
-            ("pid", .int(Int(loop.pid))), ("thread", loop.thread.map { .int(Int($0)) } ?? .null),
-        ])
-    }
-}
-
-/// Different values, numbered in the order in which they came.
-private struct Numbered<Value: Hashable> {
-    private(set) var values: [Value] = []
-    private var numbers: [Value: Int] = [:]
-
-    mutating func number(of value: Value) -> Int {
-        if let known = numbers[value] { return known }
-        values.append(value)
-        numbers[value] = values.count - 1
-        return values.count - 1
+    private static func describe(_ loop: StallProfile.Loop) -> JSONText.Value {
+        [
+            "label": .string(loop.label), "kind": .string(loop.kind), "process": .string(loop.process),
+            "pid": .optional(loop.pid), "thread": .optional(loop.thread),
+        ]
     }
 }
 
@@ -270,7 +202,6 @@ private struct ColumnTable {
 
     private var columns: [(name: String, values: [Int?])] = []
 
-    /// The number of rows.
     var count: Int { columns.first?.values.count ?? 0 }
 
     /// Adds a row; each row has the same columns in the same order.
@@ -311,10 +242,7 @@ private struct PageExcerpts {
         let excerpt = SourceExcerpt(lines, around: line)
         if let excerpt {
             values.append(
-                .object([
-                    ("first", .int(excerpt.first)), ("place", .int(excerpt.place)), ("lines", .strings(excerpt.lines)),
-                ])
-            )
+                ["first": .int(excerpt.first), "place": .int(excerpt.place), "lines": .strings(excerpt.lines)])
         }
         let number = excerpt.map { _ in values.count - 1 }
         numbers.updateValue(number, forKey: place)

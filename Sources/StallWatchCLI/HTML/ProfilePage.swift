@@ -6,12 +6,10 @@ import TextOutput
 /// It is one file that loads nothing else. A frame is an element, so the page is readable without its script, which only
 /// zooms.
 enum ProfilePage {
-    /// The height of a frame in pixels.
     private static let rowHeight = 19
     /// The least share of a thread's time that is shown.
     private static let minimumShare = 0.001
 
-    /// The file's contents.
     static func html(_ trees: ProfileTrees) -> String {
         let process = trees.profile.threads.first?.report.process
         let title = "\(process?.name ?? "") (\(process?.pid ?? 0))"

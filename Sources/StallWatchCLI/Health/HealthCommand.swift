@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Says whether a process makes progress, for probes.
 struct HealthCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
@@ -98,9 +97,7 @@ enum HealthTarget: Equatable {
         if isNumber, let pid = Int32(argument) { self = .process(pid) } else { self = .file(argument) }
     }
 
-    /// Returns the path of the health file, as the tool sees it.
-    ///
-    /// - Throws: A ``CommandFailure`` with the status ``CommandFailure/Status/cannotTell``.
+    /// The path of the health file as the tool sees it; throws ``CommandFailure/Status/cannotTell``.
     func path() throws(CommandFailure) -> String {
         switch self {
         case .file(let path): return path
@@ -111,7 +108,7 @@ enum HealthTarget: Equatable {
                 throw CommandFailure(.cannotTell, error.sentence)
             }
             let directory = "/proc/\(pid)"
-            let path = MonitoredProcess.unnamedFile(HealthRecord.pointerName, of: directory) { bytes, _ in
+            let path = MonitoredProcess.unlinkedFile(HealthRecord.pointerName, of: directory) { bytes, _ in
                 String(validating: bytes, as: UTF8.self)
             }
             guard let path else { throw Self.noFile(pid) }
@@ -120,39 +117,30 @@ enum HealthTarget: Equatable {
         }
     }
 
-    /// Reads the record.
-    ///
-    /// - Parameter path: The path of the health file, as the tool sees it.
-    /// - Returns: The record.
-    /// - Throws: A ``CommandFailure`` with the status ``CommandFailure/Status/cannotTell``.
+    /// Reads the record at a path as the tool sees it; throws a failure like ``path()``.
     static func record(_ path: String) throws(CommandFailure) -> HealthRecord {
+        let inProgram = "Give the path that the program sets in health"
+        func unreadable(_ reason: String, _ advice: String) -> CommandFailure {
+            CommandFailure(.cannotTell, "\(path) cannot be read: \(reason). \(advice).")
+        }
         guard let status = FileStatus(path: path) else {
-            throw CommandFailure(
-                .cannotTell,
-                "\(path) cannot be read: \(String(cString: strerror(errno))). Give the path that the program sets in health, "
-                    + "and start the program first.")
+            throw unreadable(String(cString: strerror(errno)), inProgram + ", and start the program first")
         }
         guard status.isRegular, let bytes = AtomicFile.read(path, limit: HealthRecord.maximumBytes) else {
             let reason = status.isRegular ? String(cString: strerror(errno)) : "it is not a regular file"
-            throw CommandFailure(
-                .cannotTell, "\(path) cannot be read: \(reason). Run the tool as the program's user or as root.")
+            throw unreadable(reason, "Run the tool as the program's user or as root")
         }
         guard let record = HealthRecord(jsonData: bytes) else {
-            throw CommandFailure(
-                .cannotTell,
-                "\(path) is no health record of this version. Give the path that the program sets in health.")
+            throw CommandFailure(.cannotTell, "\(path) is no health record of this version. \(inProgram).")
         }
         return record
     }
 
     private static func noFile(_ pid: Int32) -> CommandFailure {
-        guard MonitoredProcess.hasWatchdog(pid) else {
-            return CommandFailure(
-                .cannotTell,
-                "Process \(pid) is not monitored: no watchdog runs in it. Start a StallMonitor in the program.")
-        }
-        return CommandFailure(
+        CommandFailure(
             .cannotTell,
-            "The monitor in process \(pid) writes no health file. Set configuration.health with a path in the program.")
+            MonitoredProcess.hasWatchdog(pid)
+                ? "The monitor in process \(pid) writes no health file. Set configuration.health with a path in the program."
+                : "Process \(pid) is not monitored: no watchdog runs in it. Start a StallMonitor in the program.")
     }
 }

@@ -1,11 +1,9 @@
 import LinuxSupport
 import StallReports
 
-/// The answer of `health`.
 struct HealthVerdict: Equatable {
     /// The answer in one word; the raw values are the exit statuses.
     enum Status: Int32 {
-        /// All loops make progress.
         case healthy = 0
         /// A loop is stuck, or the watchdog does not run.
         case stuck = 1
@@ -35,12 +33,7 @@ struct HealthVerdict: Equatable {
     /// The age that a record may have besides, in milliseconds: captures of a stall, a disk, a busy machine.
     private static let patience = 2_000.0
 
-    /// Judges a record.
-    ///
-    /// - Parameters:
-    ///   - record: The record.
-    ///   - now: The time, in milliseconds of CLOCK_MONOTONIC.
-    ///   - process: The record's process.
+    /// Judges the record of a process; `now` is in milliseconds of CLOCK_MONOTONIC.
     init(_ record: HealthRecord, at now: UInt64, _ process: Process) {
         let pid = record.process.pid
         switch process {
@@ -80,12 +73,7 @@ struct HealthVerdict: Equatable {
         self.sentence = sentence
     }
 
-    /// Returns whether a record is out of date, so that its states mean nothing.
-    ///
-    /// - Parameters:
-    ///   - record: The record.
-    ///   - now: The time, in milliseconds of CLOCK_MONOTONIC.
-    /// - Returns: Whether it is.
+    /// Whether a record is out of date, so that its states mean nothing; `now` is in milliseconds of CLOCK_MONOTONIC.
     static func isStale(_ record: HealthRecord, at now: UInt64) -> Bool {
         age(of: record, at: now) > intervals * (record.intervalMilliseconds ?? 0) + patience
     }
@@ -97,12 +85,7 @@ struct HealthVerdict: Equatable {
 }
 
 extension HealthVerdict.Process {
-    /// Finds the process of a record.
-    ///
-    /// - Parameters:
-    ///   - record: The record.
-    ///   - target: The place of the record. A process that is given by its id is found also from outside of its container,
-    ///     where the record has another id.
+    /// Finds the process of a record, by a given id also from outside of its container, where it has another id.
     init(of record: HealthRecord, at target: HealthTarget) {
         let process = record.process
         let own = ProcessIdentity.current()

@@ -28,10 +28,7 @@ final class DocumentStream {
     /// Whether everything up to the beginning of the next document is skipped.
     private var isLost = false
 
-    /// - Parameters:
-    ///   - isLines: Whether the input is known to have one document a line.
-    ///   - limit: The most bytes that a document may have.
-    ///   - read: Returns the next bytes, none at the end.
+    /// `isLines` if the input is known to have one document a line; `read` returns the next bytes, none at the end.
     init(
         isLines: Bool, limit: Int = StallReport.maximumBytes, read: @escaping (Int) throws(CommandFailure) -> [UInt8]
     ) {
@@ -123,9 +120,7 @@ final class DocumentStream {
         }
     }
 
-    /// Skips blanks, and the rest of a broken document.
-    ///
-    /// Returns whether anything is left.
+    /// Skips blanks, and the rest of a broken document; returns whether anything is left.
     private func skipBlanks() throws(CommandFailure) -> Bool {
         while true {
             if isLost {

@@ -12,12 +12,7 @@ final class FileReader {
     /// What was read while the reader waited for a writer.
     private var early: [UInt8] = []
 
-    /// Opens the file at `path`; `-` is standard input.
-    ///
-    /// - Parameters:
-    ///   - path: The path.
-    ///   - limit: The seconds for which a named pipe may have no writer.
-    /// - Throws: If the file cannot be opened, or the pipe has no writer in that time.
+    /// Opens the file at `path`, or standard input for `-`; a named pipe may have no writer for some seconds.
     init(path: String, writerLimit limit: Int = writerLimit) throws(CommandFailure) {
         // Without O_NONBLOCK, opening a named pipe waits for its writer (fifo(7)).
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -69,9 +64,7 @@ final class FileReader {
         return bytes
     }
 
-    /// A whole file.
-    ///
-    /// - Throws: Why it cannot be read, in words.
+    /// A whole file; throws why it cannot be read, in words.
     static func contents(of path: String, limit: Int = StallReport.maximumBytes) throws(UnreadableReport) -> [UInt8] {
         // Without O_NONBLOCK, a FIFO in the file's place would block.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

@@ -2,7 +2,6 @@ import ArgumentParser
 import Glibc
 import StallReports
 
-/// The filters for reports.
 struct FilterOptions: ParsableArguments {
     /// The causes that this version knows.
     static let causes: [String] = [
@@ -76,7 +75,6 @@ struct FilterOptions: ParsableArguments {
     )
     var min: DurationArgument?
 
-    /// The options as a filter.
     var filter: ReportFilter {
         ReportFilter(
             since: since?.time, until: until?.time, loops: loop, causes: cause, kinds: kind, contexts: context,
@@ -87,14 +85,11 @@ struct FilterOptions: ParsableArguments {
     }
 
     /// Finds the files at `paths`, for commands that declare their paths themselves.
-    ///
-    /// - Throws: A ``CommandFailure`` when a path cannot be read.
     func read(_ paths: [String], strict: Bool) throws -> ReadReports {
         ReadReports(files: try ReportFiles(paths: paths), filter: filter, isStrict: strict)
     }
 }
 
-/// The filters for reports.
 struct ReportFilter: Sendable, Equatable {
     var since: Timestamp?
     var until: Timestamp?
@@ -114,15 +109,12 @@ struct ReportFilter: Sendable, Equatable {
         var value: String
     }
 
-    /// Whether every report matches.
     var isEmpty: Bool { self == ReportFilter() }
 
     /// Whether ``ReportSummary/functions`` is needed.
     var needsFunctions: Bool { !functions.isEmpty }
 
-    /// Whether the report matches every kind of condition, and at least one condition of each kind.
-    ///
-    /// Of metadata, every pair has to match.
+    /// Whether the report matches at least one condition of each kind, and every pair of metadata.
     func matches(_ report: ReportSummary) -> Bool {
         func isIn(_ wanted: [String], _ value: String?) -> Bool { wanted.isEmpty || value.map(wanted.contains) == true }
         if let since, report.startedAt < since { return false }
@@ -141,7 +133,6 @@ struct ReportFilter: Sendable, Equatable {
 }
 
 extension ReportFilter.MetadataCondition {
-    /// Reads `key=value`.
     init(parsing text: String) throws {
         guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
             throw ValidationError("'\(text)' has no '='. Give a key and its value, such as version=1.4.2.")
@@ -163,13 +154,9 @@ struct ReportSelection: ParsableArguments {
     @Flag(help: "Fail when a report is faulty (exit status 65) instead of skipping it.")
     var strict = false
 
-    /// Finds the files.
-    ///
-    /// - Throws: A ``CommandFailure`` when a path cannot be read.
     func read() throws -> ReadReports { try filters.read(paths, strict: strict) }
 }
 
-/// A duration on the command line.
 struct DurationArgument: Sendable, Equatable {
     let milliseconds: Double
 
@@ -179,7 +166,6 @@ struct DurationArgument: Sendable, Equatable {
 
     init(milliseconds: Double) { self.milliseconds = milliseconds }
 
-    /// Reads a number with its unit.
     init(parsing text: String) throws {
         for (unit, milliseconds) in Self.units where text.hasSuffix(unit) {
             guard let number = Double(text.dropLast(unit.count)), number.isFinite, number >= 0 else { break }
@@ -200,7 +186,6 @@ extension DurationArgument: CustomStringConvertible {
     }
 }
 
-/// A point in time on the command line.
 struct TimeArgument: Sendable, Equatable {
     let time: Timestamp
 

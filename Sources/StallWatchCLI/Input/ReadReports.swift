@@ -8,9 +8,7 @@ import TextOutput
 struct ReadReports {
     let files: ReportFiles
     let filter: ReportFilter
-    /// Whether a faulty report is an error.
     let isStrict: Bool
-    /// Prints a warning.
     var complain: (String) -> Void = StandardError.write
 
     /// The most reports and bytes of JSON that are decoded at the same time.
@@ -21,20 +19,14 @@ struct ReadReports {
     /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report, if a faulty one is found and ``isStrict``
     ///   is set, or if a filter has an unknown value.
     func forEach(_ body: (StallReport, ReportOrigin) throws -> Void) throws {
-        try forEachMatch { bytes, _ throws(UnreadableReport) -> StallReport in
-            do throws(StallWatchError) {
-                return try StallReport(jsonData: bytes)
-            } catch {
-                throw UnreadableReport(error.description)
-            }
+        try forEachMatch { bytes, _ throws(UnreadableReport) in
+            try StallReport(json: bytes)
         } body: { _, report, origin in
             try body(report, origin)
         }
     }
 
     /// The reports' summaries, in a fifth of the time of whole reports.
-    ///
-    /// - Throws: As ``forEach(_:)``.
     func forEachSummary(_ body: (ReportSummary, ReportOrigin) throws -> Void) throws {
         try forEachMatch { _, _ throws(UnreadableReport) in
         } body: { summary, _, origin in
@@ -43,8 +35,6 @@ struct ReadReports {
     }
 
     /// The summaries of the reports that match ``filter``, each with what `decode` makes of its JSON.
-    ///
-    /// - Throws: As ``forEach(_:)``.
     func forEachMatch<Value: Sendable>(
         _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
         body: (ReportSummary, Value, ReportOrigin) throws -> Void
@@ -63,13 +53,9 @@ struct ReadReports {
         try values.check()
     }
 
-    /// Decodes each report and passes it to `body`.
+    /// Decodes each report on one of several threads and passes it to `body` in their order.
     ///
-    /// - Parameters:
-    ///   - decode: Called on several threads. A report for which it throws is faulty.
-    ///   - id: The report's id; a second report with the same id does not count. `nil` counts every report.
-    ///   - body: Called in the order of the reports.
-    /// - Throws: As ``forEach(_:)``.
+    /// A report for which `decode` throws is faulty. A second report with the same `id` does not count.
     func forEachDocument<Value: Sendable>(
         _ decode: @escaping @Sendable ([UInt8]) throws(UnreadableReport) -> Value,
         id: (Value) -> String? = { _ in nil }, body: (Value, ReportOrigin) throws -> Void
@@ -137,37 +123,42 @@ struct UnreadableReport: Error, Equatable {
     init(_ reason: String) { self.reason = reason }
 }
 
+extension StallReport {
+    init(json: [UInt8]) throws(UnreadableReport) {
+        do throws(StallWatchError) {
+            try self.init(jsonData: json)
+        } catch {
+            throw UnreadableReport(error.description)
+        }
+    }
+}
+
 /// Finds misspelled values of filters: those that are not known and that no report has.
 struct UnknownFilterValues {
-    private let filter: ReportFilter
-    private var loops: Set<String> = []
-    private var causes = Set(FilterOptions.causes)
-    private var kinds = Set(FilterOptions.kinds)
-    private var contexts: Set<String> = []
+    private var options: [(name: String, wanted: [String], known: Set<String>, status: CommandFailure.Status)]
 
-    init(_ filter: ReportFilter) { self.filter = filter }
+    init(_ filter: ReportFilter) {
+        options = [
+            ("--cause", filter.causes, Set(FilterOptions.causes), .usage),
+            ("--kind", filter.kinds, Set(FilterOptions.kinds), .usage), ("--loop", filter.loops, [], .noInput),
+            ("--context", filter.contexts, [], .noInput),
+        ]
+    }
 
     /// Adds the values of a report, whether it matches the filters or not.
     mutating func add(_ report: ReportSummary) {
-        if !filter.loops.isEmpty { loops.insert(report.loop) }
-        if !filter.causes.isEmpty, let cause = report.cause { causes.insert(cause.rawValue) }
-        if !filter.kinds.isEmpty { kinds.insert(report.kind.rawValue) }
-        if !filter.contexts.isEmpty, let context = report.context { contexts.insert(context) }
+        let values = [report.cause?.rawValue, report.kind.rawValue, report.loop, report.context]
+        for (index, value) in values.enumerated() where !options[index].wanted.isEmpty {
+            if let value { options[index].known.insert(value) }
+        }
     }
 
     /// - Throws: A ``CommandFailure`` that lists the values that exist.
     func check() throws(CommandFailure) {
-        try check("--cause", filter.causes, causes, .usage)
-        try check("--kind", filter.kinds, kinds, .usage)
-        try check("--loop", filter.loops, loops, .noInput)
-        try check("--context", filter.contexts, contexts, .noInput)
-    }
-
-    private func check(
-        _ option: String, _ wanted: [String], _ known: Set<String>, _ status: CommandFailure.Status
-    ) throws(CommandFailure) {
-        guard let unknown = wanted.first(where: { !known.contains($0) }) else { return }
-        let list = known.sorted().joined(separator: ", ").printable
-        throw CommandFailure(status, "\(option): no report has '\(unknown)'. The values are: \(list).")
+        for (name, wanted, known, status) in options {
+            guard let unknown = wanted.first(where: { !known.contains($0) }) else { continue }
+            let list = known.sorted().joined(separator: ", ").printable
+            throw CommandFailure(status, "\(name): no report has '\(unknown)'. The values are: \(list).")
+        }
     }
 }

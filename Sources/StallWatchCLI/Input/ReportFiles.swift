@@ -79,12 +79,9 @@ struct ReportFiles {
     }
 }
 
-/// A file that may contain reports.
 struct ReportFile: Sendable, Equatable {
     enum Kind: Sendable {
-        /// One report.
         case report
-        /// One report per line.
         case lines
         /// Reports one after another: standard input, a pipe, or a file with another name.
         case stream
@@ -109,11 +106,9 @@ struct ReportOrigin: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The reports of several files, in batches.
 struct ReportDocuments {
     private var files: ArraySlice<ReportFile>
     private var stream: (documents: DocumentStream, path: String)?
-    /// The bytes read so far.
     private(set) var bytesRead = 0
 
     init(_ files: [ReportFile]) {
@@ -161,10 +156,8 @@ struct ReportDocument: Sendable {
     var origin: ReportOrigin
     /// `nil` for a file with one report, which is read where it is decoded.
     var content: [UInt8]?
-    /// The number of bytes.
     var size: Int
 
-    /// The JSON.
     func bytes() throws(UnreadableReport) -> [UInt8] {
         guard let content else { return try FileReader.contents(of: origin.path) }
         guard content.count <= StallReport.maximumBytes else {

@@ -36,7 +36,7 @@ struct ReportSummary: Sendable, Equatable {
     }
 
     /// The function that a developer should inspect first.
-    struct Culprit: Sendable, Hashable, Decodable {
+    struct Culprit: Sendable, Hashable, Codable {
         var function: String
         var image: String?
         var file: String?
@@ -66,12 +66,7 @@ extension ReportSummary {
 }
 
 extension ReportSummary {
-    /// Reads a report's fields from its JSON.
-    ///
-    /// - Parameters:
-    ///   - json: UTF-8.
-    ///   - functions: Whether ``functions`` is filled in.
-    /// - Throws: An error with the place of the first fault.
+    /// Reads a report's fields from its JSON; ``functions`` only on request.
     init(json: [UInt8], functions: Bool) throws(UnreadableReport) {
         do {
             let data = Data(json)
@@ -145,15 +140,14 @@ extension ReportSummary: Decodable {
                 forKey: .id, in: fields, debugDescription: "an id is a UUID in lowercase")
         }
         // Sums over many reports rely on these bounds.
-        guard durationMilliseconds >= 0, durationMilliseconds < StallReport.maximumMilliseconds else {
+        let durations = [
+            (durationMilliseconds, Field.durationMilliseconds, "the"),
+            (repeated?.totalMilliseconds ?? 0, .repeated, "a"),
+            (repeated?.greatestMilliseconds ?? 0, .repeated, "a"),
+        ]
+        for (value, field, article) in durations where !(value >= 0 && value < StallReport.maximumMilliseconds) {
             throw DecodingError.dataCorruptedError(
-                forKey: .durationMilliseconds, in: fields, debugDescription: "the duration is negative or too large")
-        }
-        for value in [repeated?.totalMilliseconds, repeated?.greatestMilliseconds].compactMap(\.self) {
-            guard value >= 0, value < StallReport.maximumMilliseconds else {
-                throw DecodingError.dataCorruptedError(
-                    forKey: .repeated, in: fields, debugDescription: "a duration is negative or too large")
-            }
+                forKey: field, in: fields, debugDescription: "\(article) duration is negative or too large")
         }
         guard repeats >= 0 else {
             throw DecodingError.dataCorruptedError(
@@ -162,23 +156,30 @@ extension ReportSummary: Decodable {
     }
 }
 
-extension ReportSummary {
+/// A stall with the stalls that its report stands for, too.
+protocol CountedStall {
+    var durationMilliseconds: Double { get }
+    var repeats: Int { get }
+    var repeated: StallReport.RepeatedStalls? { get }
+}
+
+extension StallReport: CountedStall {}
+extension ReportSummary: CountedStall {}
+
+extension CountedStall {
     /// What the report and the stalls that it stands for lasted, in milliseconds.
     ///
     /// Reports of older versions do not say what the others lasted. They are taken to have lasted as long as the report's own.
-    var totalMilliseconds: Double { Self.total(durationMilliseconds, repeats, repeated) }
+    var totalMilliseconds: Double {
+        durationMilliseconds + (repeated?.totalMilliseconds ?? durationMilliseconds * Double(repeats))
+    }
     /// The longest of these stalls, in milliseconds.
     var greatestMilliseconds: Double { max(durationMilliseconds, repeated?.greatestMilliseconds ?? 0) }
-    /// Whether ``totalMilliseconds`` is estimated.
     var isEstimated: Bool { repeats > 0 && repeated == nil }
+}
 
-    static func total(_ own: Double, _ repeats: Int, _ repeated: StallReport.RepeatedStalls?) -> Double {
-        own + (repeated?.totalMilliseconds ?? own * Double(repeats))
-    }
-
-    /// Whether its process ran on this host since this boot, and has ended.
-    ///
-    /// The host name distinguishes most containers, whose processes have other ids here.
+extension ReportSummary {
+    /// Whether its process ran on this host since this boot, and has ended; most containers have another host name.
     var processIsGone: Bool {
         guard let startTicks = process.startTicks, let bootID = process.bootID, bootID == Self.bootID,
             process.hostname == Self.hostname
@@ -186,11 +187,6 @@ extension ReportSummary {
         return !ProcessIdentity(pid: process.pid, startTicks: startTicks, bootID: bootID).isAlive
     }
 
-    private static let bootID = firstLine(of: "/proc/sys/kernel/random/boot_id")
-    private static let hostname = firstLine(of: "/proc/sys/kernel/hostname")
-
-    private static func firstLine(of path: String) -> String? {
-        let bytes = try? FileReader(path: path).read(256)
-        return bytes.map { String(decoding: $0.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self) }
-    }
+    private static let bootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
+    static let hostname = readSmallFile("/proc/sys/kernel/hostname").map(firstLine)
 }

@@ -32,12 +32,7 @@ struct ControlClient {
         link.hasPrefix("socket:[") && link.hasSuffix("]") ? link.dropFirst(8).dropLast() : nil
     }
 
-    /// Returns the path of the control socket among a process's sockets.
-    ///
-    /// - Parameters:
-    ///   - table: The contents of /proc/net/unix.
-    ///   - sockets: The numbers of the process's sockets.
-    /// - Returns: The path; `nil` if no socket is a control socket.
+    /// The path of the control socket among sockets with these numbers, by the contents of /proc/net/unix.
     static func controlPath(in table: String, ofSockets sockets: Set<Substring>) -> String? {
         for line in table.split(separator: "\n") {
             // Num RefCount Protocol Flags Type St Inode Path
@@ -53,8 +48,6 @@ struct ControlClient {
 
     /// Sends a request and waits for the answer.
     ///
-    /// - Parameter request: The request.
-    /// - Returns: The answer.
     /// - Throws: ``CommandFailure`` if the process is gone, another user's or not monitored, its socket is off or does
     ///   not answer, or the monitor refuses the request.
     func ask(_ request: ControlRequest) throws(CommandFailure) -> ControlAnswer {
@@ -93,8 +86,8 @@ struct ControlClient {
             throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")
         }
         // The process may be another user's, and its indices are used as they are.
-        let reports = [answer.report].compactMap { $0 } + (answer.profile?.threads.map(\.report) ?? [])
-        if let fault = reports.lazy.compactMap(\.fault).first {
+        let reports = [answer.report] + (answer.profile?.threads.map(\.report) ?? [])
+        if let fault = reports.lazy.compactMap({ $0?.fault }).first {
             throw CommandFailure(.faultyData, "The answer of process \(pid) is faulty: \(fault.printable).")
         }
         return answer
@@ -105,7 +98,6 @@ struct ControlClient {
 struct WatchedProcess {
     private var client: ControlClient
     private let identity: ProcessIdentity?
-    /// The process's name.
     let name: String
     /// The last answer's loops, by label.
     private var last: [String: ControlAnswer.LoopState] = [:]
@@ -117,15 +109,12 @@ struct WatchedProcess {
         client = ControlClient(pid: pid)
         client.knownPath = client.socketPath
         identity = ProcessIdentity(pid: pid)
-        let executable = readLink("/proc/\(pid)/exe")
-        name = executable.map(fileName) ?? "process"
+        name = readLink("/proc/\(pid)/exe").map(fileName) ?? "process"
     }
 
-    /// Asks for the present state.
+    /// Asks for the present state; throws if the process has ended, or can no longer be asked.
     ///
     /// If the process gives no answer in time, the frame stays and says so.
-    ///
-    /// - Throws: ``CommandFailure`` if the process has ended, or can no longer be asked.
     mutating func update() throws(CommandFailure) {
         do throws(CommandFailure) {
             let answer = try client.ask(.watch)
@@ -143,15 +132,7 @@ struct WatchedProcess {
 
     private static var now: Timestamp { Timestamp(wallClockNanoseconds: wallClockNow()) }
 
-    /// Returns the frame of an answer.
-    ///
-    /// - Parameters:
-    ///   - answer: The answer.
-    ///   - last: The loops of the answer before.
-    ///   - process: The process's name.
-    ///   - pid: The process's id.
-    ///   - time: The time of the answer.
-    /// - Returns: The frame.
+    /// The frame of an answer, after an answer with the loops `last`.
     static func frame(
         of answer: ControlAnswer, after last: [String: ControlAnswer.LoopState], process: String, pid: Int32,
         at time: Timestamp

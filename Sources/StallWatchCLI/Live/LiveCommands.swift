@@ -3,7 +3,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Lists the processes with a monitor.
 struct PsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ps",
@@ -18,12 +17,8 @@ struct PsCommand: ParsableCommand {
             """
     )
 
-    @OptionGroup var terminalOptions: TerminalOptions
+    @OptionGroup var output: TextOrJSONOptions
 
-    @Flag(help: "Print JSON.")
-    var json = false
-
-    /// A process with a monitor.
     struct Row: Encodable {
         var pid: Int32
         /// The executable's path; `nil` if unknown.
@@ -45,19 +40,17 @@ struct PsCommand: ParsableCommand {
                 return Row(pid: pid, executable: executable, loops: nil, reason: error.sentence)
             }
         }
-        if json { return try StandardOutput.write(JSONOutput.bytes(rows)) }
-        guard !rows.isEmpty else { return try StandardOutput.write("No process has a monitor.\n") }
-        let terminal = terminalOptions.terminal
-        let text = rows.map { row in
-            let title = "\(row.pid)  \((row.executable ?? "unknown executable").printable)"
-            let loops = row.loops.map { LoopStateText.table($0, for: terminal) } ?? "\(row.reason ?? "")\n"
-            return terminal.style(title, .bold) + "\n" + loops
+        try output.write(rows) { terminal in
+            guard !rows.isEmpty else { return "No process has a monitor.\n" }
+            return rows.map { row in
+                let title = "\(row.pid)  \((row.executable ?? "unknown executable").printable)"
+                let loops = row.loops.map { LoopStateText.table($0, for: terminal) } ?? "\(row.reason ?? "")\n"
+                return terminal.style(title, .bold) + "\n" + loops
+            }.joined(separator: "\n")
         }
-        try StandardOutput.write(text.joined(separator: "\n"))
     }
 }
 
-/// Shows the loops of a live process.
 struct StateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "state",
@@ -77,12 +70,10 @@ struct StateCommand: ParsableCommand {
 
     func run() throws {
         let answer = try ControlClient(pid: arguments.pid).ask(.state)
-        if arguments.json { return try StandardOutput.write(JSONOutput.bytes(answer)) }
-        try StandardOutput.write(LoopStateText.table(answer.loops ?? [], for: arguments.terminalOptions.terminal))
+        try arguments.output.write(answer) { LoopStateText.table(answer.loops ?? [], for: $0) }
     }
 }
 
-/// Shows all threads of a live process.
 struct StacksCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stacks",
@@ -108,10 +99,10 @@ struct StacksCommand: ParsableCommand {
         guard let report = answer.report else {
             throw CommandFailure(.tryAgain, "The monitor in process \(arguments.pid) gave no answer: try again.")
         }
-        if arguments.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
+        if arguments.output.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
-            terminal: arguments.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
+            terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
         )
         try StandardOutput.write(view.threads)
     }
@@ -122,10 +113,7 @@ struct LiveArguments: ParsableArguments {
     @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
     var pid: Int32
 
-    @OptionGroup var terminalOptions: TerminalOptions
-
-    @Flag(help: "Print JSON.")
-    var json = false
+    @OptionGroup var output: TextOrJSONOptions
 
     func validate() throws { try Self.check(pid) }
 
@@ -135,7 +123,6 @@ struct LiveArguments: ParsableArguments {
     }
 }
 
-/// The states of loops as a table.
 enum LoopStateText {
     /// Returns the table, with a line feed at the end.
     static func table(_ loops: [ControlAnswer.LoopState], for terminal: Terminal) -> String {

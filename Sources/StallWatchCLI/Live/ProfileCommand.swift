@@ -2,7 +2,6 @@ import ArgumentParser
 import StallReports
 import TextOutput
 
-/// Samples the loops of a live process.
 struct ProfileCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "profile",
@@ -104,22 +103,13 @@ struct ProfileCommand: ParsableCommand {
 
 extension ProfileFormat: ExpressibleByArgument {}
 
-/// A format of a profile of a live process.
 enum ProfileFormat: String, CaseIterable {
     case text, pprof, firefox, html, collapsed, json
 
-    /// Whether the format is binary.
     var isBinary: Bool { exported?.isBinary ?? false }
 
     /// The format that stalls are exported in, too; `nil` for the others.
-    private var exported: ExportFormat? {
-        switch self {
-        case .pprof: .pprof
-        case .firefox: .firefox
-        case .collapsed: .collapsed
-        case .text, .html, .json: nil
-        }
-    }
+    private var exported: ExportFormat? { ExportFormat(rawValue: rawValue) }
 
     /// The contents of a file that another tool reads; empty for the other formats.
     func data(_ answer: ProfileAnswer) -> [UInt8] {
@@ -141,7 +131,6 @@ struct ProfileReport: Encodable {
     let pid: Int32
     let threads: [Thread]
 
-    /// One thread of a loop.
     struct Thread: Encodable {
         let loop: String
         let thread: StallReport.ThreadDescription?

@@ -5,7 +5,6 @@ import TextOutput
 struct ProfileTrees {
     let profile: ProfileAnswer
     let minimumPercent: Double
-    /// A tree for each of the profile's threads.
     let trees: [CallTree]
 
     init(
@@ -20,7 +19,6 @@ struct ProfileTrees {
         }
     }
 
-    /// The text for a terminal.
     func text(for terminal: Terminal) -> String {
         let process = profile.threads.first?.report.process
         var text = terminal.style("\((process?.name ?? "").printable) (\(process?.pid ?? 0))", .bold)
@@ -71,12 +69,9 @@ struct ProfileTrees {
     static func states(_ report: StallReport) -> [(state: String, milliseconds: Double)] {
         let states: [StallReport.ThreadState] = [.running, .blocked, .idle]
         return states.map { state in
-            (
-                state.rawValue,
-                report.samples.filter { $0.threadState == state }.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) }
-            )
-        }
-        .filter { $0.1 > 0 }
+            let samples = report.samples.filter { $0.threadState == state }
+            return (state.rawValue, samples.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) })
+        }.filter { $0.1 > 0 }
     }
 
     /// Whether a pool's thread had no work all the time.
@@ -112,20 +107,13 @@ struct ProfileTrees {
         for (label, count) in Dictionary(grouping: idle, by: \.report.loop.label).mapValues(\.count).sorted(by: <) {
             notes.append("\(label.printable): \(counted(count, "thread", "threads")) had no work all the time.")
         }
-        if profile.missedPasses > 0 {
-            notes.append(
-                "\(counted(profile.missedPasses, "sample was", "samples were")) not taken, because the monitor was late."
-            )
-        }
-        if profile.omittedThreads > 0 {
-            notes.append(
-                "\(counted(profile.omittedThreads, "thread was", "threads were")) not sampled, because the process has too many."
-            )
-        }
-        if profile.unkeptStacks > 0 {
-            notes.append(
-                "\(counted(profile.unkeptStacks, "stack was", "stacks were")) not kept, because there were too many different ones."
-            )
+        let lacks = [
+            (profile.missedPasses, "sample was", "samples were", "taken, because the monitor was late"),
+            (profile.omittedThreads, "thread was", "threads were", "sampled, because the process has too many"),
+            (profile.unkeptStacks, "stack was", "stacks were", "kept, because there were too many different ones"),
+        ]
+        for (count, one, many, reason) in lacks where count > 0 {
+            notes.append("\(counted(count, one, many)) not \(reason).")
         }
         return notes
     }

@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Shows the loops of a live process again and again.
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
@@ -49,7 +48,7 @@ struct WatchCommand: ParsableCommand {
             guard let frame = process.frame else { return }
             return try write(frame)
         }
-        if arguments.json {
+        if arguments.output.json {
             Interruption.handle { stop.set() }
             while !stop.isSet, !StandardOutput.isClosed {
                 wait(stop)
@@ -61,9 +60,8 @@ struct WatchCommand: ParsableCommand {
         }
     }
 
-    /// Draws the screen until it is closed.
     private func show(_ process: inout WatchedProcess, _ stop: StopRequest) throws {
-        let terminal = arguments.terminalOptions.terminal
+        let terminal = arguments.output.terminalOptions.terminal
         let screen = try LiveScreen()
         defer { screen.restore() }
         Interruption.handle { stop.set() }
@@ -89,7 +87,6 @@ struct WatchCommand: ParsableCommand {
     /// The longest time until a signal or a new size of the terminal is seen, in nanoseconds.
     private static let reaction: UInt64 = 100_000_000
 
-    /// The interval in nanoseconds.
     private var period: UInt64 { UInt64(interval.milliseconds * 1_000_000) }
 
     private func wait(_ stop: StopRequest) {
@@ -97,20 +94,19 @@ struct WatchCommand: ParsableCommand {
     }
 
     private func write(_ frame: WatchFrame) throws {
-        if arguments.json { return try StandardOutput.write(JSONOutput.bytes(WatchLine(frame), isIndented: false)) }
-        let terminal = arguments.terminalOptions.terminal
+        if arguments.output.json {
+            return try StandardOutput.write(JSONOutput.bytes(WatchLine(frame), isIndented: false))
+        }
+        let terminal = arguments.output.terminalOptions.terminal
         let size = WatchFrame.Size(columns: terminal.width ?? 120, rows: Self.rowsOfOnce)
         let lines = frame.lines(in: size, for: terminal)
         try StandardOutput.write(lines.joined(separator: "\n") + "\n")
     }
 
-    /// The most lines of `--once`.
     private static let rowsOfOnce = 200
 }
 
-/// The alternate screen of the terminal, while it is drawn on.
-///
-/// The terminal is as before when it is closed.
+/// The alternate screen of the terminal, which is as before when it is closed.
 final class LiveScreen {
     /// The alternate screen with a clear page and no cursor, and back (xterm's control sequences).
     private static let open = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[2J"
@@ -124,9 +120,7 @@ final class LiveScreen {
     private let settings: termios?
     private var isOpen = true
 
-    /// Opens the screen: keys are read one by one, and not shown.
-    ///
-    /// - Throws: A ``CommandFailure`` if standard output is no terminal that can be drawn on.
+    /// Opens the screen, with keys read one by one and not shown; throws if standard output is no terminal.
     init() throws {
         let type = getenv("TERM").map { String(cString: $0) } ?? ""
         guard isatty(STDOUT_FILENO) == 1, type != "dumb", type != "" else {
@@ -163,10 +157,7 @@ final class LiveScreen {
         try StandardOutput.write(Self.home + text + Self.clearRest)
     }
 
-    /// Waits for a key.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: The key; `nil` if none was pressed.
+    /// Waits for a key until a time in monotonic nanoseconds; returns `nil` if none was pressed.
     func key(until deadline: UInt64) -> UInt8? {
         var polled = pollfd(fd: settings == nil ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         guard poll(&polled, 1, UnixSocket.milliseconds(until: deadline)) > 0 else { return nil }
@@ -175,7 +166,6 @@ final class LiveScreen {
         return read(STDIN_FILENO, &byte, 1) == 1 ? byte : UInt8(ascii: "q")
     }
 
-    /// Gives the terminal back.
     func restore() {
         guard isOpen else { return }
         isOpen = false

@@ -9,14 +9,11 @@ struct WatchFrame {
         /// The share of the interval that the loop has spent in turns, 0 to 1; `nil` if it is not known yet.
         var busy: Double?
 
-        /// Whether the loop is in a stall.
         var isStalled: Bool { (state.turnMilliseconds ?? 0) >= state.thresholdMilliseconds }
     }
 
-    /// The process's name.
     var process: String
     var pid: Int32
-    /// The time of the answer.
     var time: Timestamp
     var loops: [Loop]
     /// The latest stalls, the newest first.
@@ -35,12 +32,7 @@ struct WatchFrame {
     /// The rows beside the loops and the stalls: title, blank, head of the loops, blank, head of the stalls.
     private static let fixedRows = 5
 
-    /// Returns the lines of the screen.
-    ///
-    /// - Parameters:
-    ///   - size: The size of the terminal.
-    ///   - terminal: The styles that it shows.
-    /// - Returns: At most as many lines as the terminal has rows, each with at most as many columns as it has.
+    /// The lines of the screen: at most as many as the terminal has rows, each with at most as many columns as it has.
     func lines(in size: Size, for terminal: Terminal) -> [String] {
         let columns = max(size.columns, Self.leastColumns)
         var lines = [title(columns, terminal), ""]
@@ -119,7 +111,6 @@ struct WatchLine: Encodable {
     /// Why there is no newer answer; none if this is the newest.
     let problem: String?
 
-    /// A loop.
     struct Loop: Encodable {
         let label: String
         let turnMilliseconds: Double?
@@ -166,7 +157,6 @@ struct WatchLoopLine {
         bar = max(columns - others - 3 * Self.gap.count, 3)
     }
 
-    /// The titles of the columns.
     var head: String {
         let share = "busy".padded(to: bar + Self.gap.count + Self.shareColumns)
         let cells = ["loop".padded(to: label), share, "state".padded(to: state)]
@@ -174,7 +164,6 @@ struct WatchLoopLine {
             + (showsStalls ? Self.gap + "stalls".padded(to: Self.stallColumns, .right) : "")
     }
 
-    /// A loop's line.
     func text(of loop: WatchFrame.Loop, for terminal: Terminal) -> String {
         let busy = min(max(loop.busy ?? 0, 0), 1)
         let filled = Int((busy * Double(bar)).rounded())

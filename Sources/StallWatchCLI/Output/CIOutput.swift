@@ -4,13 +4,8 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Output for CI systems.
 enum CIOutput {
-    /// Prints annotations, and adds Markdown to the summary of the job.
-    ///
-    /// The summary is the file that the variable GITHUB_STEP_SUMMARY names. Without the variable there is none.
-    ///
-    /// - Throws: A ``CommandFailure`` if the summary cannot be written.
+    /// Prints annotations, and adds Markdown to the job's summary, the file that GITHUB_STEP_SUMMARY names, if any.
     static func printGitHub(_ findings: [Finding], summary: String) throws {
         let environment = ProcessInfo.processInfo.environment
         let root = environment["GITHUB_WORKSPACE"] ?? FileManager.default.currentDirectoryPath
@@ -40,11 +35,9 @@ struct Finding: Equatable {
     }
 
     var severity: Severity
-    /// The loop.
     var loop: String
     /// What stalled, in a few words.
     var title: String
-    /// The sentence.
     var message: String
     var cause: String
     /// The source file as the report has it; `nil` if no function is to blame, or its file is not known.
@@ -74,12 +67,9 @@ enum GitHubAnnotations {
     /// GitHub shows ten annotations of each severity for a step, and drops the rest.
     static let maximumShown = 10
 
-    /// Returns the lines, each with a line feed; a last one tells the number that GitHub would drop.
+    /// The lines, each with a line feed; a last one tells the number that GitHub would drop.
     ///
-    /// - Parameters:
-    ///   - findings: What to annotate; those that passed are left out.
-    ///   - root: The checkout, without a slash at the end. Files in it are named relative to it.
-    /// - Returns: The lines.
+    /// Findings that passed have none. `root` is the checkout, without a slash at the end. Files in it are named relative to it.
     static func text(_ findings: [Finding], root: String) -> String {
         var text = ""
         var dropped = 0

@@ -6,7 +6,6 @@ import TextOutput
 ///
 /// Writes go to a temporary file next to it, which is renamed at the end. A signal that ends the process removes it.
 struct OutputFile {
-    /// The path from the command line.
     let path: String
     /// The file to replace, with symbolic links resolved.
     private let target: String
@@ -14,15 +13,12 @@ struct OutputFile {
     private let oldPermissions: mode_t?
     private let newPermissions: mode_t
 
-    /// - Parameters:
-    ///   - path: Not empty.
-    ///   - permissions: A new file's, before umask(2); a replaced file keeps its own.
-    /// - Throws: When it cannot be a file.
+    /// A file whose path is not empty; a new one gets the permissions before umask(2), a replaced one keeps its own.
     init(path: String, permissions: mode_t = 0o666) throws(CommandFailure) {
         self.path = path
         newPermissions = permissions
         guard !path.isEmpty else { throw CommandFailure(.cannotCreate, "The output path is empty. Name a file.") }
-        target = Self.resolved(path)
+        target = resolvedPath(path) ?? path
         let status = FileStatus(path: target)
         oldPermissions = status?.permissions
         guard status?.isRegular ?? true else {
@@ -30,14 +26,10 @@ struct OutputFile {
         }
     }
 
-    /// Writes the file, or replaces it.
-    ///
-    /// - Throws: A ``CommandFailure``, or the error of `body`; then nothing has changed.
+    /// Writes or replaces the file; if it throws, nothing has changed.
     func write(_ bytes: [UInt8]) throws { try write { put throws(CommandFailure) in try put(bytes) } }
 
-    /// Writes the file in pieces, which `body` passes to its argument.
-    ///
-    /// - Throws: A ``CommandFailure``, or the error of `body`; then nothing has changed.
+    /// Writes or replaces the file in pieces, which `body` passes to its argument.
     func write(_ body: ((_ bytes: [UInt8]) throws(CommandFailure) -> Void) throws -> Void) throws {
         let name = target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex
         let temporary = "\(target[..<name]).\(target[name...]).\(getpid()).tmp"
@@ -63,12 +55,6 @@ struct OutputFile {
             throw error
         }
     }
-
-    private static func resolved(_ path: String) -> String {
-        guard let resolved = realpath(path, nil) else { return path }
-        defer { free(resolved) }
-        return String(cString: resolved)
-    }
 }
 
 /// The destination of a result: a file or standard output.
@@ -76,9 +62,8 @@ enum Destination {
     case file(OutputFile)
     case standardOutput
 
-    /// - Parameters:
-    ///   - path: `-` for standard output.
-    ///   - isBinary: Whether a terminal could not show it.
+    /// A file, or standard output for `-`, which may not be a terminal if the result is binary.
+    ///
     /// - Throws: A ``CommandFailure`` for a path that cannot be a file, before anything is read.
     init(_ path: String, isBinary: Bool) throws {
         guard path == "-" else {
@@ -92,15 +77,11 @@ enum Destination {
         self = .standardOutput
     }
 
-    /// Writes text for people.
     func write(_ text: String) throws {
-        switch self {
-        case .file(let file): try file.write(Array(text.utf8))
-        case .standardOutput: try StandardOutput.write(text)
-        }
+        guard case .standardOutput = self else { return try write(Array(text.utf8)) }
+        try StandardOutput.write(text)
     }
 
-    /// Writes everything.
     func write(_ bytes: [UInt8]) throws {
         switch self {
         case .file(let file): try file.write(bytes)
@@ -111,11 +92,9 @@ enum Destination {
 
 /// A directory that another process writes reports to, possibly from another current directory.
 struct ReportOutput: Equatable {
-    /// The absolute path.
     let path: String
 
-    /// - Parameter path: The path; a relative one is one of this process's current directory.
-    /// - Throws: ``CommandFailure`` if it is relative and the current directory does not exist.
+    /// - Throws: ``CommandFailure`` if the path is relative and the current directory does not exist.
     init(_ path: String) throws(CommandFailure) {
         guard let absolute = absolutePath(path) else {
             throw CommandFailure(
@@ -127,8 +106,8 @@ struct ReportOutput: Equatable {
     /// Throws unless the directory can be written, or can be created in a directory that exists.
     func checkWritable() throws(CommandFailure) {
         var existing = path
-        while access(existing, F_OK) != 0, errno == ENOENT, let slash = existing.lastIndex(of: "/") {
-            existing = slash == existing.startIndex ? "/" : String(existing[..<slash])
+        while access(existing, F_OK) != 0, errno == ENOENT, existing.contains("/") {
+            existing = directoryName(existing)
         }
         guard let status = FileStatus(path: existing) else { throw CommandFailure(writing: path, errno: errno) }
         guard status.isDirectory else { throw CommandFailure(writing: path, errno: ENOTDIR) }

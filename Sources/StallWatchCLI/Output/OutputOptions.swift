@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import TextOutput
 
-/// The options that choose a format.
 struct FormatOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -15,7 +14,6 @@ struct FormatOptions: ParsableArguments {
     @Flag(help: "The same as --format json.")
     var json = false
 
-    /// The chosen format.
     var chosen: OutputFormat { format ?? (json ? .json : markdown ? .markdown : .text) }
 
     func validate() throws {
@@ -25,7 +23,6 @@ struct FormatOptions: ParsableArguments {
     }
 }
 
-/// The format of a command's output.
 enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
     case text, json, markdown
     /// Annotations for GitHub Actions, with a job summary in Markdown.
@@ -34,9 +31,7 @@ enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
     case junit
 }
 
-/// Options for text output.
 struct TerminalOptions: ParsableArguments {
-    /// When to use color.
     enum Color: String, CaseIterable, ExpressibleByArgument {
         case always, auto, never
     }
@@ -46,7 +41,6 @@ struct TerminalOptions: ParsableArguments {
             "Use color: always, auto or never. auto: on a terminal, unless NO_COLOR is set.", valueName: "when"))
     var color = Color.auto
 
-    /// Standard output with the chosen color.
     var terminal: Terminal {
         var terminal = Terminal.standardOutput
         if color != .auto { terminal.hasColor = color == .always }
@@ -54,11 +48,22 @@ struct TerminalOptions: ParsableArguments {
     }
 }
 
-/// The encoder for `--json`.
+/// The options of commands that print text or JSON.
+struct TextOrJSONOptions: ParsableArguments {
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    /// Prints a value as JSON, or the text.
+    func write(_ value: @autoclosure () -> some Encodable, text: (Terminal) throws -> String) throws {
+        if json { return try StandardOutput.write(JSONOutput.bytes(value())) }
+        try StandardOutput.write(text(terminalOptions.terminal))
+    }
+}
+
 enum JSONOutput {
-    /// Encodes `value` as UTF-8 with sorted keys and a line feed at the end; in one line if `isIndented` is false.
-    ///
-    /// A terminal finds no control in it.
+    /// Encodes a value with sorted keys, without controls that a terminal obeys, and with a line feed at the end.
     static func bytes(_ value: some Encodable, isIndented: Bool = true) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -35,22 +35,18 @@ final class ProgressBar {
         StandardError.write(Self.rewind + Self.text(label, done: done, total: total, columns: columns))
     }
 
-    /// Shows the label at once.
     func show() {
         due = 0
         advance(to: 0)
     }
 
-    /// Clears the bar.
     func clear() {
         guard isDrawn else { return }
         isDrawn = false
         StandardError.write(Self.rewind)
     }
 
-    /// The bar in one row.
-    ///
-    /// It leaves the last column free, because a terminal may wrap there.
+    /// The bar in one row, without the last column, where a terminal may wrap.
     static func text(_ label: String, done: Int, total: Int, columns: Int) -> String {
         guard total > 0 else { return "\(label) …".truncated(to: columns - 1) }
         let share = min(max(Double(done) / Double(total), 0), 1)

@@ -2,36 +2,26 @@ import Glibc
 import LinuxSupport
 import TextOutput
 
-/// The tool's output.
 enum StandardOutput {
-    /// Writes text for people at once.
-    ///
-    /// - Throws: ``ClosedOutput`` when the reader has closed its end; else a ``CommandFailure``.
+    /// Writes text for people; throws ``ClosedOutput`` when the reader has closed its end, else a ``CommandFailure``.
     static func write(_ text: String) throws { try write(Array(WorkflowLog.plain(text).utf8)) }
 
-    /// Writes a document or commands at once.
-    ///
-    /// - Throws: ``ClosedOutput`` when the reader has closed its end; else a ``CommandFailure``.
+    /// Writes a document or commands; throws as for text.
     static func write(_ bytes: [UInt8]) throws {
         guard let error = writeAll(bytes, to: STDOUT_FILENO) else { return }
         if error == EPIPE { throw ClosedOutput() }
         throw CommandFailure(.inputOutput, "standard output cannot be written: \(String(cString: strerror(error)))")
     }
 
-    /// Whether the reader has closed its end.
-    ///
-    /// Hours may pass without a write that would show it.
+    /// Whether the reader has closed its end: hours may pass without a write that would show it.
     static var isClosed: Bool {
         var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR | POLLNVAL) != 0
     }
 }
 
-/// Errors, warnings and progress.
 enum StandardError {
-    /// Writes at once.
-    ///
-    /// Errors are ignored: there is no other place to report them.
+    /// Writes at once, and ignores errors: there is no other place to report them.
     static func write(_ text: String) {
         _ = writeAll(Array(WorkflowLog.plain(text).utf8), to: STDERR_FILENO)
     }
@@ -45,7 +35,5 @@ enum WorkflowLog {
     static func plain(_ text: String) -> String { isUsed ? text.withoutWorkflowCommands : text }
 }
 
-/// The error of a write after the reader has closed standard output, as in `stallwatch top | head`.
-///
-/// This ends the command without an error.
+/// The reader has closed standard output, as in `stallwatch top | head`, which ends the command without an error.
 struct ClosedOutput: Error {}

@@ -1,3 +1,4 @@
+import Glibc
 import LinuxSupport
 import StallReports
 import TextOutput
@@ -5,7 +6,18 @@ import TextOutput
 /// "1 report", "2 reports".
 func counted(_ count: Int, _ one: String, _ many: String) -> String { "\(count) \(count == 1 ? one : many)" }
 
-/// The part of a path after its last slash.
+/// A path without its last part; `.` for a bare name.
+func directoryName(_ path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+}
+
+/// An absolute path without symbolic links; `nil` if there is no such file.
+func resolvedPath(_ path: String) -> String? {
+    guard let resolved = realpath(path, nil) else { return nil }
+    defer { free(resolved) }
+    return String(cString: resolved)
+}
 
 /// A file's name with a line, such as `NoteStore.swift:88`.
 func sourcePlace(_ file: String, _ line: Int?) -> String { fileName(file) + (line.map { ":\($0)" } ?? "") }
@@ -42,9 +54,7 @@ extension Timestamp {
     /// Hours, minutes and seconds (UTC).
     var timeOfDay: String {
         // 2026-11-21T08:00:00.123456Z
-        let text = description
-        guard let t = text.firstIndex(of: "T") else { return text }
-        return String(text[text.index(after: t)...].prefix(8))
+        String((description.split(separator: "T").last ?? "").prefix(8))
     }
 }
 

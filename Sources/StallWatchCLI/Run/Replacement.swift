@@ -2,37 +2,23 @@ import Glibc
 
 /// A program that takes the place of this process.
 struct Replacement {
-    /// The path for execve(2).
     var path: String
     /// The number of the last arguments of this process that are the program's name and its arguments.
     var argumentCount: Int
     var environment: ProcessEnvironment
     var signals: InheritedSignals
 
-    /// Becomes the program: it keeps this process's id, descriptors, terminal and current directory.
-    ///
-    /// - Returns: Why that failed.
+    /// Becomes the program, with this process's id, descriptors, terminal and current directory, or returns why not.
     func begin() -> StartFailure {
         // The bytes of this process's own arguments: as Swift strings, those that are not UTF-8 would change.
         let count = Int(CommandLine.argc)
         let first = count - min(argumentCount, count)
         var arguments = (first..<count).map { CommandLine.unsafeArgv[$0] } + [nil]
-        var entries = environment.entries.map { entry in
-            entry.withUnsafeBufferPointer { bytes in
-                // strndup(3) ends at a zero byte, of which an entry has none.
-                bytes.withMemoryRebound(to: CChar.self) {
-                    $0.baseAddress.map { strndup($0, bytes.count) } ?? strdup("")
-                }
-            }
+        return environment.withCStrings { entries in
+            signals.restore()
+            execve(path, &arguments, &entries)
+            return StartFailure(starting: path, errno: errno)
         }
-        entries.append(nil)
-        defer { for entry in entries { free(entry) } }
-        signals.restore()
-        execve(path, &arguments, &entries)
-        let error = errno
-        return StartFailure(
-            sentence: "\(path) cannot be started: \(String(cString: strerror(error)))",
-            status: error == ENOENT ? StartFailure.notFound : StartFailure.notExecutable)
     }
 }
 
@@ -43,7 +29,6 @@ struct ProcessEnvironment: Equatable {
 
     init(_ entries: [[UInt8]]) { self.entries = entries }
 
-    /// This process's environment.
     static func current() -> ProcessEnvironment {
         var entries: [[UInt8]] = []
         var at = environ
@@ -54,7 +39,21 @@ struct ProcessEnvironment: Equatable {
         return ProcessEnvironment(entries)
     }
 
-    /// Removes a variable.
+    /// Passes the entries to a body as C strings, ended by a null pointer.
+    func withCStrings<Result>(_ body: (inout [UnsafeMutablePointer<CChar>?]) -> Result) -> Result {
+        var strings = entries.map { entry in
+            entry.withUnsafeBufferPointer { bytes in
+                // strndup(3) ends at a zero byte, of which an entry has none.
+                bytes.withMemoryRebound(to: CChar.self) {
+                    $0.baseAddress.map { strndup($0, bytes.count) } ?? strdup("")
+                }
+            }
+        }
+        strings.append(nil)
+        defer { for string in strings { free(string) } }
+        return body(&strings)
+    }
+
     mutating func remove(_ name: String) { entries.removeAll { $0.starts(with: "\(name)=".utf8) } }
 
     /// Sets a variable in the place that it has, or at the end.

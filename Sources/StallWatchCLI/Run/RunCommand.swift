@@ -1,7 +1,6 @@
 import ArgumentParser
 import Glibc
 
-/// Runs a program with a monitor, without building it.
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
@@ -94,7 +93,6 @@ enum LoopChoice: String, CaseIterable, ExpressibleByArgument {
     case mainQueue = "main-queue"
     case glib
 
-    /// Reads a name.
     init(parsing text: String) throws {
         guard let choice = LoopChoice(rawValue: text) else {
             throw ValidationError("'\(text)' is no loop: give auto, run-loop, main-queue or glib.")
@@ -115,9 +113,7 @@ enum LoopChoice: String, CaseIterable, ExpressibleByArgument {
 
 /// The settings of `stallwatch run`, from its options and from variables of the environment.
 struct RunSettings: Equatable {
-    /// The variables that do the same as the options.
-    ///
-    /// The program does not receive them.
+    /// The variables that do the same as the options, and that the program does not receive.
     enum Variable: String, CaseIterable {
         case threshold = "STALLWATCH_THRESHOLD"
         case output = "STALLWATCH_OUTPUT"
@@ -132,10 +128,7 @@ struct RunSettings: Equatable {
     var children = false
     var quiet = false
 
-    /// - Parameters:
-    ///   - options: What the command line has.
-    ///   - environment: Returns the value of a variable.
-    /// - Throws: `ValidationError` for a value that is wrong.
+    /// The options of the command line, else the variables; throws a `ValidationError` for a wrong value.
     init(_ options: Options, environment: (Variable) -> String?) throws {
         func value<Value>(_ variable: Variable, _ option: Value?, _ parse: (String) throws -> Value) throws -> Value? {
             if let option { return option }

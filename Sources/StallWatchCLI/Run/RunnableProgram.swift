@@ -5,18 +5,12 @@ import StallSymbols
 
 /// A program into which the monitor can be loaded.
 struct RunnableProgram {
-    /// The path for execve(2).
     let path: String
 
     /// The most interpreters one after another (the kernel's limit in search_binary_handler).
     private static let mostInterpreters = 5
 
-    /// Finds a program, and checks that the monitor can be loaded into it.
-    ///
-    /// - Parameters:
-    ///   - name: The program's path, or its name in PATH.
-    ///   - search: The directories of PATH.
-    /// - Throws: ``StartFailure`` if it cannot be started, or cannot be monitored.
+    /// Finds a program by its path or its name in PATH, and checks that the monitor can be loaded into it.
     init(_ name: String, search: ProgramSearch) throws(StartFailure) {
         path = try search.path(of: name)
         // A script runs its interpreter: that is the program with the loop.
@@ -26,9 +20,7 @@ struct RunnableProgram {
             next = interpreter
         }
         throw StartFailure(
-            sentence:
-                "\(path) has more than \(Self.mostInterpreters) interpreters, one after another: name the last one",
-            status: StartFailure.notExecutable)
+            "\(path) has more than \(Self.mostInterpreters) interpreters, one after another: name the last one")
     }
 
     /// Returns the path of the program that runs a script; `nil` for a program that can be monitored.
@@ -36,9 +28,7 @@ struct RunnableProgram {
         switch try ProgramFile(path: path) {
         case .program(let program):
             if let reason = reason(against: program) ?? ProgramPrivileges(path: path).reasonAgainstPreload {
-                throw StartFailure(
-                    sentence: "\(path) \(reason), so the monitor cannot be loaded into it",
-                    status: StartFailure.notExecutable)
+                throw StartFailure("\(path) \(reason), so the monitor cannot be loaded into it")
             }
             return nil
         case .script(let words):
@@ -76,7 +66,6 @@ struct RunnableProgram {
 
 /// An executable file, with what decides whether the preloaded library works in it.
 enum ProgramFile: Equatable {
-    /// An ELF executable.
     case program(ELFFile.Program)
     /// A script, with the words of its first line.
     case script([String])
@@ -84,10 +73,7 @@ enum ProgramFile: Equatable {
     /// The longest first line of a script, in bytes (BINPRM_BUF_SIZE).
     static let longestLine = 256
 
-    /// Reads a file.
-    ///
-    /// - Parameter path: The file, which is executable.
-    /// - Throws: ``StartFailure`` if it is neither of them, cannot be read, or is built for another kind of machine.
+    /// Reads an executable file; throws if it is neither of them, cannot be read, or is built for another kind of machine.
     init(path: String) throws(StartFailure) {
         let start: [UInt8]
         let file: ELFFile
@@ -100,17 +86,17 @@ enum ProgramFile: Equatable {
         }
         if let words = Self.words(ofFirstLine: start) {
             guard !words.isEmpty else {
-                throw Self.failure(path, "names no program in its first line: write one after #!")
+                throw StartFailure("\(path) names no program in its first line: write one after #!")
             }
             self = .script(words)
             return
         }
         guard start.count > 5, start.starts(with: [0x7f, 0x45, 0x4c, 0x46]) else {
-            throw Self.failure(
-                path, "is neither an ELF file nor a script that begins with #!: name the program that reads it")
+            throw StartFailure(
+                "\(path) is neither an ELF file nor a script that begins with #!: name the program that reads it")
         }
         guard start[4] == UInt8(ELFCLASS64), start[5] == UInt8(ELFDATA2LSB) else {
-            throw Self.failure(path, "is built for another architecture, so the monitor cannot be loaded into it")
+            throw StartFailure("\(path) is built for another architecture, so the monitor cannot be loaded into it")
         }
         do throws(StallWatchError) {
             self = .program(try file.program())
@@ -119,34 +105,23 @@ enum ProgramFile: Equatable {
         }
     }
 
-    private static func failure(_ path: String, _ reason: String) -> StartFailure {
-        StartFailure(sentence: "\(path) \(reason)", status: StartFailure.notExecutable)
-    }
-
     private static func unchecked(_ path: String, _ error: StallWatchError) -> StartFailure {
-        failure(path, "cannot be checked, so it is not started: \(error.description)")
+        StartFailure("\(path) cannot be checked, so it is not started: \(error.description)")
     }
 
-    /// Returns the words of a script's first line, as the kernel splits them: the interpreter, and the rest as one argument.
+    /// The words of a script's first line, as the kernel splits them: the interpreter, and the rest as one argument.
     ///
-    /// - Parameter start: The beginning of the file.
-    /// - Returns: The words; `nil` if the file is no script.
+    /// `nil` if a file with this beginning is no script.
     static func words(ofFirstLine start: [UInt8]) -> [String]? {
         guard start.starts(with: "#!".utf8) else { return nil }
         let line = String(decoding: start.dropFirst(2).prefix { $0 != UInt8(ascii: "\n") && $0 != 0 }, as: UTF8.self)
-        let parts = line.split(maxSplits: 1, whereSeparator: isBlank)
-        return parts.map { part in
-            let end = part.lastIndex { !isBlank($0) }.map(part.index(after:)) ?? part.startIndex
-            return String(part[..<end])
-        }
+        let parts = line.split(maxSplits: 1, whereSeparator: { $0 == " " || $0 == "\t" })
+        return parts.map { String($0).trimmed }
     }
-
-    private static func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
 }
 
 /// The search for a program, as execvp(3) and shells do it.
 struct ProgramSearch {
-    /// The directories of PATH.
     let directories: [String]
 
     /// - Parameter path: The value of PATH; `nil` if it is not set.
@@ -156,11 +131,7 @@ struct ProgramSearch {
             .map { $0.isEmpty ? "." : String($0) }
     }
 
-    /// Returns the path of a program.
-    ///
-    /// - Parameter name: The program: with a slash it is a path, else a name in PATH.
-    /// - Returns: The path, for execve(2).
-    /// - Throws: ``StartFailure`` if there is no such program, or if it cannot be executed.
+    /// Returns a program's path for execve(2); a name with a slash is a path, and any other a name in PATH.
     func path(of name: String) throws(StartFailure) -> String {
         guard !name.contains("/") else {
             try check(name)
@@ -176,28 +147,23 @@ struct ProgramSearch {
             }
         }
         throw failure
-            ?? StartFailure(
-                sentence: "\(name) is not found in PATH: give the program's path, such as ./\(name)",
-                status: StartFailure.notFound)
+            ?? StartFailure("\(name) is not found in PATH: give the program's path, such as ./\(name)", isMissing: true)
     }
 
     private func check(_ path: String) throws(StartFailure) {
         guard let status = FileStatus(path: path) else {
             let error = errno
-            let isMissing = error == ENOENT || error == ENOTDIR
             throw StartFailure(
-                sentence: "\(path) cannot be started: \(String(cString: strerror(error)))",
-                status: isMissing ? StartFailure.notFound : StartFailure.notExecutable)
+                "\(path) cannot be started: \(String(cString: strerror(error)))",
+                isMissing: error == ENOENT || error == ENOTDIR)
         }
         guard status.isRegular else {
             let kind = status.isDirectory ? "a directory" : "not a regular file"
-            throw StartFailure(
-                sentence: "\(path) is \(kind): name a program", status: StartFailure.notExecutable)
+            throw StartFailure("\(path) is \(kind): name a program")
         }
         guard access(path, X_OK) == 0 else {
             throw StartFailure(
-                sentence: "\(path) is not executable: make it so with chmod +x, or name the program that reads it",
-                status: StartFailure.notExecutable)
+                "\(path) is not executable: make it so with chmod +x, or name the program that reads it")
         }
     }
 }
@@ -209,20 +175,6 @@ struct ProgramPrivileges: Equatable {
     var group: UInt32?
     var hasCapabilities = false
 
-    /// Reads a program's privileges.
-    init(path: String) {
-        guard let status = FileStatus(path: path) else { return }
-        if status.permissions & UInt32(S_ISUID) != 0 { user = status.owner }
-        // Without the permission to execute, the bit meant mandatory locking (stat(2)).
-        let group = UInt32(S_ISGID | S_IXGRP)
-        if status.permissions & group == group { self.group = status.group }
-        hasCapabilities = hasFileCapabilities(path)
-    }
-
-    init(user: UInt32? = nil, group: UInt32? = nil, hasCapabilities: Bool = false) {
-        (self.user, self.group, self.hasCapabilities) = (user, group, hasCapabilities)
-    }
-
     /// Why the dynamic linker does not load the monitor into the program; `nil` if it does.
     var reasonAgainstPreload: String? { reason(user: getuid(), group: getgid()) }
 
@@ -232,5 +184,17 @@ struct ProgramPrivileges: Equatable {
         if let new = self.group, new != group { return "changes the group (set-group-ID)" }
         // Root has all capabilities already (security/commoncap.c, cap_bprm_creds_from_file).
         return hasCapabilities && user != 0 ? "gains capabilities (setcap)" : nil
+    }
+}
+
+extension ProgramPrivileges {
+    init(path: String) {
+        self.init()
+        guard let status = FileStatus(path: path) else { return }
+        if status.permissions & UInt32(S_ISUID) != 0 { user = status.owner }
+        // Without the permission to execute, the bit meant mandatory locking (stat(2)).
+        let group = UInt32(S_ISGID | S_IXGRP)
+        if status.permissions & group == group { self.group = status.group }
+        hasCapabilities = hasFileCapabilities(path)
     }
 }

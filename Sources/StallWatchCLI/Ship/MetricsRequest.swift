@@ -10,9 +10,7 @@ struct MetricsRequest {
     private let begin: UInt64
     private let end: UInt64
 
-    /// - Parameters:
-    ///   - file: The statistics.
-    ///   - end: The time at which they were written, in nanoseconds since 1970.
+    /// `end` is the time at which the statistics were written, in nanoseconds since 1970.
     init(_ file: StatisticsFile, end: UInt64) {
         self.file = file
         self.end = end
@@ -22,13 +20,7 @@ struct MetricsRequest {
 
     func bytes(from resource: OTLPResource) -> [UInt8] {
         var writer = ProtobufWriter()
-        writer.message(1) { metrics in
-            metrics.data(1, resource.bytes())
-            metrics.message(2) { scope in
-                scope.message(1) { $0.scope() }
-                for metric in self.metrics { scope.data(2, metric) }
-            }
-        }
+        writer.scope(of: resource, metrics)
         return writer.bytes
     }
 
@@ -116,7 +108,6 @@ struct MetricsRequest {
         return metric.bytes
     }
 
-    /// Writes a point's attribute and times.
     private func write(_ key: String, _ label: String, as field: Int, to point: inout ProtobufWriter) {
         var attributes = OTLPAttributes()
         attributes.set(key, label)

@@ -27,12 +27,7 @@ final class OTLPConnection {
 
     deinit { ccurl_close(session) }
 
-    /// Posts a request and waits for the answer.
-    ///
-    /// - Parameters:
-    ///   - message: A message in the Protocol Buffers wire format.
-    ///   - timeoutMilliseconds: The most time for the answer; the settings' time if that is less.
-    /// - Returns: The answer, or why there is none.
+    /// Posts a message in the Protocol Buffers wire format and waits for the answer, at most for the settings' time.
     func post(_ message: [UInt8], timeoutMilliseconds: Int = .max) -> OTLPAnswer {
         var headers = [
             // curl would wait for a 100 after it has sent the head of a large request.
@@ -103,9 +98,7 @@ struct OTLPAnswer: Sendable, Equatable {
         var message = ""
     }
 
-    /// The answer's `partial_success`, which is empty if all records were taken.
-    ///
-    /// `nil` if the body is not an answer of OTLP.
+    /// The answer's `partial_success`, empty if all records were taken; `nil` if the body is not an answer of OTLP.
     var partialSuccess: PartialSuccess? {
         if body.isEmpty { return PartialSuccess() }
         guard contentType.hasPrefix("application/x-protobuf") else {

@@ -5,7 +5,6 @@ import StallReports
 /// Records stay in order; neighbors from the same process share their resource.
 struct LogsRequest {
     private var groups: [(resource: OTLPResource, records: [[UInt8]])] = []
-    /// The number of records.
     private(set) var count = 0
     /// The number of bytes of all records, without their resources.
     private(set) var size = 0
@@ -23,24 +22,24 @@ struct LogsRequest {
 
     func bytes() -> [UInt8] {
         var writer = ProtobufWriter()
-        for group in groups {
-            writer.message(1) { logs in
-                logs.data(1, group.resource.bytes())
-                logs.message(2) { scope in
-                    scope.message(1) { $0.scope() }
-                    for record in group.records { scope.data(2, record) }
-                }
-            }
-        }
+        for group in groups { writer.scope(of: group.resource, group.records) }
         return writer.bytes
     }
 }
 
 extension ProtobufWriter {
-    /// The fields of the message `InstrumentationScope`: this tool.
-    mutating func scope() {
-        string(1, "stallwatch")
-        string(2, StallWatchVersion.current)
+    /// A resource with the records that this tool has of it: the messages `ResourceLogs` and `ScopeLogs`, and those alike.
+    mutating func scope(of resource: OTLPResource, _ records: [[UInt8]]) {
+        message(1) { logs in
+            logs.message(1) { resource.attributes.write(1, to: &$0) }
+            logs.message(2) { scope in
+                scope.message(1) {
+                    $0.string(1, "stallwatch")
+                    $0.string(2, StallWatchVersion.current)
+                }
+                for record in records { scope.data(2, record) }
+            }
+        }
     }
 }
 
@@ -65,7 +64,6 @@ struct LogRecord: Sendable, Equatable {
     /// 8 bytes, or none.
     var spanID: [UInt8] = []
 
-    /// The record as a message.
     func bytes() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.fixed(1, time)
@@ -83,7 +81,6 @@ struct LogRecord: Sendable, Equatable {
 }
 
 extension LogRecord {
-    /// The event name of every report.
     static let stallEvent = "stallwatch.stall"
 
     /// The bounds of a stack's text.
@@ -180,9 +177,7 @@ struct TraceContext: Sendable, Hashable {
     /// 8 bytes, or none.
     var spanID: [UInt8]
 
-    /// Finds the ids of a report.
-    ///
-    /// A trace is never taken from one place and its span from another.
+    /// Finds the ids of a report, never a trace in one place and its span in another.
     init(_ report: StallReport) {
         let context = report.context.flatMap { $0.traceID == nil ? nil : $0 }
         self.init(
@@ -201,11 +196,6 @@ struct TraceContext: Sendable, Hashable {
 
     /// The bytes of a hexadecimal id; none if it is not one, or all zeros, which W3C's Trace Context forbids.
     private static func identifier(_ text: String?, bytes: Int) -> [UInt8] {
-        // Not by UInt8(_:radix:), which accepts a sign.
-        let digits = (text ?? "").utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
-        guard digits.count == 2 * bytes, !digits.contains(nil) else { return [] }
-        let values = digits.compactMap { $0.map(UInt8.init) }
-        let identifier = stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
-        return identifier.contains { $0 != 0 } ? identifier : []
+        text.flatMap { ContextPayload.identifier($0, byteCount: bytes) } ?? []
     }
 }

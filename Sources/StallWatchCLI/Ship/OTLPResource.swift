@@ -3,13 +3,6 @@ import StallReports
 /// The source of log records and metrics: the message `Resource`.
 struct OTLPResource: Sendable, Hashable {
     var attributes: OTLPAttributes
-
-    /// The resource as a message.
-    func bytes() -> [UInt8] {
-        var writer = ProtobufWriter()
-        attributes.write(1, to: &writer)
-        return writer.bytes
-    }
 }
 
 extension OTLPResource {
@@ -61,7 +54,12 @@ struct OTLPAttributes: Sendable, Hashable {
         case flag(Bool)
     }
 
-    private(set) var values: [(key: String, value: Value)] = []
+    struct Attribute: Sendable, Hashable {
+        var key: String
+        var value: Value
+    }
+
+    private(set) var values: [Attribute] = []
     private var places: [String: Int] = [:]
 
     /// An attribute's value; setting `nil` changes nothing.
@@ -73,7 +71,7 @@ struct OTLPAttributes: Sendable, Hashable {
                 values[place].value = newValue
             } else {
                 places[key] = values.count
-                values.append((key, newValue))
+                values.append(Attribute(key: key, value: newValue))
             }
         }
     }
@@ -84,22 +82,11 @@ struct OTLPAttributes: Sendable, Hashable {
 
     /// Writes each attribute as field `field` of a message.
     func write(_ field: Int, to writer: inout ProtobufWriter) {
-        for (key, value) in values {
+        for attribute in values {
             writer.message(field) { pair in
-                pair.string(1, key)
-                pair.message(2) { $0.value(value) }
+                pair.string(1, attribute.key)
+                pair.message(2) { $0.value(attribute.value) }
             }
-        }
-    }
-
-    static func == (left: OTLPAttributes, right: OTLPAttributes) -> Bool {
-        left.values.elementsEqual(right.values) { $0 == $1 }
-    }
-
-    func hash(into hasher: inout Hasher) {
-        for (key, value) in values {
-            hasher.combine(key)
-            hasher.combine(value)
         }
     }
 }

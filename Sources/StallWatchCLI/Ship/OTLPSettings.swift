@@ -11,9 +11,7 @@ struct OTLPSettings: Sendable, Equatable {
         case logs, metrics
     }
 
-    /// The complete URL.
     var url: String
-    /// Name and value.
     var headers: [Header] = []
     var timeoutMilliseconds = Self.standardTimeout
     var isCompressed = false
@@ -31,12 +29,7 @@ struct OTLPSettings: Sendable, Equatable {
     static let standardTimeout = 10_000
     private static let timeouts = 1...3_600_000
 
-    /// - Parameters:
-    ///   - signal: The kind of data.
-    ///   - url: The collector's URL from the command line, to which the signal's path is added.
-    ///   - headers: Headers from the command line, as `name=value`.
-    ///   - environment: The process's environment.
-    /// - Throws: A ``CommandFailure`` that names the option or variable that is wrong.
+    /// Takes a collector's URL, to which the signal's path is added, and headers as `name=value` from the command line.
     init(
         _ signal: Signal, url: String?, headers: [String] = [], environment: [String: String]
     ) throws(CommandFailure) {

@@ -18,9 +18,7 @@ final class ShipCheckpoint {
     private var lines = 0
     private(set) var done: Set<String> = []
 
-    /// Opens the checkpoint in `folder`, which is created if it is missing.
-    ///
-    /// - Throws: When the folder cannot be written, or another process uses it.
+    /// Opens the checkpoint in `folder`, which is created if it is missing; throws if another process uses it.
     init(folder: String) throws(CommandFailure) {
         path = folder + "/done"
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
@@ -60,11 +58,7 @@ final class ShipCheckpoint {
 
     private static let lineFeed = UInt8(ascii: "\n")
 
-    /// Records reports as done.
-    ///
-    /// They count as done even if the file cannot be written.
-    ///
-    /// - Returns: The error number if the file cannot be written, or `nil`.
+    /// Records reports as done, even if the file cannot be written: then it returns the error number.
     func add(_ names: [String]) -> Int32? {
         done.formUnion(names)
         lines += names.count

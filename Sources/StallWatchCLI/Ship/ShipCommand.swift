@@ -5,7 +5,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Sends reports to an OpenTelemetry collector.
 struct ShipCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ship",
@@ -114,20 +113,16 @@ enum ShipState {
     /// Named after the directory and a checksum of its full path, so that two directories of the same name have their own.
     static func folder(for directory: String, in folder: String) throws(CommandFailure) -> String {
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw CommandFailure(writing: folder, errno: errno) }
-        guard let resolved = realpath(directory, nil) else { throw CommandFailure(reading: directory, errno: errno) }
-        defer { free(resolved) }
-        let path = String(cString: resolved)
+        guard let path = resolvedPath(directory) else { throw CommandFailure(reading: directory, errno: errno) }
         var checksum = CRC32()
         checksum.add(Array(path.utf8))
         return "\(folder)/\(fileName(path))-\(String(checksum.value, radix: 16))"
     }
 }
 
-/// What became of the reports.
 struct ShipTotals: Sendable, Equatable {
     /// Reports that a collector has.
     var sent = 0
-    /// Reports that are kept aside.
     var setAside = 0
     /// Reports whose files were removed before they were read.
     var gone = 0

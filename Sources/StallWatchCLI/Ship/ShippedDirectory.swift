@@ -17,12 +17,9 @@ final class ShippedDirectory {
     private var ongoing: [String: ReportSummary] = [:]
     private(set) var totals = ShipTotals()
 
-    /// - Parameters:
-    ///   - path: The report directory.
-    ///   - state: The folder for the checkpoint and the reports that are kept aside; `nil` for one in the directory.
-    ///   - common: Attributes of every resource.
-    ///   - log: Receives a sentence about what goes wrong.
-    /// - Throws: When the directory cannot be read, or the state not be written.
+    /// `state` is the folder for the checkpoint and the reports kept aside, by default one in the directory.
+    ///
+    /// `common` are attributes of every resource; `log` receives a sentence about what goes wrong.
     init(
         path: String, state: String?, common: OTLPAttributes, log: @escaping (String) -> Void
     ) throws(CommandFailure) {
@@ -50,9 +47,7 @@ final class ShippedDirectory {
         checkpoint.compact { watch.contains($0) }
     }
 
-    /// Whether the directory is there.
-    ///
-    /// Opens the memory again after it was gone or replaced.
+    /// Whether the directory is there; opens the memory again after it was gone or replaced.
     private func isPresent() -> Bool {
         guard let status = FileStatus(path: path), status.isDirectory else {
             if memory.checkpoint != nil { log("\(path) is gone. Waiting for it to come back.") }
@@ -116,7 +111,6 @@ final class ShippedDirectory {
     }
 }
 
-/// What shipping remembers of a report directory.
 private struct ShipMemory {
     let folder: String
     /// The reports that are done; `nil` while the directory is gone.
@@ -161,7 +155,6 @@ private struct ReadyReports {
         bytes += report.record.count
     }
 
-    /// Removes the first reports, and returns their names.
     mutating func remove(_ count: Int) -> [String] {
         let names = reports.prefix(count).map(\.name)
         bytes -= reports.prefix(count).reduce(0) { $0 + $1.record.count }
@@ -181,42 +174,27 @@ private struct ReadyReports {
     }
 }
 
-/// A report that is ready to be sent.
 struct ShippedReport: Sendable {
     var name: String
     var resource: OTLPResource
-    /// The record as a message.
     var record: [UInt8]
 
-    /// What a report's file is good for.
     enum Reading {
         case ready(ShippedReport)
         /// The stall goes on, or its final report has not been written.
         case ongoing(ReportSummary)
-        /// The file is gone.
         case gone
         case unreadable(reason: String)
     }
 
-    /// Reads a report's file.
+    /// Reads a report's file; `common` are attributes of every resource.
     ///
     /// An ongoing stall whose process is gone counts as finished: no monitor may ever start there again and say so.
-    ///
-    /// - Parameters:
-    ///   - name: The file's name.
-    ///   - directory: Its directory.
-    ///   - common: Attributes of every resource.
-    /// - Returns: The report, or why there is none.
     static func read(_ name: String, in directory: String, common: OTLPAttributes) -> Reading {
         let path = directory + "/" + name
         let report: StallReport
         do throws(UnreadableReport) {
-            let bytes = try FileReader.contents(of: path)
-            do throws(StallWatchError) {
-                report = try StallReport(jsonData: bytes)
-            } catch {
-                return .unreadable(reason: error.description)
-            }
+            report = try StallReport(json: try FileReader.contents(of: path))
         } catch {
             return FileStatus(path: path) == nil ? .gone : .unreadable(reason: error.reason)
         }
@@ -239,22 +217,17 @@ struct ShippedReport: Sendable {
 ///
 /// Reports are known by their file names, which begin with the time of the stall.
 struct ShipQueue: Sendable, Equatable {
-    /// The most reports in a request.
     static let maximumBatch = 256
 
-    /// The names of reports whose files have not been read, or are to be read again.
-    ///
-    /// The first ones are done.
+    /// The names of reports whose files have not been read, or are to be read again; the first ones are done.
     private var names: [String] = []
     private var first = 0
     private var waiting: Set<String> = []
-    /// The most reports in the next request.
     private(set) var limit = Self.maximumBatch
 
     var count: Int { names.count - first }
     var isEmpty: Bool { count == 0 }
 
-    /// The next report; `nil` if there is none.
     var next: String? { isEmpty ? nil : names[first] }
 
     /// Adds new and changed reports, except those that are done or already wait.
@@ -262,7 +235,6 @@ struct ShipQueue: Sendable, Equatable {
         for name in found where !done(name) && waiting.insert(name).inserted { names.append(name) }
     }
 
-    /// Removes the next report.
     mutating func removeNext() {
         guard let name = next else { return }
         waiting.remove(name)
@@ -276,7 +248,6 @@ struct ShipQueue: Sendable, Equatable {
     /// After a request was too much for the collector, or had a report that it does not take.
     mutating func shrink(from sent: Int) { limit = max(min(sent, limit) / 2, 1) }
 
-    /// After a success.
     mutating func grow() { limit = min(limit * 2, Self.maximumBatch) }
 }
 
@@ -296,13 +267,7 @@ struct SetAsideFolder {
         count = Self.reports(in: path).count
     }
 
-    /// Keeps a report: links its file, which takes no room while the original exists, or writes a copy.
-    ///
-    /// - Parameters:
-    ///   - name: The file's name.
-    ///   - directory: The report directory.
-    ///   - reason: A sentence.
-    /// - Returns: The error number if neither could be done, or `nil`.
+    /// Keeps a report as a link, which takes no room while the original exists, or a copy; returns the error, if any.
     mutating func add(_ name: String, from directory: String, reason: String) -> Int32? {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { return errno }
         let target = path + "/" + name

@@ -11,20 +11,14 @@ final class ShippedStatistics {
     private var done: [UInt64] = []
     private var reading: [UInt64] = []
 
-    /// - Parameters:
-    ///   - path: The file, which may appear later.
-    ///   - common: Attributes of every resource.
-    ///   - log: Receives a sentence about what goes wrong.
+    /// `common` are attributes of every resource; `log` receives a sentence about what goes wrong.
     init(path: String, common: OTLPAttributes, log: @escaping (String) -> Void) {
         self.path = path
         self.log = log
         var attributes = common
         // The name that the specification asks for where none is known (semantic conventions, "service").
         if attributes["service.name"] == nil { attributes.set("service.name", "unknown_service") }
-        if attributes["host.name"] == nil {
-            let name = (try? FileReader(path: "/proc/sys/kernel/hostname").read(256)) ?? []
-            attributes.set("host.name", String(decoding: name.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
-        }
+        if attributes["host.name"] == nil { attributes.set("host.name", ReportSummary.hostname ?? "") }
         attributes.set("stallwatch.statistics.path", path)
         resource = OTLPResource(attributes: attributes)
     }
@@ -44,7 +38,6 @@ final class ShippedStatistics {
         }
     }
 
-    /// Applies the outcome of the last request.
     func apply(_ outcome: ShipmentOutcome) {
         switch outcome {
         case .delivered: done = reading

@@ -20,9 +20,7 @@ final class Shipper {
         static let onceFailures = 5
     }
 
-    /// The time between two polls, in nanoseconds.
-    ///
-    /// An idle poll costs one stat(2) a directory.
+    /// The time between two polls, in nanoseconds; an idle poll costs one stat(2) a directory.
     private static let period: UInt64 = 500_000_000
 
     /// Posts a message of a kind of data, and waits for the answer.
@@ -55,7 +53,6 @@ final class Shipper {
     }
 
     var totals: ShipTotals { directories.reduce(ShipTotals()) { $0 + $1.totals } }
-    /// Whether the last try failed.
     var isFailing: Bool { backoff.failures > 0 }
     /// Finished reports that are known and not delivered.
     var waiting: Int { directories.reduce(0) { $0 + $1.waiting } }
@@ -86,9 +83,7 @@ final class Shipper {
                 guard let timeout = remainingMilliseconds() else { return }
                 let answer = post(.logs, request.bytes(), timeout)
                 let outcome = ShipmentOutcome(
-                    answer, reports: request.count, isGivenUp: isGivenUp(),
-                    now: clock.wallTime()
-                )
+                    answer, reports: request.count, isGivenUp: isGivenUp(), now: clock.wallTime())
                 directory.apply(outcome, count: request.count)
                 guard note(outcome) else { return }
                 hasMore = true
@@ -119,11 +114,8 @@ final class Shipper {
             if isRefusal, refusedSince == nil { refusedSince = clock.now() }
             if !isRefusal { refusedSince = nil }
             return false
-        case .delivered:
-            if backoff.failures > 0 { log("The collector takes reports again.") }
-            backoff.reset()
-            refusedSince = nil
-        case .setAside:
+        case .delivered, .setAside:
+            if outcome == .delivered, backoff.failures > 0 { log("The collector takes reports again.") }
             backoff.reset()
             refusedSince = nil
         case .split: break
@@ -153,15 +145,10 @@ struct Backoff: Sendable, Equatable {
     /// Failed tries in a row.
     private(set) var failures = 0
 
-    /// Counts one more failed try.
+    /// Counts one more failed try, and returns the wait until the next; `random` is from 0 to 1.
     ///
     /// Half of it is random, so that senders which failed together do not all try again together. A wait that the collector
     /// asks for is never cut short; a tenth of it at most is added.
-    ///
-    /// - Parameters:
-    ///   - random: From 0 to 1.
-    ///   - asked: The wait that the collector asks for.
-    /// - Returns: The wait until the next try.
     mutating func next(random: Double, asked: Duration? = nil) -> Duration {
         failures += 1
         // 2^7 × 0.5 s is over the longest.
@@ -183,42 +170,27 @@ struct ShipClock {
     var isStopRequested: () -> Bool
     /// Waits until a time of the monotonic clock, or for the signal.
     var wait: (UInt64) -> Void
+}
 
+extension ShipClock {
     /// The system's clocks, and the process's signals.
     init(_ stop: StopRequest) {
-        now = monotonicNow
-        wallTime = { Timestamp(wallClockNanoseconds: wallClockNow()) }
-        isStopRequested = { stop.isSet }
-        wait = { stop.wait(until: $0) }
-    }
-
-    init(
-        now: @escaping () -> UInt64, wallTime: @escaping () -> Timestamp, isStopRequested: @escaping () -> Bool,
-        wait: @escaping (UInt64) -> Void
-    ) {
-        self.now = now
-        self.wallTime = wallTime
-        self.isStopRequested = isStopRequested
-        self.wait = wait
+        self.init(
+            now: monotonicNow, wallTime: { Timestamp(wallClockNanoseconds: wallClockNow()) },
+            isStopRequested: { stop.isSet }, wait: stop.wait(until:))
     }
 }
 
 /// What a collector's answer means for the reports of a request.
 enum ShipmentOutcome: Sendable, Equatable {
-    /// The collector has them.
     case delivered
-    /// Send them again later.
     case retry(reason: String, after: Duration?, isRefusal: Bool)
     /// Send fewer at a time: one of them may be the reason.
     case split(reason: String)
     /// Keep them aside and go on with the next ones.
     case setAside(reason: String)
 
-    /// - Parameters:
-    ///   - answer: The collector's answer.
-    ///   - reports: The number of reports in the request.
-    ///   - isGivenUp: Whether the collector has refused everything for so long that it is not asked again.
-    ///   - now: The wall clock.
+    /// Judges an answer; `isGivenUp` if the collector has refused everything for so long that it is not asked again.
     init(_ answer: OTLPAnswer, reports: Int, isGivenUp: Bool, now: Timestamp) {
         let reason = Self.reason(answer)
         let wait = RetryAfter.wait(answer.retryAfter, date: answer.date, now: now)
@@ -259,13 +231,10 @@ enum RetryAfter {
     /// The longest wait that is honored, so that a wrong value does not end shipping.
     static let longest = Duration.seconds(3_600)
 
-    /// Returns the wait that the field asks for.
+    /// The wait that the field asks for by a number of seconds or a date, 0 to ``longest``; `nil` if it is malformed.
     ///
-    /// - Parameters:
-    ///   - field: A number of seconds, or a date.
-    ///   - date: The answer's `Date`. The difference of two times of the collector does not depend on this machine's clock.
-    ///   - now: This machine's time, for an answer without a date.
-    /// - Returns: From 0 to ``longest``; `nil` if the field is missing or malformed.
+    /// `date` is the answer's `Date`: the difference of two times of the collector does not depend on this machine's clock.
+    /// Without it, this machine's time `now` counts.
     static func wait(_ field: String, date: String, now: Timestamp) -> Duration? {
         let text = field.trimmed
         if !text.isEmpty, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) {
@@ -286,7 +255,6 @@ enum RetryAfter {
         guard parts.count == 6, parts[5] == "GMT", let month = months.firstIndex(of: String(parts[2])) else {
             return nil
         }
-        let number = month + 1 < 10 ? "0\(month + 1)" : "\(month + 1)"
-        return Timestamp("\(parts[3])-\(number)-\(parts[1])T\(parts[4]).000000Z")
+        return Timestamp("\(parts[3])-\("\(101 + month)".dropFirst())-\(parts[1])T\(parts[4]).000000Z")
     }
 }

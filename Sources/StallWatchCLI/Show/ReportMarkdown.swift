@@ -5,7 +5,6 @@ import TextOutput
 struct ReportMarkdown {
     let view: ReportView
 
-    /// The largest number of lines.
     static let maximumLines = 60
 
     private var report: StallReport { view.report }

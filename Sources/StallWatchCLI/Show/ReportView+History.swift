@@ -4,7 +4,6 @@ import TextOutput
 extension ReportView {
     /// The most loops besides the stalled one that have a line.
     private static let maximumHistoryLoops = 8
-    /// The widest label.
     private static let historyLabelWidth = 16
 
     /// What the loops did before the stall and during it, one line for each; empty if none had a turn of a millisecond.
@@ -52,12 +51,7 @@ struct TurnStrip: Equatable {
     /// The share of each cell, 0 to 1.
     let shares: [Double]
 
-    /// Divides a period into cells.
-    ///
-    /// - Parameters:
-    ///   - turns: The turns, of which only the parts inside the period count.
-    ///   - period: The period in milliseconds after the beginning of the stall; not empty.
-    ///   - cells: The number of cells, 1 or more.
+    /// Divides a period, in milliseconds after the beginning of the stall, into cells.
     init(_ turns: [StallReport.Turn], over period: ClosedRange<Double>, cells: Int) {
         let cell = (period.upperBound - period.lowerBound) / Double(cells)
         shares = (0..<cells).map { index in

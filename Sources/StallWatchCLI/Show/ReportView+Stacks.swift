@@ -27,15 +27,16 @@ extension ReportView {
 
     /// The reasons for samples without a stack: each once, with the times.
     private var missingStacks: String {
-        var times: [String?: [Double]] = [:]
-        var order: [String?] = []
+        var reasons = Numbered<String?>()
+        var times: [[Double]] = []
         for sample in report.samples where !(sample.isValid && sample.stack != nil) && sample.workers == nil {
             let reason = sample.stack == nil ? sample.reason : "the turn had ended before it was captured"
-            if times[reason] == nil { order.append(reason) }
-            times[reason, default: []].append(sample.atMilliseconds)
+            let number = reasons.number(of: reason)
+            if number == times.count { times.append([]) }
+            times[number].append(sample.atMilliseconds)
         }
-        return order.map { reason in
-            paragraph("No stack at \(list(times[reason] ?? []))\(reason.map { ": \($0)" } ?? "").")
+        return zip(reasons.values, times).map { reason, times in
+            paragraph("No stack at \(list(times))\(reason.map { ": \($0)" } ?? "").")
         }.joined()
     }
 
@@ -71,13 +72,12 @@ extension ReportView {
     /// The other threads, if the report has them.
     var otherThreads: String {
         (report.otherThreads ?? []).map { other in
-            let name = other.thread.name.map { " \"\($0)\"" } ?? ""
             let state = other.threadState.map { ", \($0.rawValue)" } ?? ""
-            let call = other.systemCall.map { ", in \($0.name)" + ($0.target.map { "(\($0))" } ?? "") } ?? ""
+            let call = other.systemCall.map { ", in \($0)" } ?? ""
             let owner = other.lock?.owners.first.map { " of thread \($0.thread.id)" } ?? ""
             let wait = other.lock.map { ", waits for a \($0.kind.rawValue)\(owner)" } ?? ""
             let deadlock = other.lock?.isDeadlock == true ? ", deadlocked" : ""
-            let words = "Thread \(other.thread.id)\(name)\(state)\(call)\(wait)\(deadlock)"
+            let words = "T\(other.thread.inWords.dropFirst())\(state)\(call)\(wait)\(deadlock)"
             let title = terminal.style(words.printable, .bold) + "\n"
             let reason = other.reason.map { "  \($0.printable)\n" } ?? ""
             return title + (other.stack.map { frames(of: $0) } ?? "") + reason

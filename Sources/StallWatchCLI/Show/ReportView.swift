@@ -1,27 +1,20 @@
 import StallReports
 import TextOutput
 
-/// A report as text.
 struct ReportView {
     let report: StallReport
     let origin: ReportOrigin
     let terminal: Terminal
-    /// Whether runtime frames are shown too.
     var showsAllFrames = false
-    /// Whether the other threads' stacks are shown too.
     var showsThreads = false
-    /// The files whose lines are shown.
     var sources = SourceFiles(below: [])
 
-    /// How wide a bar is.
     static let barWidth = 50
 
     /// The text, with a line feed at the end.
     var text: String {
-        var parts = [headline, split, lockChain, history, stacks]
-        parts.append(source)
-        if showsThreads { parts.append(otherThreads) }
-        parts += [facts, next]
+        let others = showsThreads ? otherThreads : ""
+        let parts = [headline, split, lockChain, history, stacks, source, others, facts, next]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
@@ -50,12 +43,9 @@ struct ReportView {
         stall(loop: report.loop.label) { $0 } + (report.callout.map { " (\($0.rawValue))" } ?? "")
     }
 
-    /// Returns which loop stalled, for how long and where.
+    /// Which loop stalled, for how long and where.
     ///
-    /// - Parameters:
-    ///   - loop: The loop's label in the output format.
-    ///   - code: Formats a function's name.
-    /// - Returns: The words.
+    /// The label is in the output format; `code` formats a function's name for it.
     func stall(loop: String, code: (String) -> String) -> String {
         let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
         let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
@@ -92,9 +82,7 @@ struct ReportView {
         return "  \(bar)\n  \(legend.map(\.text).joined(separator: isOneLine ? "  " : "\n  "))\n"
     }
 
-    /// Distributes `width` cells by `shares`, which add up to 1.
-    ///
-    /// A share that is not zero gets at least one cell.
+    /// Distributes `width` cells by `shares`, which add up to 1; a share over zero gets at least one.
     static func shares(_ shares: [Double], of width: Int) -> [Int] {
         var cells = shares.map { $0 > 0.001 ? max(Int(($0 * Double(width)).rounded()), 1) : 0 }
         while let largest = cells.indices.max(by: { cells[$0] < cells[$1] }) {
@@ -111,7 +99,7 @@ struct ReportView {
         let process = report.process
         let metadata = report.metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
         let loop = report.loop
-        let thread = loop.thread.map { ", thread \($0.id)" + ($0.name.map { " \"\($0)\"" } ?? "") } ?? ""
+        let thread = loop.thread.map { ", \($0.inWords)" } ?? ""
         var rows = [
             ("began", "\(report.startedAt)"),
             ("loop", "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"),
@@ -133,9 +121,8 @@ struct ReportView {
         }.joined()
     }
 
-    /// A command for the next step.
     private var next: String {
-        let path = origin.path == "-" ? "REPORTS" : origin.path.directory
+        let path = origin.path == "-" ? "REPORTS" : directoryName(origin.path)
         let isUnnamed = report.frames.contains { $0.isInApp && $0.function == nil }
         let command: String
         if isUnnamed {
@@ -146,14 +133,6 @@ struct ReportView {
             command = "stallwatch top \(path)  (the stalls that cost most)"
         }
         return paragraph("Next: " + command, indentation: "      ", .faint)
-    }
-}
-
-extension String {
-    /// The directory of a file's path; `.` for a bare name.
-    fileprivate var directory: String {
-        guard let slash = lastIndex(of: "/") else { return "." }
-        return slash == startIndex ? "/" : String(self[..<slash])
     }
 }
 
@@ -184,12 +163,11 @@ extension ReportView {
     }
 
     private func words(for owner: StallReport.LockOwner) -> String {
-        var text = "thread \(owner.thread.id)"
-        if let name = owner.thread.name { text += " \"\(name)\"" }
+        var text = owner.thread.inWords
         if owner.isRunning {
             text += ", which is running"
         } else if let call = owner.systemCall {
-            text += ", which is in \(call.name)" + (call.target.map { "(\($0))" } ?? "")
+            text += ", which is in \(call)"
         }
         if let kind = owner.waitsFor {
             text += ", and waits for a \(kind.rawValue)" + (owner.waitsForAddress.map { " at \($0)" } ?? "")

@@ -2,7 +2,6 @@ import StallReports
 import ArgumentParser
 import TextOutput
 
-/// Shows one report, or a few, as text.
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
@@ -19,7 +18,6 @@ struct ShowCommand: ParsableCommand {
             """
     )
 
-    /// The order in which reports are shown.
     enum Order: String, CaseIterable, ExpressibleByArgument {
         case newest, longest
     }
@@ -55,10 +53,10 @@ struct ShowCommand: ParsableCommand {
     func run() throws {
         let (chosen, count) = try choose()
         let reports = try chosen.map { choice throws(CommandFailure) in
-            do throws(StallWatchError) {
-                return (report: try StallReport(jsonData: choice.bytes), origin: choice.origin)
+            do throws(UnreadableReport) {
+                return (report: try StallReport(json: choice.bytes), origin: choice.origin)
             } catch {
-                throw CommandFailure(.faultyData, "\(choice.origin): \(error)")
+                throw CommandFailure(.faultyData, "\(choice.origin): \(error.reason)")
             }
         }
         switch formatOptions.chosen {
@@ -100,9 +98,7 @@ struct ShowCommand: ParsableCommand {
         var bytes: [UInt8]
     }
 
-    /// The first reports in the requested order, and the number of all.
-    ///
-    /// Only the shown ones are held in memory.
+    /// The first reports in the requested order, which alone are held in memory, and the number of all.
     private func choose() throws -> (chosen: [Choice], count: Int) {
         let reports = try selection.read()
         var chosen: [Choice] = []

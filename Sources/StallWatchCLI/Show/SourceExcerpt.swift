@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// The options for source lines.
 struct SourceOptions: ParsableArguments {
     @Flag(inversion: .prefixedNo, help: "Show source lines.")
     var source = true
@@ -21,7 +20,6 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    /// The files whose lines are shown.
     var files: SourceFiles { source ? SourceFiles(below: ["."] + sourceRoot) : SourceFiles(below: []) }
 }
 
@@ -39,15 +37,15 @@ struct SourceFiles: Sendable {
     /// The directories without links.
     private let roots: [String]
 
-    init(below directories: [String]) { roots = directories.compactMap(Self.resolved) }
+    init(below directories: [String]) { roots = directories.compactMap(resolvedPath) }
 
-    /// Reads the lines of a source file.
+    /// Reads the lines of a source file by the path that the compiler recorded.
     ///
-    /// - Parameter path: The path that the compiler recorded; a relative one is looked for in each directory.
-    /// - Returns: No lines if there is no such source file below the directories, or if it is too large.
+    /// A relative path is looked for in each directory. There are no lines if no such source file is below the
+    /// directories, or if it is too large.
     func lines(of path: String) -> [Substring] {
         let candidates = path.hasPrefix("/") ? [path] : roots.map { $0 + "/" + path }
-        for file in candidates.compactMap(Self.resolved) where isShown(file) {
+        for file in candidates.compactMap(resolvedPath) where isShown(file) {
             guard let bytes = try? FileReader.contents(of: file, limit: Self.maximumBytes) else { continue }
             return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
         }
@@ -60,16 +58,8 @@ struct SourceFiles: Sendable {
         else { return false }
         return roots.contains { root in file.utf8.starts(with: (root == "/" ? root : root + "/").utf8) }
     }
-
-    /// The absolute path without links; `nil` if there is no such file.
-    private static func resolved(_ path: String) -> String? {
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        return String(cString: resolved)
-    }
 }
 
-/// The source lines around a place.
 struct SourceExcerpt {
     /// Lines shown before and after the place's own.
     static let context = 3
@@ -80,11 +70,7 @@ struct SourceExcerpt {
     var place: Int
     var lines: [String]
 
-    /// Cuts lines out of a source file's lines; `nil` if the file has no such line: it may be of another version.
-    ///
-    /// - Parameters:
-    ///   - lines: The file's lines, from ``SourceFiles/lines(of:)``.
-    ///   - number: The place's line, from 1.
+    /// Cuts lines out of a source file's lines; `nil` if the file has no line of that number: it may be of another version.
     init?(_ lines: [Substring], around number: Int) {
         guard number > 0, lines.indices.contains(number - 1) else { return nil }
         let begin = max(number - 1 - Self.context, 0)

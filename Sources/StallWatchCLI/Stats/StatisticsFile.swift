@@ -65,11 +65,7 @@ struct StatisticsFile: Decodable, Sendable {
     /// The bound of every count: 2^53, above which JSON's numbers are not exact.
     fileprivate static let maximumCount = 1 << 53
 
-    /// Adds up the statistics files at `paths`.
-    ///
-    /// Other files in a directory are skipped; a named file has to be a statistics file.
-    ///
-    /// - Throws: A ``CommandFailure``.
+    /// Adds up the statistics files at `paths`; other files in a directory are skipped.
     static func sum(of paths: [String]) throws(CommandFailure) -> StatisticsSum {
         var sum = StatisticsSum()
         for path in paths {
@@ -97,7 +93,6 @@ struct StatisticsFile: Decodable, Sendable {
     }
 }
 
-/// The sum of several statistics files.
 struct StatisticsSum: Sendable {
     private(set) var files = 0
     private(set) var stalls = 0
@@ -141,7 +136,6 @@ struct StatisticsSum: Sendable {
         }
     }
 
-    /// By label.
     var loops: [Loop] { loopsByLabel.values.sorted { $0.label < $1.label } }
 
     /// Problems with reports, in words, with their counts.

@@ -1,7 +1,6 @@
 import ArgumentParser
 import TextOutput
 
-/// Sums up statistics files.
 struct StatsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
@@ -20,21 +19,13 @@ struct StatsCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("Statistics files or directories (searched).", valueName: "path"))
     var paths: [String]
 
-    @OptionGroup var terminalOptions: TerminalOptions
-
-    @Flag(help: "Print JSON.")
-    var json = false
+    @OptionGroup var output: TextOrJSONOptions
 
     func run() throws {
         let total = try StatisticsFile.sum(of: paths)
-        if json {
-            try StandardOutput.write(JSONOutput.bytes(StatisticsReport(total)))
-        } else {
-            try StandardOutput.write(Self.text(total, for: terminalOptions.terminal))
-        }
+        try output.write(StatisticsReport(total)) { Self.text(total, for: $0) }
     }
 
-    /// The table and closing sentences.
     static func text(_ total: StatisticsSum, for terminal: Terminal) -> String {
         var table = TextTable([
             .init("loop", isFlexible: true, style: .bold), .init("watched", .right), .init("turns", .right),
@@ -130,20 +121,17 @@ struct StatisticsReport: Encodable {
 
 /// The durations of a loop's turns as bars, one for each power of two.
 enum TurnHistogramText {
-    /// The length of the longest bar.
     private static let width = 40
 
-    /// A range of durations.
     struct Row: Equatable {
         /// The upper bound in milliseconds; `nil` for what is longer than 4.8 hours.
         var below: Double?
         var turns: UInt64
     }
 
-    /// Adds up the turns of a loop by power of two of a microsecond, from the shortest to the longest.
+    /// Adds up a loop's turns, given by upper bound in microseconds, by power of two, from the shortest to the longest.
     ///
-    /// - Parameter latency: The number of turns by upper bound, in microseconds.
-    /// - Returns: The rows, also those without turns in between.
+    /// There are rows without turns in between.
     static func rows(_ latency: [Double: UInt64]) -> [Row] {
         var counts: [Int: UInt64] = [:]
         var beyond: UInt64 = 0
@@ -158,9 +146,7 @@ enum TurnHistogramText {
         return rows
     }
 
-    /// The least power of two, times 1.024, that is not below `bound`.
-    ///
-    /// The bounds of a histogram are powers of two nanoseconds and eighths between them.
+    /// The least power of two, times 1.024, not below `bound`: bounds are powers of two nanoseconds, or eighths.
     private static func power(of bound: Double) -> Int {
         var power = 0
         while power < 62, Double(1 << UInt64(power)) * 1.024 < bound * 0.999_999 { power += 1 }

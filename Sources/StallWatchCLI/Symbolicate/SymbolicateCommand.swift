@@ -5,7 +5,6 @@ import StallReports
 import StallSymbols
 import TextOutput
 
-/// Adds names and lines to reports.
 struct SymbolicateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "symbolicate",
@@ -156,7 +155,6 @@ struct MissingImages: Encodable {
         var buildID: String?
     }
 
-    /// An image and what it lacks.
     struct Missing: Encodable, Sendable, Equatable {
         let image: String
         let path: String
@@ -204,7 +202,6 @@ struct MissingImages: Encodable {
         try container.encode(images, forKey: .images)
     }
 
-    /// The text.
     func text(for terminal: Terminal) -> String {
         let share = frames == 0 ? "" : ", \(named) of \(counted(frames, "frame has", "frames have")) a name"
         let summary = "\(counted(reports, "report", "reports"))\(share).\n"

@@ -5,11 +5,8 @@ import TextOutput
 
 /// Follows stalls from report to report and returns each event once.
 struct StallFollower {
-    /// An event of a stall.
     enum Event: String, Encodable, Sendable {
-        /// The stall is going on.
         case began
-        /// The stall has ended.
         case ended
         /// Its end was not observed: the monitor stopped, or the next monitor found the report open.
         case abandoned
@@ -17,7 +14,6 @@ struct StallFollower {
         case died
     }
 
-    /// Ongoing stalls, by id.
     private(set) var ongoing: [String: ReportSummary] = [:]
     /// The last event of each stall, so that a report that is only rewritten (with names) gives no new event.
     private var reported: [String: Event] = [:]
@@ -58,7 +54,6 @@ struct StallFollower {
     }
 }
 
-/// A report directory and the state of its stalls.
 struct FollowedDirectory {
     private var watch: DirectoryWatch
     private let filter: ReportFilter
@@ -69,7 +64,6 @@ struct FollowedDirectory {
         self.filter = filter
     }
 
-    /// Ongoing stalls, oldest first.
     var ongoing: [ReportSummary] { follower.ongoing.values.sorted { $0.startedAt < $1.startedAt } }
 
     /// Reads the existing reports and prints only ongoing stalls.
@@ -80,7 +74,6 @@ struct FollowedDirectory {
         }
     }
 
-    /// Prints the events since the last poll.
     mutating func poll(_ printer: TailPrinter) throws {
         for path in watch.changes() {
             if let report = read(path) { try take(report, printer) }
@@ -112,7 +105,7 @@ struct FollowedDirectory {
 /// replacing a report changes the directory's time, so an idle poll costs one stat(2).
 struct DirectoryWatch {
     /// A report's file as of the last read.
-    private struct Seen {
+    private struct Seen: Equatable {
         var changedAt: Int
         var size: Int
         var identity: [UInt64]
@@ -139,9 +132,7 @@ struct DirectoryWatch {
         guard access(path, R_OK | X_OK) == 0 else { throw CommandFailure(reading: path, errno: errno) }
     }
 
-    /// The paths of reports that are new or have changed since the last call, by name and so by time.
-    ///
-    /// A directory that has vanished has none; it may reappear.
+    /// The paths of reports that are new or changed since the last call, by time; none while the directory is gone.
     mutating func changes() -> [String] {
         guard let status = FileStatus(path: path), status.isDirectory else {
             lookedAt = nil
@@ -151,24 +142,17 @@ struct DirectoryWatch {
         lookedAt = (status.changedAt, wallClock() - status.changedAt > Self.clockStep)
         var changed: [String] = []
         var present: [String: Seen] = [:]
-        for name in names() where ReportFiles.isReport(name) {
+        for name in (directoryEntries(path) ?? []).map(\.name) where ReportFiles.isReport(name) {
             guard let file = FileStatus(path: path + "/" + name), file.isRegular else { continue }
             let now = Seen(changedAt: file.changedAt, size: file.size, identity: file.identity)
             present[name] = now
-            if let before = seen[name], before.changedAt == now.changedAt, before.size == now.size,
-                before.identity == now.identity
-            {
-                continue
-            }
-            changed.append(path + "/" + name)
+            if seen[name] != now { changed.append(path + "/" + name) }
         }
         seen = present
         return changed.sorted()
     }
 
     /// Makes the next call of ``changes()`` look at every file, whatever the directory's time says, once a minute.
-    ///
-    /// - Parameter now: The monotonic clock.
     mutating func rescanIfDue(now: UInt64) {
         guard now >= rescanAt else { return }
         lookedAt = nil
@@ -177,11 +161,7 @@ struct DirectoryWatch {
 
     /// Whether the directory had a report with this name at the last call of ``changes()``.
     func contains(_ name: String) -> Bool { seen[name] != nil }
-
-    private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
 }
 
 /// CLOCK_REALTIME in nanoseconds.
-func wallClock() -> Int {
-    Int(clamping: wallClockNow())
-}
+func wallClock() -> Int { Int(clamping: wallClockNow()) }

@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Shows stalls as they happen.
 struct TailCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tail",
@@ -100,7 +99,6 @@ final class TailPrinter {
         try write(Self.rewind + terminal.style(line, .red))
     }
 
-    /// Clears the status line.
     func clear() throws {
         guard !statusLine.isEmpty else { return }
         statusLine = ""
@@ -143,7 +141,7 @@ struct TailEvent: Encodable {
         let durationMilliseconds: Double
         let loop: String
         let cause: String?
-        let culprit: TopReport.Culprit?
+        let culprit: ReportSummary.Culprit?
         let fingerprint: String?
         let repeats: Int
         let process: String
@@ -157,9 +155,7 @@ struct TailEvent: Encodable {
             durationMilliseconds = report.durationMilliseconds
             loop = report.loop
             cause = report.cause?.rawValue
-            culprit = report.culprit.map {
-                TopReport.Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
-            }
+            culprit = report.culprit
             fingerprint = report.fingerprint
             repeats = report.repeats
             process = report.process.name

@@ -11,17 +11,12 @@ struct HangReporter {
     /// The most threads of a process that cannot answer.
     private static let maximumThreads = 64
 
-    /// The directory in which the test processes offer requests.
     let requests: String
 
-    /// Puts into words what hangs.
+    /// Puts into words what hangs of a command, and writes a report of each process to a directory.
     ///
-    /// - Parameters:
-    ///   - run: The id of the command.
-    ///   - progress: What its output has shown.
-    ///   - directory: The directory that receives a report of each process.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: The text, ended by a line feed; `nil` if no test process runs and no test has begun: a build is no hang.
+    /// `now` is in monotonic nanoseconds. The result is `nil` if no test process runs and no test has begun: a build is no
+    /// hang.
     func text(of run: pid_t, _ progress: TestRun.Progress, into directory: String, at now: UInt64) -> String? {
         let processes = RunningProcess.descendants(of: run, among: RunningProcess.all())
         let offering = processes.filter { access(request(of: $0.id), F_OK) == 0 }
@@ -32,7 +27,7 @@ struct HangReporter {
             "  \(test.name) has not finished after \(seconds(now &- min(test.began, now)))"
         }
         for process in offering {
-            lines.append("Process \(process.id), \(fileName(process.command.firstWord)):")
+            lines.append("Process \(process.id), \(fileName(String(process.command.prefix { $0 != " " }))):")
             switch ask(process.id, quiet, directory) {
             case .success(let report):
                 lines += HangText(report).lines.map { "  " + $0 }
@@ -54,35 +49,31 @@ struct HangReporter {
         return lines.map { $0.printable + "\n" }.joined()
     }
 
-    private struct NoAnswer: Error {
-        var reason: String
-    }
-
     private func request(of process: pid_t) -> String { "\(requests)/ask.\(process)" }
 
     /// Asks a process for a dump and reads its report.
-    private func ask(_ process: pid_t, _ quiet: UInt64, _ directory: String) -> Result<StallReport, NoAnswer> {
+    private func ask(_ process: pid_t, _ quiet: UInt64, _ directory: String) -> Result<StallReport, UnreadableReport> {
         let answer = "\(requests)/answer.\(process)"
         unlink(answer)
         let fifo = open(request(of: process), O_WRONLY | O_NONBLOCK | O_CLOEXEC)
-        guard fifo >= 0 else { return .failure(NoAnswer(reason: "the process has just ended")) }
+        guard fifo >= 0 else { return .failure(UnreadableReport("the process has just ended")) }
         defer { close(fifo) }
         guard writeAll(Array("\(quiet / 1_000_000) \(directory)\n".utf8), to: fifo) == nil else {
-            return .failure(NoAnswer(reason: "the process has just ended"))
+            return .failure(UnreadableReport("the process has just ended"))
         }
         let deadline = monotonicNow() &+ Self.longestAnswer
         while access(answer, F_OK) != 0 {
-            guard monotonicNow() < deadline else { return .failure(NoAnswer(reason: "the process does not answer")) }
+            guard monotonicNow() < deadline else { return .failure(UnreadableReport("the process does not answer")) }
             nap()
         }
         let words = firstLine(readSmallFile(answer) ?? "").split(separator: " ", maxSplits: 1)
         guard words.first == "0", words.count == 2 else {
-            return .failure(NoAnswer(reason: words.count == 2 ? String(words[1]) : "the process does not answer"))
+            return .failure(UnreadableReport(words.count == 2 ? String(words[1]) : "the process does not answer"))
         }
         do {
             return .success(try StallReport(jsonData: FileReader.contents(of: String(words[1]), limit: 64 << 20)))
         } catch {
-            return .failure(NoAnswer(reason: "\(words[1]) cannot be read: \(error)"))
+            return .failure(UnreadableReport("\(words[1]) cannot be read: \(error)"))
         }
     }
 
@@ -120,8 +111,4 @@ struct HangReporter {
     }
 
     private func seconds(_ nanoseconds: UInt64) -> String { (Double(nanoseconds) / 1_000_000).duration }
-}
-
-extension String {
-    fileprivate var firstWord: String { String(prefix { $0 != " " }) }
 }

@@ -2,7 +2,6 @@ import ArgumentParser
 import Glibc
 import LinuxSupport
 
-/// Runs tests, and says what hangs when they make no progress.
 struct TestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "test",
@@ -96,7 +95,6 @@ struct RequestDirectory {
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Removes the directory and the files in it.
     func remove() {
         for entry in directoryEntries(path) ?? [] { unlink("\(path)/\(entry.name)") }
         rmdir(path)
@@ -109,11 +107,7 @@ struct RequestDirectory {
 enum PreloadedLibraries {
     static let names = (preload: "libStallWatchPreload.so", agent: "libStallWatchAgent.so")
 
-    /// Returns the variables of a command whose test processes can be asked.
-    ///
-    /// - Parameter requests: The directory in which they offer requests.
-    /// - Returns: The variables.
-    /// - Throws: If the libraries are missing.
+    /// Returns the variables of a command whose test processes offer requests in a directory.
     static func environment(requests: String) throws(CommandFailure) -> [String: String] {
         let directory = try directory()
         return [
@@ -124,15 +118,9 @@ enum PreloadedLibraries {
     }
 
     /// Returns the variables of a program that is watched from its start.
-    ///
-    /// - Parameters:
-    ///   - settings: What is watched.
-    ///   - output: The directory for reports.
-    /// - Returns: The variables.
-    /// - Throws: If the libraries are missing, or are where LD_PRELOAD cannot name them.
-    static func environment(running settings: RunSettings, output: ReportOutput) throws(CommandFailure) -> [String:
-        String]
-    {
+    static func environment(
+        running settings: RunSettings, output: ReportOutput
+    ) throws(CommandFailure) -> [String: String] {
         let directory = try directory()
         guard !directory.contains(where: { $0 == ":" || $0.isWhitespace }) else {
             throw CommandFailure(
@@ -148,9 +136,7 @@ enum PreloadedLibraries {
         ]
     }
 
-    /// Returns the value of LD_PRELOAD.
-    ///
-    /// Other libraries that are loaded in this way stay.
+    /// The value of LD_PRELOAD, in which other libraries stay.
     private static func preloaded(in directory: String) -> String {
         let before = getenv("LD_PRELOAD").map { ":" + String(cString: $0) } ?? ""
         return "\(directory)/\(names.preload)\(before)"
@@ -158,7 +144,7 @@ enum PreloadedLibraries {
 
     private static func directory() throws(CommandFailure) -> String {
         let tool = readLink("/proc/self/exe") ?? ""
-        let own = tool.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        let own = tool.lastIndex(of: "/").map { String(tool[..<$0]) } ?? ""
         let directories = [own, own + "/../lib"]
         guard let directory = directories.first(where: { access("\($0)/\(names.preload)", R_OK) == 0 }),
             access("\(directory)/\(names.agent)", R_OK) == 0

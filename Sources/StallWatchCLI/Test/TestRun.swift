@@ -8,7 +8,6 @@ final class TestRun: Sendable {
     /// the pipe open.
     private static let longestRest: UInt64 = 2_000_000_000
 
-    /// What the output has shown.
     struct Progress {
         var clock: HangClock
         var tests = TestProgress()
@@ -20,12 +19,10 @@ final class TestRun: Sendable {
     private let status = Mutex<Int32?>(nil)
     private let outputsEnded = Semaphore()
 
-    /// Starts a command with this process's standard input.
+    /// Starts a command with this process's standard input, and with variables to add or to replace.
     ///
-    /// - Parameters:
-    ///   - command: The program and its arguments.
-    ///   - environment: Variables to add or to replace.
-    ///   - limit: The time without progress that is a hang, in nanoseconds.
+    /// `limit` is the time without progress that is a hang, in nanoseconds.
+    ///
     /// - Throws: ``StartFailure`` if the program cannot be started; ``CommandFailure`` if the system has no pipe or thread.
     init(_ command: [String], environment: [String: String], limit: UInt64) throws {
         let (outRead, outWrite) = try Self.makePipe()
@@ -49,12 +46,9 @@ final class TestRun: Sendable {
         }
     }
 
-    /// What the output has shown so far.
     var current: Progress { progress.withLock { $0 } }
 
-    /// Waits for the end of the command or for a hang.
-    ///
-    /// - Returns: The command's exit status, 128 and the number if a signal ended it; `nil` at a hang.
+    /// Waits for the command's exit status, 128 and the number if a signal ended it; returns `nil` at a hang.
     func waitForEndOrHang() -> Int32? {
         while true {
             let due = progress.withLock { $0.clock.nextDecision(after: monotonicNow()) }
@@ -151,25 +145,15 @@ extension TestRun {
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setsigdefault(&attributes, &pipe)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-        var variables: [String: String] = [:]
-        var at = environ
-        while let entry = at.pointee {
-            let pair = String(cString: entry).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if pair.count == 2 { variables[String(pair[0])] = String(pair[1]) }
-            at += 1
-        }
-        variables.merge(environment) { _, new in new }
+        var variables = ProcessEnvironment.current()
+        for (name, value) in environment { variables.set(name, value) }
         var arguments = command.map { strdup($0) } + [nil]
-        var entries = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { for string in arguments + entries { free(string) } }
+        defer { for argument in arguments { free(argument) } }
         var id: pid_t = 0
-        let status = posix_spawnp(&id, command[0], &actions, &attributes, &arguments, &entries)
-        guard status == 0 else {
-            let reason = String(cString: strerror(status))
-            throw StartFailure(
-                sentence: "\(command[0]) cannot be started: \(reason)",
-                status: status == ENOENT ? StartFailure.notFound : StartFailure.notExecutable)
+        let status = variables.withCStrings { entries in
+            posix_spawnp(&id, command[0], &actions, &attributes, &arguments, &entries)
         }
+        guard status == 0 else { throw StartFailure(starting: command[0], errno: status) }
         return id
     }
 }
@@ -178,7 +162,6 @@ extension TestRun {
 ///
 /// It knows the lines of Swift Testing and of XCTest. Lines of other tools are progress without names.
 struct TestProgress: Equatable {
-    /// A test that has begun.
     struct Running: Equatable {
         var name: String
         /// When it began, in monotonic nanoseconds.
@@ -187,10 +170,8 @@ struct TestProgress: Equatable {
 
     /// The tests that have begun and not ended, in the order of their beginnings.
     private(set) var running: [Running] = []
-    /// Whether any test has begun.
     private(set) var hasBegun = false
 
-    /// Takes in a line of the output.
     mutating func read(_ line: some StringProtocol, at time: UInt64) {
         guard let event = Self.event(line) else { return }
         switch event {
@@ -254,9 +235,7 @@ struct HangClock {
         isReported = false
     }
 
-    /// When to decide next, in monotonic nanoseconds.
-    ///
-    /// After a report, progress may come at any time, so the next decision is a limit away.
+    /// When to decide next, in monotonic nanoseconds; after a report, a limit away.
     func nextDecision(after now: UInt64) -> UInt64 {
         isReported ? now &+ limit : max(lastProgress &+ limit, now)
     }

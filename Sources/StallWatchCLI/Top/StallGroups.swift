@@ -1,7 +1,6 @@
 import Foundation
 import StallReports
 
-/// Reports in groups.
 struct StallGroups: Sendable {
     private var groups: [String?: StallGroup] = [:]
 
@@ -27,7 +26,6 @@ struct StallGroups: Sendable {
     /// The sum of the durations of all stalls.
     var totalMilliseconds: Double { groups.values.reduce(0) { $0 + $1.totalMilliseconds } }
 
-    /// The groups, worst first.
     func sorted(by order: Order) -> [StallGroup] {
         let keyed = groups.values.map { (key: order.key($0), group: $0) }
         return keyed.sorted {
@@ -76,7 +74,6 @@ struct StallGroups: Sendable {
 struct StallGroup: Sendable, Equatable {
     /// `nil` for reports without one.
     let key: String?
-    /// Reports.
     private(set) var reports = 0
     /// Repeats that were counted and not reported.
     private(set) var repeats = 0
@@ -99,7 +96,6 @@ struct StallGroup: Sendable, Equatable {
     private var loops = Tally<String>()
     private var contexts = Tally<String>()
 
-    /// The report with the longest stall.
     struct Longest: Sendable, Equatable {
         var id: String
         var origin: ReportOrigin
@@ -144,11 +140,9 @@ struct StallGroup: Sendable, Equatable {
     var caller: String? { callers.heaviest { $0 < $1 } }
     /// The label of the loop that most of the time was lost on.
     var loop: String { loops.heaviest { $0 < $1 } ?? "" }
-    /// The number of loops it happened on.
     var loopCount: Int { loops.count }
     /// The context of most of the time; `nil` if no stall has one.
     var context: String? { contexts.heaviest { $0 < $1 } }
-    /// The number of contexts.
     var contextCount: Int { contexts.count }
 
     /// The nearest-rank quantile of the reported durations.
@@ -166,7 +160,6 @@ struct Tally<Value: Hashable & Sendable>: Sendable, Equatable {
 
     mutating func add(_ value: Value, _ weight: Double) { weights[value, default: 0] += weight }
 
-    /// The number of different values.
     var count: Int { weights.count }
 
     /// The value with the largest weight; the first by `order` among equals, so that every run gives the same result.
@@ -197,9 +190,7 @@ struct CulpritCaller: Decodable {
         var isRuntimeFrame: Bool?
     }
 
-    /// The caller in a report's JSON that samples for most of the time show; `nil` if no stack shows one.
-    ///
-    /// Of equal ones, it is the first.
+    /// The caller in a report's JSON that samples for most of the time show; of equal ones, the first.
     static func name(in json: [UInt8]) -> String? {
         guard let report = try? JSONDecoder().decode(CulpritCaller.self, from: Data(json)),
             let culprit = report.culprit?.function

@@ -3,7 +3,6 @@ import StallReports
 import Synchronization
 import TextOutput
 
-/// Shows which groups of equal stalls cost most.
 struct TopCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "top",
@@ -59,18 +58,14 @@ struct TopCommand: ParsableCommand {
         }
         let sorted = groups.sorted(by: sort)
         let shown = Array(sorted.prefix(limit ?? TopTable.standardLimit))
+        let table = TopTable(groups: groups, shown: shown)
         switch formatOptions.chosen {
-        case .text:
-            try StandardOutput.write(TopTable(groups, shown: shown).text(for: terminalOptions.terminal))
+        case .text: try StandardOutput.write(table.text(for: terminalOptions.terminal))
         case .json:
             try StandardOutput.write(JSONOutput.bytes(TopReport(groups, shown: Array(sorted.prefix(limit ?? .max)))))
-        case .markdown:
-            try StandardOutput.write(TopMarkdown(groups: groups, shown: shown).text)
-        case .github:
-            try CIOutput.printGitHub(
-                shown.map { Finding($0) }, summary: TopMarkdown(groups: groups, shown: shown).text)
-        case .junit:
-            try StandardOutput.write(JUnitDocument(findings: shown.map { Finding($0) }).text)
+        case .markdown: try StandardOutput.write(table.markdown)
+        case .github: try CIOutput.printGitHub(shown.map { Finding($0) }, summary: table.markdown)
+        case .junit: try StandardOutput.write(JUnitDocument(findings: shown.map { Finding($0) }).text)
         }
     }
 
@@ -91,9 +86,7 @@ struct TopCommand: ParsableCommand {
 extension StallGroups.Order: ExpressibleByArgument {}
 extension StallGroups.Grouping: ExpressibleByArgument {}
 
-/// The table that `top` prints.
 struct TopTable {
-    /// The number of groups that are shown by default.
     static let standardLimit = 20
     /// The digits of a fingerprint that are shown, unless two groups have the same ones.
     private static let shortDigits = 8
@@ -101,15 +94,9 @@ struct TopTable {
     /// The place of the context, right after the cause.
     private static let contextColumn = 8
 
-    private let groups: StallGroups
-    private let shown: [StallGroup]
+    let groups: StallGroups
+    let shown: [StallGroup]
 
-    init(_ groups: StallGroups, shown: [StallGroup]) {
-        self.groups = groups
-        self.shown = shown
-    }
-
-    /// The table and a closing sentence.
     func text(for terminal: Terminal) -> String {
         guard !shown.isEmpty else { return "No report matches.\n" }
         // Most programs set no contexts.
@@ -195,22 +182,15 @@ extension Timestamp {
     }
 }
 
-/// The groups of `top` in Markdown.
-struct TopMarkdown {
-    let groups: StallGroups
-    let shown: [StallGroup]
-
-    /// A table and a closing sentence.
-    var text: String {
+extension TopTable {
+    var markdown: String {
         guard !shown.isEmpty else { return "No report matches.\n" }
-        let all = groups.totalMilliseconds
         let hasContexts = shown.contains { $0.context != nil }
         let rows = shown.map { group in
-            let total = group.totalMilliseconds
             let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
             return [
-                all > 0 ? (total / all * 100).fixed(0) + " %" : "-", String(group.count),
-                (group.isEstimated ? "≈" : "") + total.duration, group.milliseconds(quantile: 0.95).duration,
+                share(group.totalMilliseconds), String(group.count),
+                estimate(group) + group.totalMilliseconds.duration, group.milliseconds(quantile: 0.95).duration,
                 MarkdownText.prose(group.cause),
                 group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
                 place.map(MarkdownText.codeCell) ?? "-", MarkdownText.prose(group.loop),
@@ -222,9 +202,7 @@ struct TopMarkdown {
             + (hasContexts ? ["context"] : [])
         let rest = groups.all.count - shown.count
         let left = rest > 0 ? " \(counted(rest, "group is", "groups are")) not shown." : ""
-        return MarkdownText.table(titles, right: [0, 1, 2, 3], rows)
-            + "\n\(counted(groups.count, "stall", "stalls")) in \(counted(groups.all.count, "group", "groups")), "
-            + "\(all.duration) in \(counted(groups.reports, "report", "reports")).\(left)\n"
+        return MarkdownText.table(titles, right: [0, 1, 2, 3], rows) + "\n\(conclusion)\(left)\n"
     }
 }
 
@@ -251,8 +229,7 @@ struct TopReport: Encodable {
         let p95Milliseconds: Double
         let maxMilliseconds: Double
         let cause: String
-        let culprit: Culprit?
-        /// The caller of the culprit.
+        let culprit: ReportSummary.Culprit?
         let caller: String?
         let loop: String
         /// The context of most of the time.
@@ -260,13 +237,6 @@ struct TopReport: Encodable {
         let firstSeen: Timestamp
         let lastSeen: Timestamp
         let longest: Longest?
-    }
-
-    struct Culprit: Encodable {
-        let function: String
-        let image: String?
-        let file: String?
-        let line: Int?
     }
 
     struct Longest: Encodable {
@@ -290,15 +260,10 @@ extension TopReport.Group {
             fingerprint: group.fingerprint, count: group.count, reports: group.reports, repeats: group.repeats,
             totalMilliseconds: group.totalMilliseconds.toMicroseconds, isEstimated: group.isEstimated,
             p50Milliseconds: group.milliseconds(quantile: 0.5), p95Milliseconds: group.milliseconds(quantile: 0.95),
-            maxMilliseconds: group.maximumMilliseconds, cause: group.cause,
-            culprit: group.culprit.map {
-                TopReport.Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
-            },
+            maxMilliseconds: group.maximumMilliseconds, cause: group.cause, culprit: group.culprit,
             caller: group.caller, loop: group.loop, context: group.context, firstSeen: group.firstSeen,
             lastSeen: group.lastSeen,
-            longest: group.longest.map {
-                TopReport.Longest(id: $0.id, path: $0.origin.path, line: $0.origin.line)
-            }
+            longest: group.longest.map { .init(id: $0.id, path: $0.origin.path, line: $0.origin.line) }
         )
     }
 }

@@ -18,20 +18,19 @@ struct CallTree {
         /// Index into ``nodes``, less than this node's own; `nil` at the top.
         var parent: Int?
         /// Stalled time of all stacks that come through here.
-        var total: Int
+        var total = 0
         /// Stalled time of the stacks that end here.
-        var own: Int
+        var own = 0
         /// How many stalls' stacks come through here.
-        var stalls: Int
+        var stalls = 0
         /// The line in the function's file, if all stacks have the same one here.
         var line: Int?
         /// The node's children, largest first; only in a finished tree.
-        var children: [Int]
-        fileprivate var lastStall: Int
+        var children: [Int] = []
+        fileprivate var lastStall = 0
     }
 
     let direction: Direction
-    /// Whether runtime frames are left out.
     let leavesOutRuntimeFrames: Bool
     private(set) var table = StackTable()
     private(set) var nodes: [Node] = []
@@ -39,7 +38,6 @@ struct CallTree {
     private(set) var roots: [Int] = []
     /// Stalled time of all stalls, also of those without a report of their own, in microseconds.
     private(set) var microseconds = 0
-    /// How many stalls there are.
     private(set) var stalls = 0
     private var indices: [Key: Int] = [:]
 
@@ -53,7 +51,6 @@ struct CallTree {
         self.leavesOutRuntimeFrames = leavesOutRuntimeFrames
     }
 
-    /// Adds a report's stacks.
     mutating func add(_ report: StallReport) {
         stalls = stalls.addingReportingOverflow(1 + report.repeats).partialValue
         let factor = StallWeights.factor(of: report)
@@ -64,9 +61,7 @@ struct CallTree {
         }
     }
 
-    /// Adds a thread's samples, each with the time that it stands for.
-    ///
-    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
+    /// Adds a thread's samples, from a report of the kind ``StallReport/Kind/profile``.
     mutating func add(profile report: StallReport) {
         stalls += 1
         for (sample, node) in zip(report.samples, table.add(profile: report)) {
@@ -92,11 +87,9 @@ struct CallTree {
         return tree
     }
 
-    /// The functions of a stack from the tree's top downwards, a function that calls itself only once.
-    ///
-    /// Otherwise recursion would give a chain for each depth that was sampled.
+    /// The functions of a stack from the tree's top downwards, each once in a row: recursion gives no chain per depth.
     private func calls(of node: Int) -> [Call] {
-        let all = table.path(of: node).map { Call(function: table.frames[$0].function, line: table.frames[$0].line) }
+        let all = table.path(of: node).map { (table.frames[$0].function, table.frames[$0].line) as Call }
         let shown = leavesOutRuntimeFrames ? all.filter { !table.functions[$0.function].isRuntimeFrame } : all
         // A stack of nothing else is still shown.
         var calls: [Call] = []
@@ -105,10 +98,7 @@ struct CallTree {
     }
 
     /// A function on a stack, and the line that it was at.
-    private struct Call {
-        var function: Int
-        var line: Int?
-    }
+    private typealias Call = (function: Int, line: Int?)
 
     private mutating func add(_ calls: [Call], _ share: Int) {
         var parent: Int?
@@ -117,13 +107,7 @@ struct CallTree {
             let index = indices[key] ?? nodes.count
             if index == nodes.count {
                 indices[key] = index
-                nodes.append(
-                    Node(
-                        function: call.function, parent: parent, total: 0, own: 0, stalls: 0, line: call.line,
-                        children: [],
-                        lastStall: 0
-                    )
-                )
+                nodes.append(Node(function: call.function, parent: parent, line: call.line))
             }
             if nodes[index].line != call.line { nodes[index].line = nil }
             nodes[index].total += share
@@ -142,37 +126,31 @@ struct CallTree {
 /// A function with one caller stands right below it, so the indentation shows branches and not depth: stacks of thirty
 /// frames fit the terminal.
 struct CallTreeText {
-    /// One function.
     struct Line: Equatable {
         /// Stalled time in microseconds; `nil` where it is that of the line above.
         var microseconds: Int?
         /// The text before the name: `│  ├─ `.
         var indentation: String
         var name: String
-        /// The name of the image.
         var image: String?
         var isInApp: Bool
         /// The file's name and the line, if they are known.
         var place: String?
     }
 
-    /// The lines, from the top.
     private(set) var lines: [Line] = []
     /// Stalled time of nodes that are not shown because they are below the minimum; the topmost ones only.
     private(set) var omittedMicroseconds = 0
     private let tree: CallTree
     private let minimum: Int
 
-    /// - Parameters:
-    ///   - tree: A finished tree.
-    ///   - minimum: The least share of all stalled time that is shown, 0 to 100 percent.
+    /// The lines of a finished tree; `minimum` is the least share of all stalled time that is shown, 0 to 100 percent.
     init(_ tree: CallTree, minimumPercent minimum: Double) {
         self.tree = tree
         self.minimum = Self.minimum(of: tree, percent: minimum)
         let shown = tree.roots.filter { tree.nodes[$0].total >= self.minimum }
-        omittedMicroseconds =
-            tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
-            - shown.reduce(0) { $0 + tree.nodes[$1].total }
+        omittedMicroseconds = tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
+        omittedMicroseconds -= shown.reduce(0) { $0 + tree.nodes[$1].total }
         for root in shown { append(root) }
     }
 

@@ -4,26 +4,20 @@ import StallReports
 ///
 /// Items are equal by content and not by address in memory, so stalls of several runs and versions are merged.
 struct StackTable {
-    /// An ELF file.
     struct Image: Hashable {
         var name: String
         var path: String
         var buildID: String?
     }
 
-    /// A function, or a place without a name.
-    ///
-    /// Identified by its name and its image's name.
+    /// A function, or a place without a name, identified by its name and its image's.
     struct Function: Hashable {
         /// As it was written; `image+0xoffset` for a place without a name.
         var name: String
-        /// The mangled name.
         var symbol: String?
-        /// The image's name.
         var image: String?
         /// The source file as the compiler recorded it.
         var file: String?
-        /// Whether it is the app's own.
         var isInApp: Bool
         /// Whether it is a runtime frame, which only passes a call on.
         var isRuntimeFrame: Bool
@@ -57,14 +51,15 @@ struct StackTable {
         var frame: Int
     }
 
-    private(set) var images: [Image] = []
+    private var imageTable = Numbered<Image>()
+    private var frameTable = Numbered<Frame>()
+    private var nodeTable = Numbered<Node>()
     private(set) var functions: [Function] = []
-    private(set) var frames: [Frame] = []
-    private(set) var nodes: [Node] = []
-    private var imageIndices: [Image: Int] = [:]
     private var functionIndices: [FunctionKey: Int] = [:]
-    private var frameIndices: [Frame: Int] = [:]
-    private var nodeIndices: [Node: Int] = [:]
+
+    var images: [Image] { imageTable.values }
+    var frames: [Frame] { frameTable.values }
+    var nodes: [Node] { nodeTable.values }
 
     /// A report's frame with its inlining depth in one stack.
     private struct KnownFrame: Hashable {
@@ -82,9 +77,7 @@ struct StackTable {
     /// The name of the outermost frame of a stack that does not reach to the thread's first function.
     static let incomplete = "[incomplete stack]"
 
-    /// Adds a report's stacks.
-    ///
-    /// Returns its shares, each with the innermost node of its stack.
+    /// Adds a report's stacks; returns its shares, each with the innermost node of its stack.
     mutating func add(_ report: StallReport) -> [(node: Int, microseconds: Int)] {
         let shares = StallWeights.shares(of: report)
         var known: [Int?: Int] = [:]
@@ -99,10 +92,7 @@ struct StackTable {
         }
     }
 
-    /// Adds a thread's samples, each under a frame that says what the thread was doing.
-    ///
-    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
-    /// - Returns: The node of each sample's innermost frame.
+    /// Adds a profile's samples, each under a frame for the thread's state; returns the innermost node of each.
     mutating func add(profile report: StallReport) -> [Int] {
         var frames: [KnownFrame: Int] = [:]
         return report.samples.map { sample in
@@ -147,18 +137,6 @@ struct StackTable {
         return places
     }
 
-    /// The number of frames of a stack.
-    func depth(of node: Int) -> Int {
-        var depth = 0
-        var next: Int? = node
-        while let node = next {
-            depth += 1
-            next = nodes[node].caller
-        }
-        return depth
-    }
-
-    /// The function of a frame.
     func function(ofFrame frame: Int) -> Function { functions[frames[frame].function] }
 
     private mutating func add(
@@ -203,9 +181,9 @@ struct StackTable {
         return insert(Frame(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))
     }
 
-    private mutating func insert(_ image: Image) -> Int { Self.insert(image, &images, &imageIndices) }
-    private mutating func insert(_ frame: Frame) -> Int { Self.insert(frame, &frames, &frameIndices) }
-    private mutating func insert(_ node: Node) -> Int { Self.insert(node, &nodes, &nodeIndices) }
+    private mutating func insert(_ image: Image) -> Int { imageTable.number(of: image) }
+    private mutating func insert(_ frame: Frame) -> Int { frameTable.number(of: frame) }
+    private mutating func insert(_ node: Node) -> Int { nodeTable.number(of: node) }
 
     private mutating func insert(_ function: Function) -> Int {
         let key = FunctionKey(name: function.name, image: function.image)
@@ -218,12 +196,23 @@ struct StackTable {
         functionIndices[key] = functions.count - 1
         return functions.count - 1
     }
+}
 
-    private static func insert<Item: Hashable>(_ item: Item, _ items: inout [Item], _ indices: inout [Item: Int]) -> Int
-    {
-        if let known = indices[item] { return known }
-        items.append(item)
-        indices[item] = items.count - 1
-        return items.count - 1
+/// Different values, numbered from 0 in the order in which they came.
+struct Numbered<Value: Hashable> {
+    private(set) var values: [Value]
+    private var numbers: [Value: Int] = [:]
+
+    /// Gives the first numbers to `values`, which differ.
+    init(_ values: [Value] = []) {
+        self.values = values
+        for (number, value) in values.enumerated() { numbers[value] = number }
+    }
+
+    mutating func number(of value: Value) -> Int {
+        if let known = numbers[value] { return known }
+        values.append(value)
+        numbers[value] = values.count - 1
+        return values.count - 1
     }
 }

@@ -2,14 +2,12 @@ import StallReports
 
 /// The stalls of many reports, or the samples of a live process, as the source of every profile format.
 struct StallProfile {
-    /// What is counted.
     enum Content {
         case stalls
         /// Each entry of ``StallProfile/stalls`` is a run of equal samples.
         case samples
     }
 
-    /// A watched loop of a program.
     struct Loop: Hashable {
         var process: String
         var pid: Int32
@@ -19,7 +17,6 @@ struct StallProfile {
         var thread: Int32?
     }
 
-    /// One stall.
     struct Stall {
         /// Index into ``StallProfile/loops``.
         var loop: Int
@@ -27,7 +24,6 @@ struct StallProfile {
         var microseconds: Int
         /// The number of samples that it stands for; 1 for a stall.
         var count = 1
-        /// The report's kind.
         var kind: String
         /// The report's cause; for samples, what the thread was doing.
         var cause: String
@@ -50,20 +46,17 @@ struct StallProfile {
 
     let content: Content
     private(set) var table = StackTable()
-    private(set) var loops: [Loop] = []
+    private var loopTable = Numbered<Loop>()
     private(set) var stalls: [Stall] = []
-    private var loopIndices: [Loop: Int] = [:]
 
-    /// Stalled time of all stalls.
-    var microseconds: Int { stalls.reduce(0) { $0 + $1.microseconds } }
+    var loops: [Loop] { loopTable.values }
 
     init(of content: Content = .stalls) { self.content = content }
 
-    /// Adds a report.
     mutating func add(_ report: StallReport) {
         stalls.append(
             Stall(
-                loop: loop(of: report), startedAt: report.startedAt,
+                loop: loopTable.number(of: Loop(report)), startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(of: report), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
                 trace: TraceContext(report), shares: table.add(report),
@@ -75,11 +68,9 @@ struct StallProfile {
     /// The most samples in a run; no profile takes more.
     private static let maximumCount = 30_000
 
-    /// Adds a thread's samples.
-    ///
-    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
+    /// Adds a thread's samples, from a report of the kind ``StallReport/Kind/profile``.
     mutating func add(profile report: StallReport) {
-        let loop = loop(of: report)
+        let loop = loopTable.number(of: Loop(report))
         let begin = report.startedAt.microsecondsSince1970
         for (sample, node) in zip(report.samples, table.add(profile: report)) {
             let duration = StallWeights.microseconds(sample.weightMilliseconds ?? 0)
@@ -97,22 +88,18 @@ struct StallProfile {
         }
     }
 
-    private mutating func loop(of report: StallReport) -> Int {
-        let loop = Loop(
-            process: report.process.name, pid: report.process.pid, label: report.loop.label,
-            kind: report.loop.kind.rawValue, thread: report.loop.thread?.id
-        )
-        if let known = loopIndices[loop] { return known }
-        loopIndices[loop] = loops.count
-        loops.append(loop)
-        return loops.count - 1
-    }
-
-    /// The stalls of each loop, by time.
     var stallsByLoop: [[Stall]] {
         var lists = [[Stall]](repeating: [], count: loops.count)
         for stall in stalls { lists[stall.loop].append(stall) }
         return lists.map { $0.sorted { $0.startedAt < $1.startedAt } }
+    }
+}
+
+extension StallProfile.Loop {
+    init(_ report: StallReport) {
+        self.init(
+            process: report.process.name, pid: report.process.pid, label: report.loop.label,
+            kind: report.loop.kind.rawValue, thread: report.loop.thread?.id)
     }
 }
 
@@ -134,7 +121,6 @@ enum StallWeights {
         var stack: Int?
         /// Whether the stack reaches to the thread's first function.
         var isComplete: Bool
-        /// The part of the stall's time.
         var microseconds: Int
     }
 
@@ -143,7 +129,6 @@ enum StallWeights {
     /// A damaged report may claim 10¹⁵ ms; the sum of 900,000 such reports still fits an `Int`.
     static let maximumMicroseconds = 10_000_000_000_000
 
-    /// A report's duration in microseconds.
     static func microseconds(of report: StallReport) -> Int {
         microseconds(report.durationMilliseconds)
     }
@@ -151,7 +136,7 @@ enum StallWeights {
     /// By which a report's shares are multiplied to stand for the stalls that it counts, too.
     static func factor(of report: StallReport) -> Double {
         let own = report.durationMilliseconds
-        return own > 0 ? max(ReportSummary.total(own, report.repeats, report.repeated) / own, 1) : 1
+        return own > 0 ? max(report.totalMilliseconds / own, 1) : 1
     }
 
     /// Microseconds times a factor, at most ``maximumMicroseconds``.
@@ -159,9 +144,7 @@ enum StallWeights {
         factor == 1 ? microseconds : Int(min((Double(microseconds) * factor).rounded(), Double(maximumMicroseconds)))
     }
 
-    /// The shares of a report's duration, oldest first.
-    ///
-    /// Shares of less than half a microsecond are left out, so a stall without a duration has none.
+    /// The shares of a report's duration, oldest first, without those of less than half a microsecond.
     static func shares(of report: StallReport) -> [Share] {
         let duration = microseconds(of: report)
         guard !report.samples.isEmpty else { return share(nil, true, duration) }

@@ -1,7 +1,6 @@
 import ArgumentParser
 import TextOutput
 
-/// Merges all stacks into a tree.
 struct TreeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tree",
@@ -30,10 +29,7 @@ struct TreeCommand: ParsableCommand {
     @Flag(help: "Show runtime frames too: thunks, and the run loop's own functions.")
     var allFrames = false
 
-    @OptionGroup var terminalOptions: TerminalOptions
-
-    @Flag(help: "Print JSON.")
-    var json = false
+    @OptionGroup var output: TextOrJSONOptions
 
     func validate() throws {
         guard (0...100).contains(minimum) else {
@@ -45,10 +41,8 @@ struct TreeCommand: ParsableCommand {
         var tree = CallTree(direction, leavesOutRuntimeFrames: !allFrames)
         try selection.read().forEach { report, _ in tree.add(report) }
         let finished = tree.finished()
-        if json {
-            try StandardOutput.write(JSONOutput.bytes(TreeReport(finished, minimumPercent: minimum)))
-        } else {
-            try StandardOutput.write(Self.text(finished, minimumPercent: minimum, for: terminalOptions.terminal))
+        try output.write(TreeReport(finished, minimumPercent: minimum)) {
+            Self.text(finished, minimumPercent: minimum, for: $0)
         }
     }
 

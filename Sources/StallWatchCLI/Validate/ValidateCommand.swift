@@ -2,7 +2,6 @@ import ArgumentParser
 import StallReports
 import TextOutput
 
-/// Checks whether reports are valid.
 struct ValidateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "validate",
@@ -47,11 +46,9 @@ struct ValidationResult: Encodable {
     private(set) var faults: [Fault] = []
 
     struct Fault: Encodable {
-        /// The report's file.
         let path: String
         /// The line that the report begins at, in a file with several.
         let line: Int?
-        /// The place in the report.
         let place: String
         let message: String
     }
@@ -67,7 +64,6 @@ struct ValidationResult: Encodable {
         }
     }
 
-    /// The text.
     var text: String {
         var counts: [ReportFault: Int] = [:]
         var order: [ReportFault] = []

@@ -8,34 +8,22 @@ import Glibc
 
 // Functions that stall for one cause each. The rules in Stalls.swift apply.
 
-/// Copies memory in the kernel.
+/// Reads a device whose bytes the kernel copies or computes.
 @inline(never)
-func copyInTheKernel(for duration: Duration) {
-    let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)
-    var bytes = [UInt8](repeating: 0, count: 16 << 20)
-    let zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC)
-    while DispatchTime.now().uptimeNanoseconds < end { read(zeros, &bytes, bytes.count) }
-    close(zeros)
-}
-
-/// Asks the kernel for random bytes.
-@inline(never)
-func askForRandomBytes(for duration: Duration) {
+func readFromTheKernel(_ path: String, for duration: Duration) {
     let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)
     var bytes = [UInt8](repeating: 0, count: 4 << 20)
-    let source = open("/dev/urandom", O_RDONLY | O_CLOEXEC)
-    while DispatchTime.now().uptimeNanoseconds < end { read(source, &bytes, bytes.count) }
-    close(source)
+    let device = open(path, O_RDONLY | O_CLOEXEC)
+    while DispatchTime.now().uptimeNanoseconds < end { read(device, &bytes, bytes.count) }
+    close(device)
 }
 
-/// Waits for a queue with `sync`.
 @inline(never)
 func waitForTheQueue(_ queue: DispatchQueue) {
     queue.sync {}
     errno = 0
 }
 
-/// Sleeps in usleep(3).
 @inline(never)
 func sleepInMicroseconds(for duration: Duration) {
     usleep(UInt32(duration.milliseconds * 1000))
@@ -53,14 +41,6 @@ func synchronize(_ file: ScratchFile, for duration: Duration) {
         pwrite(file.descriptor, block, block.count, offset)
         offset = (offset + block.count) % file.size
     } while DispatchTime.now().uptimeNanoseconds < end
-}
-
-/// Reads a FIFO that is empty until the stall ends.
-@inline(never)
-func readTheFIFO(_ fifo: EmptyFIFO) {
-    var byte: UInt8 = 0
-    read(fifo.readEnd, &byte, 1)
-    errno = 0
 }
 
 /// Connects to a socket whose queue of connections is full.
@@ -83,7 +63,6 @@ func lookUpAName(at server: SilentServer) {
     demo_use_own_name_servers()
 }
 
-/// Waits for a POSIX semaphore that no thread posts.
 @inline(never)
 func waitForThePOSIXSemaphore(for duration: Duration) {
     var semaphore = sem_t()
@@ -97,7 +76,6 @@ func waitForThePOSIXSemaphore(for duration: Duration) {
     sem_destroy(&semaphore)
 }
 
-/// Waits for a file lock.
 @inline(never)
 func waitForTheFileLock(_ lock: HeldFileLock) {
     flock(lock.descriptor, LOCK_EX)

@@ -53,22 +53,16 @@ extension Scenario {
         ) { context in
             await DispatchQueue.main.burst(200, for: context.stall)
         },
-        .stalling(
-            "deep-recursion", "a timer sleeps 500 calls deep", times: 2, .main(.timer, in: "sleepTooLong(for:)")
-        ) { context in
-            await MainLoop.timer { recurse(500) { sleepTooLong(for: context.stall) } }
+        .inMainLoop("deep-recursion", "a timer sleeps 500 calls deep", .main(.timer, in: "sleepTooLong(for:)")) {
+            duration in
+            recurse(500) { sleepTooLong(for: duration) }
         },
-        .stalling(
-            "long-stall", "a timer computes for ten thresholds", times: 10, .main(.timer, in: "spinTheCPU(for:)")
-        ) { context in
-            await MainLoop.timer { spinTheCPU(for: context.stall) }
-        },
-        .stalling(
+        .inMainLoop(
+            "long-stall", "a timer computes for ten thresholds", times: 10, .main(.timer, in: "spinTheCPU(for:)"),
+            spinTheCPU),
+        .inMainLoop(
             "barely", "a source0 sleeps for 110 % of the threshold", times: 1.1,
-            .main(.source0, in: "sleepTooLong(for:)")
-        ) { context in
-            await MainLoop.source0 { sleepTooLong(for: context.stall) }
-        },
+            .main(.source0, in: "sleepTooLong(for:)"), sleepTooLong),
         .stallingOften(
             "five-stalls", "five stalls, one in each kind of callout and one more", times: 1.5,
             ExpectedReport(mode: ExpectedReport.defaultMode, function: "sleepTooLong(for:)", count: 5)
@@ -93,7 +87,6 @@ private func recurse(_ depth: Int, _ work: () -> Void) {
     withExtendedLifetime(depth) {}
 }
 
-/// Runs `work` on a new thread.
 func onThread<Result: Sendable>(_ name: String, _ work: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread {

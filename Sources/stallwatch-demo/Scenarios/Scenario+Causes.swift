@@ -2,30 +2,21 @@ import ScenarioKit
 import StallWatch
 
 extension Scenario {
-    /// Stalls of every cause except locks.
-    ///
-    /// The report must name the cause.
+    /// Stalls of every cause except locks, which the report must name.
     static let causeScenarios = computingScenarios + [throttled] + blockingScenarios
 
     private static let computingScenarios: [Scenario] = [
-        .stalling(
-            "cpu-kernel-copy", "the kernel copies memory", times: 2,
-            .main(.timer, in: "copyInTheKernel(for:)", cause: "cpu")
-        ) { context in
-            await MainLoop.timer { copyInTheKernel(for: context.stall) }
-        },
-        .stalling(
-            "cpu-random", "the kernel makes random bytes", times: 2,
-            .main(.source0, in: "askForRandomBytes(for:)", cause: "cpu")
-        ) { context in
-            await MainLoop.source0 { askForRandomBytes(for: context.stall) }
-        },
-        .stalling(
+        .inMainLoop(
+            "cpu-kernel-copy", "the kernel copies memory",
+            .main(.timer, in: "readFromTheKernel(_:for:)", cause: "cpu")
+        ) { readFromTheKernel("/dev/zero", for: $0) },
+        .inMainLoop(
+            "cpu-random", "the kernel makes random bytes",
+            .main(.source0, in: "readFromTheKernel(_:for:)", cause: "cpu")
+        ) { readFromTheKernel("/dev/urandom", for: $0) },
+        .inMainLoop(
             "half-and-half", "a block computes for half of the time and sleeps for the other half", times: 3,
-            .main(.mainQueue, in: "computeAndSleep(for:)", cause: "cpu", onCPU: 1.5)
-        ) { context in
-            await MainLoop.mainQueue { computeAndSleep(for: context.stall) }
-        },
+            .main(.mainQueue, in: "computeAndSleep(for:)", cause: "cpu", onCPU: 1.5), computeAndSleep),
         .stalling(
             "starved", "nine threads compute on the CPU to which the main thread is bound", times: 3,
             .main(.timer, in: "spinTheCPU(for:)", cause: "cpuContention")
@@ -60,11 +51,9 @@ extension Scenario {
     }
 
     private static let blockingScenarios: [Scenario] = [
-        .stalling(
-            "usleep", "usleep(3)", times: 2, .main(.timer, in: "sleepInMicroseconds(for:)", cause: "sleep", onCPU: 0)
-        ) { context in
-            await MainLoop.timer { sleepInMicroseconds(for: context.stall) }
-        },
+        .inMainLoop(
+            "usleep", "usleep(3)", .main(.timer, in: "sleepInMicroseconds(for:)", cause: "sleep", onCPU: 0),
+            sleepInMicroseconds),
         .stalling(
             "fsync", "fsync(2) of a large file", times: 2,
             .main(.mainQueue, in: "synchronize(_:for:)", cause: "io")
@@ -76,10 +65,10 @@ extension Scenario {
         },
         .stalling(
             "fifo", "read(2) of an empty FIFO", times: 2,
-            .main(.timer, in: "readTheFIFO(_:)", cause: "io", call: "read(/")
+            .main(.timer, in: "readTheEmptyPipe(_:)", cause: "io", call: "read(/")
         ) { context in
-            let fifo = EmptyFIFO(for: context.stall)
-            return await MainLoop.timer { readTheFIFO(fifo) }
+            let fifo = EmptyPipe(isFIFO: true, for: context.stall)
+            return await MainLoop.timer { readTheEmptyPipe(fifo) }
         },
         .stalling(
             "connect", "connect(2) to a socket whose queue is full", times: 2,

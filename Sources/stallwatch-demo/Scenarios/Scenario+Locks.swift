@@ -24,10 +24,7 @@ extension Scenario {
             ) { context in
                 let lock = make()
                 lock.hold(by: "holder", holding, for: context.stall)
-                return await MainLoop.mainQueue {
-                    lock.acquire()
-                    lock.release()
-                }
+                return await MainLoop.mainQueue { lock.pass() }
             }
         }
     }
@@ -88,10 +85,7 @@ extension Scenario {
                 sleepTooLong(for: context.stall)
                 lock.release()
             }
-            return await MainLoop.timer {
-                lock.acquire()
-                lock.release()
-            }
+            return await MainLoop.timer { lock.pass() }
         },
     ]
 
@@ -131,14 +125,10 @@ extension Scenario {
             NamedThread.start("middle") { ready in
                 outer.acquire()
                 ready()
-                inner.acquire()
-                inner.release()
+                inner.pass()
                 outer.release()
             }
-            return await MainLoop.timer {
-                outer.acquire()
-                outer.release()
-            }
+            return await MainLoop.timer { outer.pass() }
         },
         .stalling(
             "busy-queue", "dispatch_sync onto a busy queue", times: 2,
@@ -147,25 +137,15 @@ extension Scenario {
                 ownerDoes: Holding.sleeping.activity
             )
         ) { context in
-            let queue = DispatchQueue(label: "demo.busy")
-            await withCheckedContinuation { continuation in
-                queue.async {
-                    NamedThread.nameThisThread("queue-worker")
-                    continuation.resume()
-                    sleepTooLong(for: context.stall)
-                }
-            }
+            let queue = await DispatchQueue.busy(for: context.stall)
             return await MainLoop.source0 { waitForTheQueue(queue) }
         },
     ]
 
     private static let unownedScenarios: [Scenario] = [
-        .stalling(
-            "semaphore", "a POSIX semaphore, which has no owner", times: 2,
-            .main(.timer, in: "waitForThePOSIXSemaphore(for:)", lock: .semaphore)
-        ) { context in
-            await MainLoop.timer { waitForThePOSIXSemaphore(for: context.stall) }
-        },
+        .inMainLoop(
+            "semaphore", "a POSIX semaphore, which has no owner",
+            .main(.timer, in: "waitForThePOSIXSemaphore(for:)", lock: .semaphore), waitForThePOSIXSemaphore),
         .stalling(
             "file-lock", "flock(2) on a locked file", times: 2,
             .main(.timer, in: "waitForTheFileLock(_:)", lock: .file)
@@ -175,34 +155,32 @@ extension Scenario {
         },
     ]
 
+    private static func deadlock(
+        _ callout: StallReport.Callout, in function: String, owner: String
+    ) -> ExpectedReport {
+        .main(
+            callout, in: "PthreadLock.\(function)", cause: "deadlock", lock: .pthreadMutex, owner: owner,
+            ownerDoes: "futex")
+    }
+
     private static let deadlockScenarios: [Scenario] = [
         .stalling(
             "deadlock-two", "two threads want each other's locks", times: 2,
-            .main(
-                .timer, in: "PthreadLock.acquire()", cause: "deadlock", lock: .pthreadMutex, owner: "circle-1",
-                ownerDoes: "futex"
-            )
+            deadlock(.timer, in: "acquire()", owner: "circle-1")
         ) { context in
             let circle = LockCircle(of: 2, for: context.stall)
             return await MainLoop.timer { circle.close() }
         },
         .stalling(
             "deadlock-three", "three threads wait in a circle", times: 2,
-            .main(
-                .mainQueue, in: "PthreadLock.acquire()", cause: "deadlock", lock: .pthreadMutex, owner: "circle-1",
-                ownerDoes: "futex"
-            )
+            deadlock(.mainQueue, in: "acquire()", owner: "circle-1")
         ) { context in
             let circle = LockCircle(of: 3, for: context.stall)
             return await MainLoop.mainQueue { circle.close() }
         },
         .stalling(
             "deadlock-main-queue", "the owner of a lock calls sync on the main queue, whose thread wants the lock",
-            times: 2,
-            .main(
-                .timer, in: "PthreadLock.acquire(within:)", cause: "deadlock", lock: .pthreadMutex,
-                owner: "sync-caller", ownerDoes: "futex"
-            )
+            times: 2, deadlock(.timer, in: "acquire(within:)", owner: "sync-caller")
         ) { context in
             let lock = PthreadLock()
             let mayGoOn = DispatchSemaphore(value: 0)
@@ -220,10 +198,7 @@ extension Scenario {
         },
         .stalling(
             "deadlock-self", "a thread wants a lock that it owns", times: 2,
-            .main(
-                .source0, in: "PthreadLock.acquire(within:)", cause: "deadlock", lock: .pthreadMutex,
-                owner: "stallwatch-demo", ownerDoes: "futex"
-            )
+            deadlock(.source0, in: "acquire(within:)", owner: "stallwatch-demo")
         ) { context in
             let lock = PthreadLock()
             return await MainLoop.source0 {

@@ -32,14 +32,12 @@ extension Scenario {
             try await context.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
             await pause(context.threshold * 4)
             await thread.stop()
-            return nil
         },
         .quiet("mode-unwatched", "a source0 sleeps in an unwatched mode") { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
             try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
             _ = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: context.threshold * 2) }
             await thread.stop()
-            return nil
         },
         .stalling(
             "mode-common-later", "a mode becomes common after the watch begins, and a source0 in it sleeps",
@@ -69,17 +67,14 @@ extension Scenario {
     static let nestingScenarios: [Scenario] = [
         .quiet("nested-waits", "a timer runs the loop for three thresholds with nothing to do") { context in
             _ = await MainLoop.timer { runNested(for: context.threshold * 3) }
-            return nil
         },
         .quiet("nested-private-waits", "the same, in an unwatched mode") { context in
             _ = await MainLoop.timer { runNested(for: context.threshold * 3, in: "private") }
-            return nil
         },
         .quiet("nested-private-works", "the same, and the nested run always has work") { context in
             let timer = BusyTimer(on: .main.inMode("private")) { spinTheCPU(for: .microseconds(800)) }
             _ = await MainLoop.timer { runNested(for: context.threshold * 4, in: "private") }
             timer.stop()
-            return nil
         },
         .stalling(
             "nested-private-stalls", "a timer runs the loop in an unwatched mode, until a source0 has slept",
@@ -100,7 +95,6 @@ extension Scenario {
             let timer = BusyTimer(on: .main)
             _ = await MainLoop.timer { runNested(for: context.threshold * 3) }
             timer.stop()
-            return nil
         },
         .stalling(
             "nested-stalls", "a timer runs the loop, and a source0 of that run sleeps", times: 2,

@@ -41,7 +41,6 @@ extension Scenario {
             _ = await MainLoop.timer { sleepTooLong(for: context.threshold * 2) }
             // The turn lasts a little longer, and would exceed the restored threshold.
             await pause(.milliseconds(20))
-            return nil
         },
         .stalling(
             "threshold-lowered-in-turn", "the threshold is lowered while a turn lasts", times: 2,
@@ -61,7 +60,6 @@ extension Scenario {
             monitor.unwatch("free")
             _ = await thread.driven.source0 { sleepTooLong(for: context.threshold * 2) }
             await thread.stop()
-            return nil
         },
         .stalling(
             "watched-again", "a loop is watched, unwatched and watched again, and computes", times: 2,
@@ -94,7 +92,6 @@ extension Scenario {
             )
             _ = await thread.driven.feed(for: context.threshold * 2)
             await thread.stop()
-            return nil
         },
     ]
 
@@ -105,11 +102,9 @@ extension Scenario {
 }
 
 extension DrivenLoop {
-    /// Makes a source signal itself repeatedly and compute 5 ms each time.
+    /// Makes a source signal itself repeatedly and compute 5 ms each time; returns how long the loop did not wait.
     ///
     /// That is long compared to the time between two turns, in which a sample would show nothing.
-    ///
-    /// - Returns: How long the loop did not wait.
     fileprivate func feed(for duration: Duration) async -> Duration {
         await withCheckedContinuation { continuation in
             let begin = DurationBox.Start()

@@ -30,7 +30,6 @@ extension Scenario {
             try await context.watch(.probe(probe))
             _ = await onThread("game") { playFrames(.zero, probe.beginTurn, probe.endTurn) }
             await pause(context.threshold * 3)
-            return nil
         },
         .stalling(
             "glib-loop", "a callback of a GLib main loop sleeps", times: 2, .probe("glib", in: "sleepTooLong(for:)")
@@ -42,9 +41,7 @@ extension Scenario {
     ]
 }
 
-/// Plays twenty short frames, one that takes `long`, and twenty more short ones.
-///
-/// - Returns: How long the long frame took.
+/// Plays twenty short frames, one that takes `long`, whose time it returns, and twenty more short ones.
 private func playFrames(_ long: Duration, _ begin: () -> Void, _ end: () -> Void) -> Duration {
     var injected = Duration.zero
     for frame in 0...40 {
@@ -85,11 +82,9 @@ extension Scenario {
         ),
         .quiet("main-actor-idle", "a program with an async @main has nothing to do") { context in
             _ = try await context.host(.asyncMain)
-            return nil
         },
         .quiet("dispatch-main-idle", "a program with dispatchMain() has nothing to do") { context in
             _ = try await context.host(.dispatchMain)
-            return nil
         },
         .quiet("sigstop", "a busy program is stopped for three thresholds and goes on", suppressed: .processStopped) {
             context in
@@ -100,7 +95,6 @@ extension Scenario {
                 kill(child.id, SIGCONT)
                 await pause(context.threshold * 2)
             }
-            return nil
         },
     ]
 

@@ -23,7 +23,8 @@ extension Scenario {
             let queue = DispatchQueue(label: "storage")
             try await context.watch(.queue(queue, label: "storage"))
             await warmUp(context)
-            let lock = await HeldLock.held(for: context.stall)
+            let lock = PthreadLock()
+            lock.hold(by: "lock-holder", .sleeping, for: context.stall)
             return await queue.time { waitForTheLock(lock) }
         },
         .stalling(
@@ -38,13 +39,11 @@ extension Scenario {
         .quiet("queue-idle", "a serial queue gets no work") { context in
             try await context.watch(.queue(DispatchQueue(label: "storage"), label: "storage"))
             await pause(context.threshold * 4)
-            return nil
         },
         .quiet("queue-busy", "a serial queue runs short blocks, one after another") { context in
             let queue = DispatchQueue(label: "storage")
             try await context.watch(.queue(queue, label: "storage"))
             for _ in 0..<100 { _ = await queue.time { sleepTooLong(for: .milliseconds(10)) } }
-            return nil
         },
         .stalling(
             "global-queue-full", "blocks that wait for a semaphore occupy all workers of a global queue", times: 3,
@@ -65,7 +64,6 @@ extension Scenario {
         .quiet("global-queue-idle", "a global queue gets no work") { context in
             try await context.watch(.globalQueue(.background, label: "background"))
             await pause(context.threshold * 4)
-            return nil
         },
         .stalling(
             "cooperative-pool-blocked", "tasks that wait for a semaphore occupy all threads of the pool", times: 3,
@@ -91,7 +89,6 @@ extension Scenario {
                     }
                 }
             }
-            return nil
         },
     ]
 
@@ -115,11 +112,9 @@ private enum FullPool {
     /// More items than the pool ever has threads: libdispatch adds one per second for blocked threads, 255 at most.
     static let items = 300
 
-    /// Occupies all threads of a pool for `duration`.
+    /// Occupies all threads of a pool for `duration`, and returns how long the pool could start nothing else.
     ///
     /// `submit` submits an item to the pool, and `work` occupies a thread for the given time.
-    ///
-    /// - Returns: How long the pool could start nothing else.
     static func fill(
         for duration: Duration, _ submit: (@escaping @Sendable () -> Void) -> Void,
         _ work: @escaping @Sendable (Duration) -> Void
@@ -161,7 +156,6 @@ private final class LeftToDo: Sendable {
     import StallWatch
 
     extension Scenario {
-        /// Event loops of SwiftNIO.
         static let eventLoopScenarios: [Scenario] = [
             .stalling(
                 "nio-loop-blocked", "a task on an event loop of SwiftNIO sleeps", times: 3,
@@ -180,7 +174,6 @@ private final class LeftToDo: Sendable {
                 }
                 // A loop that has shut down does not answer its heartbeat, and that is no stall.
                 await pause(context.threshold * 2)
-                return nil
             },
         ]
 

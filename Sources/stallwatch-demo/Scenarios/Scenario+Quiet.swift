@@ -1,21 +1,13 @@
 import ScenarioKit
 import CDemo
-import Foundation
+import Dispatch
 import StallWatch
-import Synchronization
 
 extension Scenario {
-    /// Scenarios that must give no report.
     static let quietScenarios: [Scenario] = [
-        .quiet("idle", "the loop waits for 3 s") { _ in
-            await pause(.seconds(3))
-            return nil
-        },
-        .quiet("healthy-storm", "200,000 source0 turns back to back") { _ in
-            await MainLoop.source0Turns(200_000)
-            return nil
-        },
-        .quiet("short", "40 sleeps of 60 % of the threshold, one per turn", times: 0.6) { context in
+        .quiet("idle", "the loop waits for 3 s") { _ in await pause(.seconds(3)) },
+        .quiet("healthy-storm", "200,000 source0 turns back to back") { _ in await MainLoop.source0Turns(200_000) },
+        .short("short", "40 sleeps of 60 % of the threshold, one per turn", times: 0.6) { context in
             var longest = Duration.zero
             for index in 0..<40 {
                 let callout = MainLoop.callouts[index % MainLoop.callouts.count]
@@ -27,7 +19,6 @@ extension Scenario {
         },
         .quiet("busy-timers", "a timer fires 1,000 times a second for 3 s") { _ in
             await MainLoop.repeatingTimer(every: .milliseconds(1), for: .seconds(3))
-            return nil
         },
     ]
 }
@@ -39,7 +30,7 @@ extension Scenario {
             "under-load", "timers, sources and main-queue blocks beside two threads that compute all the time",
             tolerating: "cpuContention"
         ) { context in
-            let hogs = Hogs(count: 2)
+            let hogs = Competitors(count: 2, sharesTheCPU: false)
             let timers = [BusyTimer(on: .main, every: 0.004), BusyTimer(on: .main, every: 0.021)]
             let end = ContinuousClock.now + context.loadTime
             while ContinuousClock.now < end {
@@ -49,77 +40,39 @@ extension Scenario {
             }
             for timer in timers { timer.stop() }
             hogs.stop()
-            return nil
         }
     ]
-}
-
-/// Threads that compute until `stop`.
-private final class Hogs: Sendable {
-    private let isOver = Atomic<Bool>(false)
-
-    init(count: Int) {
-        for index in 0..<count {
-            Thread.detachNewThread { [self] in
-                Thread.current.name = "hog-\(index)"
-                while !isOver.load(ordering: .relaxed) {}
-            }
-        }
-    }
-
-    func stop() {
-        isOver.store(true, ordering: .relaxed)
-    }
 }
 
 extension Scenario {
     /// Stalls of the main run loop in other kinds of waits.
     static let waitingScenarios: [Scenario] = [
-        .stalling("thread-join", "a source0 joins a thread", times: 2, .main(.source0, in: "joinTheThread(for:)")) {
-            context in
-            await MainLoop.source0 { joinTheThread(for: context.stall) }
+        .inMainLoop(
+            "thread-join", "a source0 joins a thread", .main(.source0, in: "joinTheThread(for:)"), joinTheThread),
+        .inMainLoop(
+            "child-process", "a timer waits for a child process",
+            .main(.timer, in: "waitForTheChild(for:)", cause: "syscall", call: "wait4(process "), waitForTheChild),
+        .inMainLoop("epoll", "a source0 waits in epoll_wait(2)", .main(.source0, in: "demo_wait_in_epoll")) {
+            demo_wait_in_epoll(Int32($0.milliseconds))
         },
+        .inMainLoop(
+            "socket", "a main-queue block receives from a silent socket with a timeout",
+            .main(.mainQueue, in: "receiveFromTheSilentSocket(for:)"), receiveFromTheSilentSocket),
         .stalling(
-            "child-process", "a timer waits for a child process", times: 2,
-            .main(.timer, in: "waitForTheChild(for:)", cause: "syscall", call: "wait4(process ")
+            "queue-sync", "a source0 calls sync on a busy queue", times: 2, .main(.source0, in: "waitForTheQueue(_:)")
         ) { context in
-            await MainLoop.timer { waitForTheChild(for: context.stall) }
+            let queue = await DispatchQueue.busy(for: context.stall)
+            return await MainLoop.source0 { waitForTheQueue(queue) }
         },
-        .stalling("epoll", "a source0 waits in epoll_wait(2)", times: 2, .main(.source0, in: "demo_wait_in_epoll")) {
-            context in
-            await MainLoop.source0 { demo_wait_in_epoll(Int32(context.stall.milliseconds)) }
-        },
-        .stalling(
-            "socket", "a main-queue block receives from a silent socket with a timeout", times: 2,
-            .main(.mainQueue, in: "receiveFromTheSilentSocket(for:)")
-        ) { context in
-            await MainLoop.mainQueue { receiveFromTheSilentSocket(for: context.stall) }
-        },
-        .stalling(
-            "queue-sync", "a source0 calls sync on a busy queue", times: 2,
-            .main(.source0, in: "syncOnTheBusyQueue(_:)")
-        ) { context in
-            let queue = await BusyQueue.busy(for: context.stall)
-            return await MainLoop.source0 { syncOnTheBusyQueue(queue) }
-        },
-        .stalling(
-            "dispatch-group", "a timer waits for a dispatch group", times: 2,
-            .main(.timer, in: "waitForTheGroup(for:)", lock: .dispatchGroup)
-        ) { context in
-            await MainLoop.timer { waitForTheGroup(for: context.stall) }
-        },
-        .stalling(
-            "allocations", "a main-queue block allocates and frees", times: 2,
-            .main(.mainQueue, in: "allocateAndFree(for:)")
-        ) { context in
-            await MainLoop.mainQueue { allocateAndFree(for: context.stall) }
-        },
-        .stalling(
-            "loader-lock", "a source0 sleeps while it holds the dynamic loader's lock", times: 2,
-            .main(.source0, in: "sleepTooLong(for:)")
-        ) { context in
-            await MainLoop.source0 { sleepWithLoaderLock(for: context.stall) }
-        },
+        .inMainLoop(
+            "dispatch-group", "a timer waits for a dispatch group",
+            .main(.timer, in: "waitForTheGroup(for:)", lock: .dispatchGroup), waitForTheGroup),
+        .inMainLoop(
+            "allocations", "a main-queue block allocates and frees",
+            .main(.mainQueue, in: "allocateAndFree(for:)"), allocateAndFree),
+        .inMainLoop(
+            "loader-lock", "a source0 sleeps while it holds the dynamic loader's lock",
+            .main(.source0, in: "sleepTooLong(for:)"), sleepWithLoaderLock),
     ]
 }
 
@@ -129,7 +82,6 @@ extension Scenario {
         .quiet("paused", "a timer sleeps while the monitor is paused", suppressed: .paused) { context in
             let monitor = context.monitor
             _ = await MainLoop.timer { monitor.paused { sleepTooLong(for: context.threshold * 2) } }
-            return nil
         },
         .quiet("ignore-scope", "a source0 sleeps in an ignored scope", suppressed: .paused) { context in
             let monitor = context.monitor
@@ -138,7 +90,6 @@ extension Scenario {
                 sleepTooLong(for: context.threshold * 2)
                 scope.end()
             }
-            return nil
         },
         .stalling(
             "stall-after-pause", "a timer sleeps in a pause and then goes on sleeping", times: 2,

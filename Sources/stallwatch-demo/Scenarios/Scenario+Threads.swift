@@ -36,7 +36,6 @@ extension Scenario {
             }
             await pause(context.threshold * 2)
             for thread in threads { await thread.stop() }
-            return nil
         },
         .stalling(
             "gap-between-runs", "code between two runs of a loop sleeps", times: 2,
@@ -46,7 +45,6 @@ extension Scenario {
         },
         .quiet("gap-unwatched", "the same, and gaps are not watched") { context in
             _ = try await stallInGap(context, watchGaps: false)
-            return nil
         },
         .quiet("gap-short", "code between two runs takes 10 ms each time, and gaps are watched") { context in
             let thread = await LoopThread.start("gaps") { thread in
@@ -58,7 +56,6 @@ extension Scenario {
             try await context.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: true))
             await pause(context.threshold * 3)
             await thread.stop()
-            return nil
         },
         .stalling(
             "watched-before-run", "a loop is watched before its thread runs it, and stalls in its first turn", times: 2,
@@ -84,7 +81,6 @@ extension Scenario {
             _ = await thread.driven.block {}
             await thread.stop()
             await pause(context.threshold * 2)
-            return nil
         },
         .stalling(
             "stop-in-callout", "a callout sleeps and then stops its loop", times: 2,

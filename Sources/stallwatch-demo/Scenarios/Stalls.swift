@@ -10,7 +10,6 @@ import Synchronization
 // inlined. None ends with the blocking call, because an optimizer would turn that into a jump and remove the function from the
 // stack.
 
-/// Computes.
 @inline(never)
 func spinTheCPU(for duration: Duration) {
     // Only plain C calls: in a debug build another Swift function of the app would sometimes be the innermost one.
@@ -31,7 +30,6 @@ func spinTheCPU(for duration: Duration) {
     errno = Int32(truncatingIfNeeded: value)
 }
 
-/// Sleeps in nanosleep(2).
 @inline(never)
 func sleepTooLong(for duration: Duration) {
     let (seconds, attoseconds) = duration.components
@@ -40,9 +38,7 @@ func sleepTooLong(for duration: Duration) {
     while nanosleep(&left, &rest) != 0, errno == EINTR { left = rest }
 }
 
-/// Sleeps until a point in time.
-///
-/// A release build has no frame for this function.
+/// Sleeps until a point in time; a release build has no frame for this function.
 @inline(__always)
 func sleepInTheCaller(for duration: Duration) {
     let (seconds, attoseconds) = duration.components
@@ -54,21 +50,18 @@ func sleepInTheCaller(for duration: Duration) {
     while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nil) == EINTR {}
 }
 
-/// Waits for a pthread mutex.
 @inline(never)
-func waitForTheLock(_ lock: HeldLock) {
+func waitForTheLock(_ lock: PthreadLock) {
     pthread_mutex_lock(lock.mutex)
     pthread_mutex_unlock(lock.mutex)
 }
 
-/// Waits for a byte in read(2).
 @inline(never)
 func readTheEmptyPipe(_ pipe: EmptyPipe) {
     var byte: UInt8 = 0
     while read(pipe.readEnd, &byte, 1) < 0, errno == EINTR {}
 }
 
-/// Waits in poll(2) without descriptors.
 @inline(never)
 func pollNothing(for duration: Duration) {
     let end = Date(timeIntervalSinceNow: duration.seconds)
@@ -77,14 +70,12 @@ func pollNothing(for duration: Duration) {
     } while Date() < end
 }
 
-/// Sleeps in Thread.sleep.
 @inline(never)
 func sleepInFoundation(for duration: Duration) {
     let end = Date(timeIntervalSinceNow: duration.seconds)
     repeat { Thread.sleep(until: end) } while Date() < end
 }
 
-/// Waits for a dispatch semaphore that no thread signals.
 @inline(never)
 func waitForTheSemaphore(for duration: Duration) {
     let semaphore = DispatchSemaphore(value: 0)
@@ -92,7 +83,6 @@ func waitForTheSemaphore(for duration: Duration) {
     while semaphore.wait(timeout: end) == .success {}
 }
 
-/// Waits for a condition that no thread signals.
 @inline(never)
 func waitForTheCondition(for duration: Duration) {
     let condition = NSCondition()
@@ -105,25 +95,20 @@ func waitForTheCondition(for duration: Duration) {
 extension Scenario {
     /// Stalls of the main run loop, in the four most common kinds of callout.
     static let stallingScenarios: [Scenario] = [
-        .stalling("cpu-spin", "a timer computes", times: 3, .main(.timer, in: "spinTheCPU(for:)", cause: "cpu")) {
-            context in
-            await MainLoop.timer { spinTheCPU(for: context.stall) }
-        },
-        .stalling(
-            "inlined", "a timer sleeps in a function that the optimizer inlines", times: 2,
+        .inMainLoop(
+            "cpu-spin", "a timer computes", times: 3, .main(.timer, in: "spinTheCPU(for:)", cause: "cpu"), spinTheCPU),
+        .inMainLoop(
+            "inlined", "a timer sleeps in a function that the optimizer inlines",
             .main(.timer, in: "sleepInTheCaller(for:)", cause: "sleep")
-        ) { context in
-            await MainLoop.timer { sleepInTheCaller(for: context.stall) }
-        },
-        .stalling("sleep", "a source0 sleeps", times: 2, .main(.source0, in: "sleepTooLong(for:)", cause: "sleep")) {
-            context in
-            await MainLoop.source0 { sleepTooLong(for: context.stall) }
-        },
+        ) { sleepInTheCaller(for: $0) },
+        .inMainLoop(
+            "sleep", "a source0 sleeps", .main(.source0, in: "sleepTooLong(for:)", cause: "sleep"), sleepTooLong),
         .stalling(
             "lock", "a main-queue block waits for a mutex that another thread holds", times: 2.5,
             .main(.mainQueue, in: "waitForTheLock(_:)", lock: .pthreadMutex, owner: "lock-holder")
         ) { context in
-            let lock = await HeldLock.held(for: context.stall)
+            let lock = PthreadLock()
+            lock.hold(by: "lock-holder", .sleeping, for: context.stall)
             return await MainLoop.mainQueue { waitForTheLock(lock) }
         },
         .stalling(
@@ -133,34 +118,37 @@ extension Scenario {
             let pipe = EmptyPipe(for: context.stall)
             return await MainLoop.performedBlock { readTheEmptyPipe(pipe) }
         },
-        .stalling("timer", "a timer waits in poll(2)", times: 2, .main(.timer, in: "pollNothing(for:)", cause: "sleep"))
-        { context in
-            await MainLoop.timer { pollNothing(for: context.stall) }
-        },
-        .stalling(
-            "source0", "a source0 waits in Thread.sleep", times: 2,
-            .main(.source0, in: "sleepInFoundation(for:)", cause: "sleep")
-        ) { context in
-            await MainLoop.source0 { sleepInFoundation(for: context.stall) }
-        },
-        .stalling(
-            "main-queue", "a main-queue block waits for a dispatch semaphore", times: 2,
-            .main(.mainQueue, in: "waitForTheSemaphore(for:)", lock: .dispatchSemaphore)
-        ) { context in
-            await MainLoop.mainQueue { waitForTheSemaphore(for: context.stall) }
-        },
-        .stalling(
-            "perform-block", "a performed block waits for an NSCondition", times: 2,
-            .main(.performedBlock, in: "waitForTheCondition(for:)", lock: .condition)
-        ) { context in
-            await MainLoop.performedBlock { waitForTheCondition(for: context.stall) }
-        },
+        .inMainLoop(
+            "timer", "a timer waits in poll(2)", .main(.timer, in: "pollNothing(for:)", cause: "sleep"), pollNothing),
+        .inMainLoop(
+            "source0", "a source0 waits in Thread.sleep",
+            .main(.source0, in: "sleepInFoundation(for:)", cause: "sleep"), sleepInFoundation),
+        .inMainLoop(
+            "main-queue", "a main-queue block waits for a dispatch semaphore",
+            .main(.mainQueue, in: "waitForTheSemaphore(for:)", lock: .dispatchSemaphore), waitForTheSemaphore),
+        .inMainLoop(
+            "perform-block", "a performed block waits for an NSCondition",
+            .main(.performedBlock, in: "waitForTheCondition(for:)", lock: .condition), waitForTheCondition),
     ]
+
+    /// A scenario in which `stall` stalls the main run loop for a time, in the callout that the report has to name.
+    static func inMainLoop(
+        _ name: String, _ summary: String, times: Double = 2, _ expected: ExpectedReport,
+        _ stall: @escaping @Sendable (Duration) -> Void
+    ) -> Scenario {
+        .stalling(name, summary, times: times, expected) { context in
+            switch expected.callout {
+            case .timer?: await MainLoop.timer { stall(context.stall) }
+            case .source0?: await MainLoop.source0 { stall(context.stall) }
+            case .mainQueue?: await MainLoop.mainQueue { stall(context.stall) }
+            default: await MainLoop.performedBlock { stall(context.stall) }
+            }
+        }
+    }
 }
 
 // More functions that stall. The rules in Stalls.swift apply.
 
-/// Waits for the end of a thread.
 @inline(never)
 func joinTheThread(for duration: Duration) {
     var thread = pthread_t()
@@ -176,7 +164,6 @@ func joinTheThread(for duration: Duration) {
     errno = status
 }
 
-/// Waits for a child process that sleeps.
 @inline(never)
 func waitForTheChild(for duration: Duration) {
     var child: pid_t = 0
@@ -189,7 +176,6 @@ func waitForTheChild(for duration: Duration) {
     for argument in arguments { free(argument) }
 }
 
-/// Waits for a message that never arrives.
 @inline(never)
 func receiveFromTheSilentSocket(for duration: Duration) {
     var ends: [Int32] = [-1, -1]
@@ -211,14 +197,6 @@ func receiveFromTheSilentSocket(for duration: Duration) {
     for end in ends { close(end) }
 }
 
-/// Waits for a queue with `sync`.
-@inline(never)
-func syncOnTheBusyQueue(_ queue: BusyQueue) {
-    queue.queue.sync {}
-    errno = 0
-}
-
-/// Waits for a group that no thread leaves.
 @inline(never)
 func waitForTheGroup(for duration: Duration) {
     let group = DispatchGroup()
@@ -228,7 +206,6 @@ func waitForTheGroup(for duration: Duration) {
     group.leave()
 }
 
-/// Allocates and frees blocks of all sizes.
 @inline(never)
 func allocateAndFree(for duration: Duration) {
     var now = timespec()

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <link.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -13,6 +14,20 @@ void demo_wait_in_epoll(int32_t milliseconds) {
   epoll_wait(descriptor, &event, 1, milliseconds);
   close(descriptor);
 }
+
+static _Thread_local cpu_set_t all_processors;
+
+void demo_pin_thread(void) {
+  if (sched_getaffinity(0, sizeof all_processors, &all_processors) != 0) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int processor = 0; processor < CPU_SETSIZE && CPU_COUNT(&one) == 0; processor++) {
+    if (CPU_ISSET(processor, &all_processors)) CPU_SET(processor, &one);
+  }
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+void demo_unpin_thread(void) { sched_setaffinity(0, sizeof all_processors, &all_processors); }
 
 int32_t demo_open_event(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 

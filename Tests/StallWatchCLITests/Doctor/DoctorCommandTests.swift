@@ -15,7 +15,7 @@ import TextOutput
     )
 
     private func text(_ diagnosis: Diagnosis, width: Int? = nil) -> String {
-        DiagnosisText(diagnosis).text(for: Terminal(width: width))
+        DiagnosisText(diagnosis: diagnosis).text(for: Terminal(width: width))
     }
 
     private func diagnosis(

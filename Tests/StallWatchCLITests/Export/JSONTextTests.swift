@@ -7,7 +7,7 @@ import Testing
     @Test func everyKindOfValue() {
         let value = JSONText.Value.object([
             ("a", .null), ("b", .bool(true)), ("c", .int(-3)), ("d", .array([.string("x"), .ints([1, 2])])),
-            ("e", .indices([0, nil])), ("f", .strings([])), ("g", .optional(nil)),
+            ("e", .indices([0, nil])), ("f", .strings([])), ("g", .optional(nil as String?)),
         ])
         #expect(
             JSONText(value).text

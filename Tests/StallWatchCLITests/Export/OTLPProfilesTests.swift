@@ -20,7 +20,7 @@ import Testing
             messages(sample, 4)[0].enumerated().reduce(0) { $0 | Int($1.element & 0x7f) << (7 * $1.offset) }
         }
         #expect(weights.count == 4)
-        #expect(weights.reduce(0, +) == profile.microseconds * 1_000)
+        #expect(weights.reduce(0, +) == profile.stalls.reduce(0) { $0 + $1.microseconds } * 1_000)
     }
 
     @Test func isTheSameEachTime() throws {

@@ -43,7 +43,7 @@ import TextOutput
         complaints = 0
         try unlessAllAreFaulty { try reports.forEachSummary { groups.add($0, $1) } }
         #expect(groups.reports + complaints == documents)
-        _ = TopTable(groups, shown: groups.sorted(by: .total)).text(for: Terminal(width: 100))
+        _ = TopTable(groups: groups, shown: groups.sorted(by: .total)).text(for: Terminal(width: 100))
         _ = try JSONOutput.bytes(TopReport(groups, shown: groups.all))
 
         complaints = 0

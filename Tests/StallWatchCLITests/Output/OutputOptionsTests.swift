@@ -118,7 +118,7 @@ import TextOutput
                 caller: "Screen\(kind).load()")
         }
         let shown = Array(groups.sorted(by: .total).prefix(TopTable.standardLimit))
-        try expect(TopTable(groups, shown: shown).text(for: terminal(width)), "top", width)
+        try expect(TopTable(groups: groups, shown: shown).text(for: terminal(width)), "top", width)
     }
 
     @Test(arguments: widths) func showOneStack(width: Int) throws {

@@ -117,10 +117,10 @@ import TextOutput
             function: String(repeating: "long", count: 50), file: "/src/" + String(repeating: "x", count: 90))
         groups.add(try ReportSummary(json: report.bytes, functions: false), ReportOrigin(path: "x"))
         for width in [40, 60, 80, 100, 120, 200] {
-            let text = TopTable(groups, shown: groups.all).text(for: Terminal(isTerminal: true, width: width))
+            let text = TopTable(groups: groups, shown: groups.all).text(for: Terminal(isTerminal: true, width: width))
             #expect(text.split(separator: "\n").allSatisfy { String($0).columns <= width }, "\(width)")
         }
-        let colored = TopTable(groups, shown: groups.all).text(for: Terminal(isTerminal: true, hasColor: true))
+        let colored = TopTable(groups: groups, shown: groups.all).text(for: Terminal(isTerminal: true, hasColor: true))
         #expect(colored.contains("\u{1b}[1m"))
     }
 

@@ -3,41 +3,29 @@ import Dispatch
 import Foundation
 import Glibc
 
-/// A FIFO to which a thread writes one byte after some time.
-final class EmptyFIFO: Sendable {
-    let readEnd: Int32
-
-    init(for duration: Duration) {
-        let path = "./stallwatch-fifo-\(getpid())"
-        mkfifo(path, 0o600)
-        readEnd = open(path, O_RDWR | O_CLOEXEC)
-        unlink(path)
-        // The thread retains this object, so the FIFO stays open until the byte is written.
-        NamedThread.start("fifo-writer") { [self] ready in
-            ready()
-            sleepTooLong(for: duration)
-            write(readEnd, "!", 1)
-        }
-    }
-
-    deinit { close(readEnd) }
-}
-
-/// A pipe without data.
+/// A pipe or a FIFO to which a thread writes one byte after some time.
 final class EmptyPipe: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
 
-    /// A pipe that a thread writes one byte to after `duration`.
-    init(for duration: Duration) {
+    init(isFIFO: Bool = false, for duration: Duration) {
         var ends: [Int32] = [-1, -1]
-        // If this fails because no descriptor is left, the read fails at once, and the scenario's result is `missed`.
-        pipe(&ends)
-        readEnd = ends[0]
-        writeEnd = ends[1]
-        Thread.detachNewThread { [self] in
-            Thread.current.name = "pipe-writer"
-            Thread.sleep(forTimeInterval: duration.seconds)
+        if isFIFO {
+            let path = "./stallwatch-fifo-\(getpid())"
+            mkfifo(path, 0o600)
+            // One end that does both: opening one of two would wait for the other.
+            ends[0] = open(path, O_RDWR | O_CLOEXEC)
+            ends[1] = dup(ends[0])
+            unlink(path)
+        } else {
+            // If this fails because no descriptor is left, the read fails at once, and the scenario's result is `missed`.
+            pipe(&ends)
+        }
+        (readEnd, writeEnd) = (ends[0], ends[1])
+        // The thread retains this object, so the ends stay open until the byte is written.
+        NamedThread.start("pipe-writer") { [self] ready in
+            ready()
+            sleepTooLong(for: duration)
             write(writeEnd, "!", 1)
         }
     }
@@ -51,7 +39,6 @@ final class EmptyPipe: Sendable {
 /// A file without a name that disappears when it is closed.
 final class ScratchFile: Sendable {
     let descriptor: Int32
-    /// The size in bytes.
     let size: Int
 
     /// Makes the file and flushes it to the disk, unless `isDirty`.
@@ -65,9 +52,7 @@ final class ScratchFile: Sendable {
         if !isDirty { fsync(descriptor) }
     }
 
-    /// Closes the file.
-    ///
-    /// Call it once, after the last use.
+    /// Closes the file, once, after its last use.
     func close() { _ = Glibc.close(descriptor) }
 }
 
@@ -99,7 +84,6 @@ final class SilentServer: Sendable {
 ///
 /// `@unchecked Sendable`: nothing changes after `init`.
 final class BusyServer: @unchecked Sendable {
-    /// The kind of address.
     enum Place {
         /// A name in the abstract namespace (unix(7)), which leaves no file.
         case unix

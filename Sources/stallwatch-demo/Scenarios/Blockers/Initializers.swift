@@ -13,9 +13,7 @@ enum SlowGlobal {
         return 1
     }()
 
-    /// Starts a thread named `initializer` that uses the global.
-    ///
-    /// - Returns: `false` if one has started before.
+    /// Starts a thread named `initializer` that uses the global; returns `false` if one has started before.
     static func startInitializing(for duration: Duration) -> Bool {
         let isFirst = Self.duration.withLock { known in
             defer { known = duration }

@@ -20,7 +20,6 @@ final class CxxLock: ThreadLock, @unchecked Sendable {
     func release() { demo_cxx_unlock(mutex) }
 }
 
-/// One of Foundation's locks.
 struct FoundationLock: ThreadLock {
     let lock: any NSLocking & Sendable
 
@@ -62,39 +61,6 @@ final class HeldFileLock: Sendable {
     deinit { close(descriptor) }
 }
 
-/// A pthread mutex that another thread holds.
-///
-/// `@unchecked Sendable`: several threads may use a pthread_mutex_t, its address never changes, and the owner keeps this object
-/// alive until it has released the lock.
-final class HeldLock: @unchecked Sendable {
-    let mutex: UnsafeMutablePointer<pthread_mutex_t>
-
-    private init() {
-        mutex = .allocate(capacity: 1)
-        pthread_mutex_init(mutex, nil)
-    }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
-    }
-
-    /// A lock that a thread holds for `duration` from now on.
-    static func held(for duration: Duration) async -> HeldLock {
-        let lock = HeldLock()
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread {
-                NamedThread.nameThisThread("lock-holder")
-                pthread_mutex_lock(lock.mutex)
-                continuation.resume()
-                Thread.sleep(forTimeInterval: duration.seconds)
-                pthread_mutex_unlock(lock.mutex)
-            }
-        }
-        return lock
-    }
-}
-
 /// The activity of a thread that holds a lock.
 enum Holding: String, Sendable, CaseIterable {
     case computing, sleeping, writing
@@ -109,7 +75,6 @@ enum Holding: String, Sendable, CaseIterable {
         }
     }
 
-    /// Performs the activity for `duration`.
     func run(for duration: Duration) {
         switch self {
         case .computing: spinTheCPU(for: duration)
@@ -150,9 +115,7 @@ final class LockCircle: Sendable {
     private let locks: [PthreadLock]
     private let mayGoOn = DispatchSemaphore(value: 0)
 
-    /// - Parameters:
-    ///   - count: The number of threads, including the stalled one.
-    ///   - duration: The time after which the last thread gives up.
+    /// `count` includes the stalled thread; the last thread gives up after `duration`.
     init(of count: Int, for duration: Duration) {
         locks = (0..<count).map { _ in PthreadLock() }
         for index in 1..<count {
@@ -161,8 +124,7 @@ final class LockCircle: Sendable {
                 ready()
                 mayGoOn.wait()
                 if index < count - 1 {
-                    locks[index + 1].acquire()
-                    locks[index + 1].release()
+                    locks[index + 1].pass()
                 } else if locks[0].acquire(within: duration) {
                     locks[0].release()
                 }
@@ -175,8 +137,7 @@ final class LockCircle: Sendable {
     func close() {
         locks[0].acquire()
         for _ in 1..<locks.count { mayGoOn.signal() }
-        locks[1].acquire()
-        locks[1].release()
+        locks[1].pass()
         locks[0].release()
     }
 }
@@ -185,7 +146,7 @@ final class LockCircle: Sendable {
 ///
 /// `@unchecked Sendable`: several threads may use a pthread_mutex_t, and its address never changes.
 final class PthreadLock: ThreadLock, @unchecked Sendable {
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
     init(type: Int32 = Int32(PTHREAD_MUTEX_NORMAL), robust: Bool = false, inheriting: Bool = false) {
         mutex = .allocate(capacity: 1)
@@ -211,9 +172,7 @@ final class PthreadLock: ThreadLock, @unchecked Sendable {
 
     func release() { pthread_mutex_unlock(mutex) }
 
-    /// Waits for `duration` at most.
-    ///
-    /// - Returns: Whether the calling thread has the lock.
+    /// Waits for `duration` at most; returns whether the calling thread has the lock.
     @inline(never)
     func acquire(within duration: Duration) -> Bool {
         var deadline = timespec()
@@ -260,7 +219,6 @@ final class ReadWriteLock: ThreadLock, @unchecked Sendable {
     func release() { pthread_rwlock_unlock(lock) }
 }
 
-/// Swift's own mutex.
 final class SwiftLock: ThreadLock {
     private let mutex = Mutex(())
 
@@ -285,6 +243,12 @@ protocol ThreadLock: Sendable {
 }
 
 extension ThreadLock {
+    /// Waits for the lock, and gives it back.
+    func pass() {
+        acquire()
+        release()
+    }
+
     /// Makes a thread named `name` hold the lock for `duration`, and returns once it does.
     func hold(by name: String, _ holding: Holding, for duration: Duration) {
         NamedThread.start(name) { ready in

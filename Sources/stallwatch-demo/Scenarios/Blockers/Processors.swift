@@ -5,32 +5,30 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A serial queue that runs another block.
-struct BusyQueue: Sendable {
-    let queue = DispatchQueue(label: "busy")
-
-    /// A queue that is busy for `duration` from now on.
-    static func busy(for duration: Duration) async -> BusyQueue {
-        let busy = BusyQueue()
+extension DispatchQueue {
+    /// Makes a serial queue whose thread, `queue-worker`, is busy for `duration` from now on.
+    static func busy(for duration: Duration) async -> DispatchQueue {
+        let queue = DispatchQueue(label: "demo.busy")
         await withCheckedContinuation { continuation in
-            busy.queue.async {
+            queue.async {
+                NamedThread.nameThisThread("queue-worker")
                 continuation.resume()
                 sleepTooLong(for: duration)
             }
         }
-        return busy
+        return queue
     }
 }
 
-/// Threads that occupy the first CPU, so that a thread bound to it is ready to run but gets little of it.
+/// Threads that compute: on all CPUs, or on the first one, so that a thread bound to it gets little of it.
 final class Competitors: Sendable {
     private let isOver = Atomic<Bool>(false)
 
     /// Starts the threads, and returns once all run.
-    init(count: Int) {
+    init(count: Int, sharesTheCPU: Bool = true) {
         for index in 0..<count {
             NamedThread.start("rival-\(index)") { [self] ready in
-                Affinity()?.pinThisThread()
+                if sharesTheCPU { demo_pin_thread() }
                 ready()
                 while !isOver.load(ordering: .relaxed) {}
             }
@@ -39,44 +37,13 @@ final class Competitors: Sendable {
 
     /// Runs `body` on their CPU, and then ends the threads.
     func run(_ body: () -> Void) {
-        let affinity = Affinity()
-        affinity?.pinThisThread()
+        demo_pin_thread()
         body()
-        affinity?.restore()
-        isOver.store(true, ordering: .relaxed)
-    }
-}
-
-/// The CPU affinity of the calling thread: sched_setaffinity(2), which Swift's Glibc module does not export.
-private struct Affinity {
-    private typealias Call = @convention(c) (pid_t, Int, UnsafeMutableRawPointer) -> Int32
-    private let set: Call
-    private var all = [UInt64](repeating: 0, count: 16)
-
-    init?() {
-        guard let get = Self.function("sched_getaffinity"), let set = Self.function("sched_setaffinity") else {
-            return nil
-        }
-        self.set = set
-        guard get(0, all.count * 8, &all) >= 0 else { return nil }
+        demo_unpin_thread()
+        stop()
     }
 
-    func pinThisThread() {
-        guard let word = all.firstIndex(where: { $0 != 0 }) else { return }
-        var one = [UInt64](repeating: 0, count: all.count)
-        one[word] = 1 << UInt64(all[word].trailingZeroBitCount)
-        _ = set(0, one.count * 8, &one)
-    }
-
-    func restore() {
-        var all = all
-        _ = set(0, all.count * 8, &all)
-    }
-
-    private static func function(_ name: String) -> Call? {
-        // Both functions have this type, except for a const in one of them.
-        dlsym(nil, name).map { unsafeBitCast($0, to: Call.self) }
-    }
+    func stop() { isOver.store(true, ordering: .relaxed) }
 }
 
 /// A CPU cgroup (version 1) with a quota.

@@ -18,13 +18,11 @@ struct DrivenLoop: @unchecked Sendable {
     /// The main thread's loop, in its common modes.
     static let main = DrivenLoop(CFRunLoopGetMain())
 
-    /// A loop in its common modes.
     init(_ runLoop: CFRunLoop) {
         self.runLoop = runLoop
         mode = kCFRunLoopCommonModes
     }
 
-    /// Returns the same loop in another mode.
     func inMode(_ name: String) -> DrivenLoop {
         var loop = self
         loop.mode = Self.mode(name)
@@ -36,7 +34,6 @@ struct DrivenLoop: @unchecked Sendable {
         CFStringCreateWithCString(nil, name, CFStringBuiltInEncodings.UTF8.rawValue)
     }
 
-    /// A CFRunLoopTimer calls `work`.
     func timer(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0, 0, 0) { _ in
@@ -46,22 +43,20 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// A source of version 0 calls `work`.
     func source0(_ work: @escaping Work) async -> Duration {
-        await withCheckedContinuation { continuation in
-            let source = Source0(on: runLoop, mode: mode) { source in
-                let duration = Self.time(work)
-                source.invalidate()
-                continuation.resume(returning: duration)
-            }
-            source.signal()
-        }
+        await once(work) { Source0(on: runLoop, mode: mode, perform: $0) }
     }
 
     /// A source of version 1 calls `work`: one that the kernel signals.
     func source1(_ work: @escaping Work) async -> Duration {
+        await once(work) { Source1(on: runLoop, mode: mode, perform: $0) }
+    }
+
+    private func once(
+        _ work: @escaping Work, _ make: (@escaping @Sendable (LoopSource) -> Void) -> LoopSource
+    ) async -> Duration {
         await withCheckedContinuation { continuation in
-            let source = Source1(on: runLoop, mode: mode) { source in
+            let source = make { source in
                 let duration = Self.time(work)
                 source.invalidate()
                 continuation.resume(returning: duration)
@@ -70,7 +65,6 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// The loop performs `work` as a block.
     func block(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             perform { continuation.resume(returning: Self.time(work)) }
@@ -89,7 +83,6 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// Makes the loop run `block` soon.
     func perform(_ block: @escaping Work) {
         CFRunLoopPerformBlock(runLoop, mode, block)
         CFRunLoopWakeUp(runLoop)
@@ -101,103 +94,82 @@ struct DrivenLoop: @unchecked Sendable {
     }
 }
 
-/// A run loop source of version 0: one that the app itself signals.
+/// A run loop source of one version or the other, which calls a closure on the loop's thread.
 ///
 /// `@unchecked Sendable`: the functions of CFRunLoopSource that it calls take the source's own lock. `source` and `perform`
 /// are written before the object is shared, and later only by ``invalidate()`` on the loop's thread.
-final class Source0: @unchecked Sendable {
-    private let runLoop: CFRunLoop
-    private var source: CFRunLoopSource?
-    private var perform: (@Sendable (Source0) -> Void)?
+class LoopSource: @unchecked Sendable {
+    fileprivate var source: CFRunLoopSource?
+    private var perform: (@Sendable (LoopSource) -> Void)?
 
-    /// A source that calls `perform` on the loop's thread.
-    ///
-    /// Several signals before a turn cause one call.
-    init(
-        on runLoop: CFRunLoop = CFRunLoopGetMain(), mode: CFRunLoopMode = kCFRunLoopCommonModes,
-        perform: @escaping @Sendable (Source0) -> Void
-    ) {
-        self.runLoop = runLoop
-        self.perform = perform
-        var context = CFRunLoopSourceContext(
-            version: 0,
-            info: Unmanaged.passUnretained(self).toOpaque(),
-            // This object and the CFRunLoopSource retain each other. `invalidate` breaks the cycle.
-            retain: { info in
-                guard let info else { return nil }
-                return UnsafeRawPointer(Unmanaged<Source0>.fromOpaque(info).retain().toOpaque())
-            },
-            release: { info in
-                guard let info else { return }
-                Unmanaged<Source0>.fromOpaque(info).release()
-            },
-            copyDescription: nil, equal: nil, hash: nil, schedule: nil, cancel: nil,
-            perform: { info in
-                guard let info else { return }
-                let source = Unmanaged<Source0>.fromOpaque(info).takeUnretainedValue()
-                source.perform?(source)
-            }
-        )
-        source = CFRunLoopSourceCreate(nil, 0, &context)
-        CFRunLoopAddSource(runLoop, source, mode)
-    }
+    fileprivate init(perform: @escaping @Sendable (LoopSource) -> Void) { self.perform = perform }
 
-    /// Makes the loop call `perform` in its next turn.
-    func signal() {
-        CFRunLoopSourceSignal(source)
-        CFRunLoopWakeUp(runLoop)
-    }
+    /// Makes the loop call the closure in its next turn.
+    func signal() {}
 
-    /// Adds the source to one more mode.
-    func add(to loop: DrivenLoop) {
-        CFRunLoopAddSource(loop.runLoop, source, loop.mode)
-    }
+    func add(to loop: DrivenLoop) { CFRunLoopAddSource(loop.runLoop, source, loop.mode) }
 
-    /// Removes the source from the loop for good.
-    ///
-    /// Call it on the loop's thread.
+    /// Removes the source from the loop for good, on the loop's thread.
     func invalidate() {
         CFRunLoopSourceInvalidate(source)
         source = nil
         perform = nil
     }
+
+    fileprivate var info: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+    // This object and the CFRunLoopSource retain each other. `invalidate` breaks the cycle.
+
+    fileprivate static func retain(_ info: UnsafeRawPointer?) -> UnsafeRawPointer? {
+        info.map { UnsafeRawPointer(Unmanaged<LoopSource>.fromOpaque($0).retain().toOpaque()) }
+    }
+
+    fileprivate static func release(_ info: UnsafeRawPointer?) {
+        if let info { Unmanaged<LoopSource>.fromOpaque(info).release() }
+    }
+
+    fileprivate static func perform(_ info: UnsafeRawPointer?) {
+        guard let info else { return }
+        let source = Unmanaged<LoopSource>.fromOpaque(info).takeUnretainedValue()
+        source.perform?(source)
+    }
 }
 
-/// A run loop source of version 1: one that the kernel signals.
-///
-/// On Linux its port is a file descriptor.
-///
-/// `@unchecked Sendable`: for the same reasons as ``Source0``.
-final class Source1: @unchecked Sendable {
-    private let descriptor = demo_open_event()
-    private var source: CFRunLoopSource?
-    private var perform: (@Sendable (Source1) -> Void)?
+/// A run loop source of version 0: one that the app itself signals, as often as it likes for one call.
+final class Source0: LoopSource, @unchecked Sendable {
+    private let runLoop: CFRunLoop
 
-    /// A source that calls `perform` on the loop's thread after a signal.
-    init(on runLoop: CFRunLoop, mode: CFRunLoopMode, perform: @escaping @Sendable (Source1) -> Void) {
-        self.perform = perform
+    init(
+        on runLoop: CFRunLoop = CFRunLoopGetMain(), mode: CFRunLoopMode = kCFRunLoopCommonModes,
+        perform: @escaping @Sendable (LoopSource) -> Void
+    ) {
+        self.runLoop = runLoop
+        super.init(perform: perform)
+        var context = CFRunLoopSourceContext(
+            version: 0, info: info, retain: { LoopSource.retain($0) }, release: { LoopSource.release($0) },
+            copyDescription: nil, equal: nil, hash: nil, schedule: nil, cancel: nil,
+            perform: { LoopSource.perform($0) })
+        source = CFRunLoopSourceCreate(nil, 0, &context)
+        CFRunLoopAddSource(runLoop, source, mode)
+    }
+
+    override func signal() {
+        CFRunLoopSourceSignal(source)
+        CFRunLoopWakeUp(runLoop)
+    }
+}
+
+/// A run loop source of version 1, which the kernel signals: on Linux its port is a file descriptor.
+final class Source1: LoopSource, @unchecked Sendable {
+    private let descriptor = demo_open_event()
+
+    init(on runLoop: CFRunLoop, mode: CFRunLoopMode, perform: @escaping @Sendable (LoopSource) -> Void) {
+        super.init(perform: perform)
         var context = CFRunLoopSourceContext1(
-            version: 1,
-            info: Unmanaged.passUnretained(self).toOpaque(),
-            retain: { info in
-                guard let info else { return nil }
-                return UnsafeRawPointer(Unmanaged<Source1>.fromOpaque(info).retain().toOpaque())
-            },
-            release: { info in
-                guard let info else { return }
-                Unmanaged<Source1>.fromOpaque(info).release()
-            },
+            version: 1, info: info, retain: { LoopSource.retain($0) }, release: { LoopSource.release($0) },
             copyDescription: nil, equal: nil, hash: nil,
-            getPort: { info in
-                guard let info else { return -1 }
-                return Unmanaged<Source1>.fromOpaque(info).takeUnretainedValue().descriptor
-            },
-            perform: { info in
-                guard let info else { return }
-                let source = Unmanaged<Source1>.fromOpaque(info).takeUnretainedValue()
-                source.perform?(source)
-            }
-        )
+            getPort: { $0.map { Unmanaged<Source1>.fromOpaque($0).takeUnretainedValue().descriptor } ?? -1 },
+            perform: { LoopSource.perform($0) })
         source = withUnsafeMutablePointer(to: &context) { context in
             // CFRunLoopSourceCreate reads the version first and then takes the context for one of version 1.
             context.withMemoryRebound(to: CFRunLoopSourceContext.self, capacity: 1) {
@@ -207,21 +179,7 @@ final class Source1: @unchecked Sendable {
         CFRunLoopAddSource(runLoop, source, mode)
     }
 
-    deinit {
-        close(descriptor)
-    }
+    deinit { close(descriptor) }
 
-    /// Makes the loop call `perform`.
-    func signal() {
-        demo_signal_event(descriptor)
-    }
-
-    /// Removes the source from the loop for good.
-    ///
-    /// Call it on the loop's thread.
-    func invalidate() {
-        CFRunLoopSourceInvalidate(source)
-        source = nil
-        perform = nil
-    }
+    override func signal() { demo_signal_event(descriptor) }
 }

@@ -11,18 +11,14 @@ struct GLib: @unchecked Sendable {
     // `@unchecked Sendable`: the addresses of functions never change, because the library stays open.
     private let library: UnsafeMutableRawPointer
 
-    /// The probe of the only GLib loop.
-    ///
-    /// It is static because a poll function has no argument for it.
+    /// The probe of the only GLib loop, static because a poll function has no argument for it.
     static let probe = LoopProbe(label: "glib")
 
     private typealias Pointer = UnsafeMutableRawPointer
     private typealias PollFunction = @convention(c) (UnsafeMutablePointer<pollfd>?, UInt32, Int32) -> Int32
     private typealias Callback = @convention(c) (Pointer?) -> Int32
 
-    /// Loads the library.
-    ///
-    /// - Throws: `NotAvailable` if the system has none.
+    /// Loads the library; throws `NotAvailable` if the system has none.
     static func load() throws(NotAvailable) -> GLib {
         guard let library = dlopen("libglib-2.0.so.0", RTLD_NOW | RTLD_LOCAL) else {
             throw NotAvailable(reason: "libglib-2.0.so.0 is not installed")
@@ -30,9 +26,7 @@ struct GLib: @unchecked Sendable {
         return GLib(library: library)
     }
 
-    /// Runs a main loop on the calling thread: `short` short callbacks, one that sleeps for `stall`, and `short` more.
-    ///
-    /// - Returns: How long the long callback took.
+    /// Runs a main loop: `short` short callbacks, one that sleeps for `stall`, whose time it returns, and `short` more.
     func runLoop(short: Int, stall: Duration) -> Duration {
         guard let newContext: @convention(c) () -> Pointer? = function("g_main_context_new"),
             let setPoll: @convention(c) (Pointer?, PollFunction) -> Void = function("g_main_context_set_poll_func"),
@@ -79,9 +73,7 @@ struct GLib: @unchecked Sendable {
     }
 }
 
-/// The work of the GLib loop's callback.
-///
-/// Used only on the loop's thread.
+/// The work of the GLib loop's callback, used only on the loop's thread.
 private final class GLibWork {
     private let short: Int
     private let stall: Duration
@@ -97,9 +89,7 @@ private final class GLibWork {
 
     func callBack() {
         if calls == short {
-            let begin = SuspendingClock.now
-            sleepTooLong(for: stall)
-            injected = SuspendingClock.now - begin
+            injected = DrivenLoop.time { [stall] in sleepTooLong(for: stall) }
         } else {
             sleepTooLong(for: .milliseconds(2))
         }

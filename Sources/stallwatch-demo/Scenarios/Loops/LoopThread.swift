@@ -19,7 +19,6 @@ final class LoopThread: @unchecked Sendable {
     private let stopping = Atomic<Bool>(false)
     private let ended = Atomic<Bool>(false)
 
-    /// The calling thread's loop.
     private init() {
         runLoop = RunLoop.current
         driven = DrivenLoop(CFRunLoopGetCurrent())
@@ -63,7 +62,6 @@ final class LoopThread: @unchecked Sendable {
 }
 
 extension LoopThread {
-    /// `RunLoop.run()`.
     static let runForever: Style = { _ in RunLoop.current.run() }
 
     /// `run(until:)` for 50 ms in a `while`.
@@ -71,21 +69,16 @@ extension LoopThread {
         while !thread.isStopping { RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.05)) }
     }
 
-    /// `run(mode:before:)` in a `while`.
-    ///
-    /// It returns after every source.
+    /// `run(mode:before:)` in a `while`: it returns after every source.
     static let runBefore: Style = { thread in
         while !thread.isStopping { _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.5)) }
     }
 
-    /// `CFRunLoopRunInMode` in a `while`.
-    ///
-    /// It returns after every source, or after 50 ms.
+    /// `CFRunLoopRunInMode` in a `while`: it returns after every source, or after 50 ms.
     static let runInMode: Style = { thread in
         while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true) }
     }
 
-    /// `CFRunLoopRun` once.
     static let runOnce: Style = { thread in
         while !thread.isStopping { CFRunLoopRun() }
     }
@@ -99,14 +92,9 @@ extension DispatchQueue {
         }
     }
 
-    /// Submits `count` blocks to a serial queue before the first one runs.
+    /// Submits `count` blocks to a serial queue before the first one runs, and returns how long all took.
     ///
     /// Together they take `duration`. The first half calls one function, the second half another.
-    ///
-    /// - Parameters:
-    ///   - count: The number of blocks.
-    ///   - duration: The time of all blocks.
-    /// - Returns: How long all blocks took.
     func burst(_ count: Int, for duration: Duration) async -> Duration {
         await withCheckedContinuation { continuation in
             async { [self] in

@@ -14,7 +14,6 @@ enum MainLoop {
     /// Several kinds of callout, for scenarios that use them in turn.
     static let callouts: [@Sendable (@escaping Work) async -> Duration] = [timer, source0, mainQueue, performedBlock]
 
-    /// A Foundation timer calls `work`.
     static func timer(_ work: @escaping Work) async -> Duration {
         let once = WorkOnce(work)
         return await withCheckedContinuation { continuation in
@@ -25,17 +24,14 @@ enum MainLoop {
         }
     }
 
-    /// A source of version 0 calls `work`.
     static func source0(_ work: @escaping Work) async -> Duration {
         await DrivenLoop.main.source0(work)
     }
 
-    /// The main dispatch queue runs `work`.
     static func mainQueue(_ work: @escaping Work) async -> Duration {
         await DispatchQueue.main.time(work)
     }
 
-    /// The loop performs `work` as a block.
     static func performedBlock(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             perform { continuation.resume(returning: DrivenLoop.time(work)) }
@@ -82,9 +78,7 @@ enum MainLoop {
 }
 
 extension MainLoop {
-    /// Runs the main run loop while `operation` runs on other threads.
-    ///
-    /// Call it on the main thread.
+    /// Runs the main run loop on the main thread while `operation` runs on others.
     static func run<Success: Sendable>(
         while operation: @escaping @Sendable () async throws(DemoFailure) -> Success
     ) throws(DemoFailure) -> Success {
@@ -114,9 +108,7 @@ private final class ResultBox<Success: Sendable>: Sendable {
     let result = Mutex<Result<Success, DemoFailure>?>(nil)
 }
 
-/// Work that is released once it has run.
-///
-/// Foundation's `Timer` keeps its block even after it has fired.
+/// Work that is released once it has run; Foundation's `Timer` keeps its block even after it has fired.
 private final class WorkOnce: Sendable {
     private let work: Mutex<MainLoop.Work?>
 

@@ -14,6 +14,12 @@ extern "C" {
 /// Waits in epoll_wait(2) without descriptors. Async-signal-safe: yes.
 void demo_wait_in_epoll(int32_t milliseconds);
 
+/// Binds the calling thread to the first of its CPUs, until `demo_unpin_thread`. Async-signal-safe: yes.
+void demo_pin_thread(void);
+
+/// Lets the calling thread run on all CPUs again that it had. Async-signal-safe: yes.
+void demo_unpin_thread(void);
+
 /// Returns a non-blocking eventfd(2) with the value 0, or -1 with errno. The caller closes it. Async-signal-safe: yes.
 int32_t demo_open_event(void);
 

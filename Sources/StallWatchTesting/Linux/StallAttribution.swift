@@ -14,7 +14,6 @@ import Testing
 ///
 /// Samples without a stack are shared out like the others.
 struct StallAttribution {
-    /// A test in scope.
     struct Candidate {
         var function: WatchedFunction?
         var began: Timestamp
@@ -30,7 +29,6 @@ struct StallAttribution {
         var share: Double
     }
 
-    /// The owner of a sample.
     private enum Owner: Hashable {
         case test(Int)
         /// One of these tests, at least two.
@@ -43,9 +41,7 @@ struct StallAttribution {
     /// The part that belongs to one of several tests, and the indices of these, ascending.
     private(set) var unknown: (part: Part, candidates: [Int])?
 
-    /// - Parameters:
-    ///   - report: A symbolicated report with valid indices.
-    ///   - candidates: The tests that watch the loop and ran at some time during the stall.
+    /// `candidates` are the tests that watch the loop and ran at some time during the stall.
     init(_ report: StallReport, among candidates: [Candidate]) {
         let running = candidates.indices.filter { index in
             candidates[index].began <= report.startedAt
@@ -107,9 +103,7 @@ struct StallAttribution {
 }
 
 extension StallReport.Frame {
-    /// Whether the frame is Swift Testing's function that runs one test case.
-    ///
-    /// It is a caller of every test, and of no task that a test starts.
+    /// Whether the frame is Swift Testing's, a caller of every test and of no task that a test starts.
     var runsTest: Bool { function?.contains("Runner._runTestCase(") ?? false }
 }
 
@@ -132,9 +126,7 @@ struct CodeTime: Sendable, Equatable {
         (least, most) = (milliseconds, milliseconds)
     }
 
-    /// What the samples of a stall show.
     struct Evidence {
-        /// Whether there is a stack.
         var hasStack = true
         /// The time for which samples show the thread blocked in the C library, in milliseconds.
         var blocked = 0.0
@@ -142,10 +134,7 @@ struct CodeTime: Sendable, Equatable {
         var isOfPool = false
     }
 
-    /// - Parameters:
-    ///   - duration: The duration of the stall, in milliseconds.
-    ///   - cause: How the stalled thread spent it; `nil` if that is unknown.
-    ///   - evidence: What the samples show.
+    /// The time of a stall of `duration` milliseconds, whose cause may be unknown.
     init(duration: Double, cause: StallReport.Cause?, _ evidence: Evidence) {
         most = max(duration, 0)
         guard let cause else {
@@ -171,7 +160,6 @@ struct CodeTime: Sendable, Equatable {
         least = max(min(certain, most) - max(cause.uncertaintyMilliseconds, 0), 0)
     }
 
-    /// The time of a report's stall.
     init(_ report: StallReport) {
         var evidence = Evidence(hasStack: false, isOfPool: report.kind == .starvation)
         for (sample, share) in zip(report.samples, report.sampleShares) {
@@ -210,19 +198,13 @@ struct WatchedFunction: Sendable, Equatable {
         self.file = file
     }
 
-    /// The function of a test.
     init(_ test: Test) {
         // The id's text is Module.Suite/Nested/function()/File.swift:line:column; without a suite Module.function().
         let id = String(describing: test.id)
         self.init(id: id, function: test.name, file: test.sourceLocation.filePath)
     }
 
-    /// The function that a test's id names.
-    ///
-    /// - Parameters:
-    ///   - id: The id's text.
-    ///   - function: The function's own name, taken if the id is of an unknown form.
-    ///   - file: The path of the source file.
+    /// The function that a test's id names, or `function` if the id is of an unknown form.
     init(id: String, function: String, file: String) {
         var parts = id.split(separator: "/").map(String.init)
         if parts.count > 1, parts.last?.contains(".swift:") == true { parts.removeLast() }

@@ -43,17 +43,27 @@ package struct Scenario: Sendable {
 
     /// A scenario that must give no report.
     ///
-    /// `run` returns the duration of the longest turn that might become a stall, or `nil` if there is none. Reports of
-    /// `toleratedCause` are allowed, because other threads do delay the loop.
+    /// Reports of `toleratedCause` are allowed, because other threads do delay the loop.
     package static func quiet(
-        _ name: String, _ summary: String, times stallFactor: Double = 0, suppressed: SuppressionReason? = nil,
-        tolerating toleratedCause: String? = nil,
-        run: @escaping @Sendable (ScenarioContext) async throws -> Duration?
+        _ name: String, _ summary: String, suppressed: SuppressionReason? = nil,
+        tolerating toleratedCause: String? = nil, run: @escaping @Sendable (ScenarioContext) async throws -> Void
     ) -> Scenario {
         Scenario(
-            name: name, summary: summary, stallFactor: stallFactor, expected: nil, suppressed: suppressed,
-            toleratedCause: toleratedCause, run: { context in try await run(context).map { [$0] } ?? [] }
-        )
+            name: name, summary: summary, stallFactor: 0, expected: nil, suppressed: suppressed,
+            toleratedCause: toleratedCause,
+            run: { context in
+                try await run(context)
+                return []
+            })
+    }
+
+    /// A scenario that must give no report unless a turn becomes a stall; `run` returns the duration of the longest one.
+    package static func short(
+        _ name: String, _ summary: String, times stallFactor: Double,
+        run: @escaping @Sendable (ScenarioContext) async throws -> Duration
+    ) -> Scenario {
+        Scenario(
+            name: name, summary: summary, stallFactor: stallFactor, expected: nil, run: { [try await run($0)] })
     }
 }
 

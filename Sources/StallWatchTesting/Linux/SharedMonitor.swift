@@ -33,9 +33,7 @@ final class SharedMonitor: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Begins to watch the loops of a scope.
-    ///
-    /// - Throws: ``StallWatchError`` if the monitor cannot start or a loop cannot be watched.
+    /// Begins to watch the loops of a scope; throws if the monitor cannot start or a loop cannot be watched.
     func enter(_ scope: StallScope) throws(StallWatchError) {
         try state.withLock { state throws(StallWatchError) in
             let monitor = try Self.monitor(&state)
@@ -52,8 +50,6 @@ final class SharedMonitor: Sendable {
     }
 
     /// Begins to watch the loops of a scope, on the main queue if its thread is not known yet.
-    ///
-    /// - Throws: As ``enter(_:)``.
     func enterFromTask(_ scope: StallScope) async throws(StallWatchError) {
         if scope.labels.contains(Self.kept), !isWatchingMain {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -72,9 +68,7 @@ final class SharedMonitor: Sendable {
 
     private var isWatchingMain: Bool { state.withLock { $0.thresholds[Self.kept] != nil } }
 
-    /// Ends a scope: waits until the stalls that it may have had are reported, and stops watching for it.
-    ///
-    /// - Returns: The scope's stalls.
+    /// Ends a scope: waits for the reports of its stalls, stops watching for it, and returns the stalls.
     func leave(_ scope: StallScope) async -> [StallFinding] {
         scope.end()
         if scope.mayHaveStalled {
@@ -94,7 +88,6 @@ final class SharedMonitor: Sendable {
         return remove(scope)
     }
 
-    /// The same for a scope of blocking code.
     func leaveBlocking(_ scope: StallScope) -> [StallFinding] {
         scope.end()
         if scope.mayHaveStalled { settle(scope) }
@@ -110,7 +103,6 @@ final class SharedMonitor: Sendable {
         }
     }
 
-    /// Takes a probe back.
     func giveBack(_ probe: LoopProbe) { state.withLock { $0.freeProbes.append(probe) } }
 
     // MARK: - Loops and thresholds

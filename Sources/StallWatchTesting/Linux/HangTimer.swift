@@ -4,31 +4,13 @@ import StallReports
 import StallSymbols
 import StallWatch
 import Synchronization
-public import Testing
+import Testing
 
-/// A trait that says what hangs when a test takes too long.
-///
-/// Create one with ``Testing/Trait/hangDump(after:)``. On a suite it applies to each of its tests.
-public struct HangTrait: TestTrait, SuiteTrait, TestScoping {
-    private let limit: Duration
+/// Says what hangs in a test that takes longer than a limit.
+struct HangCheck: Sendable {
+    let limit: Duration
 
-    /// Whether the trait applies to the tests of nested suites; always `true`.
-    public var isRecursive: Bool { true }
-
-    init(_ limit: Duration) {
-        self.limit = limit
-    }
-
-    /// Runs a test beside a thread that waits for its end.
-    ///
-    /// - Parameters:
-    ///   - test: The test.
-    ///   - testCase: The test's case.
-    ///   - function: The code to run.
-    /// - Throws: The errors of `function`.
-    public func provideScope(
-        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
-    ) async throws {
+    func run(_ test: Test, _ function: @Sendable () async throws -> Void) async throws {
         let name = WatchedFunction(test).name
         let timer: HangTimer
         do throws(SystemError) {
@@ -71,27 +53,8 @@ public struct HangTrait: TestTrait, SuiteTrait, TestScoping {
     }
 }
 
-extension Trait where Self == HangTrait {
-    /// Prints what hangs when a test has not finished in time: what each thread waits for, who holds the locks, child
-    /// processes.
-    ///
-    /// ```swift
-    /// @Test(.hangDump(after: .seconds(30))) func synchronizes() async throws { … }
-    /// ```
-    ///
-    /// It prints once per test, to standard error, while the test hangs, even if the main actor and the task pool are
-    /// blocked. The test then goes on, and gets no issue. When it ends, the text and the report with all stacks are
-    /// attached to it. A test that does not hang costs a thread that waits. `stallwatch test` does the same for tests
-    /// without the trait.
-    ///
-    /// - Parameter limit: The time after which a test hangs, 10 ms or more; less counts as 10 ms.
-    /// - Returns: The trait.
-    public static func hangDump(after limit: Duration) -> Self { HangTrait(max(limit, .milliseconds(10))) }
-}
-
 /// A thread that reports a test which does not end in time.
 final class HangTimer: Sendable {
-    /// What was found.
     struct Hang: Equatable, Sendable {
         var text: String
         var json: String?
@@ -100,12 +63,7 @@ final class HangTimer: Sendable {
     private let hasEnded = Semaphore()
     private let hang = Mutex<Hang?>(nil)
 
-    /// Starts the thread.
-    ///
-    /// - Parameters:
-    ///   - limit: The time after which a test hangs, in nanoseconds.
-    ///   - report: Called once, on the thread, with the time at which the test began in monotonic nanoseconds.
-    /// - Throws: ``SystemError`` if the system refuses the thread.
+    /// Starts the thread, which calls `report` once with the time at which the test began, in monotonic nanoseconds.
     init(limit: UInt64, report: @escaping @Sendable (UInt64) -> Hang) throws(SystemError) {
         let began = monotonicNow()
         try WorkerThread(name: "stallwatch-hang") { [self] in

@@ -9,13 +9,9 @@ import Testing
 struct StallFinding: Sendable {
     /// The report; of a stall of several tests, only one test's samples.
     var report: StallReport
-    /// The time that the code took.
     var time: CodeTime
-    /// How severe it is.
     var severity: Issue.Severity
-    /// The budget that it exceeds.
     var budget: StallBudget
-    /// Whether a baseline excuses it.
     var isExcused = false
     /// The last day on which a baseline excused it; `nil` if none did.
     var expired: CalendarDay?
@@ -43,22 +39,16 @@ struct StallFinding: Sendable {
 }
 
 extension StallFinding {
-    /// Records the stall as an issue of the current test, with its report and its stacks as attachments.
-    ///
-    /// - Parameter location: Where to record it if the function to inspect first is not in the package.
+    /// Records the stall as an issue of the current test, `elsewhere` if its function is not in the package.
     func record(elsewhere location: SourceLocation) {
         guard !isExcused else { return }
         record(sentence, at: report.culpritLocation ?? location)
     }
 
-    /// Records the stall as an issue of the test run.
+    /// Records the stall as an issue of the test run: it belongs to one of some tests.
     ///
     /// Called on a thread of the monitor, where no test is current. Swift Testing then records it once for the run and once
     /// for each group of `.serialized` tests that runs at this time.
-    ///
-    /// - Parameters:
-    ///   - tests: The tests that the stall may belong to.
-    ///   - location: Where to record it if the function to inspect first is not in the package.
     func recordForRun(tests: [String], elsewhere location: SourceLocation?) {
         guard !isExcused else { return }
         guard let location = report.culpritLocation ?? location else { return }
@@ -140,9 +130,7 @@ enum BaselineFiles {
     }
 }
 
-/// A stall as plain text: what stalled, why, who holds the lock, and the stacks.
-///
-/// `stallwatch show` shows more of the same report.
+/// A stall as plain text: what stalled, why, who holds the lock, and the stacks; `stallwatch show` shows more.
 struct StallText {
     /// The most samples whose stacks are shown.
     private static let maximumSamples = 3
@@ -164,7 +152,7 @@ struct StallText {
         }
         if let fingerprint = report.fingerprint { lines.append("fingerprint \(fingerprint)") }
         for owner in report.cause?.lock?.owners ?? [] {
-            lines += ["", "Lock owner: thread \(owner.thread.id)\(owner.thread.name.map { " \"\($0)\"" } ?? "")"]
+            lines += ["", "Lock owner: \(owner.thread.inWords)"]
             if let stack = owner.stack { lines += frames(of: stack) }
         }
         var shown: Set<Int> = []
@@ -183,9 +171,7 @@ struct StallText {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// A stack's frames, innermost first; those of the app are marked, runtime frames are left out.
-    ///
-    /// What Swift Testing does to run a test is left out, and so is what its macros expand to.
+    /// A stack's frames, innermost first, with marks for the app's; without runtime frames, and what runs a test.
     private func frames(of stack: Int) -> [String] {
         let frames = report.stacks[stack].prefix { !report.frames[$0].runsTest }
         return frames.enumerated().compactMap { number, index in
@@ -222,18 +208,14 @@ struct StallBudget: Sendable, Equatable {
     /// The shortest stall that matters, in milliseconds.
     var shortest: Double { min(warn ?? fail, fail) }
 
-    /// Returns how severe a stall is, `nil` if the budget allows it.
-    ///
-    /// A stall fails the test only if it is certain that it is long enough.
+    /// How severe a stall is; it fails the test only if it is certain that it is long enough.
     func severity(of time: CodeTime) -> Issue.Severity? {
         if time.least >= fail { return .error }
         guard let warn else { return nil }
         return time.most >= warn ? .warning : nil
     }
 
-    /// Returns how severe a stall is if it belongs to one of several tests, and it is not known to which.
-    ///
-    /// It is an error if it is one for each of the tests, and a warning if at least one of them does not allow it.
+    /// How severe a stall of one of several tests is: an error if it is one for each, a warning if it is any for one.
     static func severity(of time: CodeTime, inOneOf budgets: [StallBudget]) -> Issue.Severity? {
         let severities = budgets.map { $0.severity(of: time) }
         if !severities.isEmpty, severities.allSatisfy({ $0 == .error }) { return .error }

@@ -1,0 +1,124 @@
+import StallReports
+import StallWatch
+import Testing
+
+/// What code may not stall, and how its stalls are recorded: as issues, or by a closure that fails a test of XCTest.
+struct StallCheck: Sendable {
+    var warn: Duration?
+    var fail: Duration
+    var loops: [WatchedLoop] = [.main]
+    /// The path of a file with known stalls; `nil` for the one that the environment names.
+    var baseline: String?
+    /// Where a stall is recorded whose function is not in the package.
+    var location: SourceLocation
+
+    /// Fails a test of XCTest.
+    typealias Fail = (_ text: String, _ location: SourceLocation) -> Void
+
+    /// Runs a test while its loops are watched, then records its stalls.
+    func run(_ test: Test, _ function: @Sendable () async throws -> Void) async throws {
+        let scope = scope(loops, WatchedFunction(test), nil)
+        guard await isWatching(scope, nil) else { return try await function() }
+        // The trait of the suite, if this one is the test's own.
+        StallScope.current?.replace()
+        let result = await Result { try await StallScope.$current.withValue(scope) { try await function() } }
+        for finding in await SharedMonitor.shared.leave(scope) { record(finding, nil) }
+        try result.get()
+    }
+
+    /// Runs blocking code, which a probe reports as one turn of a loop.
+    func runBlocking<Success, Failure>(
+        fail: Fail? = nil, _ body: () throws(Failure) -> Success
+    ) throws(Failure) -> Success {
+        let probe = SharedMonitor.shared.takeProbe()
+        defer { SharedMonitor.shared.giveBack(probe) }
+        let scope = scope([.probe(probe)], nil, fail)
+        do throws(StallWatchError) {
+            try SharedMonitor.shared.enter(scope)
+        } catch {
+            recordUnwatched(error, fail)
+            return try body()
+        }
+        defer { for finding in SharedMonitor.shared.leaveBlocking(scope) { record(finding, fail) } }
+        probe.beginTurn()
+        defer { probe.endTurn() }
+        return try body()
+    }
+
+    /// Runs async code, then records the stalls of the loops; the name of the function around it counts outside of a test.
+    func run<Success>(
+        function: String, isolation: isolated (any Actor)?, fail: Fail? = nil, _ body: () async throws -> Success
+    ) async rethrows -> Success {
+        let test = fail == nil ? Test.current.map { WatchedFunction($0) } : nil
+        let scope = scope(loops, test ?? WatchedFunction(name: function, file: location.filePath), fail)
+        guard await isWatching(scope, fail) else { return try await body() }
+        let success: Success
+        do {
+            success = try await StallScope.$current.withValue(scope, operation: body)
+        } catch {
+            for finding in await SharedMonitor.shared.leave(scope) { record(finding, fail) }
+            throw error
+        }
+        for finding in await SharedMonitor.shared.leave(scope) { record(finding, fail) }
+        return success
+    }
+
+    private func scope(_ loops: [WatchedLoop], _ function: WatchedFunction?, _ fail: Fail?) -> StallScope {
+        StallScope(
+            loops: loops, budget: StallBudget(warn: warn, fail: self.fail), function: function, location: location,
+            baseline: readBaseline(fail))
+    }
+
+    /// Returns the baseline, or records that its file is missing or damaged.
+    private func readBaseline(_ fail: Fail?) -> StallBaseline? {
+        do throws(StallWatchError) {
+            return try BaselineFiles.baseline(at: baseline)
+        } catch {
+            record(error.description, fail)
+            return nil
+        }
+    }
+
+    /// Begins to watch the loops of a scope, or records an issue: a guard that does not watch must not pass.
+    private func isWatching(
+        _ scope: StallScope, _ fail: Fail?, isolation: isolated (any Actor)? = #isolation
+    ) async -> Bool {
+        do throws(StallWatchError) {
+            try await SharedMonitor.shared.enterFromTask(scope)
+            return true
+        } catch {
+            recordUnwatched(error, fail)
+            return false
+        }
+    }
+
+    private func recordUnwatched(_ error: StallWatchError, _ fail: Fail?) {
+        record("stalls cannot be watched here: \(error)", fail)
+    }
+
+    private func record(_ text: String, _ fail: Fail?) {
+        guard let fail else {
+            Issue.record(Comment(rawValue: text), sourceLocation: location)
+            return
+        }
+        fail(text, location)
+    }
+
+    private func record(_ finding: StallFinding, _ fail: Fail?) {
+        guard let fail else { return finding.record(elsewhere: location) }
+        guard !finding.isExcused, finding.severity == .error else { return }
+        let place = finding.report.culpritLocation ?? location
+        fail("\(finding.sentence)\n\(StallText(finding.report).text)", place)
+    }
+}
+
+extension Result where Failure == any Error {
+    /// Runs the body and keeps its result or its error.
+    init(_ body: () async throws -> Success) async {
+        do {
+            self = .success(try await body())
+        } catch {
+            self = .failure(error)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import LinuxSupport
+import StallReports
+import StallWatch
+import Synchronization
+import Testing
+
+/// A test, or a part of one, in which stalls are watched.
+final class StallScope: Sendable {
+    /// The loops that it watches, each with a label of its own.
+    let loops: [WatchedLoop]
+    let labels: Set<String>
+    let budget: StallBudget
+    /// The function that the scope belongs to, to find it on a stack; `nil` for a check of one thread.
+    let function: WatchedFunction?
+    /// Where an issue is recorded if the stall has no place in the package.
+    let location: SourceLocation
+    let baseline: StallBaseline?
+    let began = Timestamp(wallClockNanoseconds: wallClockNow())
+    /// The outermost scope that this one is part of: that of the test.
+    private let outermost: StallScope?
+    private let beganMonotonic = monotonicNow()
+
+    private struct State {
+        var ended: Timestamp?
+        var isReplaced = false
+        var findings: [StallFinding] = []
+    }
+    private let state = Mutex(State())
+
+    /// The scope of the test that runs in this task, so that a test's own trait replaces its suite's.
+    @TaskLocal static var current: StallScope?
+
+    init(
+        loops: [WatchedLoop], budget: StallBudget, function: WatchedFunction?, location: SourceLocation,
+        baseline: StallBaseline?
+    ) {
+        self.loops = loops
+        labels = Set(loops.map(\.label))
+        self.budget = budget
+        self.function = function
+        self.location = location
+        self.baseline = baseline
+        outermost = Self.current.map { $0.outermost ?? $0 }
+    }
+
+    /// The identity of the test, or of the outermost check.
+    var root: ObjectIdentifier { ObjectIdentifier(outermost ?? self) }
+
+    /// The threshold at which the monitor has to notice a stall.
+    ///
+    /// A heartbeat may begin late by a quarter of it, so it is half of the shortest stall that matters.
+    var threshold: Duration {
+        .milliseconds(max(budget.shortest / 2, 5))
+    }
+
+    /// Whether it has lasted long enough for a stall that matters.
+    var mayHaveStalled: Bool {
+        Double(monotonicNow() &- beganMonotonic) / 1_000_000 >= budget.shortest
+    }
+
+    /// The end of its code; `nil` while it runs.
+    var ended: Timestamp? { state.withLock { $0.ended } }
+
+    /// Whether a scope within it watches the same loops.
+    var isReplaced: Bool { state.withLock { $0.isReplaced } }
+
+    /// Notes that a scope within it watches its loops from now on.
+    func replace() { state.withLock { $0.isReplaced = true } }
+
+    func end() {
+        let now = Timestamp(wallClockNanoseconds: wallClockNow())
+        state.withLock { $0.ended = now }
+    }
+
+    func add(_ finding: StallFinding) { state.withLock { $0.findings.append(finding) } }
+
+    /// Takes the stalls that were added so far.
+    func takeFindings() -> [StallFinding] {
+        state.withLock { state in
+            defer { state.findings = [] }
+            return state.findings
+        }
+    }
+}
