@@ -1,3 +1,4 @@
+import Glibc
 import ScenarioKit
 import ArgumentParser
 import StallWatch
@@ -193,6 +194,8 @@ struct DemoCommand: ParsableCommand {
     private func runSoak(_ length: SoakLength) throws -> Bool {
         let scenarios = try selectedScenarios()
         let interruption = Interruption()
+        // Every stack is unwound by both unwinders, unless the caller wants one of them.
+        setenv("STALLWATCH_UNWINDER", "compared", 0)
         let monitor = try startMonitor()
         defer { monitor.stop() }
         let file = try summaryFile()

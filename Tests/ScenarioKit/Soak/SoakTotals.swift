@@ -34,6 +34,8 @@ package struct SoakTotals: Sendable {
     var leftChildren: [LeftChild] = []
     var calls = CallWitnesses.Count()
     var chaos: [ChaosKind: ChaosCount] = [:]
+    /// The steps of stacks for which libunwind and the built-in unwinder had different results.
+    var unwindDisagreements = 0
     var coldStarts = 0
     var majorFaults = 0
     /// Whether a signal ended the soak early.
@@ -109,6 +111,7 @@ extension SoakTotals {
         for (kind, count) in chaos.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             add(count.failed, "actions of the kind \(kind.rawValue) failed")
         }
+        add(unwindDisagreements, "steps of stacks differ between libunwind and the built-in unwinder")
         if wasInterrupted { problems.append("a signal ended it early") }
         return problems
     }
@@ -148,6 +151,7 @@ extension SoakTotals: Encodable {
         case seed, seconds, problems, scenarios, rounds, results, retries, falseAlarms
         case stalls, reported
         case failures, growth, margin, memoryKilobytes, leftChildren, calls, chaos, coldStarts, majorFaults
+        case unwindDisagreements
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -172,5 +176,6 @@ extension SoakTotals: Encodable {
         try container.encode(chaos, forKey: .chaos)
         try container.encode(coldStarts, forKey: .coldStarts)
         try container.encode(majorFaults, forKey: .majorFaults)
+        try container.encode(unwindDisagreements, forKey: .unwindDisagreements)
     }
 }
