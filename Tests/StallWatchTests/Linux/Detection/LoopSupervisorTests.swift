@@ -76,11 +76,11 @@ import TestSupport
         #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
-    @Test(arguments: [(0, StallRecord.State.ended), (1, .abandoned)])
-    mutating func `the turn that stops the monitor is over`(difference: Int32, state: StallRecord.State) throws {
+    @Test(arguments: [Self.thread, Self.otherThread])
+    mutating func `the turn that stops the monitor is over`(stopper: Int32) {
         let next = poll(at: Self.begin + Self.threshold)
-        watch.leave(at: next, stoppedBy: Self.thread - difference)
-        #expect(world.states == [.ongoing, state])
+        watch.leave(at: next, stoppedBy: stopper)
+        #expect(world.states == [.ongoing, stopper == Self.thread ? .ended : .abandoned])
         #expect(world.records.withLock { $0.last?.duration } == next - Self.begin)
     }
 
