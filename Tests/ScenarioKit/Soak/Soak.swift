@@ -1,4 +1,5 @@
 package import ArgumentParser
+import StallWatch
 import Glibc
 
 /// Scenarios for a long time, in an order that a seed gives, beside threads that fork, throw, map memory and more.
