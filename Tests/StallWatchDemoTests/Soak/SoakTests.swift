@@ -189,7 +189,7 @@ import Testing
             "stalls",
             "reported", "failures", "growth", "margin", "memoryKilobytes", "leftChildren", "calls", "chaos",
             "coldStarts",
-            "majorFaults",
+            "majorFaults", "unwindDisagreements",
         ]
         #expect(json?.keys.sorted() == keys.sorted())
         #expect((json?["chaos"] as? [String: [String: Any]])?["fork"]?["done"] as? Int == 120)
