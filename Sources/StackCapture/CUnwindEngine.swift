@@ -281,10 +281,16 @@ extension CUnwindEngine {
         _ method: CapturedStack.Method, _ info: cunwind_capture_info
     ) -> CapturedStack {
         let count = min(Int(stack.pointee.frame_count), Int(CUNWIND_MAX_FRAMES))
+        // 0 if no frame was left out. The innermost frame has no callee.
+        let gap = Int(stack.pointee.omitted_at)
         let frames = withUnsafeBytes(of: &stack.pointee.frames) { bytes in
             // The array has CUNWIND_MAX_FRAMES elements, of which `count` are filled.
-            bytes.bindMemory(to: cunwind_frame.self).prefix(count).map {
-                CapturedStack.Frame(address: $0.address, isExact: $0.is_exact != 0)
+            bytes.bindMemory(to: cunwind_frame.self).prefix(count).enumerated().map { index, frame in
+                let isUnwound = index == 0 || UInt32(frame.source) == CUNWIND_FRAME_CFI.rawValue
+                return CapturedStack.Frame(
+                    address: frame.address, isExact: frame.is_exact != 0,
+                    isUncertain: !isUnwound || (gap > 0 && index == gap)
+                )
             }
         }
         let end = cunwind_end(rawValue: UInt32(stack.pointee.end))

@@ -55,15 +55,21 @@ package struct CapturedStack: Sendable, Equatable {
         /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
         var isExact: Bool
         package var kind = Kind.code
+        /// Whether the frame may not be the caller of the one before it.
+        ///
+        /// It was found without call frame information, or frames between the two were left out.
+        package var isUncertain = false
 
         package init(
             address: UInt64,
             isExact: Bool,
-            kind: Kind = Kind.code
+            kind: Kind = Kind.code,
+            isUncertain: Bool = false
         ) {
             self.address = address
             self.isExact = isExact
             self.kind = kind
+            self.isUncertain = isUncertain
         }
 
         /// An address inside the frame's current instruction or call, for looking up names and lines.

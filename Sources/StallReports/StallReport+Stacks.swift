@@ -151,6 +151,15 @@ extension StallReport {
         ///
         /// The next frame then has the same image and offset.
         public var isInlined: Bool?
+        /// Whether the function left no frame; `nil` means no.
+        ///
+        /// The call in the next frame names it, but it had gone on by a jump into the frame before: it ended in a call, or
+        /// its code is shared with another function. ``offset`` is its first address, and ``line`` that of its declaration.
+        public var isTailCall: Bool?
+        /// Whether the frame may not be the caller of the one before it; `nil` means no.
+        ///
+        /// It was found without unwind information, or frames between the two were left out.
+        public var isUncertain: Bool?
         /// Whether the code belongs to the app: to the root package.
         public var isInApp: Bool
         /// True for code of a package that the app depends on, or of a library that was compiled elsewhere and linked in.
@@ -179,6 +188,8 @@ extension StallReport {
             line: Int? = nil,
             column: Int? = nil,
             isInlined: Bool? = nil,
+            isTailCall: Bool? = nil,
+            isUncertain: Bool? = nil,
             isInApp: Bool,
             isDependency: Bool? = nil,
             isRuntimeFrame: Bool? = nil,
@@ -195,6 +206,8 @@ extension StallReport {
             self.line = line
             self.column = column
             self.isInlined = isInlined
+            self.isTailCall = isTailCall
+            self.isUncertain = isUncertain
             self.isInApp = isInApp
             self.isDependency = isDependency
             self.isRuntimeFrame = isRuntimeFrame

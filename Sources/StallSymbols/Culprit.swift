@@ -13,7 +13,8 @@ extension StallReport {
     /// The rule: on the stack that explains most of the time (``dominantStack``), going outwards from the innermost
     /// frame as far as the run loop's callout, the first frame that is the app's own, has a name and a line, and was
     /// not made by the compiler. Inlined functions count as if they had been called, and callers that wait in an async
-    /// function come after everything that runs on the thread on its behalf.
+    /// function come after everything that runs on the thread on its behalf. A function that left no frame, because it
+    /// ended in a jump, needs no line.
     ///
     /// So a thread that waits for a lock is blamed on the app's function that takes it, a slow `sort` on the function that
     /// sorts, and a stall inside a library's callback on the closure that the app gave it. Where none of the app's code is
@@ -73,7 +74,7 @@ extension StallReport {
         let written = frames.lazy.filter {
             $0.function != nil && $0.isRuntimeFrame != true && $0.compilerGenerated == nil
         }
-        let found = written.first { $0.line != nil || !isLineExpected($0, images) }
+        let found = written.first { $0.line != nil || $0.isTailCall == true || !isLineExpected($0, images) }
         // Without any line on the stack, lines were not asked for.
         return found ?? (frames.contains { $0.line != nil } ? nil : written.first)
     }

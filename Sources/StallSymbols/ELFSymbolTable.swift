@@ -67,6 +67,30 @@ struct ELFSymbolTable {
         return Symbol(name: name, address: symbol.st_value)
     }
 
+    /// Returns the function that starts at `address`.
+    ///
+    /// - Returns: `nil` if no function starts there, if it has no size, if it only chooses a function (STT_GNU_IFUNC), or if
+    ///   the linker has folded functions with different names there.
+    func function(startingAt address: UInt64) -> CalledFunction? {
+        guard let symbol = symbol(at: address), symbol.address == address else { return nil }
+        let all = index.lastBegun(before: address).map { ELFFile.symbol(Int($0), in: table) }
+        let names = all.compactMap { name(at: UInt64($0.st_name)) }
+        // C++ has several symbols for one constructor.
+        let distinct = Set(names.map { $0.hasPrefix("$s") ? $0 : Demangler.functionName($0) })
+        let (end, overflow) = address.addingReportingOverflow(all.map(\.st_size).max() ?? 0)
+        guard all.allSatisfy({ $0.st_info & 0xf == UInt8(STT_FUNC) }), distinct.count == 1, end > address, !overflow
+        else { return nil }
+        return CalledFunction(symbol: symbol.name, addresses: address..<end)
+    }
+
+    /// Returns the functions before and after `address`, up to `count` of each.
+    func functions(near address: UInt64, count: Int) -> [Symbol] {
+        index.near(address, count: count).compactMap { number in
+            let symbol = ELFFile.symbol(Int(number), in: table)
+            return name(at: UInt64(symbol.st_name)).map { Symbol(name: $0, address: symbol.st_value) }
+        }
+    }
+
     /// Returns whether a nameless address lies between two functions of the system's or the toolchain's libraries.
     ///
     /// Then its function is of such a library, too, because a linker keeps the functions of one object file together:
@@ -168,6 +192,12 @@ struct AddressIndex {
     func firstBegun(after address: UInt64) -> UInt32? {
         let index = count(through: address)
         return index < entries.count ? entries[index].number : nil
+    }
+
+    /// Returns the numbers of up to `count` entries that are not past `address`, and of as many after it.
+    func near(_ address: UInt64, count: Int) -> [UInt32] {
+        let middle = self.count(through: address)
+        return entries[max(0, middle - count)..<min(entries.count, middle + count)].map(\.number)
     }
 
     /// The number of entries that are not past `address`, by binary search.

@@ -60,7 +60,10 @@ final class ImageSymbols {
         if locations.isEmpty { locations = [CodeLocation()] }
         // Other tools show the linker's name (`read`, not `__libc_read` of the debug information). It also tells a
         // split-off part from its function.
-        if let name = name(at: address) { locations[locations.count - 1].symbol = name }
+        if let name = name(at: address) {
+            locations[locations.count - 1].isUnlisted = locations[locations.count - 1].symbol == nil
+            locations[locations.count - 1].symbol = name
+        }
         return CodeLookup(
             locations: locations, reason: unavailable.map(\.reason),
             isOutsideDebugInformation: unavailable == .notCovered, isUnfinished: unavailable == .outOfTime
@@ -85,7 +88,24 @@ final class ImageSymbols {
     }
 
     /// Returns the mangled name of the function at the file's virtual address `address`.
-    func name(at address: UInt64) -> String? {
+    func name(at address: UInt64) -> String? { openNames()?.symbol(at: address)?.name }
+
+    /// Returns the function that the direct call before `returnAddress` names; `nil` if there is none.
+    func calledFunction(before returnAddress: UInt64) -> CalledFunction? {
+        open()
+        guard let target = file?.callTarget(before: returnAddress), let names = openNames(),
+            var function = names.function(startingAt: target)
+        else { return nil }
+        function.destination = file?.jumpTarget(at: target).flatMap { names.function(startingAt: $0)?.addresses }
+        return function
+    }
+
+    /// Returns the functions before and after `address`, up to `count` of each.
+    func functions(near address: UInt64, count: Int) -> [ELFSymbolTable.Symbol] {
+        openNames()?.functions(near: address, count: count) ?? []
+    }
+
+    private func openNames() -> ELFSymbolTable? {
         if !triedNames {
             triedNames = true
             open()
@@ -97,7 +117,7 @@ final class ImageSymbols {
                 names = better
             }
         }
-        return names?.symbol(at: address)?.name
+        return names
     }
 
     private func openDebugInformation(

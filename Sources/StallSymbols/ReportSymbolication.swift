@@ -109,13 +109,31 @@ package struct ReportSymbolication {
         mutating func stack(_ stack: [Int]) -> [Int] {
             var result: [Int] = []
             var inlined: [StallReport.Frame] = []
+            var tailCall: StallReport.Frame?
+            var callee: StallReport.Frame?
+            var calleeStart = 0
             for index in stack {
                 let frame = report.frames[index]
+                if frame.isTailCall == true {
+                    // Known from an earlier symbolication, which may have had more files.
+                    tailCall = frame
+                    continue
+                }
                 if frame.isInlined == true {
                     // Known from an earlier symbolication. Its function's frame, which follows, is looked up.
                     inlined.append(frame)
                     continue
                 }
+                if let callee, let last = result.last {
+                    let (function, isFolded) =
+                        self.tailCall(of: frame, to: callee, in: frames[last]) ?? (tailCall, false)
+                    if isFolded { for place in calleeStart..<result.count { result[place] = merged(result[place]) } }
+                    if let function { result.append(keep(function)) }
+                }
+                tailCall = nil
+                // An async function is resumed and not called.
+                callee = frame.kind == .code ? frame : nil
+                calleeStart = result.count
                 if let known = found[index] {
                     result += known
                 } else if let locations = lookUp(frame) {
@@ -128,6 +146,72 @@ package struct ReportSymbolication {
                 inlined.removeAll()
             }
             return result + inlined.map { keep($0) }
+        }
+
+        /// Returns the frame of a function that `frame` has called and that has jumped to `callee`; `nil` if there is none.
+        ///
+        /// It must be written in a source of the app or a dependency. `function` is the frame of the callee's function. If its
+        /// code has been folded into the callee's, the callee's name may be wrong, too.
+        private mutating func tailCall(
+            of frame: StallReport.Frame, to callee: StallReport.Frame, in function: StallReport.Frame
+        ) -> (frame: StallReport.Frame?, isFolded: Bool)? {
+            guard frame.kind == .code, frame.isUncertain != true, callee.isUncertain != true, let number = frame.image,
+                callee.image != nil, report.images.indices.contains(number),
+                report.images[number].isInApp ?? frame.isInApp,
+                let offset = UInt64(frame.offset.dropFirst(2), radix: 16)
+            else { return nil }
+            let image = report.images[number]
+            let identity = symbolication.identity(of: image)
+            let code = CalledFunction.Jumped(
+                address: callee.image == number ? UInt64(callee.offset.dropFirst(2), radix: 16) : nil,
+                symbol: function.symbol, isMerged: function.compilerGenerated == .merged
+            )
+            // A frame's offset is in its call, the byte before the return address.
+            guard let called = symbolication.symbolicator.calledFunction(before: offset &+ 1, in: identity),
+                called.hasJumped(to: code)
+            else { return nil }
+            let answer = symbolication.symbolicator.lookUp(
+                called.addresses.lowerBound, in: identity, deadline: deadline)
+            if answer.isUnfinished { isFinished = false }
+            guard !answer.isUnfinished, var location = answer.locations.last else { return nil }
+            (location.symbol, location.file, location.line) = (called.symbol, location.declaration?.file, nil)
+            let known = symbolication.functions[called.symbol]
+            var owner: CodeOwner?
+            if location.declaration == nil {
+                // The optimizer drops the declaration of a function that it folds or specializes for a closure.
+                let isWritten = location.isUnlisted || known.name.hasPrefix("specialized ")
+                let hasDebugInformation = location.isUnlisted || location.directory != nil
+                guard known.module != nil, isWritten || !hasDebugInformation else { return nil }
+                if hasDebugInformation {
+                    owner = symbolication.symbolicator.sibling(of: called, in: identity, deadline: deadline).map {
+                        symbolication.functions.owner(of: $0)
+                    }
+                    if owner == nil, monotonicNow() >= deadline { isFinished = false }
+                    guard owner != nil else { return nil }
+                }
+                location.directory = nil
+            }
+            var result = named(frame, location, known, answer, in: image, number, isMerged: false)
+            if let owner {
+                result.isInApp = owner == .app
+                result.isDependency = owner == .dependency ? true : nil
+            }
+            guard result.isInApp || result.isDependency == true, result.compilerGenerated == nil,
+                result.isRuntimeFrame != true
+            else { return nil }
+            result.offset = "0x" + String(called.addresses.lowerBound, radix: 16)
+            result.isTailCall = true
+            let isFolded = location.isUnlisted && code.address.map { called.destination?.contains($0) == true } == true
+            return (result, isFolded)
+        }
+
+        /// Returns the index of a frame of which the name may be another function's.
+        private mutating func merged(_ index: Int) -> Int {
+            var frame = frames[index]
+            guard frame.compilerGenerated != .merged else { return index }
+            if frame.isInlined != true { frame.function = frame.function.map { "merged " + $0 } }
+            frame.compilerGenerated = .merged
+            return keep(frame)
         }
 
         /// Adds the frames of an address that no other frame has.
@@ -191,7 +275,7 @@ package struct ReportSymbolication {
                 image: number, offset: frame.offset, function: function?.name, symbol: location.symbol,
                 file: place?.file ?? location.file, line: place?.line ?? location.line,
                 column: place == nil ? location.column : nil,
-                isInlined: location.isInlined ? true : nil,
+                isInlined: location.isInlined ? true : nil, isUncertain: frame.isUncertain,
                 isInApp: owner == .app, isDependency: owner == .dependency ? true : nil,
                 isRuntimeFrame: function?.isRuntimeFrame == true ? true : nil, compilerGenerated: generated,
                 reason: answer.reason, kind: frame.kind, isTaskStart: frame.isTaskStart

@@ -15,6 +15,9 @@ final class Symbolicator: Symbolicating {
     /// The largest number of images with open files.
     static let maximumOpenImages = 64
 
+    /// The most functions on each side that are searched for one of the same module.
+    static let maximumSiblings = 8
+
     private struct Place: Hashable {
         var image: ImageIdentity
         var offset: UInt64
@@ -23,6 +26,8 @@ final class Symbolicator: Symbolicating {
     private let settings: SymbolicationSettings
     private let files: DebugFiles
     private var answers: [Place: CodeLookup] = [:]
+    /// What the calls before return addresses name, also where they name nothing.
+    private var calls: [Place: CalledFunction?] = [:]
     private var images: [ImageIdentity: ImageSymbols] = [:]
     /// Kept with the answers, and longer than the images.
     private var reasons: [ImageIdentity: String] = [:]
@@ -55,6 +60,26 @@ final class Symbolicator: Symbolicating {
 
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
         open(image).name(at: offset)
+    }
+
+    func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? {
+        guard settings.detail != .none else { return nil }
+        let place = Place(image: image, offset: returnAddress)
+        if let known = calls[place] { return known }
+        if calls.count >= Self.maximumAnswers { calls.removeAll() }
+        let called = open(image).calledFunction(before: returnAddress)
+        calls[place] = .some(called)
+        return called
+    }
+
+    func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
+        guard let module = SwiftModule.of(function.symbol) else { return nil }
+        for near in open(image).functions(near: function.addresses.lowerBound, count: Self.maximumSiblings)
+        where SwiftModule.of(near.name) == module {
+            let location = lookUp(near.address, in: image, deadline: deadline).locations.last
+            if let location, location.declaration != nil { return location }
+        }
+        return nil
     }
 
     func reason(for image: ImageIdentity) -> String? { reasons[image] }
@@ -101,11 +126,26 @@ package protocol Symbolicating: AnyObject {
     /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String?
 
+    /// Returns the function that the direct call before `returnAddress`, a virtual address in the file, names.
+    ///
+    /// - Returns: `nil` if there is no direct call to the first address of a function.
+    func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction?
+
+    /// Returns the place of a function of the same module, for a function that the debug information does not cover.
+    func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation?
+
     /// Returns the reason why names or lines of the image are missing; `nil` if none are, or none were requested.
     func reason(for image: ImageIdentity) -> String?
 
     /// Frees everything that can be read again.
     func releaseMemory()
+}
+
+extension Symbolicating {
+    package func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
+    package func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
+        nil
+    }
 }
 
 /// What is known of one address.
@@ -146,6 +186,8 @@ package struct CodeLocation: Sendable, Equatable {
     var isArtificial = false
     /// Whether the function was inlined into the next location's.
     var isInlined = false
+    /// Whether the image has debug information, and the function has no entry in it.
+    var isUnlisted = false
 
     /// A place in a source file.
     package struct Declaration: Sendable, Equatable {

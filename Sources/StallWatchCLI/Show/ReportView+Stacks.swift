@@ -118,6 +118,7 @@ extension ReportView {
             notes.append(image)
         }
         if frame.isInlined == true { notes.append("inlined") }
+        if frame.isTailCall == true { notes.append("tail call") }
         if frame.kind == .asyncCaller { notes.append("async caller") }
         let isInApp = frame.isInApp && !frame.isOfMonitor
         let mark = isInApp ? ">" : " "

@@ -156,7 +156,8 @@ struct ReportTables {
             return add(
                 StallReport.Frame(
                     image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
-                    isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller,
+                    isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
+                    kind: frame.kind == .code ? .code : .asyncCaller,
                     isTaskStart: frame.kind == .taskStart ? true : nil
                 )
             )

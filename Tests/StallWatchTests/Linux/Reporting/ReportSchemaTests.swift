@@ -143,7 +143,7 @@ import TestSupport
           "frames": [
             { "image": 0, "offset": "0x1f3a0", "function": "save(_:)", "symbol": "$s5notes4saveyySiF", "isInApp": true, "kind": "code",
               "file": "/src/NoteStore.swift", "line": 88, "column": 9, "isInlined": false, "isDependency": true, "compilerGenerated": "merged", "isRuntimeFrame": false,
-              "reason": "unknown", "isTaskStart": false }
+              "reason": "unknown", "isTaskStart": false, "isTailCall": false, "isUncertain": true }
           ],
           "images": [ { "name": "notes", "path": "/opt/notes/bin/notes", "buildID": "3b1e", "baseAddress": "0x55d0c8a00000",
                         "isInApp": true, "reason": "unknown" } ],
