@@ -115,6 +115,10 @@ package struct ProcStat: Equatable {
     package var threads: Int
     /// The start time in clock ticks since the boot (field 22).
     package var startTicks: UInt64
+    /// The signal that the parent gets at the end (field 38); `nil` if the kernel does not show it.
+    package var exitSignal: Int32?
+    /// The processor of the last time slice (field 39); `nil` if the kernel does not show it.
+    package var processor: Int32?
 
     package var letter: String { String(UnicodeScalar(state)) }
 
@@ -142,6 +146,10 @@ package struct ProcStat: Equatable {
         (minorFaults, majorFaults, userTicks, systemTicks) = (minor, major, user, system)
         self.threads = Int(clamping: threads)
         self.startTicks = startTicks
+        fields.skipWords(15)
+        // -1 for a thread that is not the first one.
+        exitSignal = fields.word().flatMap { Int32($0) }
+        processor = fields.number().flatMap(Int32.init(exactly:))
     }
 }
 

@@ -157,15 +157,29 @@ extension StallReport {
         public var name: String
         /// The call's target: a path, a socket's peer, a time or a process; `nil` if there is no name for it.
         public var target: String?
+        /// The processes for which the call waited: a file lock's holder, the other end of a pipe or socket, a child.
+        ///
+        /// `nil` if the call waits for none of these, or ``missingPeersReason`` says why they are not known.
+        public var peers: [Peer]?
+        /// The number of processes beyond those in ``peers``; `nil` if there are none.
+        public var omittedPeers: Int?
+        /// Why the processes for which the call waited are not known.
+        public var missingPeersReason: String?
 
         package init(
             number: Int,
             name: String,
-            target: String? = nil
+            target: String? = nil,
+            peers: [Peer]? = nil,
+            omittedPeers: Int? = nil,
+            missingPeersReason: String? = nil
         ) {
             self.number = number
             self.name = name
             self.target = target
+            self.peers = peers
+            self.omittedPeers = omittedPeers
+            self.missingPeersReason = missingPeersReason
         }
     }
 
@@ -199,7 +213,7 @@ extension StallReport {
         public var address: String?
         /// The function in which the thread waited.
         public var function: String?
-        /// The label that the app gave the lock: a dispatch queue's label.
+        /// The label that the app gave the lock: a dispatch queue's label, or the name of a stdio stream.
         public var label: String?
         /// Whether the owners wait for each other in a cycle.
         public var isDeadlock: Bool
@@ -208,7 +222,7 @@ extension StallReport {
         /// The first one owns this lock, the second one owns the lock for which the first one waits, and so on. The
         /// monitor has confirmed each owner.
         public var owners: [LockOwner]
-        /// The reason why ``owners`` is empty; `nil` if it is not.
+        /// The reason why ``owners`` is empty; `nil` if it is not, and if ``Cause/systemCall`` names a file lock's holder.
         public var reason: String?
 
         package init(
@@ -265,6 +279,8 @@ extension StallReport {
         public static let condition = LockKind(rawValue: "condition")
         /// A `pthread_barrier_t`.
         public static let barrier = LockKind(rawValue: "barrier")
+        /// The lock of a stdio stream: `stdin`, `stdout` or `stderr`.
+        public static let stdio = LockKind(rawValue: "stdio")
         /// A lock on a file.
         public static let file = LockKind(rawValue: "file")
         /// A futex of an unknown kind.

@@ -73,10 +73,17 @@ extension StallReport.Cause {
             targets.append(whole)
             target = Self.withoutDirectories(whole)
         }
+        func shortenPeers(of call: inout StallReport.SystemCall?) {
+            for index in (call?.peers ?? []).indices { shorten(&call[peerTarget: index]) }
+        }
         shorten(&systemCall.targetOrNone)
+        shortenPeers(of: &systemCall)
         shorten(&pagedFile)
         if var owners = lock?.owners {
-            for index in owners.indices { shorten(&owners[index].systemCall.targetOrNone) }
+            for index in owners.indices {
+                shorten(&owners[index].systemCall.targetOrNone)
+                shortenPeers(of: &owners[index].systemCall)
+            }
             lock?.owners = owners
         }
         // Longest first: one target may be a prefix of another.
@@ -102,6 +109,12 @@ extension StallReport.SystemCall? {
     fileprivate var targetOrNone: String? {
         get { self?.target }
         set { self?.target = newValue }
+    }
+
+    /// The file of a peer's call; `nil` without a peer of that index.
+    fileprivate subscript(peerTarget index: Int) -> String? {
+        get { self?.peers.flatMap { $0.indices.contains(index) ? $0[index].target : nil } }
+        set { if self?.peers?.indices.contains(index) == true { self?.peers?[index].target = newValue } }
     }
 }
 

@@ -31,9 +31,9 @@ extension StallReport.Cause {
             return "Slept for \(blocked) in \(place)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
             return "Blocked for \(Self.whole(blockedMilliseconds)) ms and on CPU for "
-                + "\(Self.whole(onCPUMilliseconds)) of \(all) ms in \(place)."
+                + "\(Self.whole(onCPUMilliseconds)) of \(all) ms in \(place)\(peers(of: systemCall))."
         case .io, .syscall:
-            return "Blocked for \(blocked) in \(place)."
+            return "Blocked for \(blocked) in \(place)\(peers(of: systemCall))."
         case .lock:
             return "Blocked for \(blocked) in \(lock.map(lockWait) ?? place)."
         case .deadlock:
@@ -60,6 +60,10 @@ extension StallReport.Cause {
         systemCall.map(\.description) ?? function ?? "a system call"
     }
 
+    private func peers(of call: StallReport.SystemCall?) -> String {
+        call?.peersInWords.map { "; \($0)" } ?? ""
+    }
+
     private func lockWait(_ lock: StallReport.Lock) -> String {
         let function =
             lock.kind == .file ? place : lock.function ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
@@ -68,6 +72,7 @@ extension StallReport.Cause {
         }
         let name = lock.kind.named(lock.label)
         guard let first = lock.owners.first else {
+            if lock.kind == .file, systemCall?.peers != nil { return function + peers(of: systemCall) }
             return "\(function), for \(name)" + (lock.reason.map { "; its owner is not known: \($0)" } ?? "")
         }
         let verb =
@@ -77,6 +82,7 @@ extension StallReport.Cause {
             default: "\(name) is held by"
             }
         return "\(function); \(verb) \(first.thread.inWords), which \(Self.chain(lock.owners))"
+            + peers(of: lock.owners.last?.systemCall)
     }
 
     /// Describes what the first owner does: it may wait for the second one, which may wait for the third, and so on.
@@ -165,6 +171,7 @@ extension StallReport.LockKind {
         case .condition: "a condition"
         case .barrier: "a barrier"
         case .file: "the file lock"
+        case .stdio: "the lock of the stream"
         default: "a futex"
         }
     }

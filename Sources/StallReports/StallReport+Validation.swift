@@ -212,10 +212,22 @@ private struct ReportCheck {
         checkNumber(cause.pressure?.ioSomeAvg10, at: "cause.pressure.ioSomeAvg10")
         checkNumber(cause.pressure?.memorySomeAvg10, at: "cause.pressure.memorySomeAvg10")
         checkShare(cause.kernelShare, at: "cause.kernelShare")
+        checkPeers(of: cause.systemCall, at: "cause.systemCall")
         checkAddress(cause.lock?.address, at: "cause.lock.address")
         for (index, owner) in (cause.lock?.owners ?? []).enumerated() {
             checkAddress(owner.waitsForAddress, at: "cause.lock.owners[\(index)].waitsForAddress")
             checkWord(owner.waitsFor?.rawValue, at: "cause.lock.owners[\(index)].waitsFor")
+            checkPeers(of: owner.systemCall, at: "cause.lock.owners[\(index)].systemCall")
+        }
+    }
+
+    private mutating func checkPeers(of call: StallReport.SystemCall?, at place: @autoclosure () -> String) {
+        checkCount(call?.omittedPeers, at: "\(place()).omittedPeers")
+        for (index, peer) in (call?.peers ?? []).enumerated() {
+            checkWord(peer.role.rawValue, at: "\(place()).peers[\(index)].role")
+            checkPositive(peer.pid.map { Int($0) }, at: "\(place()).peers[\(index)].pid")
+            checkPositive(peer.threads, at: "\(place()).peers[\(index)].threads")
+            checkDuration(peer.runningMilliseconds, at: "\(place()).peers[\(index)].runningMilliseconds")
         }
     }
 

@@ -238,7 +238,8 @@ struct DemoCommand: ParsableCommand {
 extension Scenario {
     /// All scenarios, in the order in which they run.
     static let all =
-        stallingScenarios + causeScenarios + lockScenarios + calloutScenarios + waitingScenarios + nestingScenarios
+        stallingScenarios + causeScenarios + lockScenarios + peerScenarios + calloutScenarios + waitingScenarios
+        + nestingScenarios
         + modeScenarios + threadScenarios + monitorScenarios + queueScenarios + eventLoopScenarios + probeScenarios
         + programScenarios + quietScenarios + loadScenarios + pausedScenarios
 }

@@ -24,6 +24,14 @@ import Testing
         let stat = ProcStat("4700 (a) \(fields)\n")
         #expect(stat?.startTicks == 22)
         #expect(stat?.threads == 20)
+        #expect(stat?.exitSignal == 38)
+    }
+
+    @Test func `a thread that is not the first one has no exit signal and a processor`() {
+        let fields = (3...52).map { $0 == 3 ? "R" : $0 == 38 ? "-1" : String($0) }.joined(separator: " ")
+        let stat = ProcStat("4700 (a) \(fields)\n")
+        #expect(stat?.exitSignal == -1)
+        #expect(stat?.processor == 39)
     }
 
     @Test func `switches are counted where the system shows them`() {

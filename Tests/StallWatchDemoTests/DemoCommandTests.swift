@@ -136,6 +136,7 @@ import TestSupport
             "cpu-spin", "cpu-kernel-copy", "cpu-random", "half-and-half", "starved", "throttled", "paging", "source0",
             "usleep", "fsync", "fifo", "connect", "connect-tcp", "silent-server", "file-lock", "child-process",
             "rwlock-reader", "rwlock-readers", "lazy-global", "dispatch-once", "lock-chain", "busy-queue", "semaphore",
+            "flock-of-child", "record-lock-of-child", "socket-to-child", "pipe-of-child", "stdio-lock", "linger",
             "main-queue", "dispatch-group", "deadlock-two", "deadlock-three", "deadlock-main-queue", "deadlock-self",
         ]
         for name in held + others {

@@ -112,6 +112,19 @@ int clinux_accept(int listener);
 /// yes.
 bool clinux_peer(int socket, pid_t *_Nonnull process, uid_t *_Nonnull user);
 
+/// Whether the lock of a stdio stream has the layout of glibc's _IO_lock_t here: a word, a count, and the owner, which is
+/// the thread's pthread_self(3). Locks a stream of its own to find out. Waits for nothing. Async-signal-safe: no.
+bool clinux_knows_stream_locks(void);
+
+/// The stream stdin, stdout or stderr for 0, 1 or 2, as an address; 0 if the program has none. Async-signal-safe: yes.
+uint64_t clinux_stream(int number);
+
+/// The offset in a stream of the address of its lock. Async-signal-safe: yes.
+uint64_t clinux_stream_lock_offset(void);
+
+/// The offset of the kernel's thread id behind pthread_self(3); 0 if it is not known. Async-signal-safe: yes.
+uint64_t clinux_thread_id_offset(void);
+
 /// A synchronous scope of a context. `cunwind_context_scope` says what the first three fields are.
 struct clinux_scope {
   uint64_t magic;

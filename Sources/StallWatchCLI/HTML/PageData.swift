@@ -24,7 +24,7 @@ struct PageData {
         var hours: Double
     }
 
-    private enum Detail: String, CaseIterable { case locks, threads, contexts, history }
+    private enum Detail: String, CaseIterable { case locks, peers, threads, contexts, history }
 
     /// Creates data without reports; `sides` is empty if nothing is compared.
     init(comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: [])) {
@@ -79,6 +79,10 @@ struct PageData {
         let stall = String(count)
         if let lock = report.cause?.lock {
             details[.locks, default: []].append((stall, describe(lock, of: report)))
+        }
+        if let calls = report.cause?.callsWithPeers, !calls.isEmpty {
+            let clauses = calls.flatMap { call in call.allPeersInWords.map { "\(call): \($0)" } }
+            details[.peers, default: []].append((stall, .array(clauses.map { .string($0) })))
         }
         if let others = report.otherThreads, !others.isEmpty {
             let threads = others.map { describe($0, of: report) }

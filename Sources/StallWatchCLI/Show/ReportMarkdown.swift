@@ -57,9 +57,9 @@ struct ReportMarkdown {
         return MarkdownText.table(["", ""], rows.map { [$0.0, $0.1] })
     }
 
-    /// The lock's chain and the stacks, as in the terminal; a last line tells how many lines are left out.
+    /// The lock's chain, the processes and the stacks, as in the terminal; a last line tells how many lines are left out.
     private func stacks(lines room: Int) -> String {
-        let text = [view.lockChain, view.stacks].filter { !$0.isEmpty }.joined(separator: "\n")
+        let text = [view.lockChain, view.peers, view.stacks].filter { !$0.isEmpty }.joined(separator: "\n")
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         while lines.last?.isEmpty == true { lines.removeLast() }
         guard !lines.isEmpty else { return "" }

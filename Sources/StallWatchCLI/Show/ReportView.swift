@@ -14,13 +14,13 @@ struct ReportView {
     /// The text, with a line feed at the end.
     var text: String {
         let others = showsThreads ? otherThreads : ""
-        let parts = [headline, split, lockChain, history, stacks, source, others, facts, next]
+        let parts = [headline, split, lockChain, peers, history, stacks, source, others, facts, next]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
-    /// All threads: the locks, the stack of the watched one and those of the others.
+    /// All threads: the locks and processes, the stack of the watched one and those of the others.
     var threads: String {
-        [lockChain, stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
+        [lockChain, peers, stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
     // MARK: - Sentence and cause
@@ -160,6 +160,16 @@ extension ReportView {
             text += "  The threads wait in a cycle: \(end).\n"
         }
         return text
+    }
+
+    /// The processes that the thread's call, or the call of a lock's owner, waits for.
+    var peers: String {
+        let calls = report.cause?.callsWithPeers ?? []
+        guard !calls.isEmpty else { return "" }
+        return calls.reduce(terminal.style("Waits for", .bold) + "\n") { text, call in
+            let clauses = call.allPeersInWords.map { paragraph("  └ \($0)", indentation: "      ") }
+            return text + paragraph("  in \(call)", indentation: "    ") + clauses.joined()
+        }
     }
 
     private func words(for owner: StallReport.LockOwner) -> String {

@@ -148,8 +148,9 @@ extension Scenario {
             .main(.timer, in: "waitForThePOSIXSemaphore(for:)", lock: .semaphore), waitForThePOSIXSemaphore),
         .stalling(
             "file-lock", "flock(2) on a locked file", times: 2,
-            .main(.timer, in: "waitForTheFileLock(_:)", lock: .file)
+            .main(.timer, in: "waitForTheFileLock(_:)", lock: .file).waiting(for: .holder)
         ) { context in
+            context.expectPeer(getpid())
             let lock = HeldFileLock(for: context.stall)
             return await MainLoop.timer { waitForTheFileLock(lock) }
         },

@@ -51,7 +51,8 @@ extension Scenario {
             "thread-join", "a source0 joins a thread", .main(.source0, in: "joinTheThread(for:)"), joinTheThread),
         .inMainLoop(
             "child-process", "a timer waits for a child process",
-            .main(.timer, in: "waitForTheChild(for:)", cause: "syscall", call: "wait4(process "), waitForTheChild),
+            .main(.timer, in: "waitForTheChild(for:)", cause: "syscall", call: "wait4(process ")
+                .waiting(for: .child, in: "clock_nanosleep"), waitForTheChild),
         .inMainLoop("epoll", "a source0 waits in epoll_wait(2)", .main(.source0, in: "demo_wait_in_epoll")) {
             demo_wait_in_epoll(Int32($0.milliseconds))
         },

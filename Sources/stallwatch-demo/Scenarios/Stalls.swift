@@ -113,8 +113,9 @@ extension Scenario {
         },
         .stalling(
             "pipe-read", "a performed block reads an empty pipe", times: 2,
-            .main(.performedBlock, in: "readTheEmptyPipe(_:)", cause: "io")
+            .main(.performedBlock, in: "readTheEmptyPipe(_:)", cause: "io").waiting(for: .writer)
         ) { context in
+            context.expectPeer(getpid())
             let pipe = EmptyPipe(for: context.stall)
             return await MainLoop.performedBlock { readTheEmptyPipe(pipe) }
         },

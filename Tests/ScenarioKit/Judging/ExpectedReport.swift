@@ -27,6 +27,10 @@ package struct ExpectedReport: Equatable, Sendable {
     package var call: String?
     /// The stall's CPU time, as a multiple of the threshold.
     package var onCPU: Double?
+    /// What the first process has to do with the call that waits for it.
+    package var peer: StallReport.PeerRole?
+    /// The name of the system call that this process waits in.
+    package var peerDoes: String?
     /// The number of reports.
     ///
     /// All of them must have these contents.
@@ -59,6 +63,13 @@ package struct ExpectedReport: Equatable, Sendable {
 }
 
 extension ExpectedReport {
+    /// The same stall, which waits for a process, with the system call that this process waits in.
+    package func waiting(for peer: StallReport.PeerRole, in call: String? = nil) -> Self {
+        var expected = self
+        (expected.peer, expected.peerDoes) = (peer, call)
+        return expected
+    }
+
     package static let defaultMode = "kCFRunLoopDefaultMode"
 
     /// A stall of the main run loop, in its default mode.
@@ -168,6 +179,12 @@ package struct ReportedStall: Equatable, Sendable {
     package var lock: StallReport.LockKind?
     /// The blocking system call with its target.
     package var call: String?
+    /// What the first process has to do with the call that waits for it.
+    package var peer: StallReport.PeerRole?
+    /// The id of this process.
+    package var peerProcess: Int32?
+    /// The name of the system call that this process waits in.
+    package var peerDoes: String?
     /// The parts of the stall's time, if the report has a cause.
     package var split: Split?
     /// The number of different stacks in its samples.
@@ -181,6 +198,7 @@ package struct ReportedStall: Equatable, Sendable {
 
 extension ReportedStall {
     package init(_ report: StallReport, file: String) {
+        let peer = report.cause?.callsWithPeers.first?.peers?.first
         self.init(
             file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
             nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
@@ -191,7 +209,7 @@ extension ReportedStall {
             ownerDoes: report.cause?.lock?.owners.first.flatMap { $0.isRunning ? "running" : $0.systemCall?.name },
             lock: report.cause?.lock?.kind,
             call: (report.cause?.systemCall).map { $0.name + "(" + ($0.target ?? "") + ")" },
-            split: report.cause.map(Split.init),
+            peer: peer?.role, peerProcess: peer?.pid, peerDoes: peer?.systemCall, split: report.cause.map(Split.init),
             distinctStacks: Set(report.samples.compactMap(\.stack)).count
         )
     }

@@ -20,7 +20,7 @@ package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     case wrongDuration = "wrong-duration"
     /// The report names another cause.
     case wrongCause = "wrong-cause"
-    /// The report names another owner of the lock, or one although there is none.
+    /// The report names another owner of the lock, or one although there is none, or another process that is waited for.
     case wrongOwner = "wrong-owner"
     /// The parts of the stall's time do not add up to its duration, or differ from the injected ones.
     case wrongSplit = "wrong-split"
@@ -91,6 +91,7 @@ extension Outcome {
                 return .wrongDuration
             }
             if let wrong = expected.causeMismatch(with: report) { return wrong }
+            if expected.hasWrongPeer(report, process: peer) { return .wrongOwner }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
         }
         return reports.count == expected.count ? .ok : .falseAlarm
@@ -129,6 +130,13 @@ extension ExpectedReport {
             call.map({ report.call?.contains($0) == true }) ?? true
         else { return .wrongCause }
         return report.owner == owner && (ownerDoes == nil || report.ownerDoes == ownerDoes) ? nil : .wrongOwner
+    }
+
+    /// Whether the report names another process that the thread waits for, or another activity of it.
+    fileprivate func hasWrongPeer(_ report: ReportedStall, process: Int32?) -> Bool {
+        guard let peer else { return false }
+        return report.peer != peer || process.map { $0 != report.peerProcess } ?? false
+            || peerDoes.map { $0 != report.peerDoes } ?? false
     }
 
     /// Whether the parts of the time do not add up, or differ from the known ones.
@@ -172,6 +180,8 @@ package struct Outcome: Equatable, Sendable {
     ///
     /// Zero except in a soak, where much else wants a CPU.
     package var waitedMilliseconds = 0.0
+    /// The id of the process for which the thread waits.
+    package var peer: Int32?
     /// Why the scenario cannot run.
     package var unavailable: String?
     /// The number of attempts before this one (``RetryPolicy``).

@@ -123,6 +123,7 @@ package struct RecordedOutcome: Codable, Equatable {
     package var suppressedStalls: Int
     package var runnableMilliseconds: Double
     package var waitedMilliseconds: Double
+    package var peer: Int32?
     package var unavailable: String?
     package var retries: Int
 
@@ -135,6 +136,7 @@ package struct RecordedOutcome: Codable, Equatable {
         suppressedStalls = outcome.suppressedStalls
         runnableMilliseconds = outcome.runnableMilliseconds
         waitedMilliseconds = outcome.waitedMilliseconds
+        peer = outcome.peer
         unavailable = outcome.unavailable
         retries = outcome.retries
     }
@@ -170,7 +172,7 @@ package struct RecordedOutcome: Codable, Equatable {
             scenario: scenario.name, expected: scenario.expected, thresholdMilliseconds: thresholdMilliseconds,
             injected: injected, reports: read, toleratedCause: scenario.toleratedCause, notCounted: notCounted,
             suppressedStalls: suppressedStalls, runnableMilliseconds: runnableMilliseconds,
-            waitedMilliseconds: waitedMilliseconds, unavailable: unavailable, retries: retries
+            waitedMilliseconds: waitedMilliseconds, peer: peer, unavailable: unavailable, retries: retries
         )
     }
 }

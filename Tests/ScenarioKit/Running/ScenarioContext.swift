@@ -19,6 +19,7 @@ package final class ScenarioContext: Sendable {
     private let inbox: ReportInbox
     private let ownMonitors = Mutex<[StallMonitor]>([])
     private let host = Mutex<HostResult?>(nil)
+    private let peer = Mutex<Int32?>(nil)
 
     package init(
         threshold: Duration, stall: Duration, loadTime: Duration, monitor: StallMonitor, directory: String,
@@ -49,6 +50,12 @@ package final class ScenarioContext: Sendable {
         await inbox.open(monitor.reports)
         return monitor
     }
+
+    /// Notes the process for which the thread waits.
+    package func expectPeer(_ process: Int32) { peer.withLock { $0 = process } }
+
+    /// The process for which the thread waits; `nil` if the scenario has not said.
+    package var expectedPeer: Int32? { peer.withLock { $0 } }
 
     /// Adds the reports and counts of a child process to this scenario's.
     package func take(_ result: HostResult) {

@@ -86,6 +86,7 @@ package struct ScenarioRunner: Sendable {
         )
         context.close()
         for monitor in context.monitors { try checkWrites(of: monitor) }
+        outcome.peer = context.expectedPeer
         outcome.reports = try read(reports.map(\.fileName) + context.hostFiles)
         outcome.runnableMilliseconds = MainThread.runnableMilliseconds() - runnableBefore
         if grantsWaits, let expected = scenario.expected, expected.loop == "main", !expected.isShortOfCPU {

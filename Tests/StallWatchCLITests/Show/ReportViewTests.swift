@@ -107,3 +107,48 @@ import TestSupport
         #expect(LogRecord(try StallReport(jsonData: fixture.bytes)).spanID.first == 0xb7)
     }
 }
+
+/// What the tool shows of the processes that a call waits for.
+@Suite struct PeerOutputTests {
+    private func folder() throws -> TemporaryDirectory {
+        let scratch = try TemporaryDirectory()
+        let peers = """
+            "peers": [
+              { "role": "holder", "pid": 812, "name": "python3", "state": "S", "threads": 1, "systemCall": "clock_nanosleep",
+                "runningMilliseconds": 2012.5 },
+              { "role": "holder", "pid": 4700, "isThisProcess": true }
+            ], "omittedPeers": 2,
+            """
+        let fixture = ReportFixture(number: 1)
+        let json = fixture.json.replacing(#""name": "futex","#, with: #""name": "flock", \#(peers)"#)
+        try #require(json != fixture.json)
+        try scratch.write(fixture.fileName, json)
+        return scratch
+    }
+
+    private static let lines = [
+        "the lock is held by python3 (pid 812, running for 2 s), which is in clock_nanosleep",
+        "the lock is held by this process", "2 more processes are left out",
+    ]
+
+    @Test(arguments: [["show", "."], ["show", ".", "--markdown"]]) func `each process has a line`(arguments: [String])
+        throws
+    {
+        let text = try Tool.run(arguments, in: try folder()).output
+        #expect(text.contains("Waits for\n  in flock(0x7f1c2c0012a0)\n"), "\(text)")
+        for line in Self.lines { #expect(text.contains("  └ \(line)\n"), "\(text)") }
+    }
+
+    @Test func `the page has them`() throws {
+        let scratch = try folder()
+        _ = try Tool.run(["html", ".", "--output", "page.html"], in: scratch)
+        let page = try String(contentsOfFile: scratch.path + "/page.html", encoding: .utf8)
+        for line in Self.lines { #expect(page.contains("flock(0x7f1c2c0012a0): \(line)")) }
+    }
+
+    @Test func `a report without processes has no such part`() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1)])
+        #expect(try !Tool.run(["show", "."], in: scratch).output.contains("Waits for"))
+    }
+}

@@ -218,6 +218,26 @@ import Testing
         #expect(result(judged) { ($0.cause, $0.owner) = ("lock", "holder") } == .ok)
     }
 
+    @Test func `the process that is waited for is judged`() {
+        var judged = expected.waiting(for: .holder, in: "clock_nanosleep")
+        judged.cause = "lock"
+        func result(_ process: Int32?, _ role: StallReport.PeerRole? = .holder, does: String? = "clock_nanosleep")
+            -> ScenarioResult
+        {
+            var changed = report()
+            (changed.cause, changed.peer, changed.peerProcess, changed.peerDoes) = ("lock", role, process, does)
+            var outcome = outcome(judged, changed)
+            outcome.peer = 812
+            return outcome.result
+        }
+        #expect(result(812) == .ok)
+        #expect(result(813) == .wrongOwner)
+        #expect(result(nil) == .wrongOwner)
+        #expect(result(812, .writer) == .wrongOwner)
+        #expect(result(812, nil) == .wrongOwner)
+        #expect(result(812, does: "futex") == .wrongOwner)
+    }
+
     @Test func theActivityOfTheOwnerAndTheCallAreJudged() {
         var judged = expected
         (judged.cause, judged.owner, judged.ownerDoes, judged.lock) = ("lock", "holder", "write", .pthreadMutex)

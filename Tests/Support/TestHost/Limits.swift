@@ -19,16 +19,27 @@ enum Limits {
         try monitor.watch(.mainRunLoop)
         try monitor.start()
         for number in 0..<threads { Deadlock.startThread("waits-\(number)") { while true { sleep(600) } } }
-        // The monitor has tried what works here by then, and the run loop has its own descriptors.
-        usleep(500_000)
+        // The run loop has its own descriptors after a turn, and the monitor its own once it has tried what works here.
         stallOnce(milliseconds: 1)
-        let before = openDescriptors
+        let before = settledDescriptors()
         stallOnce(milliseconds: 300)
         let deadline = now() + 20_000_000_000
         while monitor.statistics.stalls == 0 || openDescriptors > before + 2, now() < deadline { usleep(20_000) }
         tell("F \(before) \(openDescriptors)")
         monitor.stop()
         exit(0)
+    }
+
+    /// The number of open descriptors once it has been the same for a second, after at most 20 s.
+    private static func settledDescriptors() -> Int {
+        let limit = now() + 20_000_000_000
+        var (count, since) = (openDescriptors, now())
+        while now() < min(since + 1_000_000_000, limit) {
+            usleep(20_000)
+            let current = openDescriptors
+            if current != count { (count, since) = (current, now()) }
+        }
+        return count
     }
 
     /// Gives up root's rights after the start, as a server does that has opened its port, and stalls.

@@ -23,6 +23,8 @@ struct AwaitedLock: Equatable, Sendable {
         case dispatchGroup
         case condition
         case barrier
+        /// The lock of a stdio stream, such as stdout.
+        case stdio
         /// `flock` and `fcntl` locks.
         case file
         /// A futex of unknown use.
@@ -33,6 +35,8 @@ struct AwaitedLock: Equatable, Sendable {
     enum Ownership: Equatable, Sendable {
         /// A thread of this process, confirmed by the lock's memory.
         case thread(Int32)
+        /// A process, which the peers of the call name.
+        case process
         /// None: any thread may release a lock of this kind.
         case none
         /// Not confirmed, with the reason; it follows "the owner is not known: " in sentences.
@@ -44,7 +48,7 @@ struct AwaitedLock: Equatable, Sendable {
     var address: UInt64
     /// The waiting function, such as `pthread_mutex_lock`.
     var function: String?
-    /// The label of a dispatch queue; `nil` for other kinds.
+    /// The label of a dispatch queue, or the name of a stdio stream; `nil` for other kinds.
     var label: String?
     /// Whether the wait has a time limit.
     var hasTimeout = false

@@ -9,6 +9,8 @@ struct LockIdentifier {
     let memory: any MemoryReading
     /// Returns whether this process has a thread with the kernel's thread id.
     let isLive: (Int32) -> Bool
+    /// The stdio streams of this process; `nil` if the layout of their locks is not known.
+    var streams: StandardStreams?
 
     /// The lock that `waiter` waits for in `call`, if it is a wait for one; `frames` are its innermost functions, if
     /// any.
@@ -43,7 +45,10 @@ struct LockIdentifier {
             if lock.kind == .once { lock.function = "swift_once" }
             lock.ownership = priorityInheritanceOwner(address)
         case .wait:
-            if let queue = DispatchLayout.queue(ofWaiter: waiter, waitingOn: address, memory) {
+            if let stream = streams?.name(ofLockAt: address, memory) {
+                (lock.kind, lock.label, lock.function) = (.stdio, stream, StreamFunction.outermost(of: frames))
+                lock.ownership = streamOwner(address)
+            } else if let queue = DispatchLayout.queue(ofWaiter: waiter, waitingOn: address, memory) {
                 lock.kind = .dispatchQueue
                 lock.function = function?.name ?? "dispatch_sync"
                 (lock.address, lock.label) = (queue, DispatchLayout.label(of: queue, memory))
@@ -169,6 +174,11 @@ extension LockIdentifier {
             return .unknown("the thread has just ended")
         }
         return live(word, else: "the thread has just ended")
+    }
+
+    private func streamOwner(_ address: UInt64) -> AwaitedLock.Ownership {
+        guard let owner = streams?.owner(ofLockAt: address, memory) else { return .unknown("it was just released") }
+        return live(owner)
     }
 
     private func onceOwner(_ address: UInt64) -> AwaitedLock.Ownership {

@@ -27,6 +27,8 @@ struct LockOwnerResolver {
 
     let threads: any Threads
     let memory: any MemoryReading
+    /// Finds out for whom an owner's call waits; `nil` to leave that out.
+    var peers: PeerFinder?
 
     /// A thread whose lock has been identified.
     private struct Link {
@@ -38,7 +40,8 @@ struct LockOwnerResolver {
     }
 
     private var identifier: LockIdentifier {
-        LockIdentifier(memory: memory, isLive: { threads.state(of: $0) != nil })
+        LockIdentifier(
+            memory: memory, isLive: { threads.state(of: $0) != nil }, streams: StandardStreams.current)
     }
 
     /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
@@ -103,6 +106,9 @@ struct LockOwnerResolver {
         owner.systemCall = DescribedCall(call, memory: memory)
         let link = link(thread, after, try? captured.get())
         owner.waitsFor = link?.lock
+        if link == nil || link?.lock.kind == .file {
+            owner.systemCall?.peers = peers?.find(call, of: thread, runs: after.runs)
+        }
         return (owner, link)
     }
 
@@ -161,6 +167,8 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         functionNames = WaitFunctionNames()
         mayStop = true
         functionNames.prepare(for: capturer.images())
+        // Not in the first stall: it locks a stream of its own to learn the layout.
+        _ = StandardStreams.current
     }
 
     /// Creates the same threads, of which none is stopped.

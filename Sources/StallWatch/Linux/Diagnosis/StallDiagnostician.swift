@@ -16,6 +16,7 @@ struct StallDiagnostician {
     /// Opened when a late turn waits for pages; closed when that stall ends or the next one begins.
     private var faults: PageFaultWatch?
     private let memory = GuardedMemory()
+    private let peers = PeerFinder(memory: GuardedMemory())
     private let threads: ProcessThreads
     /// The threads for observations that stop none.
     private let unstoppedThreads: ProcessThreads
@@ -63,7 +64,7 @@ struct StallDiagnostician {
     /// Observes the thread of a turn without stopping any thread; discards the observation if the turn is over then.
     mutating func observe(_ thread: Int32, stack: CapturedStack, isOver: () -> Bool) {
         guard let reading = read(thread) else { return }
-        let observation = observe(reading, thread: thread, stack: stack, among: unstoppedThreads)
+        let observation = observe(reading, thread: thread, stack: stack, among: unstoppedThreads, peers: nil)
         if !isOver() { observations.append(observation) }
     }
 
@@ -77,7 +78,7 @@ struct StallDiagnostician {
         if isFirst { faults = nil }
         guard let reading = read(thread) else { return nil }
         let earlier = isFirst && observations.isEmpty ? readings.dropLast().last?.thread : nil
-        var observation = observe(reading, thread: thread, stack: stack, among: threads)
+        var observation = observe(reading, thread: thread, stack: stack, among: threads, peers: peers)
         let end = turnEnd()
         if let earlier, earlier.time >= start, earlier.time <= end ?? .max {
             if end == nil, !reading.hasRun(since: earlier) {
@@ -143,7 +144,8 @@ struct StallDiagnostician {
     }
 
     private func observe(
-        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, among threads: ProcessThreads
+        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, among threads: ProcessThreads,
+        peers: PeerFinder?
     ) -> Observation {
         var observation = Observation(
             time: reading.time, used: (reading.used, reading.used),
@@ -166,11 +168,39 @@ struct StallDiagnostician {
             observation.activity = .waiting(call)
         }
         observation.call = DescribedCall(call, memory: memory)
+        if call.name == "close", let former = formerTarget(of: call) {
+            observation.call?.target?.append("; it was \(former)")
+        }
         observation.kernelStack = files?.kernelStack()
         if call.purpose == .lock {
-            observation.lock = LockOwnerResolver(threads: threads, memory: memory).follow(thread, stack: stack)
+            observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers)
+                .follow(thread, stack: stack)
         }
+        addPeers(to: &observation, call, of: thread, reading, peers)
         return observation
+    }
+
+    /// Adds for whom the call waits, and takes the holder of a file lock from that.
+    private func addPeers(
+        to observation: inout Observation, _ call: SystemCall, of thread: Int32, _ reading: ThreadReading,
+        _ finder: PeerFinder?
+    ) {
+        // The earliest reading of the same wait.
+        let since = readings.last { $0.thread.runs != reading.runs || $0.thread.activity != reading.activity }
+        let first = readings.first { $0.thread.time > since?.thread.time ?? 0 }?.thread.time ?? reading.time
+        guard let answer = finder?.find(call, of: thread, runs: reading.runs, since: first) else { return }
+        observation.call?.peers = answer
+        guard observation.lock?.lock.kind == .file else { return }
+        observation.lock?.lock.ownership =
+            answer.isKnown ? .process : .unknown(answer.reason ?? answer.peers.first?.reason ?? "it was just released")
+    }
+
+    /// Returns the file behind the descriptor that a call closes, if an earlier call of the turn was seen with it.
+    private func formerTarget(of call: SystemCall) -> String? {
+        observations.last { seen in
+            guard let earlier = seen.activity.call, earlier.takesDescriptor else { return false }
+            return earlier.argument(0) == call.argument(0) && seen.call?.target != nil
+        }?.call?.target
     }
 
     /// Adds what the stack of a running thread shows: a libc function and the system call that it runs in.

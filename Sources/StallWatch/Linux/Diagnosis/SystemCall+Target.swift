@@ -15,6 +15,11 @@ extension SystemCall {
         case "clock_nanosleep":
             // With TIMER_ABSTIME (1) the argument is a point in time, not a duration.
             return argument(1) & 1 == 0 ? Self.duration(at: argument(2), memory) : nil
+        case "close":
+            // The number is free from the beginning of the call on (close(2)), and may be another file's by now.
+            return "descriptor \(Int32(truncatingIfNeeded: argument(0))), which is no longer open"
+        case "dup2", "dup3":
+            return "descriptor \(Int32(truncatingIfNeeded: argument(1))), whose earlier file it closes"
         case "wait4":
             return Self.awaited(Int32(truncatingIfNeeded: argument(0)))
         case "waitid":
@@ -40,9 +45,11 @@ extension SystemCall {
     var takesDescriptor: Bool { Self.takesDescriptor.contains(name) }
 
     /// The names of the calls whose first argument is the descriptor that they wait on.
+    ///
+    /// Not those that give the descriptor up, such as close(2).
     private static let takesDescriptor: Set<String> = [
         "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "fsync",
-        "fdatasync", "syncfs", "sync_file_range", "fallocate", "ftruncate", "readahead", "fadvise64", "close", "fstat",
+        "fdatasync", "syncfs", "sync_file_range", "fallocate", "ftruncate", "readahead", "fadvise64", "fstat",
         "fstatfs", "getdents64", "ioctl", "accept", "accept4", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg",
         "epoll_wait", "epoll_pwait", "epoll_pwait2", "flock", "fcntl", "splice", "copy_file_range", "sendfile", "tee",
     ]
@@ -136,6 +143,8 @@ struct DescribedCall: Equatable, Sendable {
     var name: String
     var target: String?
     var purpose: SystemCall.Purpose
+    /// For whom the call waits; `nil` if that was not asked, or does not apply.
+    var peers: PeerAnswer?
 
     /// `memory` is `nil` if the thread has left the call, because its memory and descriptor may have changed since.
     init(_ call: SystemCall, memory: (any MemoryReading)?) {
@@ -157,6 +166,15 @@ struct DescribedCall: Equatable, Sendable {
         self.init(number: number, name: call.name, target: nil, purpose: call.purpose)
         // By now the descriptor may be another file's, and a path overwritten.
         if call.takesDescriptor { target = captured.target }
+    }
+
+    /// Describes the call of another process, whose memory is not read.
+    ///
+    /// - Parameters:
+    ///   - call: The call.
+    ///   - target: The file behind its descriptor.
+    init(_ call: SystemCall, ofOtherProcess target: String?) {
+        self.init(number: call.number, name: call.name, target: target, purpose: call.purpose)
     }
 
     private init(number: Int, name: String, target: String?, purpose: SystemCall.Purpose) {

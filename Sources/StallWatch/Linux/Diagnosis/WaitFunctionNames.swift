@@ -90,7 +90,7 @@ final class WaitFunctionNames {
     /// Returns whether the rules use the function.
     private static func tells(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.Purpose(ofFunction: function) != nil
-            || SystemCall.isRestarted(by: function)
+            || SystemCall.isRestarted(by: function) || StreamFunction.isKnown(function)
     }
 
     /// Returns the name that an app calls: libc itself calls the same function by a name with leading underscores.
@@ -162,6 +162,23 @@ struct LockFunction: Equatable {
         "dispatch_group_wait_slow": .dispatchGroup,
         "dispatch_unfair_lock_lock_slow": .dispatchUnfairLock,
     ]
+}
+
+/// The functions of stdio(3) that lock a stream.
+enum StreamFunction {
+    private static let names: Set<String> = [
+        "flockfile", "printf", "vprintf", "fprintf", "vfprintf", "dprintf", "puts", "fputs", "putc", "fputc", "putchar",
+        "fwrite", "fflush", "perror", "psignal", "scanf", "fscanf", "vfscanf", "getc", "fgetc", "getchar", "fgets",
+        "ungetc", "fread", "getline", "getdelim", "fseek", "fseeko", "ftell", "ftello", "rewind", "setvbuf", "fclose",
+        "freopen", "clearerr", "feof", "ferror",
+    ]
+
+    static func isKnown(_ function: String) -> Bool { names.contains(function) }
+
+    /// Returns the function that the app called, for frames from the innermost outward; `nil` if it is not known.
+    static func outermost(of frames: [NamedFrame]) -> String? {
+        frames.compactMap(\.libcFunction).last(where: isKnown)
+    }
 }
 
 /// A frame's function, if it helps to identify a lock.

@@ -37,7 +37,22 @@ extension StallReport.Cause {
 
 extension StallReport.SystemCall {
     init(_ call: DescribedCall) {
-        self.init(number: call.number, name: call.name, target: call.target)
+        self.init(
+            number: call.number, name: call.name, target: call.target,
+            peers: (call.peers?.peers).flatMap { $0.isEmpty ? nil : $0.map(StallReport.Peer.init) },
+            omittedPeers: (call.peers?.omitted).flatMap { $0 == 0 ? nil : $0 }, missingPeersReason: call.peers?.reason
+        )
+    }
+}
+
+extension StallReport.Peer {
+    fileprivate init(_ peer: Peer) {
+        self.init(
+            role: .init(rawValue: peer.role.rawValue), pid: peer.process,
+            isThisProcess: peer.isThisProcess ? true : nil, thread: peer.thread.map { .init($0) }, name: peer.name,
+            state: peer.state, threads: peer.threads, systemCall: peer.call?.name, target: peer.call?.target,
+            waitChannel: peer.waitChannel, runningMilliseconds: peer.age.map { milliseconds($0) }, reason: peer.reason
+        )
     }
 }
 
@@ -64,7 +79,7 @@ extension StallReport.Lock {
     init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
         var reason: String?
         switch wait.lock.ownership {
-        case .thread: break
+        case .thread, .process: break
         case .none: reason = "this kind has no owner"
         case .unknown(let why): reason = why
         }

@@ -11,7 +11,7 @@ function showDetail(host, stall) {
     parts.push(...split(stall));
   }
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
-  parts.push(...lockChain(stall), ...whatLedToIt(stall), ...stacks(stall), ...missingStacks(stall), ...sourceLines(stall), ...otherThreads(stall));
+  parts.push(...lockChain(stall), ...peers(stall), ...whatLedToIt(stall), ...stacks(stall), ...missingStacks(stall), ...sourceLines(stall), ...otherThreads(stall));
   parts.push(element("h3", {}, "Report"));
   parts.push(
     element(
@@ -81,6 +81,13 @@ function lockChain(stall) {
   const parts = [element("h3", {}, lock.isDeadlock ? "Deadlock" : "Lock"), element("p", {}, lockTitle(lock))];
   if (lock.reason) parts.push(element("p", { class: "faint" }, lock.reason));
   return [...parts, ...lock.owners.map((owner) => foldedStack(ownerText(owner), owner.node))];
+}
+
+// The processes that the call waits for: a clause for each.
+function peers(stall) {
+  const clauses = data.peers[stall] || [];
+  if (clauses.length === 0) return [];
+  return [element("h3", {}, "Waits for"), element("ul", { class: "reasons" }, ...clauses.map((clause) => element("li", {}, clause)))];
 }
 
 // The sampled stacks, the one with the most stalled time first: [node, microseconds].

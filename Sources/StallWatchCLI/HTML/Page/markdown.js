@@ -32,6 +32,8 @@ function markdown(stall) {
     lines.push("**" + (lock.isDeadlock ? "Deadlock" : "Lock") + "**: " + prose(lockTitle(lock)));
     lines.push(...lock.owners.slice(0, 5).map((owner) => "- " + prose(ownerText(owner))), "");
   }
+  const clauses = data.peers[stall] || [];
+  if (clauses.length > 0) lines.push("**Waits for**:", ...clauses.slice(0, 5).map((clause) => "- " + prose(clause)), "");
   const [heaviestStack] = stacksByTime(stall);
   if (heaviestStack) {
     const [node, time] = heaviestStack;

@@ -96,6 +96,46 @@ typedef enum demo_clock_result {
 /// A child with all signals blocked does this, and finishes even if this process is killed.
 demo_clock_result demo_step_clock(uint32_t milliseconds);
 
+/// What a child of `demo_start_peer` does.
+typedef enum demo_peer_kind {
+  /// Holds flock(2) on the file at the path.
+  DEMO_PEER_FLOCK,
+  /// Holds a lock of fcntl(2) on the file at the path.
+  DEMO_PEER_RECORD_LOCK,
+  /// Writes a byte to the descriptor at the end.
+  DEMO_PEER_WRITER,
+  /// Reads the descriptor until it is empty and its other end closed.
+  DEMO_PEER_READER,
+} demo_peer_kind;
+
+/// Forks a child named `demo-peer` that sleeps for the given time and ends. It has no descriptor open but the given one, or
+/// the file at `path`. Returns its id once it sleeps, or -1. The caller waits for it.
+int32_t demo_start_peer(demo_peer_kind kind, int32_t descriptor, const char *_Nullable path, uint32_t milliseconds);
+
+/// Makes a stream for `descriptor` the program's `stdout`. Returns the one before, or NULL if that failed.
+/// `demo_restore_stdout` reverts it, and closes the descriptor.
+void *_Nullable demo_replace_stdout(int32_t descriptor);
+
+/// Closes the program's `stdout` and makes `before` its `stdout` again.
+void demo_restore_stdout(void *_Nonnull before);
+
+/// Takes and gives back the lock of `stdout`, as a function that prints does.
+void demo_lock_stdout(void);
+void demo_unlock_stdout(void);
+
+/// Prints this many characters.
+void demo_print_much(size_t count);
+
+/// Prints a line.
+void demo_print_line(void);
+
+/// Makes a connection over the loopback interface that holds all the data that it takes, unread. Stores the end whose
+/// close(2) waits until everything has been read (SO_LINGER), and the end to read. Returns whether it succeeded.
+bool demo_make_unsent_data(int32_t ends[_Nonnull 2]);
+
+/// Reads the end of such a connection until the other end has closed it, and closes it.
+void demo_read_all(int32_t reader);
+
 /// The number of kinds of calls of `demo_wait_interruptibly`.
 #define DEMO_INTERRUPTIBLE_CALLS 8
 

@@ -114,6 +114,25 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(site?.function == (kind == .once ? "swift_once" : nil))
     }
 
+    /// The stream at 0x1000 has its lock at 0x1010; the owner's descriptor is at 0x1020, with the thread's id 4 bytes in.
+    @Test(arguments: [(101, 2, 101), (101, 1, nil), (999, 2, nil)] as [(Int32, Int32, Int32?)])
+    func `a stream's lock names its owner`(thread: Int32, word: Int32, owner: Int32?) throws {
+        let streams = StandardStreams([("stdout", { Block.address })], lockOffset: 8, threadOffset: 4)
+        let words: [Int32] = [0, 0, 0x1010, 0, word, 1, 0x1020, 0, 0, thread]
+        let identifier = LockIdentifier(
+            memory: Block(words), isLive: { (100..<110).contains($0) }, streams: streams)
+        let frames =
+            libc(nil) + [
+                NamedFrame(function: "fputs", image: "libc.so.6"), NamedFrame(function: "puts", image: "libc.so.6"),
+                NamedFrame(function: "puts", image: "app"),
+            ]
+        let lock = identifier.identify(try futex(plainWait, at: 16, value: 2), of: 100, in: frames)
+        #expect(lock?.kind == .stdio && lock?.label == "stdout" && lock?.function == "puts")
+        #expect(lock?.owner == owner)
+        let other = identifier.identify(try futex(plainWait, at: 20, value: 2), of: 100, in: frames)
+        #expect(other?.kind != .stdio)
+    }
+
     @Test func aReadWriteLockNamesItsWriter() throws {
         var fields = [Int32](repeating: 0, count: 13)
         (fields[0], fields[2], fields[6]) = (0xb, 3, 104)

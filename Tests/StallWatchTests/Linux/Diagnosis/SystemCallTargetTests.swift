@@ -42,6 +42,17 @@ import Testing
         #expect(try target("connect", 1_000_000, 0x10, 16) == nil)
     }
 
+    /// The number may be another file's: that of the monitor's own files, which are open for a moment.
+    @Test func `a descriptor that a call gives up is not looked up`() throws {
+        let file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC)
+        defer { close(file) }
+        #expect(try target("close", argument(file)) == "descriptor \(file), which is no longer open")
+        #expect(try target("dup3", 0, argument(file)) == "descriptor \(file), whose earlier file it closes")
+        let number = try #require(SystemCallNames.current.number(of: "close"))
+        let call = SystemCall(number: number, arguments: [argument(file)], stackPointer: 0, programCounter: 0)
+        #expect(!call.takesDescriptor)
+    }
+
     @Test func longPathsAreWholeOrMissing() throws {
         let scratch = try TemporaryDirectory()
         let component = String(repeating: "long", count: 50)

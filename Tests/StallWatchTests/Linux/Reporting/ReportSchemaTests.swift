@@ -112,7 +112,11 @@ import TestSupport
             "runQueueMilliseconds": 1.5, "blockedMilliseconds": 801, "uncertaintyMilliseconds": 0.5, "kernelShare": 0.25,
             "minorFaults": 3, "majorFaults": 0, "voluntarySwitches": 1, "involuntarySwitches": 2,
             "throttledMilliseconds": 0.5, "pagedFile": "/data/pages",
-            "systemCall": { "number": 202, "name": "futex", "target": "0x7f1c2c0012a0" },
+            "systemCall": { "number": 202, "name": "futex", "target": "0x7f1c2c0012a0", "omittedPeers": 1,
+              "missingPeersReason": "it has ended", "peers": [
+              { "role": "holder", "pid": 812, "isThisProcess": true, "thread": { "id": 4703 }, "name": "db", "state": "S",
+                "threads": 2, "systemCall": "read", "target": "pipe:[5]", "waitChannel": "pipe_read",
+                "runningMilliseconds": 2012.5, "reason": "its call may not be read" } ] },
             "function": "pthread_mutex_lock", "waitChannel": "futex_wait_queue",
             "kernelStack": ["futex_wait_queue"],
             "lock": {

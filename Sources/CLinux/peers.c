@@ -1,0 +1,46 @@
+// The locks of stdio streams.
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "CLinux.h"
+
+// glibc's _IO_lock_t (sysdeps/nptl/stdio-lock.h), which no header shows.
+typedef struct stream_lock {
+  int word, count;
+  void *owner;
+} stream_lock;
+
+bool clinux_knows_stream_locks(void) {
+  // Not from fopen(3), which waits for the list of all streams: flockfile(3) uses nothing of a stream but its lock.
+  static const stream_lock none;
+  union {
+    stream_lock lock;
+    char room[64];
+  } own = {.lock = none};
+  FILE stream = {._lock = (void *)&own};
+  stream_lock held;
+  flockfile(&stream);
+  memcpy(&held, &own, sizeof held);
+  funlockfile(&stream);
+  return held.word != 0 && held.owner == (void *)pthread_self() && own.lock.word == 0 && !own.lock.owner;
+}
+
+uint64_t clinux_stream(int number) {
+  return (uint64_t)(uintptr_t)(number == 0 ? stdin : number == 1 ? stdout : number == 2 ? stderr : NULL);
+}
+
+uint64_t clinux_stream_lock_offset(void) { return offsetof(FILE, _lock); }
+
+uint64_t clinux_thread_id_offset(void) {
+  // The kernel clears the thread's id there at its end (set_tid_address(2)). Needs CONFIG_CHECKPOINT_RESTORE.
+  int *address = NULL;
+  if (prctl(PR_GET_TID_ADDRESS, &address, 0, 0, 0) != 0) return 0;
+  uint64_t offset = (uint64_t)(uintptr_t)address - (uint64_t)pthread_self();
+  // The descriptor of a thread has some 2,300 bytes.
+  return address && offset < 2048 && *address == gettid() ? offset : 0;
+}

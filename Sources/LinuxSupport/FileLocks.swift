@@ -1,0 +1,110 @@
+/// A lock of a file, as a line of /proc/locks or a `lock:` line of /proc/<pid>/fdinfo/<fd> shows it (proc_locks(5)).
+package struct FileLock: Equatable, Sendable {
+    /// The call that locks.
+    package enum Kind: String, Sendable {
+        /// flock(2).
+        case flock = "FLOCK"
+        /// fcntl(2) with F_SETLK: the process owns the lock.
+        case process = "POSIX"
+        /// fcntl(2) with F_OFD_SETLK: the open file owns the lock.
+        case openFile = "OFDLCK"
+
+        /// Whether a lock of this kind can keep one of the other kind waiting.
+        fileprivate func meets(_ other: Kind) -> Bool { (self == .flock) == (other == .flock) }
+    }
+
+    /// The number of the line, which a lock shares with the requests that wait for it.
+    package var id: UInt64
+    package var kind: Kind
+    /// Whether this is a request that waits.
+    package var isWaiting: Bool
+    /// Whether no other lock may be held beside it: a lock for writing.
+    package var isExclusive: Bool
+    /// The process that made the lock; -1 for a lock of an open file, 0 for a process of another PID namespace.
+    package var process: Int32
+    /// The device's major and minor number.
+    package var device: [UInt32]
+    package var inode: UInt64
+    /// The locked bytes.
+    package var bytes: ClosedRange<UInt64>
+
+    /// Parses a line; `nil` for a lease, and for text of another form.
+    package init?(line: Substring) {
+        var words = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)[...]
+        if words.first == "lock:" { words.removeFirst() }
+        guard let id = words.popFirst(), id.hasSuffix(":"), let number = UInt64(id.dropLast()) else { return nil }
+        isWaiting = words.first == "->"
+        if isWaiting { words.removeFirst() }
+        let fields = Array(words)
+        guard fields.count == 7, let kind = Kind(rawValue: fields[0]), let process = Int32(fields[3]),
+            let first = UInt64(fields[5]), let last = fields[6] == "EOF" ? .max : UInt64(fields[6]), first <= last
+        else { return nil }
+        // "00:2f:1234": the device in hexadecimal, the inode in decimal.
+        let file = fields[4].split(separator: ":")
+        guard file.count == 3, let major = UInt32(file[0], radix: 16), let minor = UInt32(file[1], radix: 16),
+            let inode = UInt64(file[2])
+        else { return nil }
+        (self.id, self.kind, self.process, self.inode) = (number, kind, process, inode)
+        isExclusive = fields[2] == "WRITE"
+        device = [major, minor]
+        bytes = first...last
+    }
+
+    /// The largest number of bytes read of /proc/locks: some 4,000 locks.
+    package static let maximumText = 1 << 18
+
+    /// Returns the locks and requests in the text of /proc/locks, or of a file in /proc/<pid>/fdinfo.
+    package static func all(in text: String) -> [FileLock] {
+        text.split(separator: "\n").compactMap { FileLock(line: $0) }
+    }
+
+    /// Returns whether this is the same lock as another one, which another file of /proc shows.
+    package func isSame(as other: FileLock) -> Bool {
+        kind == other.kind && isWaiting == other.isWaiting && isExclusive == other.isExclusive
+            && hasFile(of: other) && bytes == other.bytes
+    }
+
+    fileprivate func hasFile(of other: FileLock) -> Bool { device == other.device && inode == other.inode }
+}
+
+/// A request for a file lock, with what the waiting call shows of it.
+package struct FileLockRequest: Equatable, Sendable {
+    package var kind: FileLock.Kind
+    package var isExclusive: Bool
+    /// The process that waits; -1 for a lock of an open file.
+    package var process: Int32
+    /// The file's inode; `nil` if it is not known.
+    package var inode: UInt64?
+    /// The wanted bytes; `nil` if they are not known.
+    package var bytes: ClosedRange<UInt64>?
+
+    package init(
+        _ kind: FileLock.Kind, isExclusive: Bool, of process: Int32, inode: UInt64? = nil,
+        bytes: ClosedRange<UInt64>? = nil
+    ) {
+        (self.kind, self.isExclusive, self.process, self.inode, self.bytes) = (kind, isExclusive, process, inode, bytes)
+    }
+
+    /// Returns the locks that keep this request waiting.
+    ///
+    /// The text has the request itself, which tells the device. Where several files or ranges could be meant, no lock is
+    /// returned.
+    ///
+    /// - Parameter text: The text of /proc/locks.
+    /// - Returns: The locks.
+    package func holders(in text: String) -> [FileLock] {
+        let all = FileLock.all(in: text)
+        let own = all.filter { lock in
+            lock.isWaiting && lock.kind == kind && lock.process == process && lock.isExclusive == isExclusive
+                && inode.map { $0 == lock.inode } ?? true && bytes.map { $0 == lock.bytes } ?? true
+        }
+        guard let request = own.first, own.allSatisfy({ request.hasFile(of: $0) && request.bytes == $0.bytes }) else {
+            return []
+        }
+        return all.filter { lock in
+            !lock.isWaiting && lock.hasFile(of: request) && lock.kind.meets(kind)
+                && (lock.isExclusive || isExclusive) && lock.bytes.overlaps(request.bytes)
+                && !(kind == .process && lock.kind == .process && lock.process == process)
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import Glibc
+
+/// A descriptor of some process that refers to a wanted file.
+package struct OpenDescriptor: Equatable, Sendable {
+    package var process: Int32
+    package var number: Int32
+    /// Whether the file may be read, and written, through it.
+    package var isReadable, isWritable: Bool
+    /// The text of /proc/<pid>/fdinfo/<fd>.
+    package var info: String
+
+    /// Creates a descriptor from the text of its file in fdinfo (proc_pid_fdinfo(5)); `nil` if the text lacks the flags.
+    package init?(process: Int32, number: Int32, info: String) {
+        var cursor = ByteCursor(info)
+        guard cursor.skip(pastLinePrefix: "flags:"), let octal = cursor.word(), let flags = Int32(octal, radix: 8)
+        else {
+            return nil
+        }
+        (self.process, self.number, self.info) = (process, number, info)
+        isReadable = flags & O_ACCMODE != O_WRONLY
+        isWritable = flags & O_ACCMODE != O_RDONLY
+    }
+}
+
+/// A search for the processes that have a file open, within bounds.
+///
+/// It reads links and text in /proc and opens no file of another process. The kernel shows the descriptors of processes of
+/// the same user.
+package struct OpenFileSearch: Equatable, Sendable {
+    /// The largest number of processes that are looked at.
+    package static let maximumProcesses = 2_000
+    /// The longest time for one search, in nanoseconds.
+    package static let maximumTime: UInt64 = 50_000_000
+    /// The largest number of descriptors that are found.
+    package static let maximumFound = 64
+
+    package private(set) var found: [OpenDescriptor] = []
+    /// The number of processes that do not show their descriptors.
+    package private(set) var refused = 0
+    /// Whether a bound has ended the search.
+    package private(set) var isCut = false
+
+    /// Searches the processes in `/proc`.
+    ///
+    /// - Parameters:
+    ///   - link: The target of the descriptor's link, such as `pipe:[4711]` or a path.
+    ///   - first: The processes to look at first.
+    ///   - others: Whether to look at all other processes too.
+    package init(for link: String, first: [Int32], others: Bool = true) {
+        let end = monotonicNow() + Self.maximumTime
+        let all = others ? (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) } : []
+        let known = Set(first)
+        // The newest processes next: a pipe's other end is often a child's.
+        let order = first + all.filter { !known.contains($0) }.sorted(by: >)
+        isCut = order.count > Self.maximumProcesses
+        for process in order.prefix(Self.maximumProcesses) {
+            guard let entries = directoryEntries("/proc/\(process)/fd") else {
+                if errno == EACCES { refused += 1 }
+                continue
+            }
+            for number in entries.compactMap({ Int32($0.name) }) {
+                guard monotonicNow() < end, found.count < Self.maximumFound else {
+                    isCut = true
+                    return
+                }
+                guard readLink("/proc/\(process)/fd/\(number)") == link,
+                    let info = readSmallFile("/proc/\(process)/fdinfo/\(number)"),
+                    let descriptor = OpenDescriptor(process: process, number: number, info: info)
+                else { continue }
+                found.append(descriptor)
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+internal import CLinux
+import Glibc
+
+/// The other end of a connected Unix socket.
+package enum UnixSocketPeer {
+    /// Returns the process that made the connection's other end (SO_PEERCRED in unix(7)); `nil` if there is none.
+    ///
+    /// It is 0 for a process of another PID namespace. Both ends of a socketpair(2) name its caller, also where a child
+    /// has one of them.
+    package static func process(of descriptor: Int32) -> Int32? {
+        var (process, user): (Int32, UInt32) = (0, 0)
+        guard isUnix(descriptor), clinux_peer(descriptor, &process, &user) else { return nil }
+        // Without a connection the kernel tells the user -1.
+        return user == .max ? nil : process
+    }
+
+    /// Returns whether the descriptor is a Unix socket.
+    package static func isUnix(_ descriptor: Int32) -> Bool {
+        var (family, length): (Int32, socklen_t) = (0, socklen_t(MemoryLayout<Int32>.size))
+        return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX
+    }
+
+    /// Asks the kernel for the inode of the other end, as ss(8) does (sock_diag(7)).
+    ///
+    /// The kernel answers within the call that sends the request.
+    ///
+    /// - Parameter inode: The inode of this end.
+    /// - Returns: The inode; `nil` if the kernel does not tell it.
+    package static func inode(ofPeerOf inode: UInt32) -> UInt32? {
+        // NETLINK_SOCK_DIAG is 4.
+        let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), 4)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        let request = request(for: inode)
+        guard send(descriptor, request, request.count, 0) == request.count else { return nil }
+        var answer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &answer, answer.count, Int32(MSG_DONTWAIT))
+        return count > 0 ? peer(in: Array(answer.prefix(count)), of: inode) : nil
+    }
+
+    /// Returns a nlmsghdr with a unix_diag_req for one socket (linux/unix_diag.h).
+    static func request(for inode: UInt32) -> [UInt8] {
+        let (type, flags, sequence, port): (UInt16, UInt16, UInt32, UInt32) = (20, 1, 1, 0)
+        let header = bytes(UInt32(40)) + bytes(type) + bytes(flags) + bytes(sequence) + bytes(port)
+        // All states; UDIAG_SHOW_PEER; no cookie.
+        let (states, show): (UInt32, UInt32) = (.max, 4)
+        return header + [UInt8(AF_UNIX), 0, 0, 0] + bytes(states) + bytes(inode) + bytes(show) + bytes(UInt64.max)
+    }
+
+    /// Returns the inode in the attribute UNIX_DIAG_PEER of a message of the kernel; `nil` if it is not there.
+    static func peer(in message: [UInt8], of inode: UInt32) -> UInt32? {
+        let (headers, length) = (16 + 16, Int(clamping: number(message, at: 0, bytes: 4) ?? 0))
+        guard length <= message.count, length >= headers, number(message, at: 4, bytes: 2) == 20,
+            number(message, at: 20, bytes: 4) == inode
+        else { return nil }
+        var at = headers
+        while at + 4 <= length, let size = number(message, at: at, bytes: 2).map(Int.init), size >= 4 {
+            // UNIX_DIAG_PEER is 2.
+            if number(message, at: at + 2, bytes: 2) == 2, size >= 8, at + 8 <= length {
+                return number(message, at: at + 4, bytes: 4)
+            }
+            at += (size + 3) & ~3
+        }
+        return nil
+    }
+
+    private static func bytes<Number: FixedWidthInteger>(_ number: Number) -> [UInt8] {
+        withUnsafeBytes(of: number.littleEndian) { Array($0) }
+    }
+
+    private static func number(_ message: [UInt8], at: Int, bytes count: Int) -> UInt32? {
+        guard at + count <= message.count else { return nil }
+        return message[at..<(at + count)].reversed().reduce(0) { $0 << 8 | UInt32($1) }
+    }
+}

@@ -1,0 +1,151 @@
+extension StallReport {
+    /// A process for which a system call waited: another one, or this one through another descriptor.
+    public struct Peer: Codable, Sendable, Equatable {
+        /// What the process had to do with the call.
+        public var role: PeerRole
+        /// The process's id; `nil` if it is not known.
+        public var pid: Int32?
+        /// `true` if it was the process of the report.
+        public var isThisProcess: Bool?
+        /// The thread of this process that was blocked in ``systemCall``, if ``isThisProcess``; `nil` if it is not known.
+        public var thread: ThreadDescription?
+        /// The process's name in the kernel, at most 15 bytes.
+        public var name: String?
+        /// The state of its first thread, a letter of proc_pid_stat(5): `R`, `S`, `D`, `T`, `t`, `Z`, `X` or `I`.
+        public var state: String?
+        /// The number of its threads.
+        public var threads: Int?
+        /// The system call in which its first thread was blocked; `nil` if there was none, or it may not be read.
+        public var systemCall: String?
+        /// The file of ``systemCall``; `nil` if it has none.
+        public var target: String?
+        /// The kernel function in which its first thread was blocked.
+        public var waitChannel: String?
+        /// The time since the process started, in milliseconds, in steps of 10 ms.
+        public var runningMilliseconds: Double?
+        /// What is not known of it, and why.
+        public var reason: String?
+
+        package init(
+            role: PeerRole, pid: Int32? = nil, isThisProcess: Bool? = nil, thread: ThreadDescription? = nil,
+            name: String? = nil, state: String? = nil, threads: Int? = nil, systemCall: String? = nil,
+            target: String? = nil, waitChannel: String? = nil, runningMilliseconds: Double? = nil, reason: String? = nil
+        ) {
+            self.role = role
+            self.pid = pid
+            self.isThisProcess = isThisProcess
+            self.thread = thread
+            self.name = name
+            self.state = state
+            self.threads = threads
+            self.systemCall = systemCall
+            self.target = target
+            self.waitChannel = waitChannel
+            self.runningMilliseconds = runningMilliseconds
+            self.reason = reason
+        }
+    }
+
+    /// What a process has to do with a system call that waits for it.
+    ///
+    /// Later versions may add roles.
+    public struct PeerRole: RawRepresentable, Codable, Sendable, Hashable {
+        /// The word in the JSON.
+        public let rawValue: String
+        /// Accepts any word, known or unknown.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// It held the file lock.
+        public static let holder = PeerRole(rawValue: "holder")
+        /// It had the other end of the Unix socket open.
+        public static let otherEnd = PeerRole(rawValue: "otherEnd")
+        /// It had the pipe open for writing.
+        public static let writer = PeerRole(rawValue: "writer")
+        /// It had the pipe open for reading.
+        public static let reader = PeerRole(rawValue: "reader")
+        /// It was the awaited child.
+        public static let child = PeerRole(rawValue: "child")
+    }
+}
+
+extension StallReport.Cause {
+    /// The calls that wait for processes: the thread's own, or that of the last owner of the lock that it waits for.
+    package var callsWithPeers: [StallReport.SystemCall] {
+        ([systemCall] + (lock?.owners ?? []).map(\.systemCall)).compactMap { $0 }.filter { $0.peers?.isEmpty == false }
+    }
+}
+
+// MARK: - Sentences
+
+extension StallReport.SystemCall {
+    /// For whom the call waited, a clause for each process.
+    package var allPeersInWords: [String] {
+        let clauses = (peers ?? []).map { "\($0.role.lead) \($0.inWords)" }
+        return clauses + (omittedPeers.map { ["\($0) more processes are left out"] } ?? [])
+    }
+
+    /// For whom the call waited, as a clause: `its writing end is open in cat (pid 7, running for 2 s), which is in read`.
+    ///
+    /// `nil` if the report does not say.
+    package var peersInWords: String? {
+        guard let first = peers?.first else {
+            return missingPeersReason.map { "for which process it waits is not known: \($0)" }
+        }
+        let more = (peers?.count ?? 1) - 1 + (omittedPeers ?? 0)
+        return "\(first.role.lead) \(first.inWords)" + (more > 0 ? ", and \(more) more" : "")
+    }
+}
+
+extension StallReport.Peer {
+    /// The process and what it did: `cat (pid 7, running for 2 s), which is in read`.
+    package var inWords: String {
+        if isThisProcess == true {
+            guard let thread else { return "this process" }
+            return "this process, whose \(thread.inWords) is in \(call ?? "a call")"
+        }
+        let number = pid.map { "pid \($0)" } ?? "pid not known"
+        let age = runningMilliseconds.map { ", running for \(Self.rough($0))" } ?? ""
+        let who = "\(name ?? "a process") (\(number)\(age))"
+        let isOne = threads ?? 1 <= 1
+        let what = doing.map { "\(isOne ? "which" : "whose main thread") \($0)" }
+        return ([who, what].compactMap { $0 } + [reason].compactMap { $0 }).joined(separator: ", ")
+    }
+
+    private var call: String? { systemCall.map { name in target.map { "\(name)(\($0))" } ?? name } }
+
+    private var doing: String? {
+        switch state {
+        case "R": "is on a CPU or ready to run"
+        case "T": "a signal has stopped"
+        case "t": "a debugger has stopped"
+        case "Z": threads ?? 1 > 1 ? "has ended" : "has ended, and its parent has not waited for it"
+        default: call.map { "is in \($0)" } ?? waitChannel.map { "waits in the kernel function \($0)" }
+        }
+    }
+
+    /// A time in its largest unit.
+    private static func rough(_ milliseconds: Double) -> String {
+        let seconds = milliseconds / 1_000
+        switch seconds {
+        case ..<1: return "\(Int(milliseconds.rounded())) ms"
+        case ..<120: return "\(Int(seconds)) s"
+        case ..<7_200: return "\(Int(seconds / 60)) min"
+        case ..<172_800: return "\(Int(seconds / 3_600)) h"
+        default: return seconds < 1e12 ? "\(Int(seconds / 86_400)) days" : "an unknown time"
+        }
+    }
+}
+
+extension StallReport.PeerRole {
+    /// The words before the process.
+    package var lead: String {
+        switch self {
+        case .holder: "the lock is held by"
+        case .otherEnd: "its other end is open in"
+        case .writer: "its writing end is open in"
+        case .reader: "its reading end is open in"
+        case .child: "the child is"
+        default: "it waits for"
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import ScenarioKit
+import CDemo
+import Foundation
+import Glibc
+
+/// A child process for which the main thread waits.
+final class PeerProcess: Sendable {
+    let id: Int32
+
+    /// Starts a child that does something for `duration` from now on.
+    ///
+    /// - Throws: ``NotAvailable`` if no child can be made.
+    init(
+        _ kind: demo_peer_kind, descriptor: Int32 = -1, path: String? = nil, for duration: Duration
+    ) throws(NotAvailable) {
+        id = demo_start_peer(kind, descriptor, path, UInt32(duration.milliseconds))
+        if id < 0 { throw NotAvailable(reason: "no child can be made") }
+    }
+
+    /// Waits for the child's end.
+    func finish() {
+        while waitpid(id, nil, 0) < 0, errno == EINTR {}
+    }
+}
+
+/// A file that can be locked, by a path of its own.
+final class LockFile: Sendable {
+    let path: String
+    let descriptor: Int32
+
+    /// - Parameter name: A part of the file's name.
+    init(_ name: String) {
+        path = "./stallwatch-\(name)-\(getpid())"
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    }
+
+    deinit {
+        unlink(path)
+        close(descriptor)
+    }
+}
+
+/// A connection with unsent data, which a thread named `late-reader` reads after some time.
+final class UnsentData: Sendable {
+    /// The end whose close(2) waits until then.
+    let sender: Int32
+
+    /// - Throws: ``NotAvailable`` if no connection can be made.
+    init(for duration: Duration) throws(NotAvailable) {
+        var ends: [Int32] = [-1, -1]
+        guard demo_make_unsent_data(&ends) else { throw NotAvailable(reason: "no connection can be made") }
+        sender = ends[0]
+        let reader = ends[1]
+        NamedThread.start("late-reader") { ready in
+            ready()
+            sleepTooLong(for: duration)
+            demo_read_all(reader)
+        }
+    }
+}
+
+/// A pipe or a socket to a child, of which this process has one end.
+final class PeerConnection: Sendable {
+    let descriptor: Int32
+    let peer: PeerProcess
+
+    /// Makes two connected descriptors with `make`, and leaves the second one to a child.
+    init(
+        _ kind: demo_peer_kind, for duration: Duration, _ make: (inout [Int32]) -> Int32
+    ) throws(NotAvailable) {
+        var ends: [Int32] = [-1, -1]
+        guard make(&ends) == 0 else { throw NotAvailable(reason: "no connection can be made") }
+        descriptor = ends[0]
+        defer { close(ends[1]) }
+        peer = try PeerProcess(kind, descriptor: ends[1], for: duration)
+    }
+}
+
+/// A `stdout` that is a pipe to a child that reads it late.
+///
+/// A thread named `printer` prints more than the pipe takes, and so keeps the stream's lock.
+///
+/// `@unchecked Sendable`: nothing changes after `init`, and one scenario at a time uses the stream.
+final class BlockedOutput: @unchecked Sendable {
+    let peer: PeerProcess
+    /// The stream before, which C made.
+    private let before: UnsafeMutableRawPointer
+    private let isPrinted = Gate()
+
+    /// - Throws: ``NotAvailable`` if no pipe can be made.
+    init(for duration: Duration) throws(NotAvailable) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw NotAvailable(reason: "no pipe can be made") }
+        let (readEnd, writeEnd) = (ends[0], ends[1])
+        defer { close(readEnd) }
+        peer = try PeerProcess(DEMO_PEER_READER, descriptor: readEnd, for: duration)
+        guard let before = demo_replace_stdout(writeEnd) else { throw NotAvailable(reason: "no stream can be made") }
+        self.before = before
+        NamedThread.start("printer") { [isPrinted] ready in
+            demo_lock_stdout()
+            ready()
+            // The capacity of a pipe is 65,536 bytes (pipe(7)).
+            demo_print_much(100_000)
+            demo_unlock_stdout()
+            isPrinted.open()
+        }
+    }
+
+    /// Makes the program's own `stdout` its `stdout` again.
+    func restore() {
+        isPrinted.wait()
+        demo_restore_stdout(before)
+        peer.finish()
+    }
+}

@@ -1,0 +1,111 @@
+import ScenarioKit
+import CDemo
+import Foundation
+import Glibc
+import StallWatch
+
+// Functions that wait for another process. The rules in Stalls.swift apply.
+
+/// Waits for a file lock that a child holds.
+@inline(never)
+func waitForTheOtherProcess(_ file: LockFile) {
+    flock(file.descriptor, LOCK_EX)
+    flock(file.descriptor, LOCK_UN)
+}
+
+/// Waits for a record lock that a child holds.
+@inline(never)
+func waitForTheRecordLock(_ file: LockFile) {
+    var whole = flock()
+    whole.l_type = Int16(F_WRLCK)
+    _ = fcntl(file.descriptor, F_SETLKW, &whole)
+    errno = 0
+}
+
+/// Waits for a message of a child.
+@inline(never)
+func receiveFromThePeer(_ connection: PeerConnection) {
+    var byte: UInt8 = 0
+    while recv(connection.descriptor, &byte, 1, 0) < 0, errno == EINTR {}
+    close(connection.descriptor)
+}
+
+/// Reads a pipe that a child has open for writing.
+@inline(never)
+func readFromTheChild(_ connection: PeerConnection) {
+    var bytes: [UInt8] = [0, 0]
+    while read(connection.descriptor, &bytes, 2) < 0, errno == EINTR {}
+    close(connection.descriptor)
+}
+
+/// Closes a socket that still has data to send.
+@inline(never)
+func closeWithUnsentData(_ data: UnsentData) {
+    close(data.sender)
+    errno = 0
+}
+
+extension Scenario {
+    /// Stalls that wait for another process, or for a thread that does.
+    ///
+    /// The report must name that process and its activity.
+    static let peerScenarios: [Scenario] = [
+        .stalling(
+            "flock-of-child", "flock(2) on a file that a child has locked", times: 2,
+            .main(.timer, in: "waitForTheOtherProcess(_:)", lock: .file).waiting(for: .holder, in: "clock_nanosleep")
+        ) { context in
+            let file = LockFile("flock")
+            let peer = try PeerProcess(DEMO_PEER_FLOCK, path: file.path, for: context.stall)
+            context.expectPeer(peer.id)
+            defer { peer.finish() }
+            return await MainLoop.timer { waitForTheOtherProcess(file) }
+        },
+        .stalling(
+            "record-lock-of-child", "fcntl(2) with F_SETLKW on a file that a child has locked", times: 2,
+            .main(.mainQueue, in: "waitForTheRecordLock(_:)", lock: .file).waiting(for: .holder, in: "clock_nanosleep")
+        ) { context in
+            let file = LockFile("record-lock")
+            let peer = try PeerProcess(DEMO_PEER_RECORD_LOCK, path: file.path, for: context.stall)
+            context.expectPeer(peer.id)
+            defer { peer.finish() }
+            return await MainLoop.mainQueue { waitForTheRecordLock(file) }
+        },
+        .stalling(
+            "socket-to-child", "recv(2) from a Unix socket whose other end a child has", times: 2,
+            .main(.source0, in: "receiveFromThePeer(_:)", cause: "io").waiting(for: .otherEnd, in: "clock_nanosleep")
+        ) { context in
+            let connection = try PeerConnection(DEMO_PEER_WRITER, for: context.stall) {
+                socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &$0)
+            }
+            context.expectPeer(connection.peer.id)
+            defer { connection.peer.finish() }
+            return await MainLoop.source0 { receiveFromThePeer(connection) }
+        },
+        .stalling(
+            "pipe-of-child", "read(2) of a pipe that a child has open for writing", times: 2,
+            .main(.performedBlock, in: "readFromTheChild(_:)", cause: "io").waiting(for: .writer, in: "clock_nanosleep")
+        ) { context in
+            let connection = try PeerConnection(DEMO_PEER_WRITER, for: context.stall) { pipe(&$0) }
+            context.expectPeer(connection.peer.id)
+            defer { connection.peer.finish() }
+            return await MainLoop.performedBlock { readFromTheChild(connection) }
+        },
+        .stalling(
+            "stdio-lock", "puts(3) while another thread prints to a full pipe, which a child reads late", times: 2,
+            .main(.timer, in: "demo_print_line", lock: .stdio, owner: "printer", ownerDoes: "write")
+                .waiting(for: .reader, in: "clock_nanosleep")
+        ) { context in
+            let output = try BlockedOutput(for: context.stall)
+            context.expectPeer(output.peer.id)
+            defer { output.restore() }
+            return await MainLoop.timer { demo_print_line() }
+        },
+        .stalling(
+            "linger", "close(2) of a socket with unsent data", times: 2,
+            .main(.mainQueue, in: "closeWithUnsentData(_:)", cause: "io", call: "close(descriptor ")
+        ) { context in
+            let data = try UnsentData(for: context.stall)
+            return await MainLoop.mainQueue { closeWithUnsentData(data) }
+        },
+    ]
+}

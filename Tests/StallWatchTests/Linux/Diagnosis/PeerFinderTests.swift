@@ -1,0 +1,195 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StackCapture
+@testable import StallWatch
+
+/// Whom calls wait for, compared with what the test has opened and started.
+@Suite struct PeerFinderTests {
+    private func find(_ name: String, _ arguments: UInt64..., runs: UInt64 = 0, by finder: PeerFinder? = nil) throws
+        -> PeerAnswer?
+    {
+        let call = SystemCall(
+            number: try #require(SystemCallNames.current.number(of: name)),
+            arguments: arguments + [UInt64](repeating: 0, count: 6 - arguments.count), stackPointer: 0,
+            programCounter: 0)
+        return (finder ?? PeerFinder(memory: GuardedMemory())).find(call, of: 0, runs: runs)
+    }
+
+    private func number(_ descriptor: Int32) -> UInt64 { UInt64(UInt32(bitPattern: descriptor)) }
+
+    private func address(_ pointer: UnsafeRawPointer) -> UInt64 { UInt64(UInt(bitPattern: pointer)) }
+
+    /// Two open files of the same file.
+    private func twoFiles(in directory: TemporaryDirectory) throws -> (Int32, Int32) {
+        let path = directory.path + "/lock"
+        let files = (0..<2).map { _ in open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
+        try #require(files.allSatisfy { $0 >= 0 })
+        return (files[0], files[1])
+    }
+
+    /// Returns the answer for a call, in which another thread waits, once it names a process; else the last answer.
+    private func findKnown(_ name: String, _ arguments: UInt64...) throws -> PeerAnswer? {
+        var answer: PeerAnswer?
+        _ = eventually {
+            let all = arguments + [UInt64](repeating: 0, count: 6 - arguments.count)
+            answer = try? find(name, all[0], all[1], all[2])
+            return answer?.isKnown == true
+        }
+        return answer
+    }
+
+    private func sleeper(input: Pipe? = nil) throws -> Process {
+        let process = Command(program: "/bin/sleep", arguments: ["60"]).process()
+        if let input { process.standardInput = input }
+        try process.run(atMost: 60)
+        let pid = process.processIdentifier
+        try #require(eventually { readSmallFile("/proc/\(pid)/comm") == "sleep\n" && waits(pid) })
+        return process
+    }
+
+    /// Whether a process waits in a call, as far as the system shows it.
+    private func waits(_ process: Int32) -> Bool {
+        readSmallFile("/proc/\(process)/stat").flatMap(ProcStat.init)?.letter == "S"
+    }
+
+    @Test(.enabled(if: Command.find("flock") != nil, "flock(1) is not installed"))
+    func `a file lock's holder is the process that has locked it`() throws {
+        let directory = try TemporaryDirectory()
+        let (file, other) = try twoFiles(in: directory)
+        close(other)
+        // -o: the program's child does not inherit the lock.
+        let process = Command(
+            program: try #require(Command.find("flock")),
+            arguments: ["-o", directory.path + "/lock", "/bin/sleep", "60"]
+        ).process()
+        try process.run(atMost: 60)
+        let pid = process.processIdentifier
+        try #require(eventually { readSmallFile("/proc/locks")?.contains(" \(pid) ") == true })
+        let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
+        let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
+        let listed = try Command.find("lslocks").map {
+            try Command(program: $0, arguments: ["--noheadings", "--raw", "--output", "PID,PATH"]).run().output
+        }
+        process.kill()
+        waiter.join()
+        close(file)
+        #expect(answer?.peers.map(\.process) == [pid])
+        #expect(answer?.peers.first?.role == .holder)
+        #expect(answer?.peers.first?.name == "flock")
+        if let listed { #expect(listed.contains("\(pid) \(directory.path)/lock"), "\(listed)") }
+    }
+
+    @Test func `this process holds a file lock by another open file`() throws {
+        let (file, other) = try twoFiles(in: try TemporaryDirectory())
+        defer {
+            close(file)
+            close(other)
+        }
+        try #require(flock(other, LOCK_EX) == 0)
+        let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
+        let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
+        #expect(answer?.peers.map(\.isThisProcess) == [true])
+        flock(other, LOCK_UN)
+        waiter.join()
+        let free = try find("flock", number(file), UInt64(LOCK_EX))
+        #expect(free?.peers == [] && free?.reason?.contains("shows no holder") == true)
+        #expect(try find("flock", 1_000_000, UInt64(LOCK_EX))?.reason != nil)
+    }
+
+    /// A struct flock for bytes 10 to 19, at an address that the kernel and the finder read.
+    private static func writeLock() -> UnsafeMutablePointer<Glibc.flock> {
+        let range = UnsafeMutablePointer<Glibc.flock>.allocate(capacity: 1)
+        range.initialize(to: Glibc.flock())
+        (range.pointee.l_type, range.pointee.l_start, range.pointee.l_len) = (Int16(F_WRLCK), 10, 10)
+        return range
+    }
+
+    @Test func `a lock of an open file is found by the descriptor that shows it`() throws {
+        let (file, other) = try twoFiles(in: try TemporaryDirectory())
+        let range = Self.writeLock()
+        defer {
+            close(file)
+            close(other)
+            range.deallocate()
+        }
+        // F_OFD_SETLK and F_OFD_SETLKW are 37 and 38.
+        try #require(fcntl(other, 37, range) == 0)
+        let waiter = try WorkerThread(name: "test-lock") {
+            let range = Self.writeLock()
+            _ = fcntl(file, 38, range)
+            range.deallocate()
+        }
+        let answer = try findKnown("fcntl", number(file), 38, address(range))
+        #expect(answer?.peers.map(\.isThisProcess) == [true])
+        range.pointee.l_start = 30
+        #expect(try find("fcntl", number(file), 38, address(range))?.peers == [], "no thread waits for these bytes")
+        #expect(try find("fcntl", number(file), 1, address(range)) == nil, "F_GETFD waits for no lock")
+        (range.pointee.l_type, range.pointee.l_start) = (Int16(F_UNLCK), 10)
+        _ = fcntl(other, 37, range)
+        waiter.join()
+    }
+
+    @Test func `a pipe's other end is open in a child and here`() throws {
+        let input = Pipe()
+        let process = try sleeper(input: input)
+        defer { process.kill() }
+        let written = try find("write", number(input.fileHandleForWriting.fileDescriptor))
+        #expect(written?.peers.first?.process == process.processIdentifier)
+        #expect(written?.peers.first?.role == .reader)
+        var ends: [Int32] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        let read = try find("read", number(ends[0]))
+        #expect(read?.peers.first { $0.isThisProcess }?.role == .writer)
+        try [ends[0], 1].withUnsafeBytes { polled in
+            let polling = try find("poll", address(try #require(polled.baseAddress)), 1)
+            #expect(polling?.peers.contains { $0.isThisProcess && $0.role == .writer } == true)
+        }
+        for end in ends { close(end) }
+    }
+
+    @Test func `an awaited child is described`() throws {
+        let process = try sleeper()
+        defer { process.kill() }
+        let pid = UInt64(process.processIdentifier)
+        for answer in [try find("wait4", pid), try find("waitid", 1, pid)] {
+            #expect(answer?.peers.first?.role == .child)
+            #expect(answer?.peers.first?.name == "sleep")
+        }
+        #expect(try find("wait4", UInt64(UInt32.max)) == nil, "any child")
+        #expect(try find("wait4", 0x3fff_fff0)?.reason == "the child has just ended")
+    }
+
+    @Test func `this process has the other end of a socket pair`() throws {
+        var ends: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        let answer = try #require(try find("recvfrom", number(ends[0])))
+        #expect(answer.peers.first { $0.isThisProcess }?.role == .otherEnd || answer.reason != nil)
+        #expect(try find("recvfrom", 1_000_000) == nil)
+        let inet = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(inet) }
+        #expect(try find("recvfrom", number(inet)) == nil)
+    }
+
+    @Test func `the same wait is looked up once`() throws {
+        let (file, other) = try twoFiles(in: try TemporaryDirectory())
+        defer {
+            close(file)
+            close(other)
+        }
+        try #require(flock(other, LOCK_EX) == 0)
+        let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
+        _ = try findKnown("flock", number(file), UInt64(LOCK_EX))
+        let finder = PeerFinder(memory: GuardedMemory())
+        let first = try find("flock", number(file), UInt64(LOCK_EX), by: finder)
+        #expect(first?.isKnown == true)
+        flock(other, LOCK_UN)
+        waiter.join()
+        #expect(try find("flock", number(file), UInt64(LOCK_EX), by: finder) == first)
+        #expect(try find("flock", number(file), UInt64(LOCK_EX), runs: 1, by: finder)?.peers == [])
+    }
+}
