@@ -1,10 +1,13 @@
-// The locks of stdio streams.
+// The locks of stdio streams, and what a descriptor holds unread.
 
 #define _GNU_SOURCE
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "CLinux.h"
@@ -43,4 +46,14 @@ uint64_t clinux_thread_id_offset(void) {
   uint64_t offset = (uint64_t)(uintptr_t)address - (uint64_t)pthread_self();
   // The descriptor of a thread has some 2,300 bytes.
   return address && offset < 2048 && *address == gettid() ? offset : 0;
+}
+
+long clinux_unread_bytes(int descriptor) {
+  int type = SOCK_STREAM, count = 0;
+  socklen_t length = sizeof type;
+  // Of a datagram socket FIONREAD says only the next datagram's size (udp(7)).
+  if (getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type != SOCK_STREAM) return -1;
+  struct pollfd file = {.fd = descriptor, .events = POLLIN};
+  if (poll(&file, 1, 0) != 1 || !(file.revents & (POLLIN | POLLHUP))) return -1;
+  return ioctl(descriptor, FIONREAD, &count) == 0 ? count : -1;
 }

@@ -136,6 +136,9 @@ private struct ReportCheck {
         checkPositive(report.culprit?.line, at: "culprit.line")
         require(report.monitor.captureMethods != nil, at: "monitor", "captureMethods is missing")
         checkShare(report.culprit?.share, at: "culprit.share")
+        checkDuration(report.activity?.turnsPerSecond, at: "activity.turnsPerSecond")
+        checkShare(report.activity?.busyShare, at: "activity.busyShare")
+        checkShare(report.activity?.cpuShare, at: "activity.cpuShare")
         if let cause = report.cause { check(cause) }
         check(report.context, at: "context")
         checkSamples(of: report)

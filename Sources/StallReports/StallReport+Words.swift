@@ -13,10 +13,12 @@ extension StallReport {
 
         /// One turn that exceeded the threshold.
         public static let stall = Kind(rawValue: "stall")
-        /// A loop that did not wait for a long time, although its turns were short.
+        /// A loop that hardly waited for a long time, although its turns were short.
         public static let saturation = Kind(rawValue: "saturation")
         /// A queue or a pool that did not start new work in time.
         public static let starvation = Kind(rawValue: "starvation")
+        /// A loop that ran all the time without work: something was always ready, or its mode had no sources.
+        public static let spinning = Kind(rawValue: "spinning")
     }
 
     /// The state of a stall when the monitor last wrote its report.

@@ -17,7 +17,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var schemaVersion: Int
     /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
-    /// The kind of delay: stall, saturation or starvation.
+    /// The kind of delay: stall, saturation, starvation or spinning.
     public var kind: Kind
     /// The state of the stall when the monitor last wrote the report.
     public var state: State
@@ -44,8 +44,10 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var startUncertaintyMilliseconds: Double?
     /// The number of turns that the loop ran without waiting.
     ///
-    /// Present only for a saturation.
+    /// Present only for a saturation and for a loop that spins.
     public var turns: UInt64?
+    /// How the loop used its time; present only for a saturation and for a loop that spins.
+    public var activity: Activity?
     /// The kind of callout that the turn was running.
     public var callout: Callout?
     /// The fingerprint: stalls with the same one are repeats of each other.
@@ -102,6 +104,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         loop: LoopDescription,
         startUncertaintyMilliseconds: Double? = nil,
         turns: UInt64? = nil,
+        activity: Activity? = nil,
         callout: Callout? = nil,
         fingerprint: String? = nil,
         repeats: Int,
@@ -133,6 +136,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.loop = loop
         self.startUncertaintyMilliseconds = startUncertaintyMilliseconds
         self.turns = turns
+        self.activity = activity
         self.callout = callout
         self.fingerprint = fingerprint
         self.repeats = repeats
@@ -290,9 +294,7 @@ extension StallReport.Culprit {
 extension StallReport {
     /// One sentence that names the loop, the duration and the culprit.
     public var summary: String {
-        var text = "\(loop.label) stalled"
-        text += state == .ended ? " for " : " and has not come back after "
-        text += "\(Int(durationMilliseconds.rounded())) ms"
+        var text = "\(loop.label) \(verb) \(Int(durationMilliseconds.rounded())) ms"
         if let culprit { text += "\(culprit.shareInWords.map { ", \($0) of it" } ?? "") in \(culprit.function)" }
         if let callout { text += " (\(callout.rawValue))" }
         return text

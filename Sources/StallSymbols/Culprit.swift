@@ -191,6 +191,13 @@ extension StallReport {
         for (sample, share) in zip(samples, sampleShares) {
             if sample.isValid, let stack = sample.stack { shares[stack, default: 0] += share }
         }
+        if activity != nil {
+            // Between two callouts, a saturated or spinning loop shows only the function that runs it.
+            let calling = shares.filter { stack, _ in
+                stacks[stack].contains { Callout(symbol: frames[$0].symbol) != nil }
+            }
+            if !calling.isEmpty { shares = calling }
+        }
         var groups: [Place: DominantStack] = [:]
         for (stack, share) in shares.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             let blame = Self.blame(for: stacks[stack].map { frames[$0] }, images: images)

@@ -58,14 +58,16 @@ struct PageData {
             ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
             ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),
         ]
-        stalls.append(row + columns(of: report.cause))
+        stalls.append(row + columns(of: report.cause, or: report.activity))
         ids.append(report.id)
     }
 
-    private mutating func columns(of cause: StallReport.Cause?) -> [ColumnTable.Cell] {
+    private mutating func columns(
+        of cause: StallReport.Cause?, or activity: StallReport.Activity?
+    ) -> [ColumnTable.Cell] {
         let kernel = cause?.kernelStack.flatMap { $0.isEmpty ? nil : $0.joined(separator: "\n") }
         return [
-            ("cause", text(cause?.kind.rawValue)), ("summary", text(cause?.summary)),
+            ("cause", text(cause?.kind.rawValue)), ("summary", text(cause?.summary ?? activity?.sentence)),
             ("confidence", text(cause?.confidence.rawValue)), ("kernel", text(kernel)),
             ("onCPU", StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0)),
             ("runQueue", StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0)),

@@ -127,7 +127,7 @@ extension LogRecord {
         attributes.set("code.line.number", report.culprit?.line)
         attributes.set("stallwatch.image", report.culprit?.image)
         attributes.set("exception.type", "stallwatch.\(report.kind.rawValue)")
-        attributes.set("exception.message", cause?.summary ?? report.summary)
+        attributes.set("exception.message", cause?.summary ?? report.activity?.sentence ?? report.summary)
         attributes.set("exception.stacktrace", Self.stackText(report))
         for (key, value) in report.metadata.sorted(by: { $0.key < $1.key })
         where ![TraceContext.traceKey, TraceContext.spanKey].contains(key) {

@@ -21,7 +21,9 @@ struct ReportMarkdown {
     }
 
     private var cause: String {
-        guard let cause = report.cause else { return "" }
+        guard let cause = report.cause else {
+            return report.activity.map { MarkdownText.prose("\($0.sentence).") + "\n" } ?? ""
+        }
         let (kind, confidence) = (cause.kind.rawValue, cause.confidence.rawValue)
         return
             "**\(MarkdownText.prose(kind))** (\(MarkdownText.prose(confidence))): \(MarkdownText.prose(cause.summary))\n"

@@ -30,6 +30,7 @@ struct ReportView {
         if let cause = report.cause {
             lines += paragraph("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)", .yellow)
         }
+        if let activity = report.activity { lines += paragraph("\(activity.sentence).", .yellow) }
         if report.state == .ongoing {
             lines += paragraph("It was still going on when this report was written.")
         } else if report.state == .abandoned {
@@ -47,10 +48,9 @@ struct ReportView {
     ///
     /// The label is in the output format; `code` formats a function's name for it.
     func stall(loop: String, code: (String) -> String) -> String {
-        let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
         let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
         let place = report.culprit.map { "\(share) in \(code($0.function))" } ?? ""
-        return "\(loop) \(verb) \(report.durationMilliseconds.duration)\(place)"
+        return "\(loop) \(report.verb) \(report.durationMilliseconds.duration)\(place)"
     }
 
     /// The text with a line feed, in lines that fit the terminal.

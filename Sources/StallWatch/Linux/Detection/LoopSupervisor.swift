@@ -8,6 +8,7 @@ struct LoopSupervisor {
     private var detector: StallDetector
     /// `nil` if the loop does not report its waits, or saturation is not to be found.
     private var saturation: SaturationSupervisor?
+    private var spin: SpinSupervisor?
     private var early = EarlySampling()
     /// The threshold that is learned; `nil` if it is fixed.
     private var adaptive: AdaptiveThreshold?
@@ -30,7 +31,10 @@ struct LoopSupervisor {
             context.capturer.keepFiles(of: thread)
             diagnostician.open(thread)
         }
-        if loop.source.reportsWaits { saturation = context.options.saturationThreshold.map(SaturationSupervisor.init) }
+        if loop.source.reportsWaits, let threshold = context.options.saturationThreshold {
+            saturation = SaturationSupervisor(threshold: threshold)
+            spin = SpinSupervisor()
+        }
     }
 
     /// When the current turn began, in monotonic nanoseconds; `nil` between turns.
@@ -73,12 +77,14 @@ struct LoopSupervisor {
             if reason == .paused, turn.began < countingFrom, time &- turn.began >= loop.threshold { suppress(reason) }
             prepare(poll.target, at: time)
         }
-        saturation?.poll(poll, of: loop, context, at: time)
+        let nextLoad = min(
+            saturation?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
+            spin?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
         let nextEscalation = escalate(poll.target, at: time)
         noteProgress(poll, at: time)
         let nextPoll = min(decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max)
         isQuiet = nextPoll == .max
-        return nextPoll
+        return min(nextPoll, nextLoad)
     }
 
     private mutating func follow(_ current: TurnSnapshot) {
@@ -113,7 +119,7 @@ struct LoopSupervisor {
         progress = LoopProgress(label: loop.label, state: state, since: since)
     }
 
-    /// Stops following the loop, and reports a stall or saturation that still lasts as abandoned.
+    /// Stops following the loop, and reports a stall, saturation or spin that still lasts as abandoned.
     ///
     /// The turn in which `stopper`, a thread, stops the monitor is over there.
     mutating func leave(at time: UInt64, stoppedBy stopper: Int32? = nil) {
@@ -134,6 +140,7 @@ struct LoopSupervisor {
             }
         }
         saturation?.leave(context, at: time)
+        spin?.leave(context, at: time)
     }
 
     /// Counts the current turn as suppressed, once.

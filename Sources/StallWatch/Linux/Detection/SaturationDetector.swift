@@ -1,107 +1,238 @@
 import StackCapture
 
-/// Decides when a loop is saturated: it has not waited for too long, although its turns are short (a pure value).
+/// Decides when a loop is saturated: it has not waited for 2 % of a long time, although its turns are short (a pure
+/// value).
+///
+/// The watchdog reads the loop's idle time at its polls. If the loop was busy for 98 % of half of the threshold, that is
+/// a *candidate*, which is sampled. When it is as old as the threshold, and the loop was busy for 98 % of it, the loop is
+/// saturated. The saturation ends when the loop was busy for less than 98 % of the last quarter of the threshold. A
+/// single turn that takes half of the threshold is a stall instead.
 struct SaturationDetector {
-    /// The time that a loop may go without waiting, in nanoseconds.
+    /// The least time for which a saturated loop is busy, in nanoseconds.
     let threshold: UInt64
+    /// The loop at earlier polls, oldest first: the last half of the threshold, and one poll before.
+    private var readings: [LoopLoad] = []
+    /// The candidate or the saturation, from its beginning on.
+    private(set) var start: LoopLoad?
+    private var isReported = false
+    private var samples = 0
+    private var nextSample: UInt64 = 0
 
-    /// A period in which a loop does not wait.
-    struct Saturation: Equatable {
-        /// When the loop last left a wait, in monotonic nanoseconds.
-        var since: UInt64
-        var firstTurn: UInt64
-        /// The number of the last turn that a poll has seen.
-        var lastTurn: UInt64
-        var nesting: Int
-    }
-
-    enum Action: Equatable {
-        case begin(Saturation)
-        case end(Saturation)
-    }
-
-    private(set) var current: Saturation?
-    /// The wait that the loop had left, and the number of its turn, when a poll first saw them.
-    private var window: (leftWait: UInt64, turn: UInt64)?
-    private var lastNumber: UInt64 = 0
+    /// A loop that was idle for one part in so many is not saturated.
+    private static let idleParts: UInt64 = 50
+    /// The largest number of readings in half a threshold.
+    private static let resolution: UInt64 = 64
+    /// The shortest time between two samples before the threshold, in nanoseconds.
+    private static let shortestInterval: UInt64 = 10_000_000
 
     init(threshold: UInt64) {
         self.threshold = threshold
     }
 
-    /// Returns the beginning or the end of a saturation, if the loop's state at `now` is one.
-    mutating func decide(_ loop: TurnSnapshot, at now: UInt64) -> Action? {
-        // Between two turns of a busy loop no turn is in progress, but the number of turns has grown.
-        let isFed = loop.leftWait != 0 && !loop.isGap && (loop.began != nil || loop.number > lastNumber)
-        lastNumber = loop.number
-        if var saturation = current {
-            saturation.lastTurn = max(saturation.lastTurn, loop.number)
-            guard isFed, loop.leftWait == saturation.since else {
-                current = nil
-                return .end(saturation)
-            }
-            current = saturation
-            return nil
-        }
-        guard isFed else {
-            window = nil
-            return nil
-        }
-        if window?.leftWait != loop.leftWait { window = (loop.leftWait, loop.number) }
-        guard let window, now >= loop.leftWait, now - loop.leftWait >= threshold, loop.number > window.turn else {
-            return nil
-        }
-        let saturation = Saturation(
-            since: loop.leftWait, firstTurn: window.turn, lastTurn: loop.number, nesting: loop.nesting
-        )
-        current = saturation
-        return .begin(saturation)
+    private var interval: UInt64 { max(threshold / 8, Self.shortestInterval) }
+
+    /// When to poll at the latest, in monotonic nanoseconds; `nil` if there is not even a candidate.
+    func nextPoll(at now: UInt64) -> UInt64? {
+        start == nil ? nil : now &+ interval
     }
+
+    /// Returns what the loop's state and its load at `load.time` change; earlier time than `countingFrom` does not count.
+    mutating func decide(_ loop: TurnSnapshot, _ load: LoopLoad, countingFrom: UInt64 = 0) -> PeriodAction? {
+        let now = load.time
+        let isOneTurn = !isReported && loop.began.map { $0 < now && now - $0 >= threshold / 2 } ?? false
+        let isCut = readings.last.map { $0.time < countingFrom } ?? false
+        if load.turns == 0 || loop.isWaitingUnobserved || isOneTurn || isCut {
+            readings = []
+            return stop(at: now)
+        }
+        defer { keep(load) }
+        guard let start else { return begin(load) }
+        if isReported {
+            let recent = readings.last { now &- $0.time >= threshold / 4 } ?? start
+            guard isBusy(from: recent, to: load) else { return stop(at: now &- idle(from: recent, to: load)) }
+        } else {
+            guard isBusy(from: start, to: load) else { return stop(at: now) }
+            if now &- start.time >= threshold, load.turns > start.turns {
+                isReported = true
+                takeSample(at: now, since: start.time)
+                return .begin
+            }
+        }
+        guard now >= nextSample else { return nil }
+        takeSample(at: now, since: start.time)
+        return .sample
+    }
+
+    /// Begins a candidate if the loop was busy for half of the threshold.
+    private mutating func begin(_ load: LoopLoad) -> PeriodAction? {
+        guard let index = readings.lastIndex(where: { load.time &- $0.time >= threshold / 2 }),
+            isBusy(from: readings[index], to: load)
+        else { return nil }
+        var first = readings[index]
+        if index > 0 {
+            // Between the two polls the loop was idle first, and then busy.
+            let idle = idle(from: readings[index - 1], to: first)
+            first.time = readings[index - 1].time &+ min(idle, first.time &- readings[index - 1].time)
+        }
+        start = first
+        (isReported, samples) = (false, 0)
+        takeSample(at: load.time, since: first.time)
+        return .sample
+    }
+
+    private mutating func stop(at end: UInt64) -> PeriodAction? {
+        guard start != nil else { return nil }
+        start = nil
+        return isReported.take() ? .end(at: end) : .drop
+    }
+
+    private mutating func takeSample(at now: UInt64, since start: UInt64) {
+        samples += 1
+        let later = SampleSchedule.standard.next(after: samples, age: now &- start).map { start &+ $0 }
+        nextSample = isReported ? later ?? .max : now &+ interval
+    }
+
+    private mutating func keep(_ load: LoopLoad) {
+        if let last = readings.last, load.time &- last.time < threshold / 2 / Self.resolution { return }
+        // The newest of those that are older than half of the threshold stays, and the one before it.
+        while readings.count > 2, load.time &- readings[2].time >= threshold / 2 { readings.removeFirst() }
+        readings.append(load)
+    }
+
+    private func idle(from first: LoopLoad, to last: LoopLoad) -> UInt64 { last.idle &- min(first.idle, last.idle) }
+
+    private func isBusy(from first: LoopLoad, to last: LoopLoad) -> Bool {
+        idle(from: first, to: last) <= (last.time &- first.time) / Self.idleParts
+    }
+}
+
+extension Bool {
+    /// Returns the value, and leaves `false`.
+    fileprivate mutating func take() -> Bool {
+        defer { self = false }
+        return self
+    }
+}
+
+/// What to do about a period in which a loop is saturated or spins.
+enum PeriodAction: Equatable {
+    /// Take a sample: of the candidate, or for the report.
+    case sample
+    /// Report the period, with a sample.
+    case begin
+    /// The reported period has ended, in monotonic nanoseconds.
+    case end(at: UInt64)
+    /// Forget the samples: nothing was reported.
+    case drop
 }
 
 /// Reports the saturations of one loop.
 struct SaturationSupervisor {
     private var detector: SaturationDetector
-    private var record: StallRecord?
+    private var period = LoadPeriod()
 
     init(threshold: UInt64) {
         detector = SaturationDetector(threshold: threshold)
     }
 
-    /// Reports a saturation that begins or ends, with a sample and a record of `context`.
-    mutating func poll(_ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, at time: UInt64) {
-        switch detector.decide(poll.turn, at: time) {
-        case .begin(let saturation):
-            var record = StallRecord(saturation, of: loop, poll, threshold: detector.threshold, at: time)
-            var sample = context.sample(poll.target, age: time &- saturation.since, mayWait: false)
-            sample.isValid = true
-            record.samples.append(sample)
-            record.captureMethods = context.capturer.methods
-            record.unwinder = context.capturer.unwinder
-            record.history = StallHistory(of: loop, among: context.loops, start: saturation.since, now: context.now())
-            record.suppressed = context.suppressed.current
-            self.record = record
-            loop.recorder.markSaturated(saturation.since)
-            context.submit(record)
-        case .end(let saturation):
-            guard var record else { return }
-            record.state = .ended
-            record.turns = saturation.lastTurn - saturation.firstTurn
-            let end = poll.saturationEnd ?? time
-            record.duration = max(end &- min(saturation.since, end), record.threshold)
-            record.history?.update(among: context.loops, now: time)
-            self.record = nil
-            context.submit(record)
-        case nil:
-            break
+    /// Reports a saturation that begins or ends; returns when to poll at the latest, if that matters.
+    mutating func poll(
+        _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64
+    ) -> UInt64? {
+        let start = detector.start
+        let action = detector.decide(poll.turn, poll.load, countingFrom: countingFrom)
+        if let action, let start = start ?? detector.start {
+            period.carryOut(action, of: loop, poll, from: start, context) { load in
+                var activity = LoopActivity(from: start, to: load)
+                let idle = load.idle &- min(start.idle, load.idle)
+                activity.busyShare = max(1 - Double(idle) / Double(max(load.time &- start.time, 1)), 0)
+                return activity
+            } record: {
+                StallRecord(.saturation, of: loop, poll, start: start, threshold: detector.threshold, at: $0)
+            }
         }
+        return detector.nextPoll(at: poll.load.time)
     }
 
     /// Reports a saturation that still lasts as abandoned.
-    func leave(_ context: WatchdogContext, at time: UInt64) {
-        guard var record, let saturation = detector.current else { return }
+    func leave(_ context: WatchdogContext, at time: UInt64) { period.leave(context, since: detector.start, at: time) }
+}
+
+/// The samples and the record of a period in which a loop is saturated or spins.
+struct LoadPeriod {
+    /// Until there is a record, their ages are moments.
+    private var samples: [StallRecord.Sample] = []
+    private var record: StallRecord?
+
+    /// Carries out an action of a detector at a poll, of a period that began at `start`.
+    ///
+    /// `activity` describes the period until a load, and `makeRecord` creates its record at a moment.
+    mutating func carryOut(
+        _ action: PeriodAction, of loop: LoopMonitor, _ poll: LoopPoll, from start: LoopLoad, samples count: Int = 1,
+        _ context: WatchdogContext, activity: (LoopLoad) -> LoopActivity, record makeRecord: (UInt64) -> StallRecord
+    ) {
+        let time = poll.load.time
+        switch action {
+        case .sample:
+            for _ in 0..<count {
+                sample(poll.target, context, at: context.now(), since: record == nil ? 0 : start.time)
+            }
+            guard record != nil else { return }
+            record?.activity = activity(poll.load)
+            record?.duration = time &- start.time
+            submit(context, at: time)
+        case .begin:
+            sample(poll.target, context, at: context.now(), since: 0)
+            for index in samples.indices { samples[index].count(from: start.time) }
+            record = makeRecord(time)
+            record?.history = StallHistory(of: loop, among: context.loops, start: start.time, now: context.now())
+            record?.activity = activity(poll.load)
+            submit(context, at: time)
+        case .end(let end):
+            record?.state = .ended
+            var load = poll.load
+            load.idle &-= min(time &- min(end, time), load.idle)
+            load.time = max(end, start.time)
+            record?.activity = activity(load)
+            let threshold = record?.threshold ?? 0
+            // Not below the threshold, which a poll has seen the period exceed.
+            record?.duration = max(load.time &- start.time, threshold)
+            submit(context, at: time)
+            self = LoadPeriod()
+        case .drop:
+            self = LoadPeriod()
+        }
+    }
+
+    /// Reports a period that still lasts as abandoned.
+    func leave(_ context: WatchdogContext, since start: LoopLoad?, at time: UInt64) {
+        guard var record, let start else { return }
         record.state = .abandoned
-        record.duration = time &- saturation.since
+        record.duration = time &- start.time
         context.submit(record)
     }
+
+    /// Adds a sample if the thread could be captured; no stop stays pending.
+    private mutating func sample(
+        _ target: CaptureTarget, _ context: WatchdogContext, at time: UInt64, since start: UInt64
+    ) {
+        if context.options.ignoresDebugged, case .thread(let thread) = target, isTraced(thread) { return }
+        var sample = context.sample(target, age: time &- start, mayWait: false)
+        sample.isValid = true
+        samples.add(sample)
+    }
+
+    private mutating func submit(_ context: WatchdogContext, at time: UInt64) {
+        guard var record else { return }
+        record.samples = samples
+        record.captureMethods = context.capturer.methods
+        record.unwinder = context.capturer.unwinder
+        record.suppressed = context.suppressed.current
+        record.history?.update(among: context.loops, now: time)
+        self.record = record
+        context.submit(record)
+    }
+
+    /// The captured samples.
+    var stacks: [CapturedStack] { samples.compactMap { try? $0.stack.get() } }
 }

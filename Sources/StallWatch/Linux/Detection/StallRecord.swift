@@ -50,7 +50,7 @@ struct StallRecord: Sendable {
 
     /// The kind of a stall, by the words of `kind` in reports.
     enum Kind: String, Sendable {
-        case stall, saturation, starvation
+        case stall, saturation, starvation, spinning
     }
 
     /// The state of a stall, by the words of `state` in reports.
@@ -87,8 +87,8 @@ struct StallRecord: Sendable {
     var otherThreads: [OtherThread] = []
     /// The number of threads that were not captured because there are too many.
     var omittedThreads = 0
-    /// The number of turns during a saturation.
-    var turns: UInt64?
+    /// How the loop used its time while it was saturated or spun; `nil` for a stall.
+    var activity: LoopActivity?
     /// Whether the stall is the time between two runs of the loop.
     var isGap = false
     /// The time by which the stall may have begun earlier, in nanoseconds; `nil` if observers saw it begin.
@@ -106,6 +106,24 @@ struct StallRecord: Sendable {
     var isEscalated = false
 }
 
+/// How a loop used its time while it was saturated or spun.
+struct LoopActivity: Sendable, Equatable {
+    var turns: UInt64
+    var turnsPerSecond: Double
+    /// The part of the time in which the loop did not wait, 0 to 1; `nil` for a spin, whose waits end at once.
+    var busyShare: Double?
+    /// The part of the time for which the loop's thread was on a CPU, 0 to 1; `nil` if it is not known.
+    var cpuShare: Double?
+    /// The descriptor that was ready all the time; `nil` if none was found.
+    var readyDescriptor: String?
+
+    /// Describes the time from `start` to `end`.
+    init(from start: LoopLoad, to end: LoopLoad) {
+        turns = end.turns &- start.turns
+        turnsPerSecond = Double(turns) / (Double(max(end.time &- start.time, 1)) / 1e9)
+    }
+}
+
 extension StallRecord {
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start
@@ -119,16 +137,14 @@ extension StallRecord {
         startUncertainty = poll.startUncertainty
     }
 
-    /// Creates the record of a new saturation.
+    /// Creates the record of a loop that is saturated or spins since `start`.
     init(
-        _ saturation: SaturationDetector.Saturation, of loop: LoopMonitor, _ poll: LoopPoll, threshold: UInt64,
-        at now: UInt64
+        _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, start: LoopLoad, threshold: UInt64, at now: UInt64
     ) {
         self.init(
-            .saturation, of: loop, poll, turn: saturation.firstTurn, nesting: saturation.nesting,
-            threshold: threshold, age: now &- saturation.since
+            kind, of: loop, poll, turn: start.turns, nesting: poll.turn.nesting, threshold: threshold,
+            age: now &- start.time
         )
-        turns = saturation.lastTurn - saturation.firstTurn
     }
 
     private init(
@@ -142,7 +158,7 @@ extension StallRecord {
             id: ReportIdentifier.make(at: startedAt),
             kind: kind,
             loop: Loop(
-                label: loop.label, kind: loop.source.kind, mode: kind == .saturation ? nil : poll.mode, turn: turn,
+                label: loop.label, kind: loop.source.kind, mode: kind == .saturation || kind == .spinning ? nil : poll.mode, turn: turn,
                 nesting: nesting, thread: thread
             ),
             threshold: threshold,

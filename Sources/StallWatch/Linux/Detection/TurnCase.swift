@@ -207,6 +207,12 @@ extension StallRecord.Sample {
         return SampleWeights.Sighting(from: firstSeen, to: lastSeen, isRunning: isRunning, used: used)
     }
 
+    /// Makes the ages count from `start`, of a sample whose ages are moments in monotonic nanoseconds.
+    mutating func count(from start: UInt64) {
+        (seenFrom, seenUntil) = (firstSeen &- min(start, firstSeen), lastSeen &- min(start, lastSeen))
+        age &-= min(start, age)
+    }
+
     fileprivate var firstSeen: UInt64 { min(seenFrom, age) }
 
     fileprivate var lastSeen: UInt64 { max(seenUntil, age) }

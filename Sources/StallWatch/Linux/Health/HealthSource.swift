@@ -25,9 +25,9 @@ final class HealthSource: Sendable {
         self.interval = interval
     }
 
-    /// Keeps what the newest report of a stall says; in a saturation, the loop makes progress.
+    /// Keeps what the newest report of a stall says; in a saturation, and when it spins, the loop makes progress.
     func note(_ report: StallReport) {
-        guard report.kind != .saturation else { return }
+        guard report.kind != .saturation, report.kind != .spinning else { return }
         var outline = report
         // The sentence needs none of them.
         outline.removeObservations()

@@ -59,7 +59,7 @@ final class LoopMonitor: Sendable {
         return LoopPoll(
             turn: turn, target: target, mode: source.modeName(turn.mode),
             startUncertainty: turn.began.flatMap(source.startUncertainty), runFunction: source.runFunction,
-            nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd, saturationEnd: recorder.saturationEnd,
+            nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd, load: recorder.load(at: now),
             isStarting: turn.number == 0 && !source.isKnownToRun
         )
     }
@@ -90,8 +90,8 @@ struct LoopPoll {
     var nextHeartbeat: UInt64?
     /// When the marked stall ended, in monotonic nanoseconds; `nil` if none is marked or it lasts.
     var stallEnd: UInt64?
-    /// When the marked saturation ended, in monotonic nanoseconds; `nil` while it lasts.
-    var saturationEnd: UInt64?
+    /// How the loop has spent its time so far.
+    var load: LoopLoad
     /// Whether the loop has neither begun a turn nor is known to run.
     var isStarting: Bool
 

@@ -43,6 +43,9 @@ final class TurnHistogram: @unchecked Sendable {
         busy.store(busy.load(ordering: .relaxed) &+ nanoseconds, ordering: .relaxed)
     }
 
+    /// The total duration of the turns that are over, in nanoseconds.
+    var busyNanoseconds: UInt64 { busy.load(ordering: .relaxed) }
+
     /// Returns the counts and the total duration now, of which a turn that ends meanwhile may be in one only.
     func snapshot() -> Snapshot {
         let busyNanoseconds = busy.load(ordering: .relaxed)

@@ -26,10 +26,8 @@ final class TurnRecorder: Sendable {
     private let stalledEnd = Atomic<UInt64>(0)
     /// When the loop last left a wait, or entered its outermost run; 0 while it waits.
     private let leftWait = Atomic<UInt64>(0)
-    /// The ``leftWait`` of the saturation whose end the watchdog waits for; 0 for none.
-    private let saturated = Atomic<UInt64>(0)
-    /// When the marked saturation ended; 0 while it lasts.
-    private let saturatedEnd = Atomic<UInt64>(0)
+    /// The total time of the gaps between two runs that were longer than ``longestReentry``.
+    private let gaps = Atomic<UInt64>(0)
     /// The kernel id of the thread that runs the loop; 0 before the first turn.
     private let thread = Atomic<Int32>(0)
     /// The pthread_t of that thread, which the loop compares without a system call.
@@ -75,7 +73,9 @@ extension TurnRecorder {
         let last = ended.load(ordering: .relaxed)
         if left == 0 || runs == 0 && now &- last > Self.longestReentry {
             leftWait.store(now, ordering: .relaxed)
-            endSaturation(left, at: last)
+        }
+        if runs == 0, now &- last > Self.longestReentry {
+            gaps.store(gaps.load(ordering: .relaxed) &+ (now &- last), ordering: .relaxed)
         }
         noteThread()
         beginTurn(at: now)
@@ -118,19 +118,9 @@ extension TurnRecorder {
     /// Notes that the loop is about to wait.
     func enterWait(at now: UInt64) {
         noteRun()
-        let left = leftWait.load(ordering: .relaxed)
         leftWait.store(0, ordering: .relaxed)
         endTurn(at: now)
         waits.begin(at: now)
-        endSaturation(left, at: now)
-    }
-
-    /// Ends the marked saturation, if the loop left its wait at `left` and now waits.
-    private func endSaturation(_ left: UInt64, at now: UInt64) {
-        guard left != 0, saturated.load(ordering: .relaxed) == left else { return }
-        saturated.store(0, ordering: .relaxed)
-        saturatedEnd.store(now, ordering: .releasing)
-        alarm.ring()
     }
 
     /// Notes that a run ends; after a nested run, the callout that made it goes on as a new turn.
@@ -264,20 +254,21 @@ extension TurnRecorder {
         return stored != 0 ? stored : last
     }
 
-    /// Marks the saturation that began at `left`, so that its end wakes the watchdog.
-    func markSaturated(_ left: UInt64) {
-        saturatedEnd.store(0, ordering: .relaxed)
-        saturated.store(left, ordering: .sequentiallyConsistent)
-        alarm.fence.heavy()
+    /// Returns how the loop has spent its time until `now`.
+    func load(at now: UInt64) -> LoopLoad {
+        // Read twice: a wait or a gap that ends between two loads is missing in the first result only.
+        let idle = max(idleTime(at: now), idleTime(at: now))
+        let isOutside = depth.load(ordering: .relaxed) == 0
+        return LoopLoad(
+            time: now, turns: turn.load(ordering: .acquiring), idle: idle, busy: histogram.busyNanoseconds,
+            isOutside: isOutside, lastEnd: ended.load(ordering: .relaxed))
     }
 
-    /// When the marked saturation ended, in monotonic nanoseconds; `nil` while it lasts.
-    var saturationEnd: UInt64? {
-        let stored = saturatedEnd.load(ordering: .acquiring)
-        if stored != 0 { return stored }
-        // A loop that has exited and not entered again does not wait, so its saturation ended with its last turn.
-        let isLeft = depth.load(ordering: .relaxed) == 0 && began.load(ordering: .relaxed) == 0
-        return isLeft ? ended.load(ordering: .relaxed) : nil
+    private func idleTime(at now: UInt64) -> UInt64 {
+        let past = waits.total(at: now) &+ gaps.load(ordering: .relaxed)
+        let last = ended.load(ordering: .acquiring)
+        guard depth.load(ordering: .relaxed) == 0, last < now, now - last > Self.longestReentry else { return past }
+        return past &+ (now - last)
     }
 
     /// Removes the mark, once the watchdog has seen the stall's end.
@@ -303,6 +294,21 @@ struct TurnSnapshot: Equatable {
     /// Whether the run loop waits although no observer has seen the wait begin, as in a nested run in an unwatched
     /// mode.
     var isWaitingUnobserved = false
+}
+
+/// How a loop has spent its time until one moment, in nanoseconds.
+struct LoopLoad: Equatable {
+    var time: UInt64
+    /// The number of turns that have begun.
+    var turns: UInt64
+    /// The time in waits and in gaps between two runs; a gap in which the loop only enters again does not count.
+    var idle: UInt64
+    /// The time in turns that are over.
+    var busy: UInt64
+    /// Whether the thread is in no run of the loop.
+    var isOutside = false
+    /// When the last turn ended; 0 before that.
+    var lastEnd: UInt64 = 0
 }
 
 /// The total time that a loop has waited for its events, which tells an idle loop's late turn from the turns before.

@@ -18,6 +18,7 @@ struct ReportBuilder {
         var report = symbolication.symbolicate(
             rawReport(of: record) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) }, whenLate: whenLate
         )
+        report.noteEmptyMode()
         if record.kind == .starvation { report.cause = StarvationCause(record, report).cause }
         return report
     }
@@ -59,7 +60,8 @@ struct ReportBuilder {
             metadata: metadata,
             loop: .init(record.loop),
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
-            turns: record.turns,
+            turns: record.activity?.turns,
+            activity: record.activity.map(StallReport.Activity.init),
             callout: record.isGap ? .outside : nil,
             fingerprint: nil,
             repeats: 0,
@@ -245,6 +247,15 @@ extension ImageIdentity {
 extension StallReport.ThreadDescription {
     init(_ thread: ThreadIdentity) {
         self.init(id: thread.id, name: thread.name)
+    }
+}
+
+extension StallReport.Activity {
+    init(_ activity: LoopActivity) {
+        func rounded(_ share: Double) -> Double { (share * 1_000).rounded() / 1_000 }
+        self.init(
+            turnsPerSecond: rounded(activity.turnsPerSecond), busyShare: activity.busyShare.map(rounded),
+            cpuShare: activity.cpuShare.map(rounded), readyDescriptor: activity.readyDescriptor)
     }
 }
 

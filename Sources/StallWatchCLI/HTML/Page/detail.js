@@ -7,8 +7,9 @@ function showDetail(host, stall) {
   if (stalls.place[stall] !== null) parts.push(element("p", { class: "where" }, text(stalls.place[stall])));
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
-    parts.push(element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary));
-    parts.push(...split(stall));
+    // A saturated or spinning loop has no cause, and no parts of its time.
+    if (stalls.confidence[stall] === null) parts.push(element("p", { class: "why" }, summary));
+    else parts.push(element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary), ...split(stall));
   }
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
   parts.push(...lockChain(stall), ...peers(stall), ...whatLedToIt(stall), ...stacks(stall), ...missingStacks(stall), ...sourceLines(stall), ...otherThreads(stall));

@@ -18,7 +18,8 @@ function markdown(stall) {
   const cell = (words) => (words.includes("\\|") ? prose(words) : code(words).replace(/\|/g, "\\|"));
   const lines = ["### " + prose(sentence(stall)), ""];
   const summary = text(stalls.summary[stall]);
-  if (summary !== null) {
+  if (summary !== null && stalls.confidence[stall] === null) lines.push(prose(summary) + ".", "");
+  else if (summary !== null) {
     lines.push("**" + prose(causeOf(stall)) + "** (" + prose(text(stalls.confidence[stall])) + "): " + prose(summary), "");
   }
   if (stalls.unknown[stall] !== null) lines.push(prose(text(stalls.unknown[stall])), "");

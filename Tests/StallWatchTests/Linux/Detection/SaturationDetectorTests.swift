@@ -2,77 +2,103 @@ import Testing
 
 @testable import StallWatch
 
-/// Saturation at a threshold of 1,000.
+/// Saturation at a threshold of 1,000 ms, polled every 10 ms; times are in milliseconds.
 @Suite struct SaturationDetectorTests {
-    private var detector = SaturationDetector(threshold: 1_000)
+    private var detector = SaturationDetector(threshold: 1_000_000_000)
+    private var time: UInt64 = 1_000
+    private var idle: UInt64 = 0
+    private var turns: UInt64 = 1
+    private var actions: [PeriodAction] = []
 
-    /// Returns the state of a loop in its turn `number` that has not waited since `leftWait`.
-    private func fed(_ number: UInt64, since leftWait: UInt64, inTurn: Bool = true, isGap: Bool = false) -> TurnSnapshot
-    {
-        TurnSnapshot(
-            began: inTurn ? leftWait + number : nil, number: number, nesting: 0, leftWait: leftWait, isGap: isGap
-        )
+    /// Lets time pass in periods of 10 ms, in each of which the loop is idle for some microseconds at first.
+    private mutating func pass(
+        _ milliseconds: UInt64, idle microseconds: UInt64 = 0, turns perPeriod: UInt64 = 3, inTurnSince began: UInt64? = nil,
+        isWaitingUnobserved: Bool = false, countingFrom: UInt64 = 0
+    ) {
+        for _ in 0..<milliseconds / 10 {
+            time += 10
+            idle += microseconds
+            turns += perPeriod
+            var turn = TurnSnapshot(began: began.map { $0 * 1_000_000 }, number: turns, nesting: 0)
+            turn.isWaitingUnobserved = isWaitingUnobserved
+            let load = LoopLoad(time: time * 1_000_000, turns: turns, idle: idle * 1_000, busy: 0)
+            if let action = detector.decide(turn, load, countingFrom: countingFrom * 1_000_000) {
+                actions.append(action)
+            }
+        }
     }
 
-    private func waiting(_ number: UInt64) -> TurnSnapshot {
-        TurnSnapshot(began: nil, number: number, nesting: 0, leftWait: 0)
+    private var isReported: Bool { actions.contains(.begin) }
+
+    /// The reported end, in milliseconds.
+    private var end: UInt64? {
+        actions.lazy.compactMap { if case .end(let end) = $0 { end / 1_000_000 } else { nil } }.last
     }
 
     @Test mutating func aLoopWithoutAWaitForTheThresholdIsSaturated() {
-        #expect(detector.decide(fed(5, since: 100), at: 200) == nil)
-        #expect(detector.decide(fed(900, since: 100), at: 1_099) == nil)
-        let action = detector.decide(fed(901, since: 100), at: 1_100)
-        #expect(action == .begin(.init(since: 100, firstTurn: 5, lastTurn: 901, nesting: 0)))
-        #expect(detector.decide(fed(950, since: 100), at: 1_200) == nil)
-        #expect(
-            detector.decide(waiting(990), at: 1_300)
-                == .end(.init(since: 100, firstTurn: 5, lastTurn: 990, nesting: 0))
-        )
-        #expect(detector.current == nil)
+        pass(300, idle: 10_000)
+        pass(1_000)
+        #expect(!isReported, "the first busy period is known to have begun at its poll")
+        pass(10)
+        #expect(isReported)
+        #expect(detector.start?.time == 1_300_000_000)
+        #expect(actions.filter { $0 == .sample }.count >= 3, "samples are spread over the period")
+    }
+
+    @Test mutating func shortWaitsDoNotHideASaturation() {
+        pass(300, idle: 10_000)
+        pass(1_100, idle: 190)
+        #expect(isReported)
+    }
+
+    @Test mutating func aLoopThatIsIdleForMoreThanTwoPercentIsNotSaturated() {
+        pass(20_000, idle: 210)
+        #expect(!isReported)
+        #expect(detector.start == nil)
+        #expect(detector.nextPoll(at: 0) == nil)
     }
 
     /// A single long turn is a stall, which the stall detector reports.
-    @Test mutating func oneEndlessTurnIsNoSaturation() {
-        for time in stride(from: 200, to: 100_000, by: 500) as StrideTo<UInt64> {
-            #expect(detector.decide(fed(5, since: 100), at: time) == nil)
-        }
+    @Test mutating func oneLongTurnIsNoSaturation() {
+        pass(100, idle: 10_000)
+        pass(5_000, turns: 0, inTurnSince: 1_100)
+        #expect(!isReported)
+        pass(500)
+        #expect(!isReported, "the time counts from the end of the turn")
     }
 
-    @Test mutating func aLoopThatWaitsInBetweenIsNotSaturated() {
-        for round in 1...50 as ClosedRange<UInt64> {
-            #expect(detector.decide(fed(round * 10, since: round * 900), at: round * 900 + 1) == nil)
-            #expect(detector.decide(fed(round * 10 + 5, since: round * 900), at: round * 900 + 899) == nil)
-        }
+    @Test mutating func aSaturationEndsWhenTheLoopIsIdle() {
+        pass(2_000)
+        #expect(isReported)
+        #expect(end == nil)
+        pass(100, idle: 10_000, turns: 0)
+        #expect(end == 3_000)
+        #expect(detector.start == nil)
     }
 
-    @Test mutating func aPollBetweenTwoTurnsDoesNotEndASaturation() {
-        _ = detector.decide(fed(1, since: 100), at: 100)
-        #expect(detector.decide(fed(500, since: 100, inTurn: false), at: 1_200) != nil)
-        #expect(detector.decide(fed(600, since: 100, inTurn: false), at: 1_300) == nil)
-        #expect(detector.current?.lastTurn == 600)
+    @Test mutating func aShortWaitDoesNotEndASaturation() {
+        pass(2_000)
+        pass(10, idle: 4_000)
+        pass(1_000)
+        #expect(end == nil)
     }
 
-    @Test mutating func aLoopThatExitsEndsItsSaturation() {
-        _ = detector.decide(fed(1, since: 100), at: 100)
-        _ = detector.decide(fed(500, since: 100), at: 1_200)
-        let last = detector.decide(fed(500, since: 100, inTurn: false), at: 1_300)
-        #expect(last == .end(.init(since: 100, firstTurn: 1, lastTurn: 500, nesting: 0)))
+    @Test mutating func timeThatDoesNotCountIsNoSaturation() {
+        pass(900)
+        pass(10, countingFrom: 1_905)
+        pass(900)
+        #expect(!isReported)
     }
 
-    @Test mutating func theTimeBetweenTwoRunsDoesNotCount() {
-        _ = detector.decide(fed(1, since: 100), at: 100)
-        #expect(detector.decide(fed(2, since: 100, isGap: true), at: 1_200) == nil)
-        #expect(detector.decide(fed(3, since: 100), at: 1_201) == nil, "the time counts from the end of the gap")
+    @Test mutating func anUnobservedWaitIsNoSaturation() {
+        pass(900)
+        pass(10, isWaitingUnobserved: true)
+        pass(900)
+        #expect(!isReported)
     }
 
-    @Test mutating func aWaitBetweenTwoPollsEndsASaturation() {
-        _ = detector.decide(fed(1, since: 100), at: 100)
-        _ = detector.decide(fed(500, since: 100), at: 1_200)
-        #expect(
-            detector.decide(fed(700, since: 1_250), at: 1_300)
-                == .end(.init(since: 100, firstTurn: 1, lastTurn: 700, nesting: 0))
-        )
-        #expect(detector.decide(fed(701, since: 1_250), at: 2_250) == nil, "no poll has seen the first turn end")
-        #expect(detector.decide(fed(702, since: 1_250), at: 2_251) != nil)
+    @Test mutating func samplesOfALongSaturationAreBounded() {
+        pass(600_000)
+        #expect(actions.count <= 30)
     }
 }

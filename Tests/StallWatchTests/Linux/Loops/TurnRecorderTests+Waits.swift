@@ -91,30 +91,22 @@ extension TurnRecorderTests {
     }
 }
 
-/// The end of a saturation.
+/// How the loop has spent its time.
 extension TurnRecorderTests {
-    @Test func theNextWaitEndsAMarkedSaturation() {
-        recorder.leaveWait(at: 10)
-        recorder.markSaturated(10)
-        recorder.reachSources { 20 }
-        recorder.reachSources { 30 }
-        #expect(recorder.saturationEnd == nil)
-        recorder.enterWait(at: 40)
-        #expect(recorder.saturationEnd == 40)
-        recorder.leaveWait(at: 50)
-        recorder.enterWait(at: 60)
-        #expect(recorder.saturationEnd == 40, "later waits do not change the end")
-        recorder.leaveWait(at: 70)
-        recorder.markSaturated(70)
-        #expect(recorder.saturationEnd == nil)
-    }
-
-    @Test func aLoopThatExitsEndsItsMarkedSaturation() {
-        recorder.enter(at: 10)
-        recorder.markSaturated(10)
-        recorder.exit(at: 40)
-        #expect(recorder.saturationEnd == 40)
-        recorder.enter(at: 50 + TurnRecorder.longestReentry)
-        #expect(recorder.saturationEnd == 40)
+    @Test func waitsAndLongGapsAreIdleTime() {
+        recorder.enter(at: 10_000_000)
+        recorder.enterWait(at: 20_000_000)
+        #expect(recorder.load(at: 25_000_000).idle == 15_000_000, "the time before the first turn, and 5 ms")
+        recorder.leaveWait(at: 30_000_000)
+        recorder.exit(at: 40_000_000)
+        #expect(recorder.load(at: 40_500_000).idle == 20_000_000, "the loop may enter again at once")
+        #expect(recorder.load(at: 45_000_000).idle == 25_000_000)
+        #expect(recorder.load(at: 45_000_000).isOutside)
+        recorder.enter(at: 50_000_000)
+        let load = recorder.load(at: 60_000_000)
+        #expect(load.idle == 30_000_000)
+        #expect(load.busy == 20_000_000)
+        #expect(load.turns == 3)
+        #expect(!load.isOutside)
     }
 }

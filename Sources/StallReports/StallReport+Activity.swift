@@ -1,0 +1,84 @@
+extension StallReport {
+    /// How a loop used its time while it was saturated or spun, when the monitor last sampled it.
+    public struct Activity: Codable, Sendable, Equatable {
+        /// The mean number of turns in a second; 0 if the loop returned before its first turn each time.
+        public var turnsPerSecond: Double
+        /// The part of the time in which the loop did not wait, 0 to 1; `nil` for a loop that spins.
+        public var busyShare: Double?
+        /// The part of the time for which the loop's thread was on a CPU, 0 to 1; `nil` if unknown.
+        public var cpuShare: Double?
+        /// The descriptor that was always readable and that nobody read, such as `descriptor 7, pipe:[4711]`.
+        ///
+        /// `nil` if the monitor found none, or did not look.
+        public var readyDescriptor: String?
+        /// Whether the app ran the loop in a mode without sources and timers, in which it returns at once.
+        ///
+        /// `nil` if it did not, or the functions' names do not show it.
+        public var isModeEmpty: Bool?
+
+        package init(
+            turnsPerSecond: Double, busyShare: Double? = nil, cpuShare: Double? = nil, readyDescriptor: String? = nil,
+            isModeEmpty: Bool? = nil
+        ) {
+            self.turnsPerSecond = turnsPerSecond
+            self.busyShare = busyShare
+            self.cpuShare = cpuShare
+            self.readyDescriptor = readyDescriptor
+            self.isModeEmpty = isModeEmpty
+        }
+
+        /// One sentence that says what the loop did, without a period at the end.
+        package var sentence: String {
+            var parts: [String] = []
+            if let busyShare { parts.append("busy for \(Self.percent(busyShare)) of the time") }
+            if isModeEmpty == true {
+                parts.append("the mode has no sources, so each run of the loop returns at once")
+            } else if turnsPerSecond < 1 {
+                parts.append("no turn began although the thread ran the loop")
+            } else {
+                parts.append("\(Self.grouped(turnsPerSecond)) turns a second")
+            }
+            if let cpuShare { parts.append("\(Self.percent(cpuShare)) of a CPU") }
+            if let readyDescriptor { parts.append("nobody reads \(readyDescriptor), which is always readable") }
+            let text = parts.joined(separator: "; ")
+            return text.prefix(1).uppercased() + text.dropFirst()
+        }
+
+        private static func percent(_ share: Double) -> String { "\(Int((share * 100).rounded())) %" }
+
+        /// The whole number with a comma between thousands.
+        private static func grouped(_ number: Double) -> String {
+            let digits = String(Int(min(max(number, 0), 1e12).rounded()))
+            var text = ""
+            for (index, digit) in digits.enumerated() {
+                if index > 0, (digits.count - index) % 3 == 0 { text.append(",") }
+                text.append(digit)
+            }
+            return text
+        }
+    }
+
+    /// What the loop did, as the words between its label and the duration.
+    package var verb: String {
+        switch kind {
+        case .saturation: state == .ended ? "was saturated for" : "has been saturated for"
+        case .spinning: state == .ended ? "spun for" : "has been spinning for"
+        default: state == .ended ? "stalled for" : "stalled and has not come back after"
+        }
+    }
+
+    /// Notes whether the loop spun in a mode without sources, from the names of the functions that the samples show.
+    ///
+    /// `CFRunLoopRunSpecific` returns at once in such a mode. In any other one it calls `__CFRunLoopRun` (CFRunLoop.c).
+    package mutating func noteEmptyMode() {
+        guard kind == .spinning, let activity, activity.turnsPerSecond < 1 else { return }
+        let runs = stacks.compactMap { stack -> ArraySlice<Frame>? in
+            let frames = stack.map { self.frames[$0] }
+            return frames.lastIndex { $0.symbol == "CFRunLoopRunSpecific" }.map { frames[..<$0] }
+        }
+        let isEmpty = !runs.isEmpty && runs.allSatisfy { callees in
+            callees.allSatisfy { $0.symbol != nil && $0.symbol != "__CFRunLoopRun" }
+        }
+        if isEmpty { self.activity?.isModeEmpty = true }
+    }
+}

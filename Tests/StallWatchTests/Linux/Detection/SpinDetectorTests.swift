@@ -1,0 +1,105 @@
+import Testing
+
+@testable import StallWatch
+
+/// Spins, polled every 250 ms; times are in nanoseconds.
+@Suite struct SpinDetectorTests {
+    private var detector = SpinDetector()
+    private var load = LoopLoad(time: 1_000_000_000, turns: 1, idle: 0, busy: 0)
+    private var cpu: UInt64 = 0
+    private var actions: [PeriodAction] = []
+
+    /// Lets intervals pass with a number of turns of a duration, and a share of a CPU; between turns the loop waits.
+    private mutating func pass(
+        _ intervals: Int, turns: UInt64, of duration: UInt64 = 0, cpu share: Double, isOutside: Bool = false,
+        working: Double = 0, evidence: SpinDetector.Evidence = .none
+    ) {
+        for _ in 0..<intervals {
+            load.time += SpinDetector.interval
+            load.turns += turns
+            load.busy += turns * duration
+            if !isOutside {
+                let rest = SpinDetector.interval - min(turns * duration, SpinDetector.interval)
+                load.idle += rest - min(UInt64(working * Double(SpinDetector.interval)), rest)
+            }
+            load.isOutside = isOutside
+            cpu += UInt64(share * Double(SpinDetector.interval))
+            detector.take(.init(load: load, cpu: cpu))
+            if let action = detector.decide(evidence) { actions.append(action) }
+        }
+    }
+
+    private var isReported: Bool { actions.contains(.begin) }
+
+    /// As measured of a main-queue block that submits itself.
+    @Test mutating func aLoopThatTurnsForNothingOnACPUSpins() {
+        pass(12, turns: 60_000, of: 1_300, cpu: 0.99)
+        #expect(!isReported)
+        pass(2, turns: 60_000, of: 1_300, cpu: 0.99)
+        #expect(isReported)
+        pass(1, turns: 30_000, of: 1_300, cpu: 0.5)
+        pass(2, turns: 2, of: 1_300, cpu: 0.01)
+        #expect(actions.contains { if case .end = $0 { true } else { false } })
+        #expect(detector.nextPoll == nil)
+    }
+
+    /// As measured of a descriptor that nobody drains: libdispatch watches it on another thread.
+    @Test mutating func aReadyDescriptorProvesASpin() {
+        pass(14, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .proof)
+        #expect(isReported)
+    }
+
+    @Test mutating func manyMessagesAreNoSpin() {
+        pass(40, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .refuted)
+        pass(40, turns: 5_800, of: 8_300, cpu: 0.38)
+        #expect(!isReported)
+        #expect(!actions.contains(.sample), "the thread of a healthy loop is not stopped")
+    }
+
+    @Test mutating func busyTurnsAreNoSpin() {
+        pass(40, turns: 2_500, of: 90_000, cpu: 0.99)
+        pass(40, turns: 12_000, of: 16_000, cpu: 0.99)
+        #expect(!isReported)
+    }
+
+    @Test mutating func aGameLoopIsNoSpin() {
+        pass(40, turns: 15, of: 2_000, cpu: 1, working: 0.99)
+        pass(40, turns: 3_000, of: 2_000, cpu: 1, working: 0.97)
+        #expect(!isReported)
+    }
+
+    @Test mutating func aModeWithoutSourcesSpinsOutside() {
+        pass(1, turns: 1, cpu: 0.99, isOutside: true)
+        #expect(detector.nextPoll != nil)
+        pass(14, turns: 0, cpu: 0.99, isOutside: true, evidence: .proof)
+        #expect(isReported)
+        pass(1, turns: 1, cpu: 0.2)
+        #expect(actions.last.map { if case .end = $0 { true } else { false } } == true)
+    }
+
+    @Test mutating func workOutsideTheLoopIsNoSpin() {
+        pass(1, turns: 1, cpu: 1, isOutside: true)
+        pass(3, turns: 0, cpu: 1, isOutside: true)
+        pass(1, turns: 0, cpu: 1, isOutside: true, evidence: .refuted)
+        #expect(detector.nextPoll == nil || !isReported)
+        pass(40, turns: 0, cpu: 1, isOutside: true)
+        #expect(!isReported)
+        #expect(actions.filter { $0 == .sample }.count <= 4)
+    }
+
+    @Test mutating func anIdleLoopIsNotPolled() {
+        pass(2, turns: 0, cpu: 0)
+        #expect(detector.nextPoll == nil)
+        pass(2, turns: 0, cpu: 0, isOutside: true)
+        #expect(detector.nextPoll == nil)
+    }
+
+    @Test mutating func timeThatDoesNotCountIsNoSpin() {
+        pass(10, turns: 60_000, of: 1_300, cpu: 0.99)
+        load.time += SpinDetector.interval
+        detector.take(.init(load: load, cpu: cpu), countingFrom: load.time - 1)
+        _ = detector.decide(.none)
+        pass(8, turns: 60_000, of: 1_300, cpu: 0.99)
+        #expect(!isReported)
+    }
+}
