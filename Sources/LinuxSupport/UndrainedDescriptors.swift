@@ -19,11 +19,13 @@ package struct UndrainedDescriptors {
     package static let leastLooks = 8
     /// The largest number of descriptors of the process that are searched for instances.
     private static let maximumDescriptors = 1_024
-    /// The number of times that one look compares: libdispatch waits for a ready descriptor for microseconds only.
+    /// The number of comparisons in one look.
     private static let comparisons = 30
+    /// The number of readings in one look: libdispatch waits for a ready descriptor for less than a microsecond each time.
+    private static let readings: Int32 = 300
 
-    /// The epoll instances; `nil` before the first look.
-    private var instances: [Int32]?
+    /// The epoll instances.
+    private var instances: [Int32] = []
     private var candidates: [Int32: Candidate] = [:]
     private var looks = 0
 
@@ -40,54 +42,52 @@ package struct UndrainedDescriptors {
         return found.map { "descriptor \($0.key), \($0.value.link)" }
     }
 
-    /// Looks at all descriptors once; takes up to a millisecond.
+    /// Looks at all descriptors once; takes some milliseconds if there is a candidate.
     package mutating func look() {
         looks += 1
-        for comparison in 0..<Self.comparisons {
-            let awaited = awaitedDescriptors()
-            if looks == 1, comparison == 0 {
-                for descriptor in awaited.keys {
-                    guard let link = readLink("/proc/self/fd/\(descriptor)") else { continue }
-                    candidates[descriptor] = Candidate(link: link, bytes: 0)
-                }
-            }
+        if looks == 1 { findCandidates() }
+        for _ in 0..<Self.comparisons {
             for (descriptor, candidate) in candidates {
                 let bytes = clinux_unread_bytes(descriptor)
-                if bytes < candidate.bytes || awaited[descriptor] == nil {
-                    candidates[descriptor] = nil
-                } else {
-                    candidates[descriptor]?.bytes = bytes
-                    if awaited[descriptor] == true { candidates[descriptor]?.isAwaited = true }
-                }
+                candidates[descriptor]?.bytes = bytes
+                if bytes < candidate.bytes { candidates[descriptor] = nil }
             }
             if candidates.isEmpty { return }
         }
-        candidates = candidates.filter { readLink("/proc/self/fd/\($0.key)") == $0.value.link }
+        for (descriptor, candidate) in candidates {
+            if readLink("/proc/self/fd/\(descriptor)") != candidate.link {
+                candidates[descriptor] = nil
+            } else if !candidate.isAwaited {
+                let isAwaited = isAwaited(descriptor)
+                candidates[descriptor]?.isAwaited = isAwaited
+            }
+        }
     }
 
-    /// Returns the descriptors in all instances, and whether an instance waits until each is readable.
-    private mutating func awaitedDescriptors() -> [Int32: Bool] {
-        let instances = instances ?? Self.findInstances()
-        self.instances = instances
-        var awaited: [Int32: Bool] = [:]
+    private func isAwaited(_ descriptor: Int32) -> Bool {
+        instances.contains { instance in
+            let info = open("/proc/self/fdinfo/\(instance)", O_RDONLY | O_CLOEXEC)
+            guard info >= 0 else { return false }
+            defer { close(info) }
+            return clinux_awaits_input(info, descriptor, Self.readings)
+        }
+    }
+
+    /// Finds the epoll instances, and the descriptors in them.
+    private mutating func findCandidates() {
+        let numbers = (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }
+        instances = numbers.sorted().prefix(Self.maximumDescriptors).filter {
+            readLink("/proc/self/fd/\($0)") == "anon_inode:[eventpoll]"
+        }
         for instance in instances {
             for line in (readSmallFile("/proc/self/fdinfo/\(instance)") ?? "").split(separator: "\n") {
                 // "tfd:        7 events:       19 data: …"
-                let words = line.split(separator: " ")
-                guard words.count >= 4, words[0] == "tfd:", words[2] == "events:", let descriptor = Int32(words[1]),
-                    let events = UInt32(words[3], radix: 16)
+                let words = line.split(separator: " ", maxSplits: 2)
+                guard words.count == 3, words[0] == "tfd:", let descriptor = Int32(words[1]),
+                    let link = readLink("/proc/self/fd/\(descriptor)")
                 else { continue }
-                // EPOLLIN without EPOLLET, which reports a descriptor only when it becomes ready (sys/epoll.h).
-                awaited[descriptor] = awaited[descriptor] == true || events & 1 != 0 && events & 1 << 31 == 0
+                candidates[descriptor] = Candidate(link: link, bytes: 0)
             }
-        }
-        return awaited
-    }
-
-    private static func findInstances() -> [Int32] {
-        let numbers = (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }
-        return numbers.sorted().prefix(maximumDescriptors).filter {
-            readLink("/proc/self/fd/\($0)") == "anon_inode:[eventpoll]"
         }
     }
 }

@@ -13,7 +13,7 @@ extension StallReport {
         public var readyDescriptor: String?
         /// Whether the app ran the loop in a mode without sources and timers, in which it returns at once.
         ///
-        /// `nil` if it did not, or the functions' names do not show it.
+        /// `nil` if it did not.
         public var isModeEmpty: Bool?
 
         package init(
@@ -33,8 +33,6 @@ extension StallReport {
             if let busyShare { parts.append("busy for \(Self.percent(busyShare)) of the time") }
             if isModeEmpty == true {
                 parts.append("the mode has no sources, so each run of the loop returns at once")
-            } else if turnsPerSecond < 1 {
-                parts.append("no turn began although the thread ran the loop")
             } else {
                 parts.append("\(Self.grouped(turnsPerSecond)) turns a second")
             }
@@ -65,20 +63,5 @@ extension StallReport {
         case .spinning: state == .ended ? "spun for" : "has been spinning for"
         default: state == .ended ? "stalled for" : "stalled and has not come back after"
         }
-    }
-
-    /// Notes whether the loop spun in a mode without sources, from the names of the functions that the samples show.
-    ///
-    /// `CFRunLoopRunSpecific` returns at once in such a mode. In any other one it calls `__CFRunLoopRun` (CFRunLoop.c).
-    package mutating func noteEmptyMode() {
-        guard kind == .spinning, let activity, activity.turnsPerSecond < 1 else { return }
-        let runs = stacks.compactMap { stack -> ArraySlice<Frame>? in
-            let frames = stack.map { self.frames[$0] }
-            return frames.lastIndex { $0.symbol == "CFRunLoopRunSpecific" }.map { frames[..<$0] }
-        }
-        let isEmpty = !runs.isEmpty && runs.allSatisfy { callees in
-            callees.allSatisfy { $0.symbol != nil && $0.symbol != "__CFRunLoopRun" }
-        }
-        if isEmpty { self.activity?.isModeEmpty = true }
     }
 }

@@ -33,9 +33,10 @@ extension StallMonitor {
         public var symbolication: Symbolication
         /// The code that does not belong to the app, in addition to the system's and the toolchain's.
         public var inApp: InApp
-        /// The time that a run loop may go without waiting, although each of its turns is short: 5 ms to 24 hours.
+        /// The time for which a run loop may be busy, although each of its turns is short: 5 ms to 24 hours.
         ///
-        /// A loop that exceeds it is reported as saturated. The default is 10 seconds; `nil` turns this off.
+        /// A loop that was busy for 98 % of it is reported as saturated. The default is 10 seconds. `nil` turns this off,
+        /// and reports of spinning loops, too, which need 3 seconds whatever this value is.
         public var saturationThreshold: Duration?
         /// The treatment of stalls while a debugger is attached.
         public var whenDebugged: DebuggerRule

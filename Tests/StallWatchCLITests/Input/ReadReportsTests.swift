@@ -37,7 +37,7 @@ import TestSupport
             ),
             (
                 ["--kind", "stal"],
-                "--kind: no report has 'stal'. The values are: later, saturation, stall, starvation.", 64
+                "--kind: no report has 'stal'. The values are: later, saturation, spinning, stall, starvation.", 64
             ),
             (["--loop", "man"], "--loop: no report has 'man'. The values are: main, storage.", 66),
         ] as [([String], String, Int32)])

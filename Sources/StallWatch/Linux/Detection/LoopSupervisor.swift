@@ -9,6 +9,8 @@ struct LoopSupervisor {
     /// `nil` if the loop does not report its waits, or saturation is not to be found.
     private var saturation: SaturationSupervisor?
     private var spin: SpinSupervisor?
+    /// Whether the next poll may be for the loop's load only, which must not delay the look at a turn that begins.
+    private(set) var isLoadFollowed = false
     private var early = EarlySampling()
     /// The threshold that is learned; `nil` if it is fixed.
     private var adaptive: AdaptiveThreshold?
@@ -80,6 +82,7 @@ struct LoopSupervisor {
         let nextLoad = min(
             saturation?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
             spin?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
+        isLoadFollowed = nextLoad != .max
         let nextEscalation = escalate(poll.target, at: time)
         noteProgress(poll, at: time)
         let nextPoll = min(decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max)

@@ -9,8 +9,8 @@ import StackCapture
 ///   same, so that needs a proof: a descriptor that is always readable while nobody reads it. Without one, the thread must
 ///   be on a CPU for 90 % of the time, its turns must take 5 µs at most, and its waits a tenth of the time or more.
 /// - *Outside*: no turn begins or ends, the thread is in no run of the loop that an observer saw, and on a CPU for 90 % of
-///   the time. The proof is that half of its stacks show the function that runs the loop: CFRunLoop calls no observer in
-///   a mode without sources, and returns at once.
+///   the time. The proof is that half of its stacks show `RunLoop.run(mode:before:)`, and none the function that this
+///   calls if the mode has sources: it returns at once, and CFRunLoop calls no observer.
 ///
 /// Measured on x86-64: a turn without work takes 1.2 to 8 µs. A descriptor that nobody drains gives 20,000 to 170,000
 /// turns a second at 36 to 60 % of a CPU, because libdispatch watches it on another thread. A main-queue block that
@@ -42,6 +42,8 @@ struct SpinDetector {
     }
 
     private(set) var last: Reading?
+    /// The reading before.
+    private var previous: Reading?
     /// The pattern of the last interval.
     private(set) var pattern: Pattern?
     /// The reading at which the pattern began.
@@ -52,15 +54,20 @@ struct SpinDetector {
     private var isRefuted = false
     /// Whether an interval had neither a proof nor certainty.
     private var needsProof = false
-    /// Whether the last interval gives a reason to look again although the loop may not turn.
+    /// Whether the thread left the loop in the last interval, or was on a CPU outside: it may begin to spin there.
     private var isRestless = false
     private var samples = 0
     private var nextSample: UInt64 = 0
 
     /// When to poll at the latest, in monotonic nanoseconds; `nil` if the loop has to turn before anything can happen.
-    var nextPoll: UInt64? {
-        guard let last, start != nil && !isRefuted || isRestless else { return nil }
-        return last.load.time &+ Self.interval
+    func nextPoll(_ load: LoopLoad) -> UInt64? {
+        guard let last else { return nil }
+        let hasLeft = load.isOutside && Self.mayHaveLeft(last, load)
+        return !isRefuted && (start != nil || isRestless || hasLeft) ? last.load.time &+ Self.interval : nil
+    }
+
+    private static func mayHaveLeft(_ earlier: Reading?, _ load: LoopLoad) -> Bool {
+        earlier?.load.isOutside != true || earlier?.load.turns != load.turns
     }
 
     /// Whether a reading at `time` would end an interval.
@@ -68,10 +75,10 @@ struct SpinDetector {
 
     /// Takes a reading that is due; earlier time than `countingFrom` does not count.
     mutating func take(_ reading: Reading, countingFrom: UInt64 = 0) {
-        let previous = last.flatMap { $0.load.time < countingFrom ? nil : $0 }
+        previous = last.flatMap { $0.load.time < countingFrom ? nil : $0 }
         last = reading
         let found = previous.flatMap { Self.pattern(from: $0, to: reading) }
-        isRestless = reading.load.isOutside && (found == .outside || previous?.load.turns != reading.load.turns)
+        isRestless = reading.load.isOutside && (found == .outside || Self.mayHaveLeft(previous, reading.load))
         brokenAt = nil
         if let pattern, let start, found.map(pattern.isSame) != true {
             brokenAt = Self.end(of: pattern, from: start, previous ?? start, to: reading)
@@ -89,7 +96,8 @@ struct SpinDetector {
         }
         guard let pattern else { return nil }
         guard let start else {
-            (start, samples, nextSample) = (last, 0, 0)
+            // Of an interval on a CPU nearly all belongs to the pattern; of one with many turns any part may.
+            (start, samples, nextSample) = (pattern == .outside ? previous ?? last : last, 0, 0)
             return nil
         }
         if isReported {
@@ -159,12 +167,14 @@ struct SpinSupervisor {
 
     /// The samples per interval: the thread is in a callout for a small part of a spin.
     private static let samplesPerInterval = 3
+    /// The number of stacks that can refute an empty mode.
+    private static let leastStacks = 9
 
     /// Reports a spin that begins or ends; returns when to poll at the latest, if that matters.
     mutating func poll(
         _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64
     ) -> UInt64? {
-        guard detector.isDue(at: poll.load.time) else { return detector.nextPoll }
+        guard detector.isDue(at: poll.load.time) else { return detector.nextPoll(poll.load) }
         var poll = poll
         if poll.target == .unknown, let thread = loop.source.knownThread { poll.target = .thread(thread) }
         guard case .thread(let thread) = poll.target else { return nil }
@@ -172,9 +182,9 @@ struct SpinSupervisor {
         detector.take(
             .init(load: poll.load, cpu: ThreadClock.exact.nanoseconds(of: thread)), countingFrom: countingFrom)
         var action: PeriodAction?
-        context.timeCheck { action = detector.decide(evidence(in: poll.runFunction)) }
+        context.timeCheck { action = detector.decide(evidence(poll.runFunction, loop.source)) }
         if start == nil { descriptors = UndrainedDescriptors() }
-        guard let action, let start else { return detector.nextPoll }
+        guard let action, let start else { return detector.nextPoll(poll.load) }
         if detector.pattern != nil { activity = describe(from: start) }
         let activity = activity ?? LoopActivity(from: start.load, to: start.load)
         period.carryOut(
@@ -187,7 +197,7 @@ struct SpinSupervisor {
             record.startUncertainty = SpinDetector.interval
             return record
         }
-        return detector.nextPoll
+        return detector.nextPoll(poll.load)
     }
 
     /// Reports a spin that still lasts as abandoned.
@@ -195,7 +205,9 @@ struct SpinSupervisor {
         period.leave(context, since: detector.start?.load, at: time)
     }
 
-    private mutating func evidence(in runFunction: Range<UInt64>) -> SpinDetector.Evidence {
+    private mutating func evidence(
+        _ runFunction: Range<UInt64>, _ source: any LoopSource
+    ) -> SpinDetector.Evidence {
         guard detector.start != nil else { return .none }
         switch detector.pattern {
         case .ready(let isCertain)?:
@@ -204,9 +216,12 @@ struct SpinSupervisor {
             return isCertain || !descriptors.areAllDrained ? .none : .refuted
         case .outside?:
             let stacks = period.stacks
-            guard stacks.count >= Self.samplesPerInterval else { return .none }
+            guard stacks.count >= Self.leastStacks else { return .none }
             let runs = stacks.count { stack in stack.frames.contains { runFunction.contains($0.address) } }
-            return runs == 0 ? .refuted : runs * 2 >= stacks.count ? .proof : .none
+            let method = source.runMethod
+            let calls = stacks.count { stack in stack.frames.contains { method.contains($0.address) } }
+            guard runs == 0, calls > 0 else { return .refuted }
+            return calls * 2 >= stacks.count ? .proof : .none
         case nil: return .none
         }
     }
@@ -219,6 +234,7 @@ struct SpinSupervisor {
             activity.cpuShare = min(share, 1)
         }
         activity.readyDescriptor = descriptors.found
+        activity.isModeEmpty = detector.pattern == .outside
         return activity
     }
 }

@@ -116,6 +116,8 @@ struct LoopActivity: Sendable, Equatable {
     var cpuShare: Double?
     /// The descriptor that was ready all the time; `nil` if none was found.
     var readyDescriptor: String?
+    /// Whether the loop returned at once, because its mode has no sources.
+    var isModeEmpty = false
 
     /// Describes the time from `start` to `end`.
     init(from start: LoopLoad, to end: LoopLoad) {
@@ -158,7 +160,8 @@ extension StallRecord {
             id: ReportIdentifier.make(at: startedAt),
             kind: kind,
             loop: Loop(
-                label: loop.label, kind: loop.source.kind, mode: kind == .saturation || kind == .spinning ? nil : poll.mode, turn: turn,
+                label: loop.label, kind: loop.source.kind,
+                mode: kind == .saturation || kind == .spinning ? nil : poll.mode, turn: turn,
                 nesting: nesting, thread: thread
             ),
             threshold: threshold,

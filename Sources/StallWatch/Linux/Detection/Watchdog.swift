@@ -169,7 +169,8 @@ final class Watchdog: Sendable {
     private func sleep(_ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
         let time = now()
         let left = deadline - min(time, deadline)
-        if deadline == .max || supervisors.contains(where: { $0.mayWake && left > $0.loop.threshold }) {
+        let mayWake = supervisors.contains { $0.mayWake && (left > $0.loop.threshold || $0.isLoadFollowed) }
+        if deadline == .max || mayWake {
             alarm.park(until: deadline) { mayPark(supervisors, version) }
         } else {
             alarm.sleep(until: deadline)

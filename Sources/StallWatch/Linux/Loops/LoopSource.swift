@@ -8,6 +8,9 @@ protocol LoopSource: AnyObject, Sendable {
     /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
     var runFunction: Range<UInt64> { get }
 
+    /// The address range of the method that runs the loop only if its mode is not empty; empty if it is unknown.
+    var runMethod: Range<UInt64> { get }
+
     /// Returns whether the turn that has not ended is one; if not, nothing is delayed.
     ///
     /// A loop that does not report its end is in no turn when its thread goes on with something else. The watchdog asks
@@ -47,6 +50,8 @@ extension LoopSource {
     var reportsWaits: Bool { false }
 
     var runFunction: Range<UInt64> { 0..<0 }
+
+    var runMethod: Range<UInt64> { 0..<0 }
 
     func isInTurn(_ addresses: [UInt64]?) -> Bool { true }
 

@@ -30,7 +30,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
         self.runLoop = runLoop
         // Initialize it here: the watchdog must never wait for the dynamic linker.
-        _ = Self.exportedRunFunction
+        _ = (Self.exportedRunFunction, Self.exportedMethod)
         turnModes = modes.map(Self.mode)
         let common = kCFRunLoopCommonModes.map(Self.name)
         namedModes = Array(
@@ -89,27 +89,35 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     /// `CFRunLoopRunSpecific`, which has one frame on the stack for each run of the thread's run loop.
     var runFunction: Range<UInt64> { Self.exportedRunFunction ?? Self.linkedRunFunction }
 
+    /// Foundation's `RunLoop.run(mode:before:)`, which asks whether the mode is empty before it calls ``runFunction``.
+    var runMethod: Range<UInt64> { Self.exportedMethod ?? Self.linkedMethod }
+
     private static let runFunctionName = "CFRunLoopRunSpecific"
+    private static let methodName = "$s10Foundation7RunLoopC3run4mode6beforeSbAC4ModeV_0A10Essentials4DateVtF"
+
+    private static let exportedRunFunction = exported(runFunctionName)
+    private static let exportedMethod = exported(methodName)
+    private static let linkedRunFunction = linked(runFunctionName)
+    private static let linkedMethod = linked(methodName)
 
     /// The function in a shared library; `nil` if no library exports it.
-    private static let exportedRunFunction: Range<UInt64>? = {
-        guard let function = dlsym(nil, runFunctionName) else { return nil }
+    private static func exported(_ name: String) -> Range<UInt64>? {
+        guard let function = dlsym(nil, name) else { return nil }
         let start = UInt64(UInt(bitPattern: function))
         return start..<(start + UInt64(clinux_function_size(function)))
-    }()
+    }
 
-    /// The function in an executable that Foundation is linked into, if it has the symbol; reading all takes 10 ms,
-    /// once.
-    private static let linkedRunFunction: Range<UInt64> = {
+    /// The function in an executable that Foundation is linked into, if it has the symbol; reading all takes 10 ms.
+    private static func linked(_ name: String) -> Range<UInt64> {
         var base: UInt64 = 0
         // In that case this code is part of the executable, too.
         guard clinux_executable_base(#dsohandle, &base),
             let functions = try? ELFFile(path: OwnExecutable.file).scanFunctions(where: {
-                $0.elementsEqual(runFunctionName.utf8)
+                $0.elementsEqual(name.utf8)
             }), let function = functions.first
         else { return 0..<0 }
         return function.addresses.lowerBound &+ base..<function.addresses.upperBound &+ base
-    }()
+    }
 
     func modeName(_ index: UInt8) -> String? {
         index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil

@@ -18,7 +18,6 @@ struct ReportBuilder {
         var report = symbolication.symbolicate(
             rawReport(of: record) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) }, whenLate: whenLate
         )
-        report.noteEmptyMode()
         if record.kind == .starvation { report.cause = StarvationCause(record, report).cause }
         return report
     }
@@ -255,7 +254,8 @@ extension StallReport.Activity {
         func rounded(_ share: Double) -> Double { (share * 1_000).rounded() / 1_000 }
         self.init(
             turnsPerSecond: rounded(activity.turnsPerSecond), busyShare: activity.busyShare.map(rounded),
-            cpuShare: activity.cpuShare.map(rounded), readyDescriptor: activity.readyDescriptor)
+            cpuShare: activity.cpuShare.map(rounded), readyDescriptor: activity.readyDescriptor,
+            isModeEmpty: activity.isModeEmpty ? true : nil)
     }
 }
 

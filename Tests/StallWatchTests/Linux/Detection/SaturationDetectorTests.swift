@@ -12,8 +12,8 @@ import Testing
 
     /// Lets time pass in periods of 10 ms, in each of which the loop is idle for some microseconds at first.
     private mutating func pass(
-        _ milliseconds: UInt64, idle microseconds: UInt64 = 0, turns perPeriod: UInt64 = 3, inTurnSince began: UInt64? = nil,
-        isWaitingUnobserved: Bool = false, countingFrom: UInt64 = 0
+        _ milliseconds: UInt64, idle microseconds: UInt64 = 0, turns perPeriod: UInt64 = 3,
+        inTurnSince began: UInt64? = nil, isWaitingUnobserved: Bool = false, countingFrom: UInt64 = 0
     ) {
         for _ in 0..<milliseconds / 10 {
             time += 10
@@ -37,11 +37,12 @@ import Testing
 
     @Test mutating func aLoopWithoutAWaitForTheThresholdIsSaturated() {
         pass(300, idle: 10_000)
-        pass(1_000)
-        #expect(!isReported, "the first busy period is known to have begun at its poll")
-        pass(10)
+        pass(980)
+        #expect(!isReported)
+        pass(20)
         #expect(isReported)
-        #expect(detector.start?.time == 1_300_000_000)
+        let start = (detector.start?.time ?? 0) / 1_000_000
+        #expect((1_290...1_300).contains(start), "2 % of the time may be idle")
         #expect(actions.filter { $0 == .sample }.count >= 3, "samples are spread over the period")
     }
 

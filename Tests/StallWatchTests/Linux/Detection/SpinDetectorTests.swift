@@ -40,7 +40,7 @@ import Testing
         pass(1, turns: 30_000, of: 1_300, cpu: 0.5)
         pass(2, turns: 2, of: 1_300, cpu: 0.01)
         #expect(actions.contains { if case .end = $0 { true } else { false } })
-        #expect(detector.nextPoll == nil)
+        #expect(detector.nextPoll(load) == nil)
     }
 
     /// As measured of a descriptor that nobody drains: libdispatch watches it on another thread.
@@ -70,7 +70,7 @@ import Testing
 
     @Test mutating func aModeWithoutSourcesSpinsOutside() {
         pass(1, turns: 1, cpu: 0.99, isOutside: true)
-        #expect(detector.nextPoll != nil)
+        #expect(detector.nextPoll(load) != nil)
         pass(14, turns: 0, cpu: 0.99, isOutside: true, evidence: .proof)
         #expect(isReported)
         pass(1, turns: 1, cpu: 0.2)
@@ -81,7 +81,7 @@ import Testing
         pass(1, turns: 1, cpu: 1, isOutside: true)
         pass(3, turns: 0, cpu: 1, isOutside: true)
         pass(1, turns: 0, cpu: 1, isOutside: true, evidence: .refuted)
-        #expect(detector.nextPoll == nil || !isReported)
+        #expect(detector.nextPoll(load) == nil || !isReported)
         pass(40, turns: 0, cpu: 1, isOutside: true)
         #expect(!isReported)
         #expect(actions.filter { $0 == .sample }.count <= 4)
@@ -89,9 +89,9 @@ import Testing
 
     @Test mutating func anIdleLoopIsNotPolled() {
         pass(2, turns: 0, cpu: 0)
-        #expect(detector.nextPoll == nil)
+        #expect(detector.nextPoll(load) == nil)
         pass(2, turns: 0, cpu: 0, isOutside: true)
-        #expect(detector.nextPoll == nil)
+        #expect(detector.nextPoll(load) == nil)
     }
 
     @Test mutating func timeThatDoesNotCountIsNoSpin() {

@@ -100,7 +100,9 @@ import TestSupport
             "label": "main", "kind": "runLoop", "mode": "kCFRunLoopDefaultMode", "turn": 7, "nesting": 0,
             "thread": { "id": 4700, "name": "notes" }
           },
-          "startUncertaintyMilliseconds": 12.5, "turns": 9, "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
+          "startUncertaintyMilliseconds": 12.5, "turns": 9,
+          "activity": { "turnsPerSecond": 20789.134, "busyShare": 0.99, "cpuShare": 0.367, "readyDescriptor": "descriptor 7, pipe:[4711]", "isModeEmpty": true },
+          "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
           "repeated": { "totalMilliseconds": 1200.5, "leastMilliseconds": 300.25, "greatestMilliseconds": 500 },
           "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88, "share": 0.71 },
           "missingCulpritReason": "no sample has a stack",
