@@ -79,7 +79,9 @@ package struct ReportSymbolication {
         } else if report.culprit == nil {
             let isLate = report.samples.contains { $0.stack != nil }
             result.missingCulpritReason =
-                isLate ? "the turn had ended before a stack was captured" : "no sample has a stack"
+                isLate && report.kind == .spinning
+                ? "no sample shows what the loop called"
+                : isLate ? "the turn had ended before a stack was captured" : "no sample has a stack"
         }
         return (result, pass.isFinished)
     }

@@ -21,7 +21,7 @@ extension Scenario {
         },
         .stalling(
             "spinning-descriptor", "nobody reads a readable pipe, whose handler returns at once", times: 16,
-            ExpectedReport(kind: .spinning, callout: .mainQueue, differingSamples: true)
+            ExpectedReport(kind: .spinning, differingSamples: true)
         ) { context in
             let pipe = ReadablePipe()
             let source = DispatchSource.makeReadSource(fileDescriptor: pipe.readEnd, queue: .main)

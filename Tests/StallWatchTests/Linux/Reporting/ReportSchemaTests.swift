@@ -101,7 +101,10 @@ import TestSupport
             "thread": { "id": 4700, "name": "notes" }
           },
           "startUncertaintyMilliseconds": 12.5, "turns": 9,
-          "activity": { "turnsPerSecond": 20789.134, "busyShare": 0.99, "cpuShare": 0.367, "readyDescriptor": "descriptor 7, pipe:[4711]", "isModeEmpty": true },
+          "activity": {
+            "turnsPerSecond": 20789.134, "busyShare": 0.99, "cpuShare": 0.367, "isModeEmpty": true,
+            "readyDescriptor": "descriptor 7, pipe:[4711]"
+          },
           "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
           "repeated": { "totalMilliseconds": 1200.5, "leastMilliseconds": 300.25, "greatestMilliseconds": 500 },
           "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88, "share": 0.71 },
