@@ -4,9 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -58,20 +56,4 @@ long clinux_unread_bytes(int descriptor) {
   struct pollfd file = {.fd = descriptor, .events = POLLIN};
   if (poll(&file, 1, 0) != 1 || !(file.revents & (POLLIN | POLLHUP))) return -1;
   return ioctl(descriptor, FIONREAD, &count) == 0 ? count : -1;
-}
-
-bool clinux_awaits_input(int info, int descriptor, int attempts) {
-  // The kernel writes "tfd: %8d events: %8x data: …" for each descriptor (ep_show_fdinfo in fs/eventpoll.c).
-  char text[16384], wanted[32];
-  snprintf(wanted, sizeof wanted, "tfd: %8d events: ", descriptor);
-  for (; attempts > 0; attempts--) {
-    ssize_t length = pread(info, text, sizeof text - 1, 0);
-    if (length <= 0) return false;
-    text[length] = 0;
-    const char *line = strstr(text, wanted);
-    if (!line) return false;
-    unsigned long events = strtoul(line + strlen(wanted), NULL, 16);
-    if (events & EPOLLIN && !(events & EPOLLET)) return true;
-  }
-  return false;
 }

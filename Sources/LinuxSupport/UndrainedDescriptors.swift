@@ -1,93 +1,113 @@
 internal import CLinux
 import Glibc
 
-/// A search for descriptors that stay readable although an epoll instance of this process waits for them: nobody reads
-/// them.
+/// A search for descriptors that stay readable although libdispatch asks for their input again and again: the app does
+/// not read them.
 ///
-/// Each look reads the instances' files in /proc/self/fdinfo (proc_pid_fdinfo(5)), and asks poll(2) and FIONREAD, which
-/// change nothing. Only pipes, terminals and stream sockets count: the kernel says how many bytes they hold. A
-/// descriptor is *drained* if it was once not readable, or held fewer bytes than before.
+/// libdispatch waits with EPOLLONESHOT: the kernel disarms a descriptor's entry when it reports input, and libdispatch
+/// arms it again after the handler. It does not arm the entry of a suspended source. An entry that is armed in one
+/// reading and disarmed in another, in two looks, while the descriptor is readable in all comparisons and never holds
+/// fewer bytes than before, therefore proves that the handler runs and reads nothing.
+///
+/// Each look reads the files of the epoll instances in /proc/self/fdinfo (proc_pid_fdinfo(5)), and asks poll(2) and
+/// FIONREAD, which change nothing. Only pipes, terminals and stream sockets count: the kernel says how many bytes they
+/// hold.
 package struct UndrainedDescriptors {
     private struct Candidate {
         var link: String
-        var bytes: Int
-        /// Whether an instance was once seen to wait for it: libdispatch leaves suspended sources in the instance.
-        var isAwaited = false
+        var bytes = 0
+        /// The number of looks in which the entry was both armed and disarmed.
+        var rearmedLooks = 0
     }
 
     /// The number of looks after which a descriptor counts.
     package static let leastLooks = 8
+    /// The number of looks in which it must have been armed again.
+    private static let leastRearmedLooks = 2
     /// The largest number of descriptors of the process that are searched for instances.
     private static let maximumDescriptors = 1_024
-    /// The number of comparisons in one look.
-    private static let comparisons = 30
-    /// The number of readings in one look: libdispatch waits for a ready descriptor for less than a microsecond each time.
-    private static let readings: Int32 = 300
+    /// The number of readings in one look. One in 60 to 200 shows an armed entry, which libdispatch's thread keeps armed
+    /// for under 1 µs.
+    private static let readings = 150
+    /// The time between two readings, in microseconds. Without it, one in 1,000 to 7,000 shows an armed entry, because
+    /// the kernel locks the instance while it is read.
+    private static let pause: UInt32 = 20
 
-    /// The epoll instances.
     private var instances: [Int32] = []
     private var candidates: [Int32: Candidate] = [:]
     private var looks = 0
 
     package init() {}
 
-    /// Whether every descriptor was drained.
+    /// Whether every descriptor was drained: once not readable, or with fewer bytes than before.
     package var areAllDrained: Bool { looks > 0 && candidates.isEmpty }
 
-    /// The descriptor that nobody has drained in ``leastLooks`` looks, such as `descriptor 7, pipe:[4711]`; `nil` if
+    /// The descriptor that the app has not read in ``leastLooks`` looks, such as `descriptor 7, pipe:[4711]`; `nil` if
     /// there is none.
     package var found: String? {
         guard looks >= Self.leastLooks else { return nil }
-        let found = candidates.filter(\.value.isAwaited).min { $0.key < $1.key }
+        let found = candidates.filter { $0.value.rearmedLooks >= Self.leastRearmedLooks }.min { $0.key < $1.key }
         return found.map { "descriptor \($0.key), \($0.value.link)" }
     }
 
-    /// Looks at all descriptors once; takes some milliseconds if there is a candidate.
+    /// Looks at all descriptors once; takes some 10 ms, most of it asleep, if there is a candidate.
     package mutating func look() {
         looks += 1
         if looks == 1 { findCandidates() }
-        for _ in 0..<Self.comparisons {
+        var (armed, disarmed) = (Set<Int32>(), Set<Int32>())
+        for _ in 0..<Self.readings {
             for (descriptor, candidate) in candidates {
                 let bytes = clinux_unread_bytes(descriptor)
                 candidates[descriptor]?.bytes = bytes
                 if bytes < candidate.bytes { candidates[descriptor] = nil }
             }
             if candidates.isEmpty { return }
+            for entry in instances.flatMap(Self.entries) {
+                if entry.isArmed { armed.insert(entry.descriptor) } else { disarmed.insert(entry.descriptor) }
+            }
+            usleep(Self.pause)
         }
         for (descriptor, candidate) in candidates {
             if readLink("/proc/self/fd/\(descriptor)") != candidate.link {
                 candidates[descriptor] = nil
-            } else if !candidate.isAwaited {
-                let isAwaited = isAwaited(descriptor)
-                candidates[descriptor]?.isAwaited = isAwaited
+            } else if armed.contains(descriptor), disarmed.contains(descriptor) {
+                candidates[descriptor]?.rearmedLooks += 1
             }
         }
     }
 
-    private func isAwaited(_ descriptor: Int32) -> Bool {
-        instances.contains { instance in
-            let info = open("/proc/self/fdinfo/\(instance)", O_RDONLY | O_CLOEXEC)
-            guard info >= 0 else { return false }
-            defer { close(info) }
-            return clinux_awaits_input(info, descriptor, Self.readings)
-        }
-    }
-
-    /// Finds the epoll instances, and the descriptors in them.
     private mutating func findCandidates() {
         let numbers = (directoryEntries("/proc/self/fd") ?? []).compactMap { Int32($0.name) }
         instances = numbers.sorted().prefix(Self.maximumDescriptors).filter {
             readLink("/proc/self/fd/\($0)") == "anon_inode:[eventpoll]"
         }
-        for instance in instances {
-            for line in (readSmallFile("/proc/self/fdinfo/\(instance)") ?? "").split(separator: "\n") {
-                // "tfd:        7 events:       19 data: …"
-                let words = line.split(separator: " ", maxSplits: 2)
-                guard words.count == 3, words[0] == "tfd:", let descriptor = Int32(words[1]),
-                    let link = readLink("/proc/self/fd/\(descriptor)")
-                else { continue }
-                candidates[descriptor] = Candidate(link: link, bytes: 0)
-            }
+        for entry in instances.flatMap(Self.entries) {
+            candidates[entry.descriptor] = readLink("/proc/self/fd/\(entry.descriptor)").map { Candidate(link: $0) }
         }
+    }
+
+    private static func entries(of instance: Int32) -> [EpollEntry] {
+        let text = readSmallFile("/proc/self/fdinfo/\(instance)") ?? ""
+        return text.split(separator: "\n").compactMap(EpollEntry.init)
+    }
+}
+
+/// A descriptor that an epoll instance reports once at a time, from a line of the instance's file in /proc/self/fdinfo.
+struct EpollEntry: Equatable {
+    /// EPOLLIN, EPOLLONESHOT and EPOLLET (include/uapi/linux/eventpoll.h).
+    private static let (input, oneShot, edge): (UInt32, UInt32, UInt32) = (1, 1 << 30, 1 << 31)
+
+    var descriptor: Int32
+    /// Whether the next input is reported; libdispatch's other entries, for output, are never armed for input.
+    var isArmed: Bool
+
+    /// Parses a line such as "tfd:       22 events: 40004019 data: …" (ep_show_fdinfo in fs/eventpoll.c); fails for an
+    /// entry that is not of EPOLLONESHOT.
+    init?(line: Substring) {
+        let words = line.split(separator: " ", maxSplits: 4)
+        guard words.count >= 4, words[0] == "tfd:", words[2] == "events:", let descriptor = Int32(words[1]),
+            let events = UInt32(words[3], radix: 16), events & Self.oneShot != 0, events & Self.edge == 0
+        else { return nil }
+        (self.descriptor, isArmed) = (descriptor, events & Self.input != 0)
     }
 }

@@ -101,13 +101,9 @@ bool clinux_has_file_capabilities(const char *_Nonnull path);
 /// yes.
 bool clinux_is_dumpable(void);
 
-/// The number of bytes that may be read from a pipe, a terminal or a stream socket, 0 at its end; -1 if it is not readable,
-/// or is another file. Reads nothing, and never waits.
+/// The number of bytes that may be read from a pipe, a terminal or a stream socket, 0 at its end; -1 if it is not
+/// readable, or is another file. Reads nothing, and never waits.
 long clinux_unread_bytes(int descriptor);
-
-/// Whether an epoll instance once waited until `descriptor` was readable, level-triggered, in `attempts` readings of its
-/// file in /proc/self/fdinfo, `info`. Reads 16 KiB of the file, some 200 descriptors.
-bool clinux_awaits_input(int info, int descriptor, int attempts);
 
 /// Creates a pipe that neither blocks nor is inherited (pipe2(2)). Returns 0 or an error number. Async-signal-safe:
 /// yes.

@@ -3,16 +3,19 @@ import StackCapture
 
 /// Decides when a loop spins: for 3 s, all its turns end within microseconds and none of its waits lasts (a pure value).
 ///
-/// The loop's load and the CPU time of its thread are compared at intervals. There are two patterns:
+/// The loop's load and the times of its thread are compared at intervals. There are two patterns:
 ///
 /// - *Ready*: 5,000 turns or more a second, whose mean is 20 µs at most. A busy loop with a message in each turn looks the
-///   same, so that needs a proof: a descriptor that is always readable while nobody reads it. Without one, the thread must
-///   be on a CPU for 90 % of the time, its turns must take 5 µs at most, and its waits a tenth of the time or more.
-/// - *Outside*: no turn begins or ends, the thread is in no run of the loop that an observer saw, and on a CPU for 90 % of
-///   the time. The proof is that half of its stacks show `RunLoop.run(mode:before:)`, and none the function that this
-///   calls if the mode has sources: it returns at once, and CFRunLoop calls no observer.
+///   same, so that needs a proof: a descriptor that is always readable while the app does not read it. Without one, the
+///   thread must be runnable for 90 % of the whole time, its turns must take 5 µs at most, and its waits a tenth of the
+///   time or more.
+/// - *Outside*: no turn begins or ends, the thread is in no run of the loop that an observer saw, and is runnable for three
+///   quarters of each interval. The proof is that a third of its stacks show `RunLoop.run(mode:before:)`, and none the
+///   function that this calls if the mode has sources: it returns at once, and CFRunLoop calls no observer.
 ///
-/// Measured on x86-64: a turn without work takes 1.2 to 8 µs. A descriptor that nobody drains gives 20,000 to 170,000
+/// A pattern that is not proven after 3 s is examined again at intervals that grow with its age.
+///
+/// Measured on x86-64: a turn without work takes 1.2 to 8 µs. A descriptor that is not drained gives 20,000 to 170,000
 /// turns a second at 36 to 60 % of a CPU, because libdispatch watches it on another thread. A main-queue block that
 /// submits itself gives 240,000 turns a second at 99 %.
 struct SpinDetector {
@@ -23,14 +26,10 @@ struct SpinDetector {
     static let leastTurnsPerSecond: UInt64 = 5_000
     /// The largest mean of the turns, in nanoseconds, with and without a proof.
     static let longestTurn: (proven: UInt64, unproven: UInt64) = (20_000, 5_000)
+    /// The part of its age after which a pattern without a proof is examined again.
+    private static let askingPart: UInt64 = 8
 
-    enum Pattern: Equatable {
-        /// Something is always ready; `isCertain` if no work and no other thread can explain it.
-        case ready(isCertain: Bool)
-        case outside
-
-        fileprivate func isSame(as other: Pattern) -> Bool { (self == .outside) == (other == .outside) }
-    }
+    enum Pattern: Equatable { case ready, outside }
 
     /// What else is known of a pattern.
     enum Evidence { case refuted, none, proof }
@@ -39,6 +38,14 @@ struct SpinDetector {
         var load: LoopLoad
         /// The CPU time of the loop's thread, in nanoseconds; `nil` if it is not known.
         var cpu: UInt64?
+        /// The time for which the thread waited for a CPU, in nanoseconds; 0 if it is not known.
+        var runQueue: UInt64 = 0
+
+        /// The time for which the thread was runnable since an earlier reading, in nanoseconds.
+        fileprivate func runnable(since first: Reading) -> UInt64 {
+            guard let cpu, let before = first.cpu else { return 0 }
+            return cpu &- min(before, cpu) &+ runQueue &- min(first.runQueue, runQueue)
+        }
     }
 
     private(set) var last: Reading?
@@ -52,12 +59,11 @@ struct SpinDetector {
     private var brokenAt: UInt64?
     private var isReported = false
     private var isRefuted = false
-    /// Whether an interval had neither a proof nor certainty.
-    private var needsProof = false
+    /// When the next sample of a reported spin, or the next question for a proof, is due.
+    private var nextLook: UInt64 = 0
     /// Whether the thread left the loop in the last interval, or was on a CPU outside: it may begin to spin there.
     private var isRestless = false
     private var samples = 0
-    private var nextSample: UInt64 = 0
 
     /// When to poll at the latest, in monotonic nanoseconds; `nil` if the loop has to turn before anything can happen.
     func nextPoll(_ load: LoopLoad) -> UInt64? {
@@ -73,6 +79,22 @@ struct SpinDetector {
     /// Whether a reading at `time` would end an interval.
     func isDue(at time: UInt64) -> Bool { last.map { time &- $0.load.time >= Self.interval } ?? true }
 
+    /// Whether the last reading asks for evidence.
+    var isAsking: Bool {
+        guard let last, start != nil, pattern != nil else { return false }
+        return !isReported && !isRefuted && brokenAt == nil && last.load.time >= nextLook
+    }
+
+    /// Whether no work and no other thread can explain the time since the pattern began.
+    var isCertain: Bool {
+        guard let last, let start, pattern == .ready else { return false }
+        let time = last.load.time &- start.load.time
+        let idle = last.load.idle &- min(start.load.idle, last.load.idle)
+        let busy = last.load.busy &- min(start.load.busy, last.load.busy)
+        return last.runnable(since: start) >= time / 10 &* 9 && idle >= time / 10
+            && busy <= (last.load.turns &- start.load.turns) &* Self.longestTurn.unproven
+    }
+
     /// Takes a reading that is due; earlier time than `countingFrom` does not count.
     mutating func take(_ reading: Reading, countingFrom: UInt64 = 0) {
         previous = last.flatMap { $0.load.time < countingFrom ? nil : $0 }
@@ -80,7 +102,7 @@ struct SpinDetector {
         let found = previous.flatMap { Self.pattern(from: $0, to: reading) }
         isRestless = reading.load.isOutside && (found == .outside || Self.mayHaveLeft(previous, reading.load))
         brokenAt = nil
-        if let pattern, let start, found.map(pattern.isSame) != true {
+        if let pattern, let start, found != pattern {
             brokenAt = Self.end(of: pattern, from: start, previous ?? start, to: reading)
         }
         pattern = found
@@ -91,49 +113,47 @@ struct SpinDetector {
         guard let last else { return nil }
         let now = last.load.time
         if let end = brokenAt.take() {
-            defer { (start, isReported, isRefuted, needsProof) = (nil, false, false, false) }
+            defer { (start, isReported, isRefuted) = (nil, false, false) }
             return isReported ? .end(at: end) : .drop
         }
         guard let pattern else { return nil }
         guard let start else {
             // Of an interval on a CPU nearly all belongs to the pattern; of one with many turns any part may.
-            (start, samples, nextSample) = (pattern == .outside ? previous ?? last : last, 0, 0)
+            (start, samples, nextLook) = (pattern == .outside ? previous ?? last : last, 0, 0)
             return nil
         }
+        let age = now &- start.load.time
         if isReported {
-            guard now >= nextSample else { return nil }
-        } else {
-            if evidence == .refuted { isRefuted = true }
-            if pattern != .ready(isCertain: true), evidence != .proof { needsProof = true }
-            guard !isRefuted else { return .drop }
-            if now &- start.load.time >= Self.duration {
-                guard evidence == .proof || !needsProof else {
-                    isRefuted = true
-                    return .drop
-                }
-                isReported = true
-                takeSample(at: now, since: start.load.time)
-                return .begin
-            }
+            guard now >= nextLook else { return nil }
+            return takeSample(.sample, since: start.load.time, age: age)
         }
-        takeSample(at: now, since: start.load.time)
-        return .sample
+        guard isAsking else { return nil }
+        if evidence == .refuted {
+            isRefuted = true
+            return .drop
+        }
+        guard age >= Self.duration else { return .sample }
+        guard evidence == .proof || isCertain else {
+            nextLook = now &+ age / Self.askingPart
+            return .sample
+        }
+        isReported = true
+        return takeSample(.begin, since: start.load.time, age: age)
     }
 
-    private mutating func takeSample(at now: UInt64, since start: UInt64) {
+    private mutating func takeSample(_ action: PeriodAction, since start: UInt64, age: UInt64) -> PeriodAction {
         samples += 1
-        guard isReported else { return }
-        nextSample = SampleSchedule.standard.next(after: samples, age: now &- start).map { start &+ $0 } ?? .max
+        nextLook = SampleSchedule.standard.next(after: samples, age: age).map { start &+ $0 } ?? .max
+        return action
     }
 
     /// Returns the pattern of an interval.
     private static func pattern(from first: Reading, to last: Reading) -> Pattern? {
         let time = last.load.time &- first.load.time
         let turns = last.load.turns &- first.load.turns
-        let cpu = first.cpu.flatMap { first in last.cpu.map { $0 &- min(first, $0) } }
-        let isOnCPU = cpu.map { $0 >= time / 10 &* 9 } ?? false
         if turns == 0 {
-            return first.load.isOutside && last.load.isOutside && isOnCPU ? .outside : nil
+            let isRunnable = last.runnable(since: first) >= time / 4 &* 3
+            return first.load.isOutside && last.load.isOutside && isRunnable ? .outside : nil
         }
         let idle = last.load.idle &- min(first.load.idle, last.load.idle)
         let busy = last.load.busy &- min(first.load.busy, last.load.busy)
@@ -141,16 +161,13 @@ struct SpinDetector {
             // The rest is the app's own work between two runs of the loop.
             time &- min(idle &+ busy, time) <= time / 4
         else { return nil }
-        return .ready(isCertain: isOnCPU && busy / turns <= longestTurn.unproven && idle >= time / 10)
+        return .ready
     }
 
     /// Estimates when the pattern ended within an interval: by the turns or the CPU time in it.
     private static func end(of pattern: Pattern, from start: Reading, _ first: Reading, to last: Reading) -> UInt64 {
         let time = last.load.time &- first.load.time
-        guard pattern != .outside else {
-            let cpu = (last.cpu ?? 0) &- min(first.cpu ?? 0, last.cpu ?? 0)
-            return first.load.time &+ min(cpu, time)
-        }
+        guard pattern != .outside else { return first.load.time &+ min(last.runnable(since: first), time) }
         let turns = Double(max(first.load.turns &- start.load.turns, 1))
         let pace = Double(first.load.time &- start.load.time) / turns
         let part = Double(last.load.turns &- first.load.turns) * pace
@@ -179,8 +196,9 @@ struct SpinSupervisor {
         if poll.target == .unknown, let thread = loop.source.knownThread { poll.target = .thread(thread) }
         guard case .thread(let thread) = poll.target else { return nil }
         let start = detector.start
-        detector.take(
-            .init(load: poll.load, cpu: ThreadClock.exact.nanoseconds(of: thread)), countingFrom: countingFrom)
+        let times = ThreadProc(thread: thread, files: [.schedstat])?.times
+        let cpu = ThreadClock.exact.nanoseconds(of: thread)
+        detector.take(.init(load: poll.load, cpu: cpu, runQueue: times?.runQueue ?? 0), countingFrom: countingFrom)
         var action: PeriodAction?
         context.timeCheck { action = detector.decide(evidence(poll.runFunction, loop.source)) }
         if start == nil { descriptors = UndrainedDescriptors() }
@@ -208,22 +226,20 @@ struct SpinSupervisor {
     private mutating func evidence(
         _ runFunction: Range<UInt64>, _ source: any LoopSource
     ) -> SpinDetector.Evidence {
-        guard detector.start != nil else { return .none }
-        switch detector.pattern {
-        case .ready(let isCertain)?:
+        guard detector.isAsking else { return .none }
+        if detector.pattern == .ready {
             descriptors.look()
             if descriptors.found != nil { return .proof }
-            return isCertain || !descriptors.areAllDrained ? .none : .refuted
-        case .outside?:
-            let stacks = period.stacks
-            guard stacks.count >= Self.leastStacks else { return .none }
-            let runs = stacks.count { stack in stack.frames.contains { runFunction.contains($0.address) } }
-            let method = source.runMethod
-            let calls = stacks.count { stack in stack.frames.contains { method.contains($0.address) } }
-            guard runs == 0, calls > 0 else { return .refuted }
-            return calls * 2 >= stacks.count ? .proof : .none
-        case nil: return .none
+            return detector.isCertain || !descriptors.areAllDrained ? .none : .refuted
         }
+        let stacks = period.stacks
+        guard stacks.count >= Self.leastStacks else { return .none }
+        func count(_ function: Range<UInt64>) -> Int {
+            stacks.count { stack in stack.frames.contains { function.contains($0.address) } }
+        }
+        let calls = count(source.runMethod)
+        guard calls > 0, count(runFunction) == 0 else { return .refuted }
+        return calls * 3 >= stacks.count ? .proof : .none
     }
 
     private func describe(from start: SpinDetector.Reading) -> LoopActivity? {

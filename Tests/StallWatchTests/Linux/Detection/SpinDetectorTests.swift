@@ -6,13 +6,13 @@ import Testing
 @Suite struct SpinDetectorTests {
     private var detector = SpinDetector()
     private var load = LoopLoad(time: 1_000_000_000, turns: 1, idle: 0, busy: 0)
-    private var cpu: UInt64 = 0
+    private var (cpu, runQueue): (UInt64, UInt64) = (0, 0)
     private var actions: [PeriodAction] = []
 
     /// Lets intervals pass with a number of turns of a duration, and a share of a CPU; between turns the loop waits.
     private mutating func pass(
         _ intervals: Int, turns: UInt64, of duration: UInt64 = 0, cpu share: Double, isOutside: Bool = false,
-        working: Double = 0, evidence: SpinDetector.Evidence = .none
+        working: Double = 0, runQueue: Double = 0, evidence: SpinDetector.Evidence = .none
     ) {
         for _ in 0..<intervals {
             load.time += SpinDetector.interval
@@ -24,7 +24,8 @@ import Testing
             }
             load.isOutside = isOutside
             cpu += UInt64(share * Double(SpinDetector.interval))
-            detector.take(.init(load: load, cpu: cpu))
+            self.runQueue += UInt64(runQueue * Double(SpinDetector.interval))
+            detector.take(.init(load: load, cpu: cpu, runQueue: self.runQueue))
             if let action = detector.decide(evidence) { actions.append(action) }
         }
     }
@@ -75,6 +76,27 @@ import Testing
         #expect(isReported)
         pass(1, turns: 1, cpu: 0.2)
         #expect(actions.last.map { if case .end = $0 { true } else { false } } == true)
+    }
+
+    @Test mutating func aSpinOnABusyMachineIsReported() {
+        pass(14, turns: 30_000, of: 2_300, cpu: 0.6, runQueue: 0.38)
+        #expect(isReported)
+    }
+
+    @Test mutating func oneSlowIntervalRestartsNothing() {
+        pass(6, turns: 0, cpu: 0.99, isOutside: true, evidence: .proof)
+        pass(1, turns: 0, cpu: 0.8, isOutside: true, evidence: .proof)
+        pass(6, turns: 0, cpu: 0.99, isOutside: true, evidence: .proof)
+        #expect(isReported)
+    }
+
+    @Test mutating func aProofMayComeLate() {
+        pass(20, turns: 5_800, of: 8_300, cpu: 0.38)
+        #expect(!isReported)
+        pass(40, turns: 5_800, of: 8_300, cpu: 0.38)
+        #expect(actions.count < 30, "an unproven pattern is examined at growing intervals")
+        pass(8, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .proof)
+        #expect(isReported)
     }
 
     @Test mutating func workOutsideTheLoopIsNoSpin() {
