@@ -7,7 +7,7 @@ extension StallReport {
         public var busyShare: Double?
         /// The part of the time for which the loop's thread was on a CPU, 0 to 1; `nil` if unknown.
         public var cpuShare: Double?
-        /// The descriptor that was always readable and that nobody read, such as `descriptor 7, pipe:[4711]`.
+        /// The descriptor that was always readable and that the app did not read, such as `descriptor 7, pipe:[4711]`.
         ///
         /// `nil` if the monitor found none, or did not look.
         public var readyDescriptor: String?
@@ -37,7 +37,7 @@ extension StallReport {
                 parts.append("\(Self.grouped(turnsPerSecond)) turns a second")
             }
             if let cpuShare { parts.append("\(Self.percent(cpuShare)) of a CPU") }
-            if let readyDescriptor { parts.append("nobody reads \(readyDescriptor), which is always readable") }
+            if let readyDescriptor { parts.append("\(readyDescriptor), is always readable, and the app does not read it") }
             let text = parts.joined(separator: "; ")
             return text.prefix(1).uppercased() + text.dropFirst()
         }
@@ -59,9 +59,37 @@ extension StallReport {
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
         switch kind {
-        case .saturation: state == .ended ? "was saturated for" : "has been saturated for"
-        case .spinning: state == .ended ? "spun for" : "has been spinning for"
-        default: state == .ended ? "stalled for" : "stalled and has not come back after"
+        case .saturation, .spinning: state == .ended ? kind.past : kind.perfect
+        default: state == .ended ? kind.past : "stalled and has not come back after"
+        }
+    }
+}
+
+extension StallReport.Kind {
+    /// What the loop does now, such as "spins".
+    package var present: String {
+        switch self {
+        case .saturation: "is saturated"
+        case .spinning: "spins"
+        default: "stalls"
+        }
+    }
+
+    /// What the loop did, before the duration, such as "spun for".
+    package var past: String {
+        switch self {
+        case .saturation: "was saturated for"
+        case .spinning: "spun for"
+        default: "stalled for"
+        }
+    }
+
+    /// What the loop has done until now, before the duration, such as "has been spinning for".
+    package var perfect: String {
+        switch self {
+        case .saturation: "has been saturated for"
+        case .spinning: "has been spinning for"
+        default: "stalled for"
         }
     }
 }

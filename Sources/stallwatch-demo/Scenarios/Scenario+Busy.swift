@@ -20,7 +20,7 @@ extension Scenario {
             return SuspendingClock.now - begin
         },
         .stalling(
-            "spinning-descriptor", "nobody reads a readable pipe, whose handler returns at once", times: 16,
+            "spinning-descriptor", "a readable pipe is not read: its handler returns at once", times: 16,
             ExpectedReport(kind: .spinning, differingSamples: true)
         ) { context in
             let pipe = ReadablePipe()
