@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 @testable import StallReports
@@ -20,16 +19,10 @@ import Testing
                 == "The mode has no sources, so each run of the loop returns at once")
     }
 
-    @Test(arguments: [
-        (.stall, "stalled and has not come back after", "stalled for"),
-        (.saturation, "has been saturated for", "was saturated for"), (.spinning, "has been spinning for", "spun for"),
-    ] as [(StallReport.Kind, String, String)])
-    func theSummaryHasTheKindsVerb(kind: StallReport.Kind, ongoing: String, ended: String) throws {
-        var report = try StallReport(jsonData: ReportFixture(number: 1).bytes)
-        report.kind = kind
-        report.state = .ongoing
-        #expect(report.summary.hasPrefix("main \(ongoing) "))
-        report.state = .ended
-        #expect(report.summary.hasPrefix("main \(ended) "))
+    @Test func everyKindHasItsVerb() {
+        let kinds: [StallReport.Kind] = [.stall, .starvation, .saturation, .spinning]
+        #expect(kinds.map(\.present) == ["stalls", "stalls", "is saturated", "spins"])
+        #expect(kinds.map(\.past) == ["stalled for", "stalled for", "was saturated for", "spun for"])
+        #expect(kinds.map(\.perfect).suffix(2) == ["has been saturated for", "has been spinning for"])
     }
 }
