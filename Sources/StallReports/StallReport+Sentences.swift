@@ -25,8 +25,10 @@ extension StallReport.Cause {
             let file = pagedFile.map { ", the last one for \($0)" } ?? ""
             let kernel = Self.whole(onCPUMilliseconds * (kernelShare ?? 0))
             let handling = kernel * 10 >= all ? ", and handled them in the kernel for \(kernel) ms" : ""
-            return "Waited for memory pages for \(blocked)\(handling): "
-                + "\(majorFaults) page faults went to a disk\(file)."
+            let pages = "Waited for memory pages for \(blocked)\(handling)"
+            // A fault that a thread of userfaultfd(2) or a file system in user space serves is no major one.
+            if majorFaults == 0 { return "\(pages), though no page fault counts as one for a disk." }
+            return "\(pages): \(majorFaults) page faults went to a disk\(file)."
         case .sleep:
             return "Slept for \(blocked) in \(place)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:

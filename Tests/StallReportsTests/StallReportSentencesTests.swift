@@ -147,6 +147,18 @@ import TestSupport
         )
     }
 
+    @Test func `pages that no disk supplied are not said to come from one`() {
+        let cause = StallReport.Cause(
+            kind: .paging, summary: "", confidence: .certain, onCPUMilliseconds: 1, runQueueMilliseconds: 0,
+            blockedMilliseconds: 600, uncertaintyMilliseconds: 0, minorFaults: 1, majorFaults: 0, voluntarySwitches: 1,
+            involuntarySwitches: 0
+        )
+        #expect(
+            cause.sentence
+                == "Waited for memory pages for 600 of 601 ms, though no page fault counts as one for a disk."
+        )
+    }
+
     @Test func `work in a call that also waits is part of its sentence`() {
         let cause = StallReport.Cause(
             kind: .io, summary: "", confidence: .certain, onCPUMilliseconds: 237, runQueueMilliseconds: 50,
