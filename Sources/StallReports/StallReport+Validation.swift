@@ -115,7 +115,7 @@ package struct ReportFault: Sendable, Hashable, CustomStringConvertible {
 ///
 /// Each place has one rule. A reader asks only for the faults for which it refuses a report: most fields are only shown,
 /// and a report with an odd one is better than none.
-private struct ReportCheck {
+struct ReportCheck {
     /// The most faults that are listed for one report.
     static let maximumFaults = 100
 
@@ -167,7 +167,7 @@ private struct ReportCheck {
         }
     }
 
-    private mutating func checkDurations(of report: StallReport) {
+    mutating func checkDurations(of report: StallReport) {
         checkDuration(report.durationMilliseconds, at: "durationMilliseconds")
         checkDuration(report.thresholdMilliseconds, at: "thresholdMilliseconds")
         checkDuration(report.startUncertaintyMilliseconds, at: "startUncertaintyMilliseconds")
@@ -218,16 +218,14 @@ private struct ReportCheck {
             checkAddress(owner.waitsForAddress, at: "cause.lock.owners[\(index)].waitsForAddress")
             checkWord(owner.waitsFor?.rawValue, at: "cause.lock.owners[\(index)].waitsFor")
             checkPeers(of: owner.systemCall, at: "cause.lock.owners[\(index)].systemCall")
-        }
-    }
-
-    private mutating func checkPeers(of call: StallReport.SystemCall?, at place: @autoclosure () -> String) {
-        checkCount(call?.omittedPeers, at: "\(place()).omittedPeers")
-        for (index, peer) in (call?.peers ?? []).enumerated() {
-            checkWord(peer.role.rawValue, at: "\(place()).peers[\(index)].role")
-            checkPositive(peer.pid.map { Int($0) }, at: "\(place()).peers[\(index)].pid")
-            checkPositive(peer.threads, at: "\(place()).peers[\(index)].threads")
-            checkDuration(peer.runningMilliseconds, at: "\(place()).peers[\(index)].runningMilliseconds")
+            let time = owner.time
+            for part in [time?.observedMilliseconds, time?.onCPUMilliseconds, time?.runQueueMilliseconds] {
+                checkNumber(part, at: "cause.lock.owners[\(index)].time")
+            }
+            for nice in [owner.priorityInversion?.nice, owner.priorityInversion?.waiterNice] {
+                let isValid = nice.map { -20...19 ~= $0 } ?? true
+                require(isValid, at: "cause.lock.owners[\(index)].priorityInversion", "no nice value")
+            }
         }
     }
 
@@ -337,18 +335,18 @@ private struct ReportCheck {
         if !isForReading, !isRight() { add(place(), message(), nil) }
     }
 
-    private mutating func checkDuration(_ value: Double?, at place: @autoclosure () -> String) {
+    mutating func checkDuration(_ value: Double?, at place: @autoclosure () -> String) {
         guard let value, !value.isDuration else { return }
         let refusal = notADuration(value, at: place())
         if value < 0 { add(place(), "\(value) is negative", refusal) } else { refuse(refusal) }
     }
 
-    private mutating func checkCount(_ value: Int?, at place: @autoclosure () -> String) {
+    mutating func checkCount(_ value: Int?, at place: @autoclosure () -> String) {
         guard let value, value < 0 else { return }
         add(place(), "\(Double(value)) is negative", "\(place()) is \(value), but a count cannot be negative")
     }
 
-    private mutating func checkPositive(
+    mutating func checkPositive(
         _ value: Int?, at place: @autoclosure () -> String, refusesNegative: Bool = false
     ) {
         guard let value, value < 1 else { return }
@@ -365,7 +363,7 @@ private struct ReportCheck {
         if let value { require((0...1).contains(value), at: place(), "\(value) is not between 0 and 1") }
     }
 
-    private mutating func checkWord(_ word: String?, at place: @autoclosure () -> String) {
+    mutating func checkWord(_ word: String?, at place: @autoclosure () -> String) {
         if let word { require(!word.isEmpty, at: place(), "the word is empty") }
     }
 

@@ -112,6 +112,7 @@ struct PageData {
                 "thread": .optional(owner.thread.id), "name": .optional(owner.thread.name),
                 "node": node(owner.stack, of: report), "isRunning": .bool(owner.isRunning),
                 "call": .optional(owner.systemCall?.description), "waitsFor": .optional(owner.waitsFor?.rawValue),
+                "starved": .optional(owner.isStarved ? owner.doing : nil),
             ]
         }
         return [

@@ -174,8 +174,8 @@ extension ReportView {
 
     private func words(for owner: StallReport.LockOwner) -> String {
         var text = owner.thread.inWords
-        if owner.isRunning {
-            text += ", which is running"
+        if owner.isStarved || owner.isRunning {
+            text += ", which \(owner.doing)"
         } else if let call = owner.systemCall {
             text += ", which is in \(call)"
         }

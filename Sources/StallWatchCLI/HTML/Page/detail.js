@@ -69,7 +69,7 @@ const foldedStack = (words, node) => node === null ? element("p", {}, words)
 const lockTitle = (lock) => [lock.kind, lock.label, lock.function && "in " + lock.function].filter(Boolean).join(" ");
 
 function ownerText(owner) {
-  const doing = owner.waitsFor ? "waits for a " + owner.waitsFor : owner.call ? "is in " + owner.call
+  const doing = owner.starved ? owner.starved : owner.waitsFor ? "waits for a " + owner.waitsFor : owner.call ? "is in " + owner.call
     : owner.isRunning ? "is running" : "is blocked";
   return "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + doing;
 }
