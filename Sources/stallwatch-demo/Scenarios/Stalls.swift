@@ -1,5 +1,6 @@
 import ScenarioKit
 import CDemo
+import CoreFoundation
 import Dispatch
 import Foundation
 import Glibc
