@@ -58,59 +58,6 @@ extension StallReport {
     }
 }
 
-/// A part of a document that makes it an invalid report.
-package struct ReportFault: Sendable, Hashable, CustomStringConvertible {
-    /// The place, such as `$.samples[0].stack`; `$` is the whole document.
-    package var path: String
-    package var message: String
-    /// The place and the reason for which readers refuse the report; `nil` if they accept it.
-    var refusal: String?
-
-    package init(path: String, message: String, refusal: String? = nil) {
-        self.path = path
-        self.message = message
-        self.refusal = refusal
-    }
-
-    fileprivate init(refusal: String) {
-        self.init(path: "$", message: "this is not a stall report: \(refusal)", refusal: refusal)
-    }
-
-    /// The place and the message of the error that a decoder throws for `json`.
-    package init(_ error: DecodingError, in json: [UInt8]) {
-        switch error {
-        case .keyNotFound(let key, let context):
-            self.init(path: Self.path(context), message: "\(key.stringValue) is missing")
-        case .valueNotFound(_, let context):
-            self.init(path: Self.path(context), message: "null is not allowed here")
-        case .typeMismatch(_, let context):
-            self.init(path: Self.path(context), message: context.debugDescription)
-        case .dataCorrupted(let context):
-            let syntax = context.codingPath.isEmpty ? Self.syntaxFault(in: json) : nil
-            self.init(path: Self.path(context), message: syntax.map { "not JSON: \($0)" } ?? context.debugDescription)
-        @unknown default:
-            self.init(path: "$", message: "\(error)")
-        }
-        if message.hasSuffix(".") { message.removeLast() }
-    }
-
-    package var description: String { "\(path): \(message)" }
-
-    /// The place where a document stops being JSON: only JSONSerialization names it.
-    private static func syntaxFault(in json: [UInt8]) -> String? {
-        do {
-            _ = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
-            return nil
-        } catch {
-            return (error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String
-        }
-    }
-
-    private static func path(_ context: DecodingError.Context) -> String {
-        "$" + context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
-    }
-}
-
 /// Checks the values of a decoded report.
 ///
 /// Each place has one rule. A reader asks only for the faults for which it refuses a report: most fields are only shown,
@@ -118,6 +65,8 @@ package struct ReportFault: Sendable, Hashable, CustomStringConvertible {
 struct ReportCheck {
     /// The most faults that are listed for one report.
     static let maximumFaults = 100
+    /// By how much the sum of parts may exceed the whole, in milliseconds: rounding, and clocks read one after another.
+    private static let slack = 1.0
 
     /// Whether only faults for which readers refuse the report are looked for.
     var isForReading = false
@@ -139,6 +88,7 @@ struct ReportCheck {
         if let cause = report.cause { check(cause) }
         check(report.context, at: "context")
         checkSamples(of: report)
+        checkParts(of: report)
         checkHistory(of: report)
         checkFrames(of: report)
         checkIndices(of: report)
@@ -318,6 +268,25 @@ struct ReportCheck {
                 checkIndex(frame, at: "stacks[\(index)][\(position)]", of: "frame", count: report.frames.count)
             }
         }
+    }
+
+    /// Checks that the parts of a time are not longer than the whole.
+    ///
+    /// They are rounded to microseconds each, and may begin before the turn by what the report calls uncertain.
+    private mutating func checkParts(of report: StallReport) {
+        let whole = report.durationMilliseconds
+        guard whole.isDuration else { return }
+        if let cause = report.cause {
+            let parts = cause.onCPUMilliseconds + cause.runQueueMilliseconds + cause.blockedMilliseconds
+            let slack = Self.slack + cause.uncertaintyMilliseconds + (report.startUncertaintyMilliseconds ?? 0)
+            require(
+                parts <= whole + slack, at: "cause", "its parts add up to \(parts) ms, but the stall lasted \(whole) ms"
+            )
+        }
+        let weights = report.samples.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) }
+        require(
+            weights <= whole + Self.slack, at: "samples",
+            "they stand for \(weights) ms, but the stall lasted \(whole) ms")
     }
 
     // MARK: - Rules

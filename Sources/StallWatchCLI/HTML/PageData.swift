@@ -58,7 +58,7 @@ struct PageData {
             ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
             ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),
         ]
-        stalls.append(row + columns(of: report.cause))
+        stalls.append(row + columns(of: report.cause) + columns(of: report.advice))
         ids.append(report.id)
     }
 
@@ -71,6 +71,10 @@ struct PageData {
             ("runQueue", StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0)),
             ("blocked", StallWeights.microseconds(cause?.blockedMilliseconds ?? 0)),
         ]
+    }
+
+    private mutating func columns(of advice: Advice?) -> [ColumnTable.Cell] {
+        [("advice", text(advice?.text)), ("advicePage", text(advice?.page))]
     }
 
     private mutating func text(_ text: String?) -> Int? { text.map { strings.number(of: $0) } }

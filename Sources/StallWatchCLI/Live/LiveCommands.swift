@@ -48,6 +48,7 @@ struct PsCommand: ParsableCommand {
                 return terminal.style(title, .bold) + "\n" + loops
             }.joined(separator: "\n")
         }
+        if rows.isEmpty { throw ExitCode(CommandFailure.Status.nothing.rawValue) }
     }
 }
 
@@ -94,6 +95,9 @@ struct StacksCommand: ParsableCommand {
     @Flag(help: "Show runtime frames too: thunks, and the run loop's own functions.")
     var allFrames = false
 
+    @Flag(help: "Show the monitor's own threads too.")
+    var monitorThreads = false
+
     func run() throws {
         let answer = try ControlClient(pid: arguments.pid).ask(.stacks)
         guard let report = answer.report else {
@@ -102,7 +106,8 @@ struct StacksCommand: ParsableCommand {
         if arguments.output.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
-            terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
+            terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true,
+            showsMonitorThreads: monitorThreads
         )
         try StandardOutput.write(view.threads)
     }

@@ -7,6 +7,7 @@ struct ReportView {
     let terminal: Terminal
     var showsAllFrames = false
     var showsThreads = false
+    var showsMonitorThreads = false
     var sources = SourceFiles(below: [])
 
     static let barWidth = 50
@@ -20,7 +21,7 @@ struct ReportView {
 
     /// All threads: the locks and processes, the stack of the watched one and those of the others.
     var threads: String {
-        [lockChain, peers, stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
+        [lockChain, peers, watchedThread + stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
     // MARK: - Sentence and cause
@@ -30,6 +31,7 @@ struct ReportView {
         if let cause = report.cause {
             lines += paragraph("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)", .yellow)
         }
+        if let advice = report.advice { lines += paragraph("Try: \(advice.text) See \(advice.page).", .green) }
         if report.state == .ongoing {
             lines += paragraph("It was still going on when this report was written.")
         } else if report.state == .abandoned {

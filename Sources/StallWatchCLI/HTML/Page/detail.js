@@ -8,6 +8,10 @@ function showDetail(host, stall) {
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
     parts.push(element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary));
+    const advice = text(stalls.advice[stall]);
+    if (advice !== null) {
+      parts.push(element("p", { class: "try" }, element("strong", {}, "Try: "), advice, " See " + text(stalls.advicePage[stall]) + "."));
+    }
     parts.push(...split(stall));
   }
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
