@@ -95,9 +95,6 @@ struct StacksCommand: ParsableCommand {
     @Flag(help: "Show runtime frames too: thunks, and the run loop's own functions.")
     var allFrames = false
 
-    @Flag(help: "Show the monitor's own threads too.")
-    var monitorThreads = false
-
     func run() throws {
         let answer = try ControlClient(pid: arguments.pid).ask(.stacks)
         guard let report = answer.report else {
@@ -106,8 +103,7 @@ struct StacksCommand: ParsableCommand {
         if arguments.output.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
-            terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true,
-            showsMonitorThreads: monitorThreads
+            terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
         )
         try StandardOutput.write(view.threads)
     }

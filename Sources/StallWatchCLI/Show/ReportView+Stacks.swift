@@ -69,11 +69,9 @@ extension ReportView {
         return first + (milliseconds.count > 8 ? " and \(milliseconds.count - 8) more" : "")
     }
 
-    /// The other threads, if the report has them; a last line counts the monitor's own, which are left out.
+    /// The other threads, if the report has them.
     var otherThreads: String {
-        let all = report.otherThreads ?? []
-        let shown = showsMonitorThreads ? all : all.filter { !report.isOfMonitor($0) }
-        var parts = shown.map { other in
+        (report.otherThreads ?? []).map { other in
             let call = other.systemCall.map { ", in \($0)" } ?? ""
             let owner = other.lock?.owners.first.map { " of thread \($0.thread.id)" } ?? ""
             let wait = other.lock.map { ", waits for a \($0.kind.rawValue)\(owner)" } ?? ""
@@ -81,12 +79,7 @@ extension ReportView {
             let reason = other.reason.map { "  \($0.printable)\n" } ?? ""
             return title(of: other.thread, other.threadState, "\(call)\(wait)\(deadlock)")
                 + (other.stack.map { frames(of: $0) } ?? "") + reason
-        }
-        if shown.count < all.count {
-            let left = counted(all.count - shown.count, "thread", "threads")
-            parts.append(paragraph("\(left) of the monitor left out: stallwatch stacks --monitor-threads shows them."))
-        }
-        return parts.joined(separator: "\n")
+        }.joined(separator: "\n")
     }
 
     /// The heading of a thread's stack.
@@ -174,18 +167,5 @@ extension StallReport.Frame {
             "$s10StallWatch", "$s17StallWatchTesting", "$s12StallReports", "$s12StackCapture", "$s12StallSymbols",
             "$s12LinuxSupport", "clinux_", "cunwind_", "csymbols_",
         ].contains { symbol?.hasPrefix($0) == true }
-    }
-}
-
-extension StallReport {
-    /// Whether a thread is a monitor's own: by its outermost functions, or by its name where they have none.
-    ///
-    /// A report leaves out the threads of the monitor that wrote it. A second copy of the library has others.
-    fileprivate func isOfMonitor(_ other: OtherThread) -> Bool {
-        let functions = other.stack.map { stacks[$0].compactMap { frames[$0].symbol } } ?? []
-        if functions.contains(where: { $0.hasPrefix("$s12LinuxSupport12WorkerThread") }) { return true }
-        // A program may have such a name itself, which its unnamed threads inherit.
-        guard let name = other.thread.name, !process.name.hasPrefix(name) else { return false }
-        return name.hasPrefix("stallwatch-")
     }
 }

@@ -7,7 +7,6 @@ struct ReportView {
     let terminal: Terminal
     var showsAllFrames = false
     var showsThreads = false
-    var showsMonitorThreads = false
     var sources = SourceFiles(below: [])
 
     static let barWidth = 50
