@@ -60,7 +60,7 @@ enum ThrowCost {
         guard let monitor = try? StallMonitor(threshold: .milliseconds(250)) else { return }
         guard (try? monitor.watch(.mainRunLoop)) != nil, (try? monitor.start()) != nil else { return }
         // The engine is made on the watchdog, before anything is captured.
-        usleep(500_000)
+        Thread.sleep(forTimeInterval: 0.5)
         print(throw_cost(exceptions), hasLibrary ? "libunwind" : "built-in")
         monitor.stop()
     }
