@@ -67,7 +67,9 @@ let package = Package(
         // The measurements that need idle time or other processes.
         .executableTarget(
             name: "stallwatch-bench",
-            dependencies: ["CCaptureCost", "Measuring", .product(name: "StallWatch", package: "StallWatch")],
+            dependencies: [
+                "CCaptureCost", "CThrowCost", "Measuring", .product(name: "StallWatch", package: "StallWatch"),
+            ],
             swiftSettings: settings
         ),
     ]

@@ -111,6 +111,8 @@ package struct ProcStat: Equatable {
     package var minorFaults, majorFaults: UInt64
     /// CPU time in user mode and in the kernel, in clock ticks (fields 14 and 15).
     package var userTicks, systemTicks: UInt64
+    /// The nice value (field 19), -20 to 19.
+    package var nice: Int32
     /// The number of threads (field 20).
     package var threads: Int
     /// The start time in clock ticks since the boot (field 22).
@@ -137,13 +139,14 @@ package struct ProcStat: Equatable {
         guard let major = fields.number() else { return nil }
         fields.skipWords(1)
         guard let user = fields.number(), let system = fields.number() else { return nil }
-        fields.skipWords(4)
-        guard let threads = fields.number() else { return nil }
+        fields.skipWords(3)
+        guard let nice = fields.word().flatMap({ Int32($0) }), let threads = fields.number() else { return nil }
         fields.skipWords(1)
         guard let startTicks = fields.number() else { return nil }
         self.state = state
         self.parent = Int32(clamping: parent)
         (minorFaults, majorFaults, userTicks, systemTicks) = (minor, major, user, system)
+        self.nice = nice
         self.threads = Int(clamping: threads)
         self.startTicks = startTicks
         fields.skipWords(15)

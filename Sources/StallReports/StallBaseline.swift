@@ -76,7 +76,7 @@ extension StallBaseline {
         do {
             document = try JSONDecoder().decode(Document.self, from: Data(jsonData))
         } catch {
-            throw fault((error as? DecodingError)?.place ?? "\(error)")
+            throw fault(JSONBounds(jsonData).incompleteness ?? (error as? DecodingError)?.place ?? "\(error)")
         }
         guard document.version == Self.currentVersion else {
             throw fault("version is \(document.version), but has to be \(Self.currentVersion)")

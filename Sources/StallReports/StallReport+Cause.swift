@@ -305,6 +305,12 @@ extension StallReport {
         public var waitsForAddress: String?
         /// The app's label of the lock for which the thread waited.
         public var waitsForLabel: String?
+        /// How the thread spent the time between the first and the last time that it was seen to hold the lock.
+        ///
+        /// `nil` for other owners than the last one, and if the system does not show it.
+        public var time: OwnerTime?
+        /// The priority inversion that the wait is; `nil` if it is none.
+        public var priorityInversion: PriorityInversion?
 
         package init(
             thread: ThreadDescription,
@@ -313,7 +319,9 @@ extension StallReport {
             systemCall: SystemCall? = nil,
             waitsFor: LockKind? = nil,
             waitsForAddress: String? = nil,
-            waitsForLabel: String? = nil
+            waitsForLabel: String? = nil,
+            time: OwnerTime? = nil,
+            priorityInversion: PriorityInversion? = nil
         ) {
             self.thread = thread
             self.stack = stack
@@ -322,6 +330,43 @@ extension StallReport {
             self.waitsFor = waitsFor
             self.waitsForAddress = waitsForAddress
             self.waitsForLabel = waitsForLabel
+            self.time = time
+            self.priorityInversion = priorityInversion
+        }
+    }
+
+    /// How the owner of a lock spent the time for which it was observed, in milliseconds.
+    public struct OwnerTime: Codable, Sendable, Equatable {
+        /// The observed time; what is left of it after the other two is the time in which the owner was blocked.
+        public var observedMilliseconds: Double
+        /// The time on a CPU.
+        public var onCPUMilliseconds: Double
+        /// The time in which the owner was ready to run but had no CPU.
+        public var runQueueMilliseconds: Double
+
+        package init(observedMilliseconds: Double, onCPUMilliseconds: Double, runQueueMilliseconds: Double) {
+            self.observedMilliseconds = observedMilliseconds
+            self.onCPUMilliseconds = onCPUMilliseconds
+            self.runQueueMilliseconds = runQueueMilliseconds
+        }
+    }
+
+    /// A thread waits for one of lower priority that gets no CPU.
+    ///
+    /// The owner has a greater nice value than the stalled thread, and it waited for a CPU for at least half of the time
+    /// for which it was observed. libdispatch (Swift 6.3) gives the workers of the background and utility QoS such values.
+    public struct PriorityInversion: Codable, Sendable, Equatable {
+        /// The owner's nice value, -20 to 19.
+        public var nice: Int
+        /// The nice value of the stalled thread.
+        public var waiterNice: Int
+        /// The label of the dispatch queue that the owner runs; `nil` if it is not known.
+        public var queue: String?
+
+        package init(nice: Int, waiterNice: Int, queue: String? = nil) {
+            self.nice = nice
+            self.waiterNice = waiterNice
+            self.queue = queue
         }
     }
 }

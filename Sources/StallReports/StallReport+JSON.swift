@@ -26,7 +26,8 @@ extension StallReport {
         } catch let error as DecodingError {
             // The failure may result from a newer schema, which makes the better message.
             if let newer = Self.newerVersion(in: jsonData) { throw StallWatchError(.unreadableReport, newer) }
-            throw StallWatchError(.unreadableReport, "this is not a stall report: \(error.place)")
+            throw StallWatchError(
+                .unreadableReport, "this is not a stall report: \(JSONBounds(jsonData).incompleteness ?? error.place)")
         } catch {
             throw StallWatchError(.unreadableReport, "this is not a stall report: \(error)")
         }
@@ -94,6 +95,8 @@ struct JSONBounds {
     /// An upper bound of the number of values: counts each opening bracket and each comma.
     private(set) var values = 0
     private(set) var depth = 0
+    /// Why the text cannot be a document, in words; `nil` if it is as long as its brackets ask for.
+    private(set) var incompleteness: String?
 
     /// Counts the values and levels of a text in UTF-8, outside its strings.
     init(_ text: [UInt8]) {
@@ -122,6 +125,9 @@ struct JSONBounds {
             default: break
             }
         }
+        let isEmpty = text.allSatisfy { [UInt8(ascii: " "), UInt8(ascii: "\t"), 10, 13].contains($0) }
+        if isEmpty { incompleteness = "the file is empty" }
+        if isInString || nesting > 0 { incompleteness = "it ends in the middle of a value: the file was cut off" }
     }
 
     /// A description of the exceeded limit; `nil` if none is exceeded.

@@ -149,3 +149,15 @@ extension StallReport.PeerRole {
         }
     }
 }
+
+extension ReportCheck {
+    mutating func checkPeers(of call: StallReport.SystemCall?, at place: @autoclosure () -> String) {
+        checkCount(call?.omittedPeers, at: "\(place()).omittedPeers")
+        for (index, peer) in (call?.peers ?? []).enumerated() {
+            checkWord(peer.role.rawValue, at: "\(place()).peers[\(index)].role")
+            checkPositive(peer.pid.map { Int($0) }, at: "\(place()).peers[\(index)].pid")
+            checkPositive(peer.threads, at: "\(place()).peers[\(index)].threads")
+            checkDuration(peer.runningMilliseconds, at: "\(place()).peers[\(index)].runningMilliseconds")
+        }
+    }
+}

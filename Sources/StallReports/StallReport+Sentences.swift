@@ -25,8 +25,10 @@ extension StallReport.Cause {
             let file = pagedFile.map { ", the last one for \($0)" } ?? ""
             let kernel = Self.whole(onCPUMilliseconds * (kernelShare ?? 0))
             let handling = kernel * 10 >= all ? ", and handled them in the kernel for \(kernel) ms" : ""
-            return "Waited for memory pages for \(blocked)\(handling): "
-                + "\(majorFaults) page faults went to a disk\(file)."
+            let pages = "Waited for memory pages for \(blocked)\(handling)"
+            // A fault that a thread of userfaultfd(2) or a file system in user space serves is no major one.
+            if majorFaults == 0 { return "\(pages), though no page fault counts as one for a disk." }
+            return "\(pages): \(majorFaults) page faults went to a disk\(file)."
         case .sleep:
             return "Slept for \(blocked) in \(place)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
@@ -43,7 +45,7 @@ extension StallReport.Cause {
         }
     }
 
-    private static func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
+    fileprivate static func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
 
     private var kernelPart: String {
         guard let kernelShare, kernelShare >= 0.5 else { return "" }
@@ -135,13 +137,31 @@ extension StallReport.ThreadDescription {
 }
 
 extension StallReport.LockOwner {
-    fileprivate var doing: String {
+    /// Whether the thread waited for a CPU for at least half of the time for which it was observed.
+    package var isStarved: Bool {
+        time.map { $0.observedMilliseconds > 0 && $0.runQueueMilliseconds * 2 >= $0.observedMilliseconds } ?? false
+    }
+
+    /// What the thread did, as a phrase that follows its name: `is running`, `waits for the mutex`.
+    package var doing: String {
+        if isStarved, let time {
+            return "waited for a CPU for \(StallReport.Cause.whole(time.runQueueMilliseconds)) of "
+                + "\(StallReport.Cause.whole(time.observedMilliseconds)) ms" + (priorityInversion?.inWords ?? "")
+        }
         if isRunning { return "is running" }
         if waitsFor != nil { return "waits for \(awaitedName)" }
         return systemCall.map { "is in \($0)" } ?? "is waiting"
     }
 
     fileprivate var awaitedName: String { waitsFor?.named(waitsForLabel) ?? "a lock" }
+}
+
+extension StallReport.PriorityInversion {
+    fileprivate var inWords: String {
+        let work = queue.map { "the queue \"\($0)\"" } ?? "its work"
+        return " (priority inversion: its nice value is \(nice), that of the stalled thread \(waiterNice); "
+            + "raise the QoS of \(work))"
+    }
 }
 
 extension StallReport.LockKind {

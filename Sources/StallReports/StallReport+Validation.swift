@@ -58,66 +58,15 @@ extension StallReport {
     }
 }
 
-/// A part of a document that makes it an invalid report.
-package struct ReportFault: Sendable, Hashable, CustomStringConvertible {
-    /// The place, such as `$.samples[0].stack`; `$` is the whole document.
-    package var path: String
-    package var message: String
-    /// The place and the reason for which readers refuse the report; `nil` if they accept it.
-    var refusal: String?
-
-    package init(path: String, message: String, refusal: String? = nil) {
-        self.path = path
-        self.message = message
-        self.refusal = refusal
-    }
-
-    fileprivate init(refusal: String) {
-        self.init(path: "$", message: "this is not a stall report: \(refusal)", refusal: refusal)
-    }
-
-    /// The place and the message of the error that a decoder throws for `json`.
-    package init(_ error: DecodingError, in json: [UInt8]) {
-        switch error {
-        case .keyNotFound(let key, let context):
-            self.init(path: Self.path(context), message: "\(key.stringValue) is missing")
-        case .valueNotFound(_, let context):
-            self.init(path: Self.path(context), message: "null is not allowed here")
-        case .typeMismatch(_, let context):
-            self.init(path: Self.path(context), message: context.debugDescription)
-        case .dataCorrupted(let context):
-            let syntax = context.codingPath.isEmpty ? Self.syntaxFault(in: json) : nil
-            self.init(path: Self.path(context), message: syntax.map { "not JSON: \($0)" } ?? context.debugDescription)
-        @unknown default:
-            self.init(path: "$", message: "\(error)")
-        }
-        if message.hasSuffix(".") { message.removeLast() }
-    }
-
-    package var description: String { "\(path): \(message)" }
-
-    /// The place where a document stops being JSON: only JSONSerialization names it.
-    private static func syntaxFault(in json: [UInt8]) -> String? {
-        do {
-            _ = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
-            return nil
-        } catch {
-            return (error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String
-        }
-    }
-
-    private static func path(_ context: DecodingError.Context) -> String {
-        "$" + context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
-    }
-}
-
 /// Checks the values of a decoded report.
 ///
 /// Each place has one rule. A reader asks only for the faults for which it refuses a report: most fields are only shown,
 /// and a report with an odd one is better than none.
-private struct ReportCheck {
+struct ReportCheck {
     /// The most faults that are listed for one report.
     static let maximumFaults = 100
+    /// By how much the sum of parts may exceed the whole, in milliseconds: rounding, and clocks read one after another.
+    private static let slack = 1.0
 
     /// Whether only faults for which readers refuse the report are looked for.
     var isForReading = false
@@ -142,6 +91,7 @@ private struct ReportCheck {
         if let cause = report.cause { check(cause) }
         check(report.context, at: "context")
         checkSamples(of: report)
+        checkParts(of: report)
         checkHistory(of: report)
         checkFrames(of: report)
         checkIndices(of: report)
@@ -170,7 +120,7 @@ private struct ReportCheck {
         }
     }
 
-    private mutating func checkDurations(of report: StallReport) {
+    mutating func checkDurations(of report: StallReport) {
         checkDuration(report.durationMilliseconds, at: "durationMilliseconds")
         checkDuration(report.thresholdMilliseconds, at: "thresholdMilliseconds")
         checkDuration(report.startUncertaintyMilliseconds, at: "startUncertaintyMilliseconds")
@@ -221,16 +171,14 @@ private struct ReportCheck {
             checkAddress(owner.waitsForAddress, at: "cause.lock.owners[\(index)].waitsForAddress")
             checkWord(owner.waitsFor?.rawValue, at: "cause.lock.owners[\(index)].waitsFor")
             checkPeers(of: owner.systemCall, at: "cause.lock.owners[\(index)].systemCall")
-        }
-    }
-
-    private mutating func checkPeers(of call: StallReport.SystemCall?, at place: @autoclosure () -> String) {
-        checkCount(call?.omittedPeers, at: "\(place()).omittedPeers")
-        for (index, peer) in (call?.peers ?? []).enumerated() {
-            checkWord(peer.role.rawValue, at: "\(place()).peers[\(index)].role")
-            checkPositive(peer.pid.map { Int($0) }, at: "\(place()).peers[\(index)].pid")
-            checkPositive(peer.threads, at: "\(place()).peers[\(index)].threads")
-            checkDuration(peer.runningMilliseconds, at: "\(place()).peers[\(index)].runningMilliseconds")
+            let time = owner.time
+            for part in [time?.observedMilliseconds, time?.onCPUMilliseconds, time?.runQueueMilliseconds] {
+                checkNumber(part, at: "cause.lock.owners[\(index)].time")
+            }
+            for nice in [owner.priorityInversion?.nice, owner.priorityInversion?.waiterNice] {
+                let isValid = nice.map { -20...19 ~= $0 } ?? true
+                require(isValid, at: "cause.lock.owners[\(index)].priorityInversion", "no nice value")
+            }
         }
     }
 
@@ -325,6 +273,25 @@ private struct ReportCheck {
         }
     }
 
+    /// Checks that the parts of a time are not longer than the whole.
+    ///
+    /// They are rounded to microseconds each, and may begin before the turn by what the report calls uncertain.
+    private mutating func checkParts(of report: StallReport) {
+        let whole = report.durationMilliseconds
+        guard whole.isDuration else { return }
+        if let cause = report.cause {
+            let parts = cause.onCPUMilliseconds + cause.runQueueMilliseconds + cause.blockedMilliseconds
+            let slack = Self.slack + cause.uncertaintyMilliseconds + (report.startUncertaintyMilliseconds ?? 0)
+            require(
+                parts <= whole + slack, at: "cause", "its parts add up to \(parts) ms, but the stall lasted \(whole) ms"
+            )
+        }
+        let weights = report.samples.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) }
+        require(
+            weights <= whole + Self.slack, at: "samples",
+            "they stand for \(weights) ms, but the stall lasted \(whole) ms")
+    }
+
     // MARK: - Rules
 
     private mutating func add(_ place: String, _ message: String, _ refusal: String?) {
@@ -340,18 +307,18 @@ private struct ReportCheck {
         if !isForReading, !isRight() { add(place(), message(), nil) }
     }
 
-    private mutating func checkDuration(_ value: Double?, at place: @autoclosure () -> String) {
+    mutating func checkDuration(_ value: Double?, at place: @autoclosure () -> String) {
         guard let value, !value.isDuration else { return }
         let refusal = notADuration(value, at: place())
         if value < 0 { add(place(), "\(value) is negative", refusal) } else { refuse(refusal) }
     }
 
-    private mutating func checkCount(_ value: Int?, at place: @autoclosure () -> String) {
+    mutating func checkCount(_ value: Int?, at place: @autoclosure () -> String) {
         guard let value, value < 0 else { return }
         add(place(), "\(Double(value)) is negative", "\(place()) is \(value), but a count cannot be negative")
     }
 
-    private mutating func checkPositive(
+    mutating func checkPositive(
         _ value: Int?, at place: @autoclosure () -> String, refusesNegative: Bool = false
     ) {
         guard let value, value < 1 else { return }
@@ -368,7 +335,7 @@ private struct ReportCheck {
         if let value { require((0...1).contains(value), at: place(), "\(value) is not between 0 and 1") }
     }
 
-    private mutating func checkWord(_ word: String?, at place: @autoclosure () -> String) {
+    mutating func checkWord(_ word: String?, at place: @autoclosure () -> String) {
         if let word { require(!word.isEmpty, at: place(), "the word is empty") }
     }
 

@@ -83,24 +83,27 @@ extension StallReport {
     ///
     /// The runtime calls them for each object of a graph. The function that has released the graph is the one to blame.
     private static func withoutReleases(_ frames: [Frame]) -> [Frame] {
-        guard frames.contains(where: { isDeinitializer($0.symbol ?? "") }) else { return frames }
+        guard frames.contains(where: isDeinitializer) else { return frames }
         var isReleasing = false
         return frames.filter { frame in
             let symbol = frame.symbol ?? ""
             if frame.compilerGenerated == .outlined || frame.compilerGenerated == .metadata { return true }
-            if RuntimeLibrary(symbol: symbol) == .swift {
-                // swift_release, swift_deallocClassInstance, swift_arrayDestroy and what they call.
+            if RuntimeLibrary(symbol: symbol) == .swift || symbol.hasPrefix("__swift_destroy") {
+                // swift_release, swift_deallocClassInstance, swift_arrayDestroy and what they call, and the compiler's
+                // __swift_destroy_boxed_opaque_existential_0.
                 isReleasing = isReleasing || ["elease", "ealloc", "estroy"].contains { symbol.contains($0) }
-            } else if !isDeinitializer(symbol) {
+            } else if !isDeinitializer(frame) {
                 isReleasing = false
             }
             return !(isReleasing && frame.isInApp)
         }
     }
 
-    /// Whether a mangled name is that of `deinit` or of a deallocating deinitializer.
-    private static func isDeinitializer(_ symbol: String) -> Bool {
-        symbol.hasPrefix("$s") && (symbol.hasSuffix("fd") || symbol.hasSuffix("fD"))
+    /// Whether a function is `deinit` or a deallocating deinitializer, also a specialized or a merged one.
+    private static func isDeinitializer(_ frame: Frame) -> Bool {
+        guard let symbol = frame.symbol, symbol.hasPrefix("$s") else { return false }
+        return symbol.hasSuffix("fd") || symbol.hasSuffix("fD")
+            || ["deinit", "__deallocating_deinit"].contains { frame.function?.hasSuffix(".\($0)") == true }
     }
 
     /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source is.

@@ -3,16 +3,14 @@ import Glibc
 
 /// An error that ends a command: a sentence that says what to do, and an exit status.
 struct CommandFailure: Error, Equatable {
-    /// Exit statuses; all but the first have the meanings of sysexits.h.
+    /// Exit statuses: 1 and 2 as of grep(1), the others of sysexits.h.
     enum Status: Int32 {
-        /// `health` cannot tell whether the process makes progress.
-        case cannotTell = 2
-        /// EX_USAGE: the command line is wrong.
-        case usage = 64
+        /// Nothing was found: no report, no match, no such file or process.
+        case nothing = 1
+        /// The command line is wrong; also, `health` cannot tell whether the process makes progress.
+        case usage = 2
         /// EX_DATAERR: a report is faulty.
         case faultyData = 65
-        /// EX_NOINPUT: no input.
-        case noInput = 66
         /// EX_OSERR: the system refused a request.
         case systemError = 71
         /// EX_CANTCREAT: a file cannot be created.
@@ -35,7 +33,7 @@ struct CommandFailure: Error, Equatable {
 
     init(reading path: String, errno: Int32) {
         let isMissing = [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(errno)
-        self.init("\(path) cannot be read", errno, isMissing ? .noInput : .inputOutput)
+        self.init("\(path) cannot be read", errno, isMissing ? .nothing : .inputOutput)
     }
 
     init(writing path: String, errno: Int32) {

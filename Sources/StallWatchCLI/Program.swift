@@ -14,13 +14,17 @@ enum Program {
         signal(SIGPIPE, SIG_IGN)
         Interruption.prepare()
         do {
-            var command = try StallWatchCommand.parseAsRoot()
+            let arguments = try Invocation.arguments(Array(CommandLine.arguments.dropFirst()))
+            var command = try StallWatchCommand.parseAsRoot(arguments)
             try command.run()
         } catch let failure as CommandFailure {
             StandardError.write("Error: \(failure.sentence.printable)\n")
             exit(failure.status.rawValue)
         } catch is ClosedOutput {
             exit(EXIT_SUCCESS)
+        } catch  where StallWatchCommand.exitCode(for: error) == .validationFailure {
+            StandardError.write(StallWatchCommand.fullMessage(for: error) + "\n")
+            exit(CommandFailure.Status.usage.rawValue)
         } catch {
             StallWatchCommand.exit(withError: error)
         }
@@ -51,10 +55,13 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch doctor                      what works here, and what to set
               stallwatch health /run/notes/health    whether a process makes progress, for probes
 
-            Exit status: 0 for success, 1 when `diff --fail-on` finds a listed change or `health` a stuck loop, 2 when `health` \
-            cannot tell, and those of sysexits.h: 64 wrong \
-            usage, 65 faulty reports, 66 no reports or no such process, 71 refused by the system, 73 a file cannot be created, 74 a file cannot \
-            be read or written, 75 the collector of `ship` does not answer, 77 no permission.
+            With a path instead of a command, and with nothing where there is a folder named stalls, the tool shows its `top`.
+
+            Exit status: 0 for an answer. 1 when nothing is found (no report, no match, no such file or process) or a gate fails: \
+            `diff --fail-on` finds a listed change, `health` a stuck loop. 2 for a wrong command line, and when `health` cannot \
+            tell. `run` and `test` have the program's own status. Else those of sysexits.h: 65 faulty reports, 71 refused by the \
+            system, 73 a file cannot be created, 74 a file cannot be read or written, 75 the collector of `ship` or a process \
+            does not answer, 77 no permission.
 
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
@@ -90,5 +97,54 @@ struct InheritedSignals {
         var (mask, pipe) = (mask, pipe)
         sigaction(SIGPIPE, &pipe, nil)
         pthread_sigmask(SIG_SETMASK, &mask, nil)
+    }
+}
+
+/// What the command line means before it is parsed.
+enum Invocation {
+    /// The folder that is shown without arguments: that of the guides.
+    static let standardFolder = "stalls"
+
+    /// The arguments with the command that they leave out: `top` for a path, or for ``standardFolder``.
+    ///
+    /// - Throws: A ``CommandFailure`` with the nearest command for a word that is neither a command nor a path.
+    static func arguments(
+        _ given: [String], isThere: (String) -> Bool = { access($0, F_OK) == 0 }
+    ) throws(CommandFailure) -> [String] {
+        guard let first = given.first else { return isThere(standardFolder) ? ["top", standardFolder] : [] }
+        let word = first == "help" && given.count > 1 ? given[1] : first
+        guard !word.hasPrefix("-"), !commands.contains(word) else { return given }
+        if word == first, isThere(word) { return ["top"] + given }
+        let suggestion = nearestCommand(to: word).map { " Did you mean '\($0)'?" } ?? ""
+        throw CommandFailure(
+            .usage, "There is no command or file '\(word)'.\(suggestion) See 'stallwatch --help' for the commands.")
+    }
+
+    static var commands: [String] {
+        StallWatchCommand.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
+    }
+
+    /// The command with the fewest wrong letters; `nil` if a third of them or more are wrong.
+    static func nearestCommand(to word: String) -> String? {
+        let distances = commands.map { (name: $0, distance: editDistance(Array(word.utf8), Array($0.utf8))) }
+        guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }
+        return best.distance * 3 <= max(word.utf8.count, 3) + 2 ? best.name : nil
+    }
+
+    /// The letters that have to be added, removed, replaced or swapped with the next one.
+    static func editDistance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        var rows = [Array(0...right.count)]
+        for (i, letter) in left.enumerated() {
+            var row = [i + 1]
+            for (j, other) in right.enumerated() {
+                var best = min(rows[i][j + 1] + 1, row[j] + 1, rows[i][j] + (letter == other ? 0 : 1))
+                if i > 0, j > 0, letter == right[j - 1], left[i - 1] == other {
+                    best = min(best, rows[i - 1][j - 1] + 1)
+                }
+                row.append(best)
+            }
+            rows.append(row)
+        }
+        return rows[left.count][right.count]
     }
 }

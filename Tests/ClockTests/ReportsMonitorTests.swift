@@ -145,7 +145,9 @@ import TestSupport
         try monitor.start()
         loop.turn {
             usleep(150_000)
-            monitor.stop()
+            let stopping = Thread { monitor.stop() }
+            stopping.start()
+            while !stopping.isFinished { usleep(1_000) }
         }
         let report = try #require(try scratch.reports().first)
         #expect(report.state == .abandoned)

@@ -13,6 +13,7 @@ import Testing
         #expect(stat?.majorFaults == 13)
         #expect(stat?.userTicks == 15)
         #expect(stat?.systemTicks == 16)
+        #expect(stat?.nice == 20)
         #expect(stat?.threads == 5)
         #expect(stat?.startTicks == 4242)
         #expect(ProcStat("nonsense") == nil)

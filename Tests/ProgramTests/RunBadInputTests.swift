@@ -155,13 +155,13 @@ import Testing
     func `a wrong option is refused`(options: [String], sentence: String) throws {
         let tool = try Command.product("stallwatch")
         let output = try Command(program: tool, arguments: ["run"] + options + ["--", "true"]).run()
-        #expect(output.status == 64)
+        #expect(output.status == 2)
         #expect(output.errors.contains(sentence), "\(output.errors)")
     }
 
     @Test func `a command without a program is refused`() throws {
         let output = try Command(program: try Command.product("stallwatch"), arguments: ["run"]).run()
-        #expect(output.status == 64)
+        #expect(output.status == 2)
         #expect(output.errors.contains("There is no program. Give it after --, such as -- gedit notes.txt."))
     }
 }

@@ -337,7 +337,7 @@ class Checks:
         self.json("symbolicate", "reports", "-o", "named")
         self.text_without_color("symbolicate", "reports")
         self.text_without_color("baseline", "update", "reports", "--file", "baseline.json")
-        self.text_without_color("top", "faulty", "reports", "--loop", "no such loop", status=(66,), is_silent=True)
+        self.text_without_color("top", "faulty", "reports", "--loop", "no such loop", status=(1,), is_silent=True)
         output, what = self.run("export", *every, "--format", "collapsed")
         check_terminal(output, LINES, what)
         output, what = self.run("export", *every, "--format", "firefox")

@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "the document"),
+        ("", "the file is empty"),
         ("{\"version\": 1}", "stalls"),
         ("{\"version\": 2, \"stalls\": []}", "version is 2, but has to be 1"),
         (#"{"version": 1, "stalls": [{"fingerprint": "9f2c", "expires": "2027-03-31"}]}"#, "stalls[0].fingerprint"),

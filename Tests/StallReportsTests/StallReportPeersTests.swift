@@ -128,10 +128,10 @@ import Testing
     }
 
     @Test func `the files of peers are shortened`() throws {
-        let peer = #"{ "role": "holder", "pid": 2, "systemCall": "read", "target": "/home/me/data" }"#
+        let peer = #"{ "role": "holder", "pid": 2, "systemCall": "read", "target": "/srv/data" }"#
         var report = try StallReport(jsonData: Array(report(peer).utf8))
         report.cause?.systemCall?.target = "/run/secret/lock"
-        report.cause?.summary = "flock(/run/secret/lock); held by x in read(/home/me/data)"
+        report.cause?.summary = "flock(/run/secret/lock); held by x in read(/srv/data)"
         report.shortenPaths(.fileNames)
         #expect(report.cause?.systemCall?.peers?.first?.target == "data")
         #expect(report.cause?.summary == "flock(lock); held by x in read(data)")

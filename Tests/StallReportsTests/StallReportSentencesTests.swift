@@ -45,6 +45,23 @@ import TestSupport
         )
     }
 
+    @Test func `an owner that waited for a CPU is not said to run`() {
+        var starved = owner(2, "saver", isRunning: true)
+        starved.time = .init(observedMilliseconds: 400, onCPUMilliseconds: 9.6, runQueueMilliseconds: 390.4)
+        let start = "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which "
+        #expect(sentence(.lock, mutex([starved])) == start + "waited for a CPU for 390 of 400 ms.")
+        starved.priorityInversion = .init(nice: 10, waiterNice: 0)
+        #expect(
+            sentence(.lock, mutex([starved]))
+                == start + "waited for a CPU for 390 of 400 ms (priority inversion: its nice value is 10, that of the "
+                + "stalled thread 0; raise the QoS of its work)."
+        )
+        starved.priorityInversion?.queue = "export"
+        #expect(sentence(.lock, mutex([starved])).hasSuffix("raise the QoS of the queue \"export\")."))
+        starved.time = .init(observedMilliseconds: 400, onCPUMilliseconds: 300, runQueueMilliseconds: 100)
+        #expect(sentence(.lock, mutex([starved])) == start + "is running.")
+    }
+
     @Test func `a call in the kernel is named with its target and time`() {
         func sentence(_ call: StallReport.SystemCall?, kernelShare: Double?) -> String {
             StallReport.Cause(
@@ -127,6 +144,18 @@ import TestSupport
         #expect(
             sentence(.paging)
                 == "Waited for memory pages for 470 of 500 ms: 7 page faults went to a disk, the last one for /data/pages."
+        )
+    }
+
+    @Test func `pages that no disk supplied are not said to come from one`() {
+        let cause = StallReport.Cause(
+            kind: .paging, summary: "", confidence: .certain, onCPUMilliseconds: 1, runQueueMilliseconds: 0,
+            blockedMilliseconds: 600, uncertaintyMilliseconds: 0, minorFaults: 1, majorFaults: 0, voluntarySwitches: 1,
+            involuntarySwitches: 0
+        )
+        #expect(
+            cause.sentence
+                == "Waited for memory pages for 600 of 601 ms, though no page fault counts as one for a disk."
         )
     }
 

@@ -65,6 +65,13 @@ import TestSupport
         let close = frame("close()", line: 5, symbol: "$s5notes5closeyyF")
         #expect(culprit(of: [release, close] + rest) == "close()")
         #expect(culprit(of: [release] + object) == "Node.deinit")
+        let boxed = frame(
+            "__swift_destroy_boxed_opaque_existential_1", symbol: "__swift_destroy_boxed_opaque_existential_1")
+        let storage = frame(
+            "specialized _ContiguousArrayStorage.__deallocating_deinit", isInApp: false,
+            symbol: "$ss23_ContiguousArrayStorageCfDSi_Tg5")
+        #expect(culprit(of: [release, boxed] + rest) == "clear()")
+        #expect(culprit(of: [release, storage] + rest) == "clear()")
     }
 
     /// An autoclosure has no line, and what evaluates it has not written it.

@@ -35,8 +35,47 @@ import Testing
         for command in StallWatchCommand.configuration.subcommands {
             #expect(result.output.contains("\n  \(command.configuration.commandName ?? "?") "))
         }
-        // Without arguments the tool prints its help.
-        #expect(try Tool.run([]).output == result.output)
+    }
+
+    @Test func `without arguments the tool shows a folder named stalls, or its help`() throws {
+        let scratch = try TemporaryDirectory()
+        #expect(try Tool.run([], in: scratch).output.hasPrefix("OVERVIEW: "))
+        try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        let top = try Tool.run(["top", "stalls"], in: scratch).output
+        #expect(top.contains("NoteStore.save"))
+        #expect(try Tool.run([], in: scratch).output == top)
+        #expect(try Tool.run(["stalls"], in: scratch).output == top)
+    }
+
+    @Test func `a path may follow options and never shadows a command`() throws {
+        func arguments(_ words: String...) throws -> [String] {
+            try Invocation.arguments(words) { ["stalls", "top", "test"].contains($0) }
+        }
+        #expect(try arguments() == ["top", "stalls"])
+        #expect(try arguments("stalls", "--json") == ["top", "stalls", "--json"])
+        for words in [["top", "x"], ["test", "--", "x"], ["--help"], ["help", "show"], ["help"], ["-h"]] {
+            #expect(try Invocation.arguments(words) { _ in true } == words)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("shwo", "show"), ("stack", "stacks"), ("tpo", "top"), ("symbolise", "symbolicate"),
+            ("valdate", "validate"),
+            ("xyzzy", nil), ("nowhere/stalls", nil),
+        ] as [(String, String?)])
+    func `a mistyped command is answered with the nearest one`(word: String, nearest: String?) throws {
+        #expect(Invocation.nearestCommand(to: word) == nearest)
+        for words in [[word], ["help", word]] {
+            let result = try Tool.run(words)
+            #expect(result.status == 2)
+            #expect(result.output == "")
+            let suggestion = nearest.map { " Did you mean '\($0)'?" } ?? ""
+            #expect(
+                result.errors
+                    == "Error: There is no command or file '\(word)'.\(suggestion) See 'stallwatch --help' for the commands.\n"
+            )
+        }
     }
 
     @Test func itSaysItsVersion() throws {

@@ -105,6 +105,31 @@ import TestSupport
         #expect(attribution.unknown?.part.share == 0.05)
     }
 
+    /// Two main-actor tests in one turn: the first computes, the second sleeps.
+    @Test func `the parts of a turn have ids, causes and times of their own`() throws {
+        var report = try Self.report([
+            (["load()", "FileTests.a()", Self.runner], 400),
+            (["clock_nanosleep@GLIBC_2.17", "save()", "FileTests.b()", Self.runner], 265),
+        ])
+        report.durationMilliseconds = 665
+        report.samples[0].threadState = .running
+        report.samples[1].threadState = .blocked
+        report.cause = StallReport.Cause(
+            kind: .cpu, summary: "On CPU for 364 of 665 ms.", confidence: .likely, onCPUMilliseconds: 364,
+            runQueueMilliseconds: 36, blockedMilliseconds: 265, uncertaintyMilliseconds: 0, minorFaults: 0,
+            majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+        let parts = StallAttribution(report, among: Self.two).parts
+        let (first, second) = (try #require(parts[0]?.report), try #require(parts[1]?.report))
+        #expect(Set([first.id, second.id, report.id]).count == 3)
+        #expect(first.fileName != second.fileName)
+        #expect(StallAttribution(report, among: Self.two).parts[1]?.report.id == second.id)
+        #expect(first.cause?.kind == .cpu)
+        #expect(first.cause?.summary == "On CPU for 364 of 400 ms.")
+        #expect(second.cause?.kind == .sleep)
+        #expect(second.cause?.summary == "Slept for 265 of 265 ms in clock_nanosleep.")
+        for part in [first, second] { #expect(StallReport.faults(in: part.jsonData()) == []) }
+    }
+
     @Test func `samples without a stack follow the others`() throws {
         let report = try Self.report([(["load()", "FileTests.a()", Self.runner], 600), (nil, 400)])
         let attribution = StallAttribution(report, among: Self.two)

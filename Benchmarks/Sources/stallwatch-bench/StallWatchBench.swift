@@ -17,6 +17,7 @@ struct StallWatchBench {
         ("heartbeat", HeartbeatCost.table),
         ("resident", MemoryCost.table),
         ("unwinders", UnwinderCost.table),
+        ("exceptions", ThrowCost.table),
         ("symbolication", SymbolicationCost.table),
         ("memory", SymbolicationCost.memoryTable),
     ]
@@ -24,6 +25,7 @@ struct StallWatchBench {
     static func main() {
         let names = CommandLine.arguments.dropFirst()
         if names.first == UnwinderCost.childArgument { return UnwinderCost.measureInThisProcess() }
+        if names.first == ThrowCost.childArgument { return ThrowCost.measureInThisProcess() }
         for (name, measure) in measurements where names.isEmpty || names.contains(name) {
             do {
                 print(try measure().text)

@@ -20,11 +20,9 @@ enum UnwinderCost {
         var runs: [[[Double]]] = [[], []]
         for _ in 0..<processes {
             for (index, unwinder) in unwinders.enumerated() {
-                let text = try output(of: "/usr/bin/env", unwinder.1 + [own, childArgument])
-                runs[index].append(text.split(separator: " ").compactMap { Double($0) })
+                runs[index].append(try measured(unwinder.1 + [own, childArgument]))
             }
         }
-        guard runs.joined().allSatisfy({ $0.count == 4 }) else { throw CannotMeasure("a capture failed") }
         let memory = try unwinders.map { unwinder in
             try MemoryCost.median(of: "resident-with", ["names", "0"], environment: unwinder.1)
         }
@@ -44,6 +42,16 @@ enum UnwinderCost {
                 row("of it in no file, MB", memory.map { $0[1] }, digits: 2),
             ]
         )
+    }
+
+    /// The numbers of a process; one in which a capture came too late is started again, at most twice.
+    private static func measured(_ command: [String]) throws -> [Double] {
+        for _ in 0..<3 {
+            let text = try output(of: "/usr/bin/env", command)
+            let numbers = text.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
+            if numbers.count == 4 { return numbers }
+        }
+        throw CannotMeasure("a capture failed in three processes")
     }
 
     /// Prints the number of frames, and the microseconds of an engine's creation, a first and a later capture.

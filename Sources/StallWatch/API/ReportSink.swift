@@ -82,7 +82,10 @@ public struct ReportSink: Sendable {
         ReportSink(kind: .closure(body))
     }
 
-    /// Returns a sink that logs one line per stall at level info, with the facts as metadata.
+    /// Returns a sink that logs one line per stall, with its place, its cause and what to do, and the facts as metadata.
+    ///
+    /// The level is warning. It is error for a deadlock, which is logged when it is found, for a stall that is overdue
+    /// (the escalation) and for one whose end was not observed. Messages about the monitor itself have the level info.
     ///
     /// - Parameter logger: The log to write to.
     /// - Returns: The sink.

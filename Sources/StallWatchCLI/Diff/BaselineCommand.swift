@@ -36,7 +36,9 @@ struct BaselineUpdateCommand: ParsableCommand {
 
     @OptionGroup var selection: ReportSelection
 
-    @Option(help: ArgumentHelp("The baseline; it is created if it does not exist.", valueName: "path"))
+    @Option(
+        name: [.long, .customShort("o"), .customLong("output")],
+        help: ArgumentHelp("The baseline; it is created if it does not exist.", valueName: "path"))
     var file = standardFile
 
     @Option(

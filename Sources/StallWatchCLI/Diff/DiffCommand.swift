@@ -152,7 +152,7 @@ struct ReportSet {
                 spans.add(report)
                 groups.add(report, origin)
             }
-        } catch let failure as CommandFailure where failure.status == .noInput && groups.reports == 0 {
+        } catch let failure as CommandFailure where failure.status == .nothing && groups.reports == 0 {
             // A side without reports is a program that never stalled.
         }
         self.groups = groups

@@ -12,7 +12,7 @@ struct DoctorCommand: ParsableCommand {
             container that the tool can see into; the tool has to run as its user or as root.
 
             Every missing feature comes with its loss and with the flags, packages or versions that would give it. Exit \
-            status: 66 when there is no such process or no monitor in it, 77 when it is another user's.
+            status: 1 when there is no such process or no monitor in it, 77 when it is another user's.
 
             Examples:
               stallwatch doctor $(pidof notes)

@@ -45,13 +45,13 @@ struct MonitoredProcess {
         let directory = "/proc/\(pid)"
         guard !isProcForeign else {
             throw CommandFailure(
-                .noInput,
+                .nothing,
                 "/proc belongs to another PID namespace, so it shows process \(pid) under another id: mount this one's own."
             )
         }
         // Signal 0 only checks: /proc may hide the processes of other users (hidepid, proc(5)).
         let isThere = kill(pid, 0) == 0 || errno == EPERM
-        guard isThere else { throw CommandFailure(.noInput, "There is no process \(pid).") }
+        guard isThere else { throw CommandFailure(.nothing, "There is no process \(pid).") }
         guard let status = readSmallFile("\(directory)/status").flatMap(ProcessStatus.init) else {
             throw CommandFailure(
                 .noPermission, "Process \(pid) is another user's: run the tool as that user or as root."
@@ -59,7 +59,7 @@ struct MonitoredProcess {
         }
         guard status.process == pid else {
             throw CommandFailure(
-                .noInput, "\(pid) is a thread of process \(status.process): give the id of the process."
+                .nothing, "\(pid) is a thread of process \(status.process): give the id of the process."
             )
         }
         guard geteuid() == 0 || geteuid() == status.effectiveUser else {
@@ -68,7 +68,7 @@ struct MonitoredProcess {
                 "Process \(pid) belongs to user \(status.effectiveUser): run the tool as that user or as root."
             )
         }
-        guard ProcessIdentity.isRunning(pid) else { throw CommandFailure(.noInput, "Process \(pid) has ended.") }
+        guard ProcessIdentity.isRunning(pid) else { throw CommandFailure(.nothing, "Process \(pid) has ended.") }
         return status
     }
 
@@ -88,7 +88,7 @@ struct MonitoredProcess {
             case false?: "StallWatch is not in its executable"
             case nil: "no watchdog runs in it, and its executable does not show whether it has StallWatch"
             }
-        return CommandFailure(.noInput, "Process \(pid) is not monitored: \(advice).")
+        return CommandFailure(.nothing, "Process \(pid) is not monitored: \(advice).")
     }
 
     /// Searches the open files of a process for an unlinked one that a monitor keeps.

@@ -41,10 +41,7 @@ struct ExportCommand: ParsableCommand {
         let destination = try Destination(output, isBinary: format.isBinary)
         var profile = StallProfile()
         try selection.read().forEach { report, _ in profile.add(report) }
-        guard !profile.stalls.isEmpty else {
-            throw CommandFailure(.noInput, "No report matches, so there is nothing to export.")
-        }
-        try destination.write(format.data(profile))
+        try destination.write(format.data(profile), of: counted(profile.stalls.count, "stall", "stalls"))
     }
 }
 

@@ -51,9 +51,9 @@ struct HTMLCommand: ParsableCommand {
         let destination = try Destination(output, isBinary: false)
         var page = try isComparison ? compared() : single()
         guard page.count > 0 else {
-            throw CommandFailure(.noInput, "No report matches, so there is nothing to show.")
+            throw CommandFailure(.nothing, "No report matches.")
         }
-        try destination.write(Page.html(page.json()))
+        try destination.write(Page.html(page.json()), of: counted(page.count, "stall", "stalls"))
     }
 
     private func single() throws -> PageData {
@@ -74,7 +74,7 @@ struct HTMLCommand: ParsableCommand {
                 try selection.filters.read([path], strict: selection.strict).forEach { report, _ in
                     data.add(report, side: side)
                 }
-            } catch let failure as CommandFailure where failure.status == .noInput && data.count == before {
+            } catch let failure as CommandFailure where failure.status == .nothing && data.count == before {
                 // A side without reports is a program that never stalled.
             }
         }

@@ -58,7 +58,7 @@ struct PageData {
             ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
             ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),
         ]
-        stalls.append(row + columns(of: report.cause, or: report.activity))
+        stalls.append(row + columns(of: report.cause, or: report.activity) + columns(of: report.advice))
         ids.append(report.id)
     }
 
@@ -73,6 +73,10 @@ struct PageData {
             ("runQueue", StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0)),
             ("blocked", StallWeights.microseconds(cause?.blockedMilliseconds ?? 0)),
         ]
+    }
+
+    private mutating func columns(of advice: Advice?) -> [ColumnTable.Cell] {
+        [("advice", text(advice?.text)), ("advicePage", text(advice?.page))]
     }
 
     private mutating func text(_ text: String?) -> Int? { text.map { strings.number(of: $0) } }
@@ -114,6 +118,7 @@ struct PageData {
                 "thread": .optional(owner.thread.id), "name": .optional(owner.thread.name),
                 "node": node(owner.stack, of: report), "isRunning": .bool(owner.isRunning),
                 "call": .optional(owner.systemCall?.description), "waitsFor": .optional(owner.waitsFor?.rawValue),
+                "starved": .optional(owner.isStarved ? owner.doing : nil),
             ]
         }
         return [

@@ -40,7 +40,7 @@ final class FileReader {
             if got != 0 { return }
             guard monotonicNow() < deadline else {
                 throw CommandFailure(
-                    .noInput, "\(path) is a pipe that no program writes to: none came in \(seconds) seconds.")
+                    .nothing, "\(path) is a pipe that no program writes to: none came in \(seconds) seconds.")
             }
         }
     }

@@ -121,7 +121,7 @@ struct ReportFilter: Sendable, Equatable {
         if let until, report.startedAt >= until { return false }
         return report.durationMilliseconds >= minimumMilliseconds
             && isIn(loops, report.loop)
-            && isIn(causes, report.cause?.rawValue)
+            && isIn(causes, (report.cause ?? .unknown).rawValue)
             && isIn(kinds, report.kind.rawValue)
             && isIn(contexts, report.context)
             && (fingerprints.isEmpty || fingerprints.contains { report.fingerprint?.hasPrefix($0) == true })

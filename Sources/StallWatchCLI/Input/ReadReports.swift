@@ -16,7 +16,7 @@ struct ReadReports {
 
     /// Whole reports, in the order of ``ReportFiles/files``.
     ///
-    /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report, if a faulty one is found and ``isStrict``
+    /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report or none matches, if a faulty one is found and ``isStrict``
     ///   is set, or if a filter has an unknown value.
     func forEach(_ body: (StallReport, ReportOrigin) throws -> Void) throws {
         try forEachMatch { bytes, _ throws(UnreadableReport) in
@@ -41,16 +41,22 @@ struct ReadReports {
     ) throws {
         let filter = filter
         var values = UnknownFilterValues(filter)
+        var (read, matched) = (0, 0)
         try forEachDocument { bytes throws(UnreadableReport) -> (summary: ReportSummary, value: Value?) in
             let summary = try ReportSummary(json: bytes, functions: filter.needsFunctions)
             return (summary, filter.matches(summary) ? try decode(bytes, summary) : nil)
         } id: {
             $0.summary.id
-        } body: { read, origin in
-            values.add(read.summary)
-            if let value = read.value { try body(read.summary, value, origin) }
+        } body: { report, origin in
+            values.add(report.summary)
+            read += 1
+            guard let value = report.value else { return }
+            matched += 1
+            try body(report.summary, value, origin)
         }
         try values.check()
+        guard matched == 0 else { return }
+        throw CommandFailure(.nothing, "No report matches: \(counted(read, "report was", "reports were")) read.")
     }
 
     /// Decodes each report on one of several threads and passes it to `body` in their order.
@@ -109,7 +115,7 @@ struct ReadReports {
         guard read == 0 else { return }
         guard faulty == 0 else { throw CommandFailure(.faultyData, "No report could be read.") }
         throw CommandFailure(
-            .noInput,
+            .nothing,
             "No report found. In a directory, reports are files named stall-*.json or *.ndjson: name the directory that the "
                 + "monitor writes to."
         )
@@ -140,14 +146,14 @@ struct UnknownFilterValues {
     init(_ filter: ReportFilter) {
         options = [
             ("--cause", filter.causes, Set(FilterOptions.causes), .usage),
-            ("--kind", filter.kinds, Set(FilterOptions.kinds), .usage), ("--loop", filter.loops, [], .noInput),
-            ("--context", filter.contexts, [], .noInput),
+            ("--kind", filter.kinds, Set(FilterOptions.kinds), .usage), ("--loop", filter.loops, [], .nothing),
+            ("--context", filter.contexts, [], .nothing),
         ]
     }
 
     /// Adds the values of a report, whether it matches the filters or not.
     mutating func add(_ report: ReportSummary) {
-        let values = [report.cause?.rawValue, report.kind.rawValue, report.loop, report.context]
+        let values = [(report.cause ?? .unknown).rawValue, report.kind.rawValue, report.loop, report.context]
         for (index, value) in values.enumerated() where !options[index].wanted.isEmpty {
             if let value { options[index].known.insert(value) }
         }

@@ -55,7 +55,7 @@ struct ControlClient {
             let process = try MonitoredProcess(pid: pid)
             guard process.isMonitored else { throw process.notMonitored }
             throw CommandFailure(
-                .noInput,
+                .nothing,
                 "The monitor in process \(pid) has no control socket: set control = .socket(directory:) in its configuration."
             )
         }
@@ -122,7 +122,7 @@ struct WatchedProcess {
             last = Dictionary((answer.loops ?? []).map { ($0.label, $0) }) { first, _ in first }
         } catch {
             guard let identity, identity == ProcessIdentity(pid: client.pid) else {
-                throw frame == nil ? error : CommandFailure(.noInput, "Process \(client.pid) has ended.")
+                throw frame == nil ? error : CommandFailure(.nothing, "Process \(client.pid) has ended.")
             }
             guard error.status == .tryAgain, frame != nil else { throw error }
             frame?.problem = "no answer"

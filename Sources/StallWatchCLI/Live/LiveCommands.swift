@@ -48,6 +48,7 @@ struct PsCommand: ParsableCommand {
                 return terminal.style(title, .bold) + "\n" + loops
             }.joined(separator: "\n")
         }
+        if rows.isEmpty { throw ExitCode(CommandFailure.Status.nothing.rawValue) }
     }
 }
 

@@ -86,7 +86,7 @@ struct ProfileCommand: ParsableCommand {
             throw CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
         }
         guard !profile.threads.isEmpty else {
-            throw CommandFailure(.noInput, "The monitor in process \(pid) watches no loop.")
+            throw CommandFailure(.nothing, "The monitor in process \(pid) watches no loop.")
         }
         var terminal = terminalOptions.terminal
         if case .file = destination { terminal = Terminal() }

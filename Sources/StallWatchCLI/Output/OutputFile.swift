@@ -77,6 +77,13 @@ enum Destination {
         self = .standardOutput
     }
 
+    /// Writes bytes, and says on standard error which file has them: `12 stalls`.
+    func write(_ bytes: [UInt8], of contents: String) throws {
+        try write(bytes)
+        guard case .file(let file) = self else { return }
+        StandardError.write("Wrote \(file.path.printable): \(contents), \(bytes.count >> 10) KiB.\n")
+    }
+
     func write(_ text: String) throws {
         guard case .standardOutput = self else { return try write(Array(text.utf8)) }
         try StandardOutput.write(text)
@@ -98,7 +105,7 @@ struct ReportOutput: Equatable {
     init(_ path: String) throws(CommandFailure) {
         guard let absolute = absolutePath(path) else {
             throw CommandFailure(
-                .noInput, "the current directory does not exist: name one by a full path in --output")
+                .nothing, "the current directory does not exist: name one by a full path in --output")
         }
         self.path = absolute
     }

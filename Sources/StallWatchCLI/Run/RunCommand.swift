@@ -18,7 +18,7 @@ struct RunCommand: ParsableCommand {
 
             Exit status: the program's. 127 if it is not found; 126 if it cannot be executed, or cannot be watched because it \
             is linked statically, changes its user (set-user-ID), is built for another C library or architecture, or contains \
-            the Swift runtime; 64, 66, 73 or 77 for wrong options, missing libraries or an unwritable directory.
+            the Swift runtime; before it starts, 2 for wrong options, 1 for missing libraries, 73 or 77 for an unwritable directory.
 
             Examples:
               stallwatch run -- gedit notes.txt

@@ -11,7 +11,7 @@ struct ReportMarkdown {
 
     /// The text, with a line feed at the end.
     var text: String {
-        let head = [heading, cause, table].filter { !$0.isEmpty }.joined(separator: "\n")
+        let head = [heading, cause, advice, table].filter { !$0.isEmpty }.joined(separator: "\n")
         let room = Self.maximumLines - head.count { $0 == "\n" } - 1
         return head + "\n" + stacks(lines: room)
     }
@@ -27,6 +27,10 @@ struct ReportMarkdown {
         let (kind, confidence) = (cause.kind.rawValue, cause.confidence.rawValue)
         return
             "**\(MarkdownText.prose(kind))** (\(MarkdownText.prose(confidence))): \(MarkdownText.prose(cause.summary))\n"
+    }
+
+    private var advice: String {
+        report.advice.map { "**Try:** \(MarkdownText.prose($0.text)) See \(MarkdownText.code($0.page)).\n" } ?? ""
     }
 
     private var table: String {

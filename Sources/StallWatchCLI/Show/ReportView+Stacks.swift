@@ -72,16 +72,28 @@ extension ReportView {
     /// The other threads, if the report has them.
     var otherThreads: String {
         (report.otherThreads ?? []).map { other in
-            let state = other.threadState.map { ", \($0.rawValue)" } ?? ""
             let call = other.systemCall.map { ", in \($0)" } ?? ""
             let owner = other.lock?.owners.first.map { " of thread \($0.thread.id)" } ?? ""
             let wait = other.lock.map { ", waits for a \($0.kind.rawValue)\(owner)" } ?? ""
             let deadlock = other.lock?.isDeadlock == true ? ", deadlocked" : ""
-            let words = "T\(other.thread.inWords.dropFirst())\(state)\(call)\(wait)\(deadlock)"
-            let title = terminal.style(words.printable, .bold) + "\n"
             let reason = other.reason.map { "  \($0.printable)\n" } ?? ""
-            return title + (other.stack.map { frames(of: $0) } ?? "") + reason
+            return title(of: other.thread, other.threadState, "\(call)\(wait)\(deadlock)")
+                + (other.stack.map { frames(of: $0) } ?? "") + reason
         }.joined(separator: "\n")
+    }
+
+    /// The heading of a thread's stack.
+    private func title(
+        of thread: StallReport.ThreadDescription, _ state: StallReport.ThreadState?, _ words: String
+    ) -> String {
+        let text = "T\(thread.inWords.dropFirst())\(state.map { ", \($0.rawValue)" } ?? "")\(words)"
+        return terminal.style(text.printable, .bold) + "\n"
+    }
+
+    /// The heading of the watched thread's stacks among those of all threads; empty for a pool.
+    var watchedThread: String {
+        guard let thread = report.loop.thread else { return "" }
+        return title(of: thread, report.samples.last?.threadState, ", \(report.loop.label)")
     }
 
     /// A stack's frames, innermost first; runtime frames are folded.
@@ -153,7 +165,7 @@ extension StallReport.Frame {
     fileprivate var isOfMonitor: Bool {
         [
             "$s10StallWatch", "$s17StallWatchTesting", "$s12StallReports", "$s12StackCapture", "$s12StallSymbols",
-            "$s12LinuxSupport",
+            "$s12LinuxSupport", "clinux_", "cunwind_", "csymbols_",
         ].contains { symbol?.hasPrefix($0) == true }
     }
 }

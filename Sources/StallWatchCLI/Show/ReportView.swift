@@ -20,7 +20,7 @@ struct ReportView {
 
     /// All threads: the locks and processes, the stack of the watched one and those of the others.
     var threads: String {
-        [lockChain, peers, stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
+        [lockChain, peers, watchedThread + stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
     // MARK: - Sentence and cause
@@ -31,6 +31,7 @@ struct ReportView {
             lines += paragraph("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)", .yellow)
         }
         if let activity = report.activity { lines += paragraph("\(activity.sentence).", .yellow) }
+        if let advice = report.advice { lines += paragraph("Try: \(advice.text) See \(advice.page).", .green) }
         if report.state == .ongoing {
             lines += paragraph("It was still going on when this report was written.")
         } else if report.state == .abandoned {
@@ -174,8 +175,8 @@ extension ReportView {
 
     private func words(for owner: StallReport.LockOwner) -> String {
         var text = owner.thread.inWords
-        if owner.isRunning {
-            text += ", which is running"
+        if owner.isStarved || owner.isRunning {
+            text += ", which \(owner.doing)"
         } else if let call = owner.systemCall {
             text += ", which is in \(call)"
         }

@@ -13,7 +13,7 @@ struct ShowCommand: ParsableCommand {
             Examples:
               stallwatch show stalls
               stallwatch show stalls/stall-20261121T080000.123456Z-5f3b8a1c2d4e.json
-              stallwatch show stalls --by longest --limit 3 --cause lock
+              stallwatch show stalls --sort longest -n 3 --cause lock
               stallwatch show stalls --id 01936c1e --markdown
             """
     )
@@ -27,11 +27,13 @@ struct ShowCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The first or last digits of the report's id.", valueName: "digits"))
     var id: String?
 
-    @Option(help: ArgumentHelp("Which reports come first: newest or longest.", valueName: "order"))
-    var by = Order.newest
+    @Option(help: ArgumentHelp("Sort by newest or longest.", valueName: "order"))
+    var sort = Order.newest
 
     // Unconditional, so that -1 is an invalid value and not an unknown option.
-    @Option(parsing: .unconditional, help: ArgumentHelp("Show this many reports.", valueName: "count"))
+    @Option(
+        name: [.customShort("n"), .long], parsing: .unconditional,
+        help: ArgumentHelp("Show this many reports.", valueName: "count"))
     var limit = 1
 
     @Flag(help: "Show all frames.")
@@ -61,7 +63,8 @@ struct ShowCommand: ParsableCommand {
         }
         switch formatOptions.chosen {
         case .text: try printText(reports, of: count)
-        case .json: for (report, _) in reports { try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
+        case .json:
+            for (report, _) in reports { try StandardOutput.write(JSONOutput.bytes(ShownReport(report: report))) }
         case .markdown: try StandardOutput.write(markdown(reports))
         case .github: try CIOutput.printGitHub(reports.map { Finding($0.report) }, summary: markdown(reports))
         case .junit: try StandardOutput.write(JUnitDocument(findings: reports.map { Finding($0.report) }).text)
@@ -69,20 +72,18 @@ struct ShowCommand: ParsableCommand {
     }
 
     private func printText(_ reports: [(report: StallReport, origin: ReportOrigin)], of count: Int) throws {
-        guard !reports.isEmpty else { return try StandardOutput.write("No report matches.\n") }
         for (index, report) in reports.enumerated() {
             try StandardOutput.write((index > 0 ? "\n\n" : "") + view(of: report, terminalOptions.terminal).text)
         }
         if count > reports.count {
             try StandardOutput.write(
-                "\n\(reports.count) of \(counted(count, "report", "reports")) shown: --limit, --by and --id choose others.\n"
+                "\n\(reports.count) of \(counted(count, "report", "reports")) shown: --limit, --sort and --id choose others.\n"
             )
         }
     }
 
     private func markdown(_ reports: [(report: StallReport, origin: ReportOrigin)]) -> String {
-        guard !reports.isEmpty else { return "No report matches.\n" }
-        return reports.map { ReportMarkdown(view: view(of: $0, Terminal())).text }.joined(separator: "\n")
+        reports.map { ReportMarkdown(view: view(of: $0, Terminal())).text }.joined(separator: "\n")
     }
 
     private func view(of report: (report: StallReport, origin: ReportOrigin), _ terminal: Terminal) -> ReportView {
@@ -90,6 +91,19 @@ struct ShowCommand: ParsableCommand {
             report: report.report, origin: report.origin, terminal: terminal, showsAllFrames: allFrames,
             showsThreads: threads, sources: sourceOptions.files
         )
+    }
+
+    /// A report with what to do about the stall, which its file does not have.
+    private struct ShownReport: Encodable {
+        let report: StallReport
+
+        private enum Field: CodingKey { case advice }
+
+        func encode(to encoder: any Encoder) throws {
+            try report.encode(to: encoder)
+            var fields = encoder.container(keyedBy: Field.self)
+            try fields.encodeIfPresent(report.advice, forKey: .advice)
+        }
     }
 
     private struct Choice {
@@ -113,11 +127,12 @@ struct ShowCommand: ParsableCommand {
             chosen.insert(Choice(summary: summary, origin: origin, bytes: bytes), at: place)
             if chosen.count > limit { chosen.removeLast() }
         }
+        guard count > 0 else { throw CommandFailure(.nothing, "No report matches: none has the id '\(id ?? "")'.") }
         return (chosen, count)
     }
 
     private func precedes(_ left: ReportSummary, _ right: ReportSummary) -> Bool {
-        switch by {
+        switch sort {
         case .newest: left.startedAt > right.startedAt
         case .longest: left.durationMilliseconds > right.durationMilliseconds
         }

@@ -86,7 +86,7 @@ struct StatisticsFile: Decodable, Sendable {
         }
         guard sum.files > 0 else {
             throw CommandFailure(
-                .noInput, "No statistics found. Name the file that the configuration sets with statisticsPath."
+                .nothing, "No statistics found. Name the file that the configuration sets with statisticsPath."
             )
         }
         return sum

@@ -124,7 +124,7 @@ enum PreloadedLibraries {
         let directory = try directory()
         guard !directory.contains(where: { $0 == ":" || $0.isWhitespace }) else {
             throw CommandFailure(
-                .noInput,
+                .nothing,
                 "\(names.preload) is in \(directory), and LD_PRELOAD cannot name a path with a space or a colon: "
                     + "install the tool in another directory")
         }
@@ -150,7 +150,7 @@ enum PreloadedLibraries {
             access("\(directory)/\(names.agent)", R_OK) == 0
         else {
             throw CommandFailure(
-                .noInput,
+                .nothing,
                 "\(names.preload) and \(names.agent) are not in \(own): build them beside the tool, "
                     + "with swift build --product StallWatchPreload and --product StallWatchAgent, or run make install-cli"
             )

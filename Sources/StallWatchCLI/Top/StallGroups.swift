@@ -45,7 +45,7 @@ struct StallGroups: Sendable {
             switch self {
             case .fingerprint: report.fingerprint
             case .culprit: report.culprit?.function
-            case .cause: report.cause?.rawValue
+            case .cause: (report.cause ?? .unknown).rawValue
             case .loop: report.loop
             case .caller: caller
             case .context: report.context

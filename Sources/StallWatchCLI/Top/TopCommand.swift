@@ -15,7 +15,7 @@ struct TopCommand: ParsableCommand {
 
             Examples:
               stallwatch top stalls
-              stallwatch top stalls --sort last --limit 5
+              stallwatch top stalls --sort last -n 5
               stallwatch top stalls --group-by culprit --since 2026-11-21 --json
               stallwatch top stalls --by context
             """
@@ -35,7 +35,7 @@ struct TopCommand: ParsableCommand {
 
     // Unconditional, so that -1 is an invalid value and not an unknown option.
     @Option(
-        parsing: .unconditional,
+        name: [.customShort("n"), .long], parsing: .unconditional,
         help: ArgumentHelp(
             "Show this many groups. Default: \(TopTable.standardLimit); all with --json.", valueName: "count"))
     var limit: Int?

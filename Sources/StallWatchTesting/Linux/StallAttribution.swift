@@ -60,7 +60,8 @@ struct StallAttribution {
         func part(_ isIncluded: (Owner) -> Bool) -> Part? {
             let share = shares.filter { isIncluded($0.key) }.values.reduce(0, +) / (total > 0 ? total : 1)
             guard share > 0 else { return nil }
-            return Part(report: Self.report(report, share) { owners[$0].map(isIncluded) ?? true }, share: share)
+            let isPart = { owners[$0].map(isIncluded) ?? true }
+            return Part(report: Self.report(report, share, of: isPart), share: share)
         }
         for case .test(let index) in shares.keys { parts[index] = part { $0 == .test(index) } }
         let possible = shares.keys.reduce(into: Set<Int>()) { possible, owner in
@@ -94,11 +95,79 @@ struct StallAttribution {
         var part = report
         part.samples = report.samples.indices.filter(isIncluded).map { report.samples[$0] }
         guard part.samples.count < report.samples.count else { return report }
+        part.id = report.idOfPart(with: part.samples)
         part.durationMilliseconds = report.durationMilliseconds * share
+        let scale = part.samples.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) }
+        for index in part.samples.indices where scale > 0 {
+            part.samples[index].weightMilliseconds? *= part.durationMilliseconds / scale
+        }
+        part.cause = report.cause.flatMap { $0.part(of: part, whole: report) }
         part.culprit = nil
         if let stack = part.dominantStack, case .culprit(let culprit) = stack.blame { part.culprit = culprit }
         part.fingerprint = Fingerprint(part).text
         return part
+    }
+}
+
+extension StallReport {
+    /// The id of a report with some of this one's samples: two parts have two ids, each the same every time.
+    fileprivate func idOfPart(with part: [Sample]) -> String {
+        let times = part.map { "\($0.atMilliseconds) \($0.stack ?? -1)" }.joined(separator: " ")
+        return id.dropLast(12) + hexadecimal(Fingerprint.hash((id + times).utf8) & 0xffff_ffff_ffff, width: 12)
+    }
+
+    /// The time for which the samples show the thread waiting, in milliseconds.
+    fileprivate var sampledWait: Double {
+        zip(samples, sampleShares).reduce(0) { sum, sample in
+            let isBlocked = sample.0.threadState == .blocked || sample.0.threadState == .uninterruptible
+            return isBlocked ? sum + sample.1 * durationMilliseconds : sum
+        }
+    }
+}
+
+extension StallReport.Cause {
+    /// The C library's functions that only wait for a time.
+    private static let sleeps = ["nanosleep", "usleep", "sleep"]
+
+    /// The cause of a part of the stall, as far as the part's own samples show it.
+    ///
+    /// The whole's split and waits are those of all tests. If they are not this part's, the cause is a sleep that its
+    /// stack shows, or not known; `nil` where samples show no thread's state, as of a pool.
+    fileprivate func part(of part: StallReport, whole: StallReport) -> Self? {
+        guard part.loop.thread != nil, part.samples.contains(where: { $0.threadState != nil }) else { return nil }
+        let duration = part.durationMilliseconds
+        let blocked = min(part.sampledWait, duration)
+        let running = duration - blocked
+        let busy = onCPUMilliseconds + runQueueMilliseconds
+        let onCPU = busy > 0 ? running * onCPUMilliseconds / busy : running
+        var cause = self
+        cause.onCPUMilliseconds = onCPU
+        cause.runQueueMilliseconds = running - onCPU
+        cause.blockedMilliseconds = blocked
+        cause.uncertaintyMilliseconds = min(uncertaintyMilliseconds, duration)
+        cause.throttledMilliseconds = nil
+        let isOfRunning = [StallReport.CauseKind.cpu, .cpuContention, .throttled].contains(kind)
+        // All of the wait is this part's, so what the whole says of it is, too.
+        let isOwnWait = blocked >= whole.sampledWait * 0.9
+        if isOfRunning != (running > blocked) || !isOfRunning && !isOwnWait {
+            let function = part.frameOfMostTime ?? ""
+            let isSleep = running < blocked && Self.sleeps.contains { function.hasSuffix($0) }
+            cause = StallReport.Cause(
+                kind: running > blocked ? .cpu : isSleep ? .sleep : .unknown, summary: "", confidence: .likely,
+                onCPUMilliseconds: onCPU, runQueueMilliseconds: running - onCPU, blockedMilliseconds: blocked,
+                uncertaintyMilliseconds: cause.uncertaintyMilliseconds, minorFaults: 0, majorFaults: 0,
+                voluntarySwitches: 0, involuntarySwitches: 0, function: isSleep ? function : nil)
+        }
+        cause.summary = cause.sentence
+        return cause
+    }
+}
+
+extension StallReport {
+    /// The innermost function of the stack with the most time, without its symbol's version.
+    fileprivate var frameOfMostTime: String? {
+        let function = dominantStack.flatMap { stacks[$0.stack].first }.flatMap { frames[$0].function }
+        return function.map { String($0.prefix { $0 != "@" }) }
     }
 }
 

@@ -150,6 +150,7 @@ struct StallText {
                 "on CPU \(whole(cause.onCPUMilliseconds)) ms, waiting for a CPU \(whole(cause.runQueueMilliseconds)) ms, "
                     + "blocked \(whole(cause.blockedMilliseconds)) ms")
         }
+        if let advice = report.advice { lines.append("Try: \(advice.text) See \(advice.page).") }
         if let fingerprint = report.fingerprint { lines.append("fingerprint \(fingerprint)") }
         for owner in report.cause?.lock?.owners ?? [] {
             lines += ["", "Lock owner: \(owner.thread.inWords)"]

@@ -10,7 +10,8 @@ extension Scenario {
     /// The report must name the kind of lock, its owner and the owner's activity. For a lock without an owner it must name
     /// none.
     static let lockScenarios =
-        heldScenarios + readWriteLockScenarios + onceScenarios + chainScenarios + unownedScenarios + deadlockScenarios
+        heldScenarios + readWriteLockScenarios + onceScenarios + chainScenarios + inversionScenarios + unownedScenarios
+        + deadlockScenarios
 
     /// Three scenarios with the lock that `make` returns: its owner computes, sleeps, and waits in write(2).
     private static func held(
@@ -139,6 +140,49 @@ extension Scenario {
         ) { context in
             let queue = await DispatchQueue.busy(for: context.stall)
             return await MainLoop.source0 { waitForTheQueue(queue) }
+        },
+    ]
+
+    private static let inversionScenarios: [Scenario] = [
+        .stalling(
+            "priority-inversion", "a mutex, whose owner is a background worker on a busy CPU", times: 2,
+            .main(
+                .mainQueue, in: "PthreadLock.acquire()", lock: .pthreadMutex, owner: "background",
+                ownerDoes: ReportedStall.inverted)
+        ) { context in
+            let lock = PthreadLock()
+            let worker = try await BackgroundWorker.start(for: context.stall) {
+                lock.acquire()
+            } last: {
+                lock.release()
+            }
+            return await MainLoop.mainQueue { worker.compete { lock.pass() } }
+        },
+        .stalling(
+            "priority-inversion-queue", "dispatch_sync onto a background queue, whose worker is on a busy CPU",
+            times: 2,
+            .main(
+                .source0, in: "waitForTheQueue(_:)", lock: .dispatchQueue, owner: "background",
+                ownerDoes: ReportedStall.inverted)
+        ) { context in
+            let worker = try await BackgroundWorker.start(for: context.stall) {
+            } last: {
+            }
+            return await MainLoop.source0 { worker.compete { waitForTheQueue(worker.queue) } }
+        },
+        .stalling(
+            "background-owner", "a mutex, whose owner is a background worker that sleeps", times: 2,
+            .main(
+                .timer, in: "PthreadLock.acquire()", lock: .pthreadMutex, owner: "background",
+                ownerDoes: Holding.sleeping.activity)
+        ) { context in
+            let lock = PthreadLock()
+            let worker = try await BackgroundWorker.start(.sleeping, for: context.stall) {
+                lock.acquire()
+            } last: {
+                lock.release()
+            }
+            return await MainLoop.timer { worker.compete { lock.pass() } }
         },
     ]
 

@@ -1,5 +1,6 @@
 import ScenarioKit
 import CDemo
+import CoreFoundation
 import Foundation
 import Glibc
 import StallWatch

@@ -173,7 +173,7 @@ package struct ReportedStall: Equatable, Sendable {
     package var cause: String?
     /// The name of the thread that holds the awaited lock.
     package var owner: String?
-    /// The owner's activity: `running`, or the name of its system call.
+    /// The owner's activity: `running`, ``inverted``, or the name of its system call.
     package var ownerDoes: String?
     /// The kind of the awaited lock.
     package var lock: StallReport.LockKind?
@@ -197,6 +197,9 @@ package struct ReportedStall: Equatable, Sendable {
 }
 
 extension ReportedStall {
+    /// The activity of an owner that gets no CPU because it has a lower priority.
+    package static let inverted = "priority inversion"
+
     package init(_ report: StallReport, file: String) {
         let peer = report.cause?.callsWithPeers.first?.peers?.first
         self.init(
@@ -206,7 +209,10 @@ extension ReportedStall {
             function: report.culprit?.function, sourceFile: report.culprit?.file, line: report.culprit?.line,
             cause: report.cause?.kind.rawValue,
             owner: report.cause?.lock?.owners.first?.thread.name,
-            ownerDoes: report.cause?.lock?.owners.first.flatMap { $0.isRunning ? "running" : $0.systemCall?.name },
+            ownerDoes: report.cause?.lock?.owners.first.flatMap { owner in
+                if owner.priorityInversion != nil { return Self.inverted }
+                return owner.isRunning ? "running" : owner.systemCall?.name
+            },
             lock: report.cause?.lock?.kind,
             call: (report.cause?.systemCall).map { $0.name + "(" + ($0.target ?? "") + ")" },
             peer: peer?.role, peerProcess: peer?.pid, peerDoes: peer?.systemCall, split: report.cause.map(Split.init),

@@ -131,6 +131,7 @@ package final class ScenarioLanes: Sendable {
     /// They run one after another, when all others are over.
     package static let alone: Set<String> = [
         "starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy",
+        "priority-inversion", "priority-inversion-queue", "background-owner",
     ]
 
     private struct Rest {

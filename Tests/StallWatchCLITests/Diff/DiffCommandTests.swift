@@ -126,6 +126,6 @@ import Testing
                 """))
         #expect(result.errors == "")
         #expect(result.status == 0)
-        #expect(try Tool.run(["diff", "base", "nowhere"], in: scratch).status == 66)
+        #expect(try Tool.run(["diff", "base", "nowhere"], in: scratch).status == 1)
     }
 }

@@ -133,7 +133,7 @@ import TextOutput
         let result = try Tool.run(["doctor", "\(process.processIdentifier)"])
         #expect(result.errors == "Error: There is no process \(process.processIdentifier).\n")
         #expect(result.output == "")
-        #expect(result.status == 66)
+        #expect(result.status == 1)
     }
 
     @Test func `a process without a monitor is named`() throws {
@@ -144,11 +144,11 @@ import TextOutput
         #expect(result.errors.hasPrefix("Error: Process \(process.processIdentifier) is not monitored: "))
         #expect(result.errors.split(separator: "\n").count == 1)
         #expect(result.output.hasPrefix("Process \(process.processIdentifier), seen from outside\n"))
-        #expect(result.status == 66)
+        #expect(result.status == 1)
         let json = try Tool.run(["doctor", "--json", "\(process.processIdentifier)"])
         #expect(try answer(json.output).source == "outside")
         #expect(try answer(json.output).process?.isMonitored == false)
-        #expect(json.status == 66)
+        #expect(json.status == 1)
     }
 
     @Test func `a thread id is not taken for a process id`() throws {
@@ -160,7 +160,7 @@ import TextOutput
         #expect(
             result.errors == "Error: \(thread) is a thread of process \(getpid()): give the id of the process.\n"
                 || result.errors == "Error: There is no process \(thread).\n", "the thread may have ended")
-        #expect(result.status == 66)
+        #expect(result.status == 1)
     }
 
     @Test(.enabled(if: geteuid() == 0 && Command.find("setpriv") != nil, "needs root and setpriv(1)"))
@@ -185,6 +185,6 @@ import TextOutput
     func `a wrong process id is a wrong command line`(pid: String, message: String) throws {
         let result = try Tool.run(["doctor", pid])
         #expect(result.errors.hasPrefix("Error: " + message))
-        #expect(result.status == 64)
+        #expect(result.status == 2)
     }
 }

@@ -168,10 +168,10 @@ import Testing
         ([""], "Error: The path is empty: give a process id or a health file.\n"),
         ([], "Error: Missing expected argument '<pid-or-file>'\n"),
     ])
-    func `a wrong command line has status 64`(arguments: [String], message: String) throws {
+    func `a wrong command line has status 2`(arguments: [String], message: String) throws {
         let result = try Tool.run(["health"] + arguments)
         #expect(result.errors.hasPrefix(message))
-        #expect(result.status == 64)
+        #expect(result.status == 2)
     }
 
     @Test func `control characters in a label are not printed`() throws {

@@ -15,7 +15,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = try pipe(in: directory)
         #expect(
-            throws: CommandFailure(.noInput, "\(path) is a pipe that no program writes to: none came in 0 seconds.")
+            throws: CommandFailure(.nothing, "\(path) is a pipe that no program writes to: none came in 0 seconds.")
         ) {
             try FileReader(path: path, writerLimit: 0)
         }

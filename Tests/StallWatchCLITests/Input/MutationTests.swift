@@ -65,7 +65,7 @@ import TextOutput
 
     /// The error that there is nothing to read is a valid answer.
     private func unlessAllAreFaulty(_ body: () throws -> Void) throws {
-        do { try body() } catch let failure as CommandFailure where [.faultyData, .noInput].contains(failure.status) {}
+        do { try body() } catch let failure as CommandFailure where [.faultyData, .nothing].contains(failure.status) {}
     }
 
     /// Flips bits, removes or inserts bytes, or cuts the end off, one to four times.

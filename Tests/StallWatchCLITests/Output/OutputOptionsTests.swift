@@ -24,7 +24,7 @@ import TextOutput
     }
 
     @Test func showPrintsMarkdownForAnIssue() throws {
-        let result = try Tool.run(["show", "new", "--by", "longest", "--markdown"], in: try folder())
+        let result = try Tool.run(["show", "new", "--sort", "longest", "--markdown"], in: try folder())
         #expect(result.status == 0)
         #expect(result.output.hasPrefix("### main stalled for 2.50 s in ``index|all(`x`)``\n\n**cpu** (certain): "))
         #expect(result.output.contains("\n| where | `NoteStore.swift:88` |\n"))
@@ -78,7 +78,7 @@ import TextOutput
 
     @Test func twoFormatsAreAMistake() throws {
         let result = try Tool.run(["top", "new", "--json", "--format", "junit"], in: try folder())
-        #expect(result.status == 64)
+        #expect(result.status == 2)
         #expect(result.errors.hasPrefix("Error: Give only one of --format, --markdown and --json.\n"))
     }
 }

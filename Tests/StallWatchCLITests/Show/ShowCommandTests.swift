@@ -17,6 +17,7 @@ import TextOutput
             result.output == """
                 main stalled for 500 ms in NoteStore.save(_:) (timer)
                 lock (certain): Blocked for 480 of 500 ms in pthread_mutex_lock.
+                Try: Move the sleep in writeWAL() out of the section that holds the lock: copy what it needs under the lock, and let go of it first. See docs/causes/lock.md.
 
                   ██▓░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
                   █ on CPU 15 ms (3 %)  ▓ waiting for a CPU 5 ms (1 %)  ░ blocked 480 ms (96 %)
@@ -75,15 +76,15 @@ import TextOutput
             }
         }
         #expect(try shown() == [2])
-        #expect(try shown("--by", "longest") == [1])
+        #expect(try shown("--sort", "longest") == [1])
         #expect(try shown("--limit", "2") == [2, 3])
-        #expect(try shown("--limit", "9", "--by", "longest") == [1, 3, 2])
+        #expect(try shown("--limit", "9", "--sort", "longest") == [1, 3, 2])
         #expect(try shown("--id", ReportFixture(number: 3).id) == [3])
         #expect(try shown("--id", "0001") == [1])
         #expect(try shown("--min", "500ms") == [3])
         #expect(
             try Tool.run(["show", scratch.path]).output.hasSuffix(
-                "1 of 3 reports shown: --limit, --by and --id choose others.\n"))
+                "1 of 3 reports shown: --limit, --sort and --id choose others.\n"))
     }
 
     @Test func anOngoingStallSaysSo() throws {

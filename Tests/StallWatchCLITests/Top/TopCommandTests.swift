@@ -69,8 +69,6 @@ import TextOutput
             (["--fingerprint", "9f2c"], 3), (["--min", "2s"], 2), (["--process", "mail"], 1),
             (["--process", "4700"], 4),
             (["--metadata", "version=1.4.2"], 4), (["--metadata", "version=2.0", "--metadata", "env=test"], 1),
-            (["--metadata", "version=2.0", "--metadata", "env=live"], 0), (["--cause", "cpu", "--loop", "main"], 0),
-            (["--cause", "paging"], 0),
         ] as [([String], Int)])
     func filtersSelectReports(arguments: [String], count: Int) throws {
         let result = try Tool.run(["top", ".", "--json"] + arguments, in: try folder())
@@ -79,10 +77,28 @@ import TextOutput
         #expect(result.status == 0)
     }
 
-    @Test func noMatchIsNotAnError() throws {
-        let result = try Tool.run(["top", ".", "--cause", "paging"], in: try folder())
-        #expect(result.output == "No report matches.\n")
-        #expect(result.status == 0)
+    @Test(arguments: [
+        ["--metadata", "version=2.0", "--metadata", "env=live"], ["--cause", "cpu", "--loop", "main"],
+        ["--cause", "paging"], ["--fingerprint", "77"],
+    ])
+    func `no match has the status 1 in every command`(arguments: [String]) throws {
+        for command in ["top", "show", "tree"] {
+            let result = try Tool.run([command, "."] + arguments, in: try folder())
+            #expect(result.errors == "Error: No report matches: 5 reports were read.\n")
+            #expect(result.output == "")
+            #expect(result.status == 1)
+        }
+    }
+
+    @Test func `reports without a cause are found by the word that top shows`() throws {
+        let scratch = try TemporaryDirectory()
+        let text = ReportFixture(number: 1).json
+        let start = try #require(text.range(of: "\"cause\": {"))
+        let end = try #require(text.range(of: "\"samples\""))
+        try scratch.write("stall-1.json", text.replacingCharacters(in: start.lowerBound..<end.lowerBound, with: ""))
+        let top = try Tool.run(["top", ".", "--group-by", "cause", "--json"], in: scratch).output
+        #expect(top.contains("\"cause\" : \"unknown\""), "\(top)")
+        #expect(try Tool.run(["show", ".", "--cause", "unknown"], in: scratch).status == 0)
     }
 
     /// Directories, NDJSON files, single files and streams with the same reports.

@@ -78,6 +78,8 @@ struct LockOwnership: Sendable {
     var lock: AwaitedLock
     /// The owner of this lock, the owner of the lock that the first owner waits for, and so on.
     var owners: [Owner] = []
+    /// How the last owner spent the time for which it was observed; `nil` if that is not known.
+    var lastOwnerTime: OwnerTime?
     /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.
     var isDeadlock = false
     var isCutOff = false

@@ -15,6 +15,8 @@ struct StallDiagnostician {
     private var observations: [Observation] = []
     /// Opened when a late turn waits for pages; closed when that stall ends or the next one begins.
     private var faults: PageFaultWatch?
+    /// The owner of the lock in the last observation.
+    private var owner: OwnerWatch?
     private let memory = GuardedMemory()
     private let peers = PeerFinder(memory: GuardedMemory())
     private let threads: ProcessThreads
@@ -59,16 +61,32 @@ struct StallDiagnostician {
         guard let index = observations.indices.last else { return }
         observations[index].until = reading.time
         observations[index].used = observations[index].used.map { ($0.from, reading.used) }
+        // A thread that was woken has the lock, or nearly.
+        if !reading.isRunnable { owner?.read() }
     }
 
     /// Observes the thread of a turn without stopping any thread; discards the observation if the turn is over then.
     mutating func observe(_ thread: Int32, stack: CapturedStack, isOver: () -> Bool) {
         guard let reading = read(thread) else { return }
         let observation = observe(reading, thread: thread, stack: stack, among: unstoppedThreads, peers: nil)
-        if !isOver() { observations.append(observation) }
+        if !isOver() { note(observation) }
     }
 
-    mutating func forget() { observations.removeAll() }
+    mutating func forget() {
+        observations.removeAll()
+        owner = nil
+    }
+
+    /// Keeps an observation and follows the owner of its lock.
+    private mutating func note(_ observation: Observation) {
+        observations.append(observation)
+        guard let lock = observation.lock else { return owner = nil }
+        if owner?.follows(lock) == true {
+            owner?.read()
+        } else {
+            owner = OwnerWatch(lock)
+        }
+    }
 
     /// Observes the thread of a late turn and returns the cause so far, or `nil` if the thread cannot be read; discards
     /// what was observed after `turnEnd`, which is called afterwards.
@@ -91,7 +109,7 @@ struct StallDiagnostician {
             }
         }
         if end == nil {
-            observations.append(observation)
+            note(observation)
         } else if let stack, let time = stack.capturedAt, time <= end ?? .max, stack.threadState == .running {
             // The thread has gone on since it was captured, so only the stack counts.
             var earlier = Observation(time: min(time, reading.time), activity: .running)
@@ -234,7 +252,10 @@ struct StallDiagnostician {
             throttled: last.throttled - min(first.throttled, last.throttled),
             pagedFile: faults?.file
         )
-        let conclusion = CauseRules.conclusion(from: evidence)
+        var conclusion = CauseRules.conclusion(from: evidence)
+        if let owner, let lock = conclusion.observation?.lock, owner.follows(lock) {
+            conclusion.observation?.lock?.lastOwnerTime = owner.time(waiterNice: last.thread.nice)
+        }
         return Cause(
             kind: conclusion.kind, confidence: conclusion.confidence, evidence: evidence,
             observation: conclusion.observation,

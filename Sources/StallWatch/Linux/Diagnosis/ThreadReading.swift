@@ -22,6 +22,8 @@ struct ThreadReading: Equatable, Sendable {
     var userTicks: UInt64
     /// CPU time in the kernel, in clock ticks (10 ms).
     var systemTicks: UInt64
+    /// The nice value; `nil` if the system does not show it.
+    var nice: Int32?
     /// The number of times that the thread gave up its CPU to wait; `nil` if the system does not show it.
     var voluntarySwitches: UInt64?
     /// The number of times that the scheduler took the CPU from the thread; `nil` if the system does not show it.
@@ -73,7 +75,7 @@ extension ThreadProc {
             time: time, onCPU: onCPU, runQueue: times?.runQueue ?? 0, showsRunQueue: (times?.slices ?? 0) > 0,
             slices: times?.slices ?? 0, state: state, minorFaults: stat?.minorFaults ?? 0,
             majorFaults: stat?.majorFaults ?? 0, userTicks: stat?.userTicks ?? 0, systemTicks: stat?.systemTicks ?? 0,
-            voluntarySwitches: switches?.voluntary, involuntarySwitches: switches?.involuntary,
+            nice: stat?.nice, voluntarySwitches: switches?.voluntary, involuntarySwitches: switches?.involuntary,
             activity: ThreadActivity(shown: shown, state: state, waitChannel: channel), showsSystemCall: shown != nil,
             waitChannel: channel.function
         )

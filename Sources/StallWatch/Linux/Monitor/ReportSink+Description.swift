@@ -9,6 +9,11 @@ extension ReportSink {
     /// Checks that the sink can work and returns its description.
     func describe(
         _ counts: ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void
+    ) throws(StallWatchError) -> SinkDescription { try describe(counts, recovered, in: nil) }
+
+    /// The same; `monitorDirectory` is the one that the monitor writes its reports to.
+    func describe(
+        _ counts: ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void, in monitorDirectory: String?
     ) throws(StallWatchError) -> SinkDescription {
         switch kind {
         case .directory(let path, let quota):
@@ -48,7 +53,11 @@ extension ReportSink {
         case .closure(let body):
             return SinkDescription(name: "stallwatch-app", interest: .finished) { ClosureSink(body) }
         case .log(let logger):
-            return SinkDescription(name: "stallwatch-log", interest: [.ended, .recovered, .notice]) { LogSink(logger) }
+            return SinkDescription(
+                name: "stallwatch-log", interest: [.began, .updated, .ended, .recovered, .escalated, .notice]
+            ) {
+                LogSink(logger, directory: monitorDirectory)
+            }
         #if Metrics
             case .metrics(let factory, let interval):
                 guard (.seconds(1)...(.seconds(3_600))).contains(interval) else {

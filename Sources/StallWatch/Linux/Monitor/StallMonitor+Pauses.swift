@@ -105,6 +105,9 @@ extension StallMonitor.Configuration {
         var hooks = HookSink.Hooks(began: onStallBegan, ended: onStallEnded)
         if case .call(let body) = escalation?.action { hooks.escalated = body }
         let called: [SinkFactory] = hooks.isEmpty ? [] : [{ [hooks] _, _ in hooks.description }]
-        return all.map { $0.describe } + called + sinks.map { $0.describe }
+        let factories = { [directory = reports.path] (sink: ReportSink) -> SinkFactory in
+            { counts, recovered throws(StallWatchError) in try sink.describe(counts, recovered, in: directory) }
+        }
+        return all.map(factories) + called + sinks.map(factories)
     }
 }

@@ -102,6 +102,15 @@ extension StallReport.Lock {
             },
             reason: reason
         )
+        guard let time = wait.lastOwnerTime, let last = owners.indices.last else { return }
+        owners[last].time = .init(
+            observedMilliseconds: milliseconds(time.split.duration), onCPUMilliseconds: milliseconds(time.split.onCPU),
+            runQueueMilliseconds: milliseconds(time.split.runQueue))
+        guard time.isPriorityInversion, let nice = time.nice, let waiterNice = time.waiterNice else { return }
+        // The queue of a chain's last lock is the one that its owner runs.
+        let lock = wait.owners.dropLast().last?.waitsFor ?? wait.lock
+        owners[last].priorityInversion = .init(
+            nice: Int(nice), waiterNice: Int(waiterNice), queue: lock.kind == .dispatchQueue ? lock.label : nil)
     }
 }
 

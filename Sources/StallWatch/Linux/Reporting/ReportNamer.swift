@@ -98,6 +98,7 @@ struct ReportOutlet: Sendable {
         case .call:
             sinks.submit(.escalated(report))
         case .abort:
+            sinks.submit(.escalated(report))
             notices.post(.notice("aborting the process: a stall has lasted too long", ["reason": report.summary]))
             sinks.flush()
             // The thread that made this one may block SIGABRT. The Swift runtime's crash handler would then turn it into

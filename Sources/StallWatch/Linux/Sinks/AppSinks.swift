@@ -1,3 +1,4 @@
+import LinuxSupport
 internal import Logging
 import StallReports
 
@@ -49,25 +50,60 @@ final class HookSink: Sink {
     }
 }
 
-/// Writes each reported stall to swift-log, as one line at level info.
+/// Writes each reported stall to swift-log, as one line: a warning, or an error if the loop may not come back.
 final class LogSink: Sink {
     private let logger: Logger
+    /// The directory with the reports; `nil` if there is none.
+    private let directory: String?
+    /// The ids of deadlocks that are logged and last.
+    private var deadlocks: Set<String> = []
 
-    init(_ logger: Logger) {
+    init(_ logger: Logger, directory: String? = nil) {
         self.logger = logger
+        self.directory = directory
     }
 
     func take(_ delivery: Delivery) {
         switch delivery {
+        case .began(let report), .updated(let report):
+            // The end of a deadlock, which is logged otherwise, may never come. The first report may lack its names.
+            guard report.cause?.kind == .deadlock, report.fingerprint != nil, report.state == .ongoing,
+                deadlocks.insert(report.id).inserted
+            else { return }
+            log(report)
         case .ended(let report, nil):
-            logger.info("\(report.summary)", metadata: Self.metadata(of: report))
+            deadlocks.remove(report.id)
+            log(report)
+        case .escalated(let report):
+            log(report, "overdue: ")
         case .recovered(let report):
-            logger.info("an earlier process left a report: \(report.summary)", metadata: Self.metadata(of: report))
+            log(report, "an earlier process left a report: ")
         case .notice(let message, let metadata):
             logger.info("\(message)", metadata: metadata.mapValues { "\($0)" })
         default:
             break
         }
+    }
+
+    private func log(_ report: StallReport, _ prefix: String = "") {
+        var metadata = Self.metadata(of: report)
+        if let directory { metadata["path"] = "\(directory)/\(report.fileName)" }
+        logger.log(level: Self.level(of: report), "\(prefix)\(Self.message(of: report))", metadata: metadata)
+    }
+
+    /// An error for a deadlock, and for a stall whose end the monitor has not seen: it is overdue, or the process died.
+    static func level(of report: StallReport) -> Logger.Level {
+        report.cause?.kind == .deadlock || report.state != .ended ? .error : .warning
+    }
+
+    /// What stalled and where, why, and what to do.
+    static func message(of report: StallReport) -> String {
+        let place = report.culprit.flatMap { culprit in
+            culprit.file.map { file in " at \(fileName(file))" + (culprit.line.map { ":\($0)" } ?? "") }
+        }
+        let cause = report.cause.map { ". \($0.summary)" } ?? ""
+        let advice = report.advice.map { " Try: \($0.text)" } ?? ""
+        return "\(report.summary)\(place ?? "")\(cause)\(advice)"
     }
 
     static func metadata(of report: StallReport) -> Logger.Metadata {
@@ -82,7 +118,11 @@ final class LogSink: Sink {
         ]
         if let fingerprint = report.fingerprint { metadata["fingerprint"] = "\(fingerprint)" }
         if let callout = report.callout { metadata["callout"] = "\(callout.rawValue)" }
-        if let culprit = report.culprit { metadata["culprit"] = "\(culprit.function)" }
+        if let culprit = report.culprit {
+            metadata["culprit"] = "\(culprit.function)"
+            if let file = culprit.file { metadata["file"] = "\(file)\(culprit.line.map { ":\($0)" } ?? "")" }
+        }
+        if let cause = report.cause { metadata["cause"] = "\(cause.kind.rawValue)" }
         return metadata
     }
 }

@@ -8,8 +8,13 @@ function showDetail(host, stall) {
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
     // A saturated or spinning loop has no cause, and no parts of its time.
-    if (stalls.confidence[stall] === null) parts.push(element("p", { class: "why" }, summary));
-    else parts.push(element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary), ...split(stall));
+    const hasCause = stalls.confidence[stall] !== null;
+    parts.push(element("p", { class: "why" }, ...(hasCause ? [causeLabel(causeOf(stall)), " — "] : []), summary));
+    const advice = text(stalls.advice[stall]);
+    if (advice !== null) {
+      parts.push(element("p", { class: "try" }, element("strong", {}, "Try: "), advice, " See " + text(stalls.advicePage[stall]) + "."));
+    }
+    if (hasCause) parts.push(...split(stall));
   }
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
   parts.push(...lockChain(stall), ...peers(stall), ...whatLedToIt(stall), ...stacks(stall), ...missingStacks(stall), ...sourceLines(stall), ...otherThreads(stall));
@@ -70,7 +75,7 @@ const foldedStack = (words, node) => node === null ? element("p", {}, words)
 const lockTitle = (lock) => [lock.kind, lock.label, lock.function && "in " + lock.function].filter(Boolean).join(" ");
 
 function ownerText(owner) {
-  const doing = owner.waitsFor ? "waits for a " + owner.waitsFor : owner.call ? "is in " + owner.call
+  const doing = owner.starved ? owner.starved : owner.waitsFor ? "waits for a " + owner.waitsFor : owner.call ? "is in " + owner.call
     : owner.isRunning ? "is running" : "is blocked";
   return "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + doing;
 }

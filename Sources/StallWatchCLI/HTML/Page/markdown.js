@@ -21,6 +21,8 @@ function markdown(stall) {
   if (summary !== null && stalls.confidence[stall] === null) lines.push(prose(summary) + ".", "");
   else if (summary !== null) {
     lines.push("**" + prose(causeOf(stall)) + "** (" + prose(text(stalls.confidence[stall])) + "): " + prose(summary), "");
+    const advice = text(stalls.advice[stall]);
+    if (advice !== null) lines.push("**Try:** " + prose(advice) + " See " + code(text(stalls.advicePage[stall])) + ".", "");
   }
   if (stalls.unknown[stall] !== null) lines.push(prose(text(stalls.unknown[stall])), "");
   lines.push("|  |  |", "| --- | --- |");

@@ -46,6 +46,43 @@ final class Competitors: Sendable {
     func stop() { isOver.store(true, ordering: .relaxed) }
 }
 
+/// A worker of a queue with the QoS background, on a CPU that other threads keep busy.
+final class BackgroundWorker: Sendable {
+    let queue = DispatchQueue(label: "demo.background", qos: .background)
+    private let mayGoOn = Gate()
+    private let competitors = Competitors(count: 4)
+
+    /// Starts the worker, and returns once it has run `first`; fails where libdispatch gives it no nice value.
+    static func start(
+        _ holding: Holding = .computing, for duration: Duration, first: @escaping @Sendable () -> Void,
+        last: @escaping @Sendable () -> Void
+    ) async throws -> BackgroundWorker {
+        let worker = BackgroundWorker()
+        let nice = await withCheckedContinuation { continuation in
+            worker.queue.async {
+                NamedThread.nameThisThread("background")
+                first()
+                continuation.resume(returning: getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0))
+                worker.mayGoOn.wait()
+                demo_pin_thread()
+                holding.run(for: duration)
+                last()
+                demo_unpin_thread()
+            }
+        }
+        if nice > 0 { return worker }
+        worker.compete {}
+        throw NotAvailable(reason: "this libdispatch does not make background workers nice")
+    }
+
+    /// Lets the worker go on while `body` runs, and then ends the other threads.
+    func compete(_ body: () -> Void) {
+        mayGoOn.open()
+        body()
+        competitors.stop()
+    }
+}
+
 /// A CPU cgroup (version 1) with a quota.
 struct QuotaGroup: Sendable {
     private static let root = "/sys/fs/cgroup/cpu"

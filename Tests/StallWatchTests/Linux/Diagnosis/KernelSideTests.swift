@@ -133,7 +133,7 @@ private final class NoStacks: StackCapturing {
             case "schedstat": (expected.runQueue, expected.slices, expected.showsRunQueue) = (0, 0, false)
             case "stat":
                 (expected.minorFaults, expected.majorFaults) = (0, 0)
-                (expected.userTicks, expected.systemTicks) = (0, 0)
+                (expected.userTicks, expected.systemTicks, expected.nice) = (0, 0, nil)
             case "status": (expected.voluntarySwitches, expected.involuntarySwitches) = (nil, nil)
             case "syscall": (expected.activity, expected.showsSystemCall) = (.blocked, false)
             case "wchan": expected.waitChannel = nil

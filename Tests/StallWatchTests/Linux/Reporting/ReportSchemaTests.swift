@@ -130,7 +130,9 @@ import TestSupport
               "owners": [
                 { "thread": { "id": 4711, "name": "db-writer" }, "stack": 0, "isRunning": false,
                   "systemCall": { "number": 202, "name": "futex" }, "waitsFor": "pthreadMutex",
-                  "waitsForAddress": "0x7f1c2c0012f0", "waitsForLabel": "main" }
+                  "waitsForAddress": "0x7f1c2c0012f0", "waitsForLabel": "main",
+                  "time": { "observedMilliseconds": 500, "onCPUMilliseconds": 10.5, "runQueueMilliseconds": 480 },
+                  "priorityInversion": { "nice": 10, "waiterNice": 0, "queue": "export" } }
               ]
             },
             "pressure": { "cpuSomeAvg10": 0.5, "ioSomeAvg10": 12, "memorySomeAvg10": 0 }

@@ -147,7 +147,7 @@ import TestSupport
             for _ in 0..<3 { reporter.submit(.fixture(function: 7, milliseconds: 812)) }
         }
         let entries = handler.entries
-        #expect(entries.map(\.level) == [.info, .info])
+        #expect(entries.map(\.level) == [.warning, .warning])
         #expect(entries.first?.message == "main stalled for 812 ms in work7")
         var metadata = try #require(entries.first?.metadata)
         #expect(metadata.removeValue(forKey: "report") != nil)
@@ -158,6 +158,31 @@ import TestSupport
                 "thresholdMilliseconds": "250.0", "repeats": "0", "culprit": "work7",
             ]
         )
+    }
+
+    @Test func `the log says what is serious, why, and where the report is`() throws {
+        let handler = InMemoryLogHandler()
+        let sink = LogSink(Logger(label: "test") { _ in handler }, directory: "/stalls")
+        var report = try StallReport.literal()
+        report.culprit = StallReport.Culprit(function: "save()", file: "/src/Store.swift", line: 8)
+        report.cause = .fixture(kind: .deadlock, summary: "Deadlock.")
+        report.fingerprint = "9f2c41d07a3be815"
+        report.state = .ongoing
+        // Once while it lasts, though each new sample brings an update.
+        for _ in 0..<3 { sink.take(.updated(report)) }
+        sink.take(.escalated(report))
+        report.state = .ended
+        report.cause?.kind = .sleep
+        sink.take(.ended(report, nil))
+        report.state = .abandoned
+        sink.take(.recovered(report))
+        let entries = handler.entries
+        #expect(entries.map(\.level) == [.error, .error, .warning, .error])
+        #expect(entries.first?.message.description.hasSuffix(" at Store.swift:8. Deadlock.") == true)
+        #expect(entries.dropFirst().first?.message.description.hasPrefix("overdue: ") == true)
+        let metadata = try #require(entries.first?.metadata)
+        #expect(metadata["cause"] == "deadlock" && metadata["file"] == "/src/Store.swift:8")
+        #expect(metadata["path"] == "/stalls/\(report.fileName)")
     }
 
     @Test func `the newest repeat keeps its file, under another name until the monitor stops`() throws {

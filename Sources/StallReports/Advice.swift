@@ -1,0 +1,155 @@
+/// What to do about a stall, in one sentence.
+///
+/// A report has one only if its cause and its frames decide it. It is computed when a report is shown, and not stored.
+public struct Advice: Codable, Sendable, Equatable {
+    /// The id of the rule that decided it, such as `sleep`; later versions may add some.
+    public var rule: String
+    /// One sentence that says what to change, with the names of the app's functions.
+    public var text: String
+    /// The page that says more, as a path in StallWatch's repository: `docs/causes/sleep.md`.
+    public var page: String
+
+    package init(rule: String, text: String, page: String) {
+        self.rule = rule
+        self.text = text
+        self.page = page
+    }
+}
+
+extension StallReport {
+    /// What to do about the stall; `nil` if its cause and its frames do not decide it.
+    ///
+    /// Takes some 10 us, on no monitored thread. The report's indices must be valid, as those of a decoded one are.
+    public var advice: Advice? {
+        guard let facts = AdviceFacts(self) else { return nil }
+        for rule in AdviceRule.all {
+            if let text = rule.text(facts) { return Advice(rule: rule.id, text: text, page: rule.page) }
+        }
+        return nil
+    }
+}
+
+/// One rule of what to do.
+///
+/// The first one in ``all`` that gives a text decides.
+package struct AdviceRule: Sendable {
+    package var id: String
+    /// The name of its page in docs/causes, without the suffix.
+    var topic: String
+    /// A stall that looks alike and for which the rule is silent, in words.
+    package var counterexample: String
+    /// The sentence; `nil` if the rule does not apply.
+    var text: @Sendable (AdviceFacts) -> String?
+
+    package var page: String { "docs/causes/\(topic).md" }
+}
+
+/// What the rules ask of a report.
+struct AdviceFacts {
+    let report: StallReport
+    let cause: StallReport.Cause
+    /// The frames of the stack with the most time, innermost first; of the stacks with the culprit, if there are any.
+    let frames: [StallReport.Frame]
+
+    /// `nil` if the cause is only a possible one, or if the culprit explains less than half of the time.
+    init?(_ report: StallReport) {
+        guard let cause = report.cause, cause.confidence == .certain || cause.confidence == .likely,
+            report.culprit?.share ?? 1 >= 0.5
+        else { return nil }
+        self.report = report
+        self.cause = cause
+        var shares: [Int: Double] = [:]
+        for (sample, share) in zip(report.samples, report.sampleShares) {
+            if sample.isValid, let stack = sample.stack { shares[stack, default: 0] += share }
+        }
+        let blamed = shares.filter { stack, _ in
+            report.stacks[stack].contains { report.frames[$0].function == report.culprit?.function }
+        }
+        let best = (blamed.isEmpty ? shares : blamed).max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
+        frames = best.map { report.stacks[$0].map { report.frames[$0] } } ?? []
+    }
+
+    // MARK: - Places
+
+    /// The culprit with its line; `nil` if there is none.
+    var culprit: String? { report.culprit.map { Self.place($0.function, $0.file, $0.line) } }
+
+    /// The app's innermost function on a thread's stack, with its line; `nil` if it is not known.
+    func place(of owner: StallReport.LockOwner) -> String? {
+        guard let stack = owner.stack else { return nil }
+        let frame = report.stacks[stack].lazy.map { report.frames[$0] }.first {
+            $0.isInApp && $0.function != nil && $0.isRuntimeFrame != true && $0.compilerGenerated == nil
+        }
+        return frame.flatMap { frame in frame.function.map { Self.place($0, frame.file, frame.line) } }
+    }
+
+    private static func place(_ function: String, _ file: String?, _ line: Int?) -> String {
+        guard let file, let name = file.split(separator: "/").last else { return function }
+        return "\(function) (\(name)\(line.map { ":\($0)" } ?? ""))"
+    }
+
+    /// Where the code runs now, as the end of "Move it off …".
+    var loop: String { isOfPool ? "the pool" : "the loop" }
+
+    private var isOfPool: Bool { [.cooperativePool, .globalQueue].contains(report.loop.kind) }
+
+    // MARK: - Calls and functions
+
+    /// The kind of wait, if the thread waited in a call, and its target.
+    func call(_ kinds: StallReport.CauseKind..., in names: Set<String>) -> StallReport.SystemCall? {
+        guard kinds.contains(cause.kind), let call = cause.systemCall, names.contains(call.name) else { return nil }
+        return call
+    }
+
+    /// Whether a function on the stack, inside of the culprit, has one of these names; symbols' versions do not count.
+    func calls(_ names: Set<String>) -> Bool {
+        inner.contains { frame in
+            frame.function.map { names.contains(String($0.prefix { $0 != "@" && $0 != "(" })) } ?? false
+        }
+    }
+
+    /// The frames between the culprit and the innermost function: what the culprit called.
+    private var inner: ArraySlice<StallReport.Frame> {
+        frames.prefix { !($0.isInApp && $0.function == report.culprit?.function) }
+    }
+
+    /// Whether code that is not the app's took half of the time or more, inside of the culprit.
+    func isMostly(_ isLibrary: (StallReport.Frame, String) -> Bool) -> Bool {
+        guard let culprit = report.culprit?.function else { return false }
+        var share = 0.0
+        for (sample, part) in zip(report.samples, report.sampleShares) {
+            guard sample.isValid, let stack = sample.stack else { continue }
+            let frames = report.stacks[stack].map { report.frames[$0] }
+            guard let place = frames.firstIndex(where: { $0.function == culprit }) else { continue }
+            let isFound = frames[..<place].contains { frame in
+                !frame.isInApp && isLibrary(frame, frame.image.map { report.images[$0].name } ?? "")
+            }
+            if isFound { share += part }
+        }
+        return share >= 0.5
+    }
+
+    /// Whether the thread ran a Swift task.
+    var isInTask: Bool {
+        report.loop.kind == .cooperativePool
+            || frames.contains { frame in
+                frame.kind == .asyncCaller
+                    || ["swift_job_run", "runJobInEstablishedExecutorContext"].contains { name in
+                        frame.function?.contains(name) == true
+                    }
+            }
+    }
+}
+
+extension StallReport.SystemCall {
+    /// The path of a regular file, as far as its name tells: not of a device, a pipe, a socket or the kernel.
+    var filePath: String? {
+        guard let target, target.hasPrefix("/"), peers == nil,
+            !["/dev/", "/proc/", "/sys/"].contains(where: { target.hasPrefix($0) })
+        else { return nil }
+        return target
+    }
+
+    var isSocket: Bool { target?.hasPrefix("socket") == true }
+    var isPipe: Bool { target?.hasPrefix("pipe:") == true }
+}

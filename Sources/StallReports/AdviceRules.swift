@@ -1,0 +1,259 @@
+// The sentences name what to change first, and stay below two lines. A new rule needs a page in docs/causes, and a right
+// case and a near miss in AdviceTests.
+
+extension AdviceRule {
+    /// The rules, special ones first.
+    package static let all: [AdviceRule] =
+        deadlocks + waits + files + network + children + computing + [contention, quota, paging]
+
+    private static let reads: Set<String> = ["read", "pread64", "readv", "preadv", "preadv2", "getdents64"]
+    private static let writes: Set<String> = [
+        "write", "pwrite64", "writev", "pwritev", "pwritev2", "fallocate", "ftruncate",
+    ]
+    private static let syncs: Set<String> = ["fsync", "fdatasync", "syncfs", "sync_file_range", "msync"]
+    private static let sockets: Set<String> = [
+        "connect", "read", "readv", "recvfrom", "recvmsg", "write", "writev", "sendto", "sendmsg",
+    ]
+    private static let sleeps: Set<String> = ["nanosleep", "clock_nanosleep"]
+    private static let mutexes: Set<StallReport.LockKind> = [
+        .pthreadMutex, .swiftMutex, .pthreadReadWriteLock, .dispatchUnfairLock,
+    ]
+
+    // MARK: - Locks
+
+    private static let deadlocks = [
+        AdviceRule(
+            id: "selfDeadlock", topic: "deadlock", counterexample: "two threads that wait for each other"
+        ) { facts in
+            guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.owners.count == 1,
+                let place = facts.culprit, lock.owners[0].thread.id == facts.report.loop.thread?.id
+            else { return nil }
+            if lock.kind == .dispatchQueue {
+                return "Do not call sync in \(place) on a queue that it runs on already: call the work directly."
+            }
+            guard mutexes.contains(lock.kind) else { return nil }
+            return "Do not take the lock again in \(place), which holds it already: "
+                + "move the work to a function that expects the lock to be held, and call that one."
+        },
+        AdviceRule(
+            id: "lockOrder", topic: "deadlock", counterexample: "a cycle in which a thread's line is not known"
+        ) { facts in
+            guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.isDeadlock, lock.owners.count == 2,
+                let here = facts.culprit, let there = facts.place(of: lock.owners[0]), here != there,
+                mutexes.contains(lock.kind), lock.owners[0].waitsFor.map(mutexes.contains) == true
+            else { return nil }
+            return "Take the two locks in the same order in both places: \(here) holds one and waits for the other, "
+                + "\(there) the other way round."
+        },
+    ]
+
+    private static let waits = [
+        AdviceRule(
+            id: "ownerWaits", topic: "lock", counterexample: "an owner that computes, or whose function is not known"
+        ) { facts in
+            guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
+                let owner = lock.owners.last, owner.waitsFor == nil, !owner.isRunning, let call = owner.systemCall,
+                call.filePath != nil || call.isSocket || sleeps.contains(call.name), let place = facts.place(of: owner)
+            else { return nil }
+            let work = sleeps.contains(call.name) ? "sleep" : "call of \(call)"
+            return "Move the \(work) in \(place) out of the section that holds the lock: "
+                + "copy what it needs under the lock, and let go of it first."
+        },
+        AdviceRule(
+            id: "semaphoreInTask", topic: "lock", counterexample: "the same wait on a thread that runs no task"
+        ) { facts in
+            guard facts.cause.kind == .lock, facts.isInTask, let place = facts.culprit else { return nil }
+            let isGroup = facts.cause.lock?.kind == .dispatchGroup || facts.calls(["dispatch_group_wait"])
+            let isSemaphore =
+                [.dispatchSemaphore, .semaphore].contains(facts.cause.lock?.kind)
+                || facts.calls(["dispatch_semaphore_wait", "DispatchSemaphore.wait"])
+            guard isGroup || isSemaphore else { return nil }
+            let instead =
+                isGroup
+                ? "await a task group, or resume a continuation in notify(queue:)"
+                : "await a continuation that the other side resumes (withCheckedContinuation)"
+            return "Do not block the task in \(place): \(instead)."
+        },
+        AdviceRule(
+            id: "sleep", topic: "sleep", counterexample: "a wait with a time limit, such as poll(2)"
+        ) { facts in
+            guard facts.call(.sleep, in: sleeps) != nil || facts.cause.kind == .sleep && facts.calls(sleeps),
+                let place = facts.culprit
+            else { return nil }
+            return facts.isInTask
+                ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
+                : "Move the sleep in \(place) off \(facts.loop): "
+                    + "let a timer call what comes after it (Timer, DispatchQueue.asyncAfter)."
+        },
+    ]
+
+    // MARK: - Input and output
+
+    private static let files = [
+        AdviceRule(
+            id: "fsync", topic: "io", counterexample: "a write to the same file that waits by itself"
+        ) { facts in
+            guard let call = facts.call(.io, .cpu, in: syncs), let place = facts.culprit else { return nil }
+            return "Move the \(call) in \(place) off \(facts.loop), to a serial queue for this file: "
+                + "one sync there can stand for many changes."
+        },
+        AdviceRule(
+            id: "fileRead", topic: "io", counterexample: "the same call on a pipe, a socket or a terminal"
+        ) { facts in
+            guard let call = facts.call(.io, .cpu, in: reads), let path = call.filePath, let place = facts.culprit,
+                isInKernel(facts)
+            else { return nil }
+            return "Move the read of \(path) in \(place) off \(facts.loop): "
+                + "read it on a queue or in a detached task, and come back with the data."
+        },
+        AdviceRule(
+            id: "fileWrite", topic: "io", counterexample: "the same call on a pipe, a socket or a terminal"
+        ) { facts in
+            guard let call = facts.call(.io, .cpu, in: writes), let path = call.filePath, let place = facts.culprit,
+                isInKernel(facts)
+            else { return nil }
+            return "Move the write to \(path) in \(place) off \(facts.loop): "
+                + "hand the data to a serial queue that writes it."
+        },
+    ]
+
+    /// Whether the thread waited in the call, or spent its time on the CPU in the kernel.
+    private static func isInKernel(_ facts: AdviceFacts) -> Bool {
+        facts.cause.kind == .io || facts.cause.kernelShare ?? 0 >= 0.5
+    }
+
+    private static let network = [
+        AdviceRule(
+            id: "nameResolution", topic: "network", counterexample: "a connection to an address that is known"
+        ) { facts in
+            let resolvers: Set = [
+                "getaddrinfo", "__GI_getaddrinfo", "getnameinfo", "gethostbyname", "gethostbyname2", "gethostbyname_r",
+                "gethostbyaddr", "gethostbyaddr_r", "res_query", "res_search",
+            ]
+            guard [.io, .syscall, .lock].contains(facts.cause.kind), facts.calls(resolvers), let place = facts.culprit
+            else { return nil }
+            return
+                "Resolve the name in \(place) off \(facts.loop): the resolver waits up to 5 s for each try of a server "
+                + "(resolv.conf(5))."
+        },
+        AdviceRule(
+            id: "socket", topic: "network", counterexample: "a read from a file"
+        ) { facts in
+            guard let call = facts.call(.io, in: sockets), call.isSocket || call.name == "connect",
+                let place = facts.culprit
+            else { return nil }
+            return "Do not wait for the network in \(place): \(call) returns when the other side answers. "
+                + "Use an async client (URLSession, NIO), or a thread of its own."
+        },
+    ]
+
+    private static let children = [
+        AdviceRule(
+            id: "childPipe", topic: "children", counterexample: "a child that is still computing"
+        ) { facts in
+            guard let call = facts.call(.syscall, .io, in: ["wait4", "waitid"]), let place = facts.culprit,
+                let child = call.peers?.first(where: { $0.role == .child }), child.systemCall == "write",
+                child.target?.hasPrefix("pipe:") == true
+            else { return nil }
+            return "Read the child's output to its end before \(place) waits for it: "
+                + "\(child.name ?? "the child") is blocked in a write to its full pipe."
+        },
+        AdviceRule(
+            id: "child", topic: "children", counterexample: "a read from a file that a child has written"
+        ) { facts in
+            guard facts.call(.syscall, .io, in: ["wait4", "waitid"]) != nil, let place = facts.culprit else {
+                return nil
+            }
+            return "Do not wait for the child in \(place): "
+                + "set Process.terminationHandler, or wait on a thread of its own."
+        },
+        AdviceRule(
+            id: "pipe", topic: "children", counterexample: "a pipe whose writer is this process"
+        ) { facts in
+            guard let call = facts.call(.io, in: ["read", "readv"]), call.isPipe, let place = facts.culprit,
+                let writer = call.peers?.first(where: { $0.role == .writer }), writer.isThisProcess != true
+            else { return nil }
+            return "Do not wait for \(writer.name ?? "another process") in \(place): "
+                + "set FileHandle.readabilityHandler, or read its pipe with a DispatchIO."
+        },
+    ]
+
+    // MARK: - Processors and memory
+
+    private static let computing = [
+        AdviceRule(
+            id: "json", topic: "cpu", counterexample: "the app's own code between two calls of a decoder"
+        ) { facts in
+            let names = ["JSONDecoder", "JSONEncoder", "JSONSerialization", "JSONScanner", "JSONMap", "JSONWriter"]
+            guard facts.cause.kind == .cpu, let place = facts.culprit,
+                facts.isMostly({ frame, image in
+                    let isOfFoundation =
+                        image.hasPrefix("libFoundation")
+                        || ["$s10Foundation", "$s20FoundationEssentials"].contains {
+                            frame.symbol?.hasPrefix($0) == true
+                        }
+                    return isOfFoundation && names.contains { frame.function?.contains($0) == true }
+                })
+            else { return nil }
+            return "Move the JSON work in \(place) off \(facts.loop): "
+                + "decode in a detached task, and hand the finished value back."
+        },
+        AdviceRule(
+            id: "regex", topic: "cpu", counterexample: "a search for a fixed text, such as contains(_:)"
+        ) { facts in
+            guard facts.cause.kind == .cpu, let place = facts.culprit,
+                facts.isMostly({ frame, _ in
+                    guard let function = frame.function else { return false }
+                    return ["NSRegularExpression", "RegexMatcher", "uregex_", "regexec"].contains {
+                        function.contains($0)
+                    }
+                        || frame.symbol?.contains("17_StringProcessing") == true
+                            && ["Regex", "Processor.", "Executor."].contains { function.contains($0) }
+                })
+            else { return nil }
+            return "Move the regular expression in \(place) off \(facts.loop), and anchor it or bound its repetitions: "
+                + "nested ones take exponential time."
+        },
+        AdviceRule(
+            id: "image", topic: "cpu", counterexample: "a copy of an image's bytes"
+        ) { facts in
+            let libraries = [
+                "libpng", "libjpeg", "libturbojpeg", "libwebp", "libgd.", "libvips", "libMagick", "libheif",
+            ]
+            let prefixes = ["png_", "jpeg_", "stbi_", "WebPDecode", "gdImage", "vips_", "gdk_pixbuf_"]
+            guard facts.cause.kind == .cpu, let place = facts.culprit,
+                facts.isMostly({ frame, image in
+                    libraries.contains { image.hasPrefix($0) }
+                        || prefixes.contains { frame.function?.hasPrefix($0) == true }
+                })
+            else { return nil }
+            return
+                "Move the image work in \(place) off \(facts.loop): decode once, at the size that is shown, and keep it."
+        },
+    ]
+
+    private static let contention = AdviceRule(
+        id: "contention", topic: "contention", counterexample: "code that computes while others do, too"
+    ) { facts in
+        guard facts.cause.kind == .cpuContention else { return nil }
+        return "Run fewer busy threads than there are CPUs, or give the others a lower priority (nice, QoS utility): "
+            + "\(facts.report.loop.label) was ready and had no CPU. In a container, give it more CPU shares."
+    }
+
+    private static let quota = AdviceRule(
+        id: "quota", topic: "contention", counterexample: "other programs that use the machine's CPUs"
+    ) { facts in
+        guard facts.cause.kind == .throttled else { return nil }
+        return "Raise the container's CPU limit (cpu.max), or use fewer threads: "
+            + "all of them share the quota, which was used up."
+    }
+
+    private static let paging = AdviceRule(
+        id: "paging", topic: "paging", counterexample: "a read(2) of a file that is not in memory"
+    ) { facts in
+        guard facts.cause.kind == .paging, facts.cause.majorFaults > 0 else { return nil }
+        let file = facts.cause.pagedFile.map { "touch \($0) ahead of time off \(facts.loop) (MADV_WILLNEED)" }
+        return "Give the process more memory, or \(file ?? "use less of it at a time"): "
+            + "\(facts.cause.majorFaults) pages had to come from a disk."
+    }
+}

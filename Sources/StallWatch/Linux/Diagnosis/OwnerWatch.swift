@@ -1,0 +1,67 @@
+import LinuxSupport
+
+/// Follows how the owner of an awaited lock spends the time for which another thread waits.
+///
+/// A chain's last owner counts: the others wait for it.
+struct OwnerWatch {
+    /// The number of readings kept; of later ones, only the last.
+    static let maximumReadings = 64
+
+    let owner: Int32
+    /// The lock that the chain begins with.
+    private let lock: AwaitedLock
+    private let files: ThreadProc
+    private var readings: [ThreadReading] = []
+
+    /// Begins with a first reading; fails if no owner is known, or it has ended.
+    init?(_ ownership: LockOwnership) {
+        guard let owner = ownership.owners.last?.thread.id, !ownership.isDeadlock,
+            let files = ThreadProc(thread: owner, files: [.schedstat, .stat, .status])
+        else { return nil }
+        (self.owner, self.lock, self.files) = (owner, ownership.lock, files)
+        read()
+    }
+
+    /// Returns whether the owner, and the lock that it delays, are the same.
+    func follows(_ ownership: LockOwnership) -> Bool {
+        ownership.owners.last?.thread.id == owner && ownership.lock == lock
+    }
+
+    /// Reads the owner while the other thread still waits.
+    mutating func read() {
+        guard let reading = files.read() else { return }
+        if readings.count >= Self.maximumReadings { readings.removeLast() }
+        readings.append(reading)
+    }
+
+    /// How the owner spent the time between the first and the last reading; `nil` if the system does not show it.
+    func time(waiterNice: Int32?) -> OwnerTime? { OwnerTime(readings, waiterNice: waiterNice) }
+}
+
+/// How the owner of a lock spent the time for which it was observed.
+struct OwnerTime: Equatable, Sendable {
+    /// The share of the observed time from which the wait for a CPU is what the owner did.
+    static let starvedShare = 0.5
+
+    let split: TimeSplit
+    /// The nice values of the owner and of the thread that waits for it; `nil` if the system does not show them.
+    let nice, waiterNice: Int32?
+
+    /// Concludes from readings of the owner, ascending by time; `nil` if there are fewer than two, or one does not show
+    /// the time without a CPU.
+    init?(_ readings: [ThreadReading], waiterNice: Int32?) {
+        guard let first = readings.first, let last = readings.last, last.time > first.time,
+            readings.allSatisfy(\.showsRunQueue),
+            let split = TimeSplit(readings: readings, from: first.time, to: last.time)
+        else { return nil }
+        self.split = split
+        nice = last.nice
+        self.waiterNice = waiterNice
+    }
+
+    /// Whether the owner waited for a CPU for most of the time and has a greater nice value than the waiting thread.
+    var isPriorityInversion: Bool {
+        guard let nice, let waiterNice, nice > waiterNice else { return false }
+        return Double(split.runQueue) >= Double(split.duration) * Self.starvedShare
+    }
+}

@@ -1,0 +1,241 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import StallReports
+
+/// Each rule with a stall that it is right for, and with a near miss for which it has to be silent.
+@Suite struct AdviceTests {
+    /// A stall of `load()`; a function of the app has no image's name before `!`.
+    private struct Stall: CustomTestStringConvertible {
+        var kind = StallReport.CauseKind.io
+        var call: StallReport.SystemCall?
+        var lock: StallReport.Lock?
+        /// What `load()` called, innermost first.
+        var inner: [String] = []
+        var isInTask = false
+        var confidence = StallReport.Confidence.certain
+        var share: Double?
+        var kernelShare: Double?
+        var majorFaults: UInt64 = 0
+        var pagedFile: String?
+        var loop = StallReport.LoopKind.runLoop
+
+        var testDescription: String { "\(kind.rawValue) \(call?.description ?? "") \(inner)" }
+
+        func report() throws -> StallReport {
+            var report = try StallReport.literal()
+            report.loop = .init(label: "main", kind: loop, turn: 1, nesting: 0, thread: .init(id: 10))
+            report.culprit = .init(function: "load()", file: "/src/Store.swift", line: 12, share: share)
+            report.images = ["app", "libc.so.6", "libpng16.so.16", "libFoundationEssentials.so"].map {
+                .init(name: $0, path: "/\($0)", baseAddress: "0x0")
+            }
+            report.frames = inner.map { name in
+                let parts = name.split(separator: "!").map(String.init)
+                let image = parts.count > 1 ? report.images.firstIndex { $0.name.hasPrefix(parts[0]) } : 0
+                let symbol = parts.first == "regex" ? "$s17_StringProcessing5RegexV" : nil
+                return .init(
+                    image: image ?? 1, offset: "0x1", function: parts.last, symbol: symbol, isInApp: parts.count == 1,
+                    kind: .code)
+            }
+            report.frames.append(
+                .init(
+                    image: 0, offset: "0x2", function: "load()", file: "/src/Store.swift", line: 12, isInApp: true,
+                    kind: .code))
+            report.frames.append(
+                .init(
+                    image: 1, offset: "0x3", function: isInTask ? "swift_job_run" : "main", isInApp: false, kind: .code)
+            )
+            report.stacks = [Array(report.frames.indices), [report.frames.count]]
+            // The stack of the lock's owner.
+            report.frames.append(
+                .init(
+                    image: 0, offset: "0x4", function: "save()", file: "/src/Disk.swift", line: 7, isInApp: true,
+                    kind: .code))
+            report.samples = [
+                .init(
+                    atMilliseconds: 250, stack: 0, isValid: true, isComplete: true, heldMicroseconds: 0,
+                    captureMicroseconds: 0)
+            ]
+            report.cause = .init(
+                kind: kind, summary: "", confidence: confidence, onCPUMilliseconds: 1, runQueueMilliseconds: 1,
+                blockedMilliseconds: 1, uncertaintyMilliseconds: 0, kernelShare: kernelShare, minorFaults: 0,
+                majorFaults: majorFaults, voluntarySwitches: 0, involuntarySwitches: 0, pagedFile: pagedFile,
+                systemCall: call, lock: lock)
+            return report
+        }
+    }
+
+    private static func call(_ name: String, _ target: String? = nil, _ peers: [StallReport.Peer]? = nil)
+        -> StallReport.SystemCall
+    {
+        .init(number: 0, name: name, target: target, peers: peers)
+    }
+
+    private static func lock(_ kind: StallReport.LockKind, _ owners: [StallReport.LockOwner], isDeadlock: Bool = false)
+        -> StallReport.Lock
+    {
+        .init(kind: kind, isDeadlock: isDeadlock, owners: owners)
+    }
+
+    private static func owner(
+        _ id: Int32 = 11, stack: Int? = 1, isRunning: Bool = false, call: StallReport.SystemCall? = nil,
+        waitsFor: StallReport.LockKind? = nil
+    ) -> StallReport.LockOwner {
+        .init(thread: .init(id: id), stack: stack, isRunning: isRunning, systemCall: call, waitsFor: waitsFor)
+    }
+
+    private static let childWrites = StallReport.Peer(
+        role: .child, pid: 9, name: "gzip", systemCall: "write", target: "pipe:[4]")
+    private static let childWaits = StallReport.Peer(role: .child, pid: 9, name: "gzip", state: "R")
+    private static let cat = StallReport.Peer(role: .writer, pid: 9, name: "cat")
+    private static let own = StallReport.Peer(role: .writer, pid: 1, isThisProcess: true)
+
+    /// The rule, the stall it is for, a part of the sentence, and the near miss with the rule that it has instead, if any.
+    private static let cases: [(rule: String, right: Stall, words: String, near: Stall, other: String?)] = [
+        (
+            "selfDeadlock", Stall(kind: .deadlock, lock: lock(.pthreadMutex, [owner(10)], isDeadlock: true)),
+            "again in load() (Store.swift:12)",
+            Stall(kind: .deadlock, lock: lock(.pthreadMutex, [owner(11)], isDeadlock: true)), nil
+        ),
+        (
+            "lockOrder",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftMutex), owner(10)], isDeadlock: true)),
+            "load() (Store.swift:12) holds one and waits for the other, save() (Disk.swift:7)",
+            Stall(
+                kind: .deadlock,
+                lock: lock(
+                    .pthreadMutex, [owner(11, stack: nil, waitsFor: .swiftMutex), owner(10)], isDeadlock: true)), nil
+        ),
+        (
+            "ownerWaits", Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("fsync", "/db/wal"))])),
+            "call of fsync(/db/wal) in save() (Disk.swift:7)",
+            Stall(kind: .lock, lock: lock(.swiftMutex, [owner(isRunning: true, call: call("fsync", "/db/wal"))])), nil
+        ),
+        (
+            "semaphoreInTask", Stall(kind: .lock, lock: lock(.dispatchSemaphore, []), isInTask: true),
+            "withCheckedContinuation", Stall(kind: .lock, lock: lock(.dispatchSemaphore, [])), nil
+        ),
+        (
+            "sleep", Stall(kind: .sleep, call: call("clock_nanosleep", "500 ms")),
+            "Move the sleep in load() (Store.swift:12) off the loop", Stall(kind: .sleep, call: call("poll")), nil
+        ),
+        (
+            "fsync", Stall(call: call("fdatasync", "/db/wal")), "fdatasync(/db/wal)",
+            Stall(call: call("write", "/db/wal")),
+            "fileWrite"
+        ),
+        (
+            "fileRead", Stall(call: call("read", "/data/big")), "Move the read of /data/big in load()",
+            Stall(call: call("read", "/dev/pts/0")), nil
+        ),
+        (
+            "fileWrite", Stall(kind: .cpu, call: call("write", "/data/big"), kernelShare: 0.9), "write to /data/big",
+            Stall(kind: .cpu, call: call("write", "/data/big"), kernelShare: 0.2), nil
+        ),
+        (
+            "nameResolution",
+            Stall(call: call("poll", "socket to 1.1.1.1:53"), inner: ["libc!poll", "libc!getaddrinfo"]),
+            "Resolve the name in load()", Stall(call: call("connect", "1.1.1.1:80"), inner: ["libc!connect"]), "socket"
+        ),
+        (
+            "socket", Stall(call: call("recvfrom", "socket to 10.0.0.2:80")), "recvfrom(socket to 10.0.0.2:80)",
+            Stall(call: call("read", "/data/big")), "fileRead"
+        ),
+        (
+            "childPipe", Stall(kind: .syscall, call: call("wait4", "process 9", [childWrites])),
+            "gzip is blocked in a write to its full pipe",
+            Stall(kind: .syscall, call: call("wait4", "process 9", [childWaits])), "child"
+        ),
+        (
+            "child", Stall(kind: .syscall, call: call("waitid", "any child")), "Process.terminationHandler",
+            Stall(kind: .syscall, call: call("ioctl", "/dev/dri/card0")), nil
+        ),
+        (
+            "pipe", Stall(call: call("read", "pipe:[4]", [cat])), "Do not wait for cat in load()",
+            Stall(call: call("read", "pipe:[4]", [own])), nil
+        ),
+        (
+            "json", Stall(kind: .cpu, inner: ["libFoundation!JSONDecoder.decode<A>(_:from:)"]), "Move the JSON work",
+            Stall(kind: .cpu, inner: ["JSONDecoder.fake()"]), nil
+        ),
+        (
+            "regex", Stall(kind: .cpu, inner: ["regex!Processor.cycle()"]), "regular expression in load()",
+            Stall(kind: .cpu, inner: ["regex!Collection.firstRange(of:)"]), nil
+        ),
+        (
+            "image", Stall(kind: .cpu, inner: ["libpng!inflate_rows"]), "Move the image work",
+            Stall(kind: .cpu, inner: ["libc!memcpy"]), nil
+        ),
+        ("contention", Stall(kind: .cpuContention), "than there are CPUs", Stall(kind: .cpu), nil),
+        ("quota", Stall(kind: .throttled), "cpu.max", Stall(kind: .cpuContention), "contention"),
+        (
+            "paging", Stall(kind: .paging, majorFaults: 70, pagedFile: "/db/pages"), "touch /db/pages ahead of time",
+            Stall(kind: .paging), nil
+        ),
+    ]
+
+    @Test(arguments: cases.indices) func `a rule decides its stall and not the near miss`(index: Int) throws {
+        let (rule, right, words, near, other) = Self.cases[index]
+        let advice = try right.report().advice
+        #expect(advice?.rule == rule)
+        #expect(advice?.text.contains(words) == true, "\(advice?.text ?? "none")")
+        #expect(advice?.text.utf8.count ?? 0 < 200)
+        #expect(try near.report().advice?.rule == other)
+    }
+
+    @Test func `every rule has a case`() {
+        #expect(Self.cases.map(\.rule).sorted() == AdviceRule.all.map(\.id).sorted())
+        #expect(AdviceRule.all.allSatisfy { !$0.counterexample.isEmpty })
+    }
+
+    @Test(arguments: AdviceRule.all.map(\.page)) func `the page of a rule exists`(page: String) throws {
+        let text = try String(contentsOf: Repository.root.appendingPathComponent(page), encoding: .utf8)
+        for part in ["## What it means", "## How to confirm it", "## Usual fixes", "```swift"] {
+            #expect(text.contains(part), "\(page) has no \(part)")
+        }
+    }
+
+    /// Whatever the cause, a guess is no reason to change code.
+    @Test(arguments: cases.indices) func `an uncertain stall has no advice`(index: Int) throws {
+        var stall = Self.cases[index].right
+        stall.confidence = .possible
+        #expect(try stall.report().advice == nil)
+        stall.confidence = .certain
+        stall.share = 0.4
+        #expect(try stall.report().advice == nil)
+    }
+
+    @Test func `without a culprit only the machine's causes have advice`() throws {
+        for (rule, stall, _, _, _) in Self.cases {
+            var report = try stall.report()
+            report.culprit = nil
+            let expected = ["ownerWaits", "contention", "quota", "paging"].contains(rule) ? rule : nil
+            #expect(report.advice?.rule == expected, "\(rule)")
+        }
+    }
+
+    @Test func `code that is only a small part of the time decides nothing`() throws {
+        var report = try Stall(kind: .cpu, inner: ["libpng!inflate_rows"]).report()
+        report.frames.append(contentsOf: report.frames.prefix(2))
+        report.stacks.append([1, 2])
+        report.samples.append(report.samples[0])
+        report.samples[0].weightMilliseconds = 40
+        report.samples[1].weightMilliseconds = 60
+        report.samples[1].stack = 2
+        #expect(report.advice == nil)
+        report.samples[0].weightMilliseconds = 70
+        #expect(report.advice?.rule == "image")
+    }
+
+    @Test func `a task is told to await, and a pool is named`() throws {
+        let task = Stall(kind: .sleep, call: Self.call("nanosleep"), isInTask: true)
+        #expect(try task.report().advice?.text.contains("Task.sleep(for:)") == true)
+        let group = Stall(kind: .lock, lock: Self.lock(.dispatchGroup, []), isInTask: true)
+        #expect(try group.report().advice?.text.contains("task group") == true)
+        let pool = Stall(call: Self.call("read", "/data/big"), loop: .globalQueue)
+        #expect(try pool.report().advice?.text.contains("off the pool") == true)
+    }
+}
