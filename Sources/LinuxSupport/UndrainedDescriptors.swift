@@ -5,9 +5,9 @@ import Glibc
 /// not read them.
 ///
 /// libdispatch waits with EPOLLONESHOT: the kernel disarms a descriptor's entry when it reports input, and libdispatch
-/// arms it again after the handler. It does not arm the entry of a suspended source. An entry that is armed in one
-/// reading and disarmed in another, in two looks, while the descriptor is readable in all comparisons and never holds
-/// fewer bytes than before, therefore proves that the handler runs and reads nothing.
+/// arms it again after the handler. It does not arm the entry of a suspended source. An entry that was disarmed and is
+/// armed again, twice, while the descriptor is readable in all comparisons and never holds fewer bytes than before,
+/// therefore proves that the handler runs and reads nothing. Resuming a source arms it once.
 ///
 /// Each look reads the files of the epoll instances in /proc/self/fdinfo (proc_pid_fdinfo(5)), and asks poll(2) and
 /// FIONREAD, which change nothing. Only pipes, terminals and stream sockets count: the kernel says how many bytes they
@@ -16,21 +16,24 @@ package struct UndrainedDescriptors {
     private struct Candidate {
         var link: String
         var bytes = 0
-        /// The number of looks in which the entry was both armed and disarmed.
-        var rearmedLooks = 0
+        var isArmed = true
+        /// The number of times that a disarmed entry was armed again.
+        var rearmed = 0
     }
 
     /// The number of looks after which a descriptor counts.
     package static let leastLooks = 8
-    /// The number of looks in which it must have been armed again.
-    private static let leastRearmedLooks = 2
+    /// The number of times that it must have been armed again.
+    private static let leastRearmed = 2
     /// The largest number of descriptors of the process that are searched for instances.
     private static let maximumDescriptors = 1_024
-    /// The number of readings in one look. One in 60 to 200 shows an armed entry, which libdispatch's thread keeps armed
-    /// for under 1 µs.
-    private static let readings = 150
-    /// The time between two readings, in microseconds. Without it, one in 1,000 to 7,000 shows an armed entry, because
-    /// the kernel locks the instance while it is read.
+    /// The number of readings in one look.
+    ///
+    /// One in 60 to 500 shows an armed entry, which libdispatch's thread keeps armed for under 1 µs.
+    private static let readings = 300
+    /// The time between two readings, in microseconds.
+    ///
+    /// Without it, one in 1,000 to 7,000 shows an armed entry: the kernel locks the instance while it is read.
     private static let pause: UInt32 = 20
 
     private var instances: [Int32] = []
@@ -46,15 +49,14 @@ package struct UndrainedDescriptors {
     /// there is none.
     package var found: String? {
         guard looks >= Self.leastLooks else { return nil }
-        let found = candidates.filter { $0.value.rearmedLooks >= Self.leastRearmedLooks }.min { $0.key < $1.key }
+        let found = candidates.filter { $0.value.rearmed >= Self.leastRearmed }.min { $0.key < $1.key }
         return found.map { "descriptor \($0.key), \($0.value.link)" }
     }
 
-    /// Looks at all descriptors once; takes some 10 ms, most of it asleep, if there is a candidate.
+    /// Looks at all descriptors once; takes some 20 ms, most of it asleep, if there is a candidate.
     package mutating func look() {
         looks += 1
         if looks == 1 { findCandidates() }
-        var (armed, disarmed) = (Set<Int32>(), Set<Int32>())
         for _ in 0..<Self.readings {
             for (descriptor, candidate) in candidates {
                 let bytes = clinux_unread_bytes(descriptor)
@@ -63,16 +65,14 @@ package struct UndrainedDescriptors {
             }
             if candidates.isEmpty { return }
             for entry in instances.flatMap(Self.entries) {
-                if entry.isArmed { armed.insert(entry.descriptor) } else { disarmed.insert(entry.descriptor) }
+                guard let candidate = candidates[entry.descriptor] else { continue }
+                if entry.isArmed, !candidate.isArmed { candidates[entry.descriptor]?.rearmed += 1 }
+                candidates[entry.descriptor]?.isArmed = entry.isArmed
             }
             usleep(Self.pause)
         }
         for (descriptor, candidate) in candidates {
-            if readLink("/proc/self/fd/\(descriptor)") != candidate.link {
-                candidates[descriptor] = nil
-            } else if armed.contains(descriptor), disarmed.contains(descriptor) {
-                candidates[descriptor]?.rearmedLooks += 1
-            }
+            if readLink("/proc/self/fd/\(descriptor)") != candidate.link { candidates[descriptor] = nil }
         }
     }
 

@@ -37,7 +37,9 @@ extension StallReport {
                 parts.append("\(Self.grouped(turnsPerSecond)) turns a second")
             }
             if let cpuShare { parts.append("\(Self.percent(cpuShare)) of a CPU") }
-            if let readyDescriptor { parts.append("\(readyDescriptor), is always readable, and the app does not read it") }
+            if let readyDescriptor {
+                parts.append("\(readyDescriptor), is always readable, and the app does not read it")
+            }
             let text = parts.joined(separator: "; ")
             return text.prefix(1).uppercased() + text.dropFirst()
         }
@@ -58,38 +60,24 @@ extension StallReport {
 
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
-        switch kind {
-        case .saturation, .spinning: state == .ended ? kind.past : kind.perfect
-        default: state == .ended ? kind.past : "stalled and has not come back after"
-        }
+        let isStall = kind != .saturation && kind != .spinning
+        return state == .ended ? kind.past : isStall ? "stalled and has not come back after" : kind.perfect
     }
 }
 
 extension StallReport.Kind {
     /// What the loop does now, such as "spins".
-    package var present: String {
-        switch self {
-        case .saturation: "is saturated"
-        case .spinning: "spins"
-        default: "stalls"
-        }
-    }
-
+    package var present: String { verbs.present }
     /// What the loop did, before the duration, such as "spun for".
-    package var past: String {
-        switch self {
-        case .saturation: "was saturated for"
-        case .spinning: "spun for"
-        default: "stalled for"
-        }
-    }
-
+    package var past: String { verbs.past }
     /// What the loop has done until now, before the duration, such as "has been spinning for".
-    package var perfect: String {
+    package var perfect: String { verbs.perfect }
+
+    private var verbs: (present: String, past: String, perfect: String) {
         switch self {
-        case .saturation: "has been saturated for"
-        case .spinning: "has been spinning for"
-        default: "stalled for"
+        case .saturation: ("is saturated", "was saturated for", "has been saturated for")
+        case .spinning: ("spins", "spun for", "has been spinning for")
+        default: ("stalls", "stalled for", "stalled for")
         }
     }
 }

@@ -12,8 +12,8 @@ import Testing
         let activity = StallReport.Activity(
             turnsPerSecond: 1_234_567, cpuShare: 0.367, readyDescriptor: "descriptor 7, pipe:[4711]")
         #expect(
-            activity.sentence == "1,234,567 turns a second; 37 % of a CPU; descriptor 7, pipe:[4711], is always readable, "
-                + "and the app does not read it")
+            activity.sentence == "1,234,567 turns a second; 37 % of a CPU; "
+                + "descriptor 7, pipe:[4711], is always readable, and the app does not read it")
         #expect(
             StallReport.Activity(turnsPerSecond: 0, isModeEmpty: true).sentence
                 == "The mode has no sources, so each run of the loop returns at once")

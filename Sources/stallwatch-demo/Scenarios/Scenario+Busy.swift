@@ -55,20 +55,10 @@ extension Scenario {
             return begin.value
         },
         .quiet("game-loop", "60 turns a second, and the thread computes in between") { context in
-            try await quiet(context) { thread in
-                while !thread.isStopping {
-                    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true)
-                    spinTheCPU(for: .microseconds(16_600))
-                }
-            }
+            try await quiet(context, computing: .microseconds(16_600))
         },
         .quiet("outside-computes", "a thread computes outside its loop") { context in
-            try await quiet(context) { thread in
-                while !thread.isStopping {
-                    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true)
-                    spinTheCPU(for: .seconds(4))
-                }
-            }
+            try await quiet(context, computing: .seconds(4))
         },
         .quiet("busy-below-share", "main-queue blocks compute for nine tenths of the time") { context in
             try await context.watch(.runLoop(.main, label: "busy"), saturationThreshold: context.threshold * 2)
@@ -101,9 +91,14 @@ extension Scenario {
         },
     ]
 
-    /// Runs a loop in a style for 5 s, with a saturation threshold of two thresholds.
-    private static func quiet(_ context: ScenarioContext, _ style: @escaping LoopThread.Style) async throws {
-        let thread = await LoopThread.start("busy", style)
+    /// Runs a loop for 5 s that computes between its turns, with a saturation threshold of two thresholds.
+    private static func quiet(_ context: ScenarioContext, computing duration: Duration) async throws {
+        let thread = await LoopThread.start("busy") { thread in
+            while !thread.isStopping {
+                CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true)
+                spinTheCPU(for: duration)
+            }
+        }
         try await context.watch(
             .runLoop(thread.runLoop, label: "busy"), saturationThreshold: context.threshold * 2)
         await pause(.seconds(5))

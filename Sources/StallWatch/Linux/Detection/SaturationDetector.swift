@@ -1,4 +1,5 @@
 import StackCapture
+import StallReports
 
 /// Decides when a loop is saturated: it has not waited for 2 % of a long time, although its turns are short (a pure
 /// value).
@@ -114,6 +115,16 @@ extension Bool {
     }
 }
 
+extension LoopLoad {
+    /// The turns a second since an earlier moment.
+    func pace(since start: LoopLoad) -> Double {
+        rounded(Double(turns &- start.turns) * 1e9 / Double(max(time &- start.time, 1)))
+    }
+}
+
+/// Returns a number with three decimal places, as in reports.
+func rounded(_ number: Double) -> Double { (number * 1_000).rounded() / 1_000 }
+
 /// What to do about a period in which a loop is saturated or spins.
 enum PeriodAction: Equatable {
     /// Take a sample: of the candidate, or for the report.
@@ -143,10 +154,9 @@ struct SaturationSupervisor {
         let action = detector.decide(poll.turn, poll.load, countingFrom: countingFrom)
         if let action, let start = start ?? detector.start {
             period.carryOut(action, of: loop, poll, from: start, context) { load in
-                var activity = LoopActivity(from: start, to: load)
                 let idle = load.idle &- min(start.idle, load.idle)
-                activity.busyShare = max(1 - Double(idle) / Double(max(load.time &- start.time, 1)), 0)
-                return activity
+                let share = rounded(max(1 - Double(idle) / Double(max(load.time &- start.time, 1)), 0))
+                return StallReport.Activity(turnsPerSecond: load.pace(since: start), busyShare: share)
             } record: {
                 StallRecord(.saturation, of: loop, poll, start: start, threshold: detector.threshold, at: $0)
             }
@@ -169,7 +179,7 @@ struct LoadPeriod {
     /// `activity` describes the period until a load, and `makeRecord` creates its record at a moment.
     mutating func carryOut(
         _ action: PeriodAction, of loop: LoopMonitor, _ poll: LoopPoll, from start: LoopLoad, samples count: Int = 1,
-        _ context: WatchdogContext, activity: (LoopLoad) -> LoopActivity, record makeRecord: (UInt64) -> StallRecord
+        _ context: WatchdogContext, activity: (LoopLoad) -> StallReport.Activity, record makeRecord: (UInt64) -> StallRecord
     ) {
         let time = poll.load.time
         switch action {
@@ -178,7 +188,7 @@ struct LoadPeriod {
                 sample(poll.target, context, at: context.now(), since: record == nil ? 0 : start.time)
             }
             guard record != nil else { return }
-            record?.activity = activity(poll.load)
+            note(activity(poll.load), from: start, to: poll.load)
             record?.duration = time &- start.time
             submit(context, at: time)
         case .begin:
@@ -186,14 +196,14 @@ struct LoadPeriod {
             for index in samples.indices { samples[index].count(from: start.time) }
             record = makeRecord(time)
             record?.history = StallHistory(of: loop, among: context.loops, start: start.time, now: context.now())
-            record?.activity = activity(poll.load)
+            note(activity(poll.load), from: start, to: poll.load)
             submit(context, at: time)
         case .end(let end):
             record?.state = .ended
             var load = poll.load
             load.idle &-= min(time &- min(end, time), load.idle)
             load.time = max(end, start.time)
-            record?.activity = activity(load)
+            note(activity(load), from: start, to: load)
             let threshold = record?.threshold ?? 0
             // Not below the threshold, which a poll has seen the period exceed.
             record?.duration = max(load.time &- start.time, threshold)
@@ -202,6 +212,11 @@ struct LoadPeriod {
         case .drop:
             self = LoadPeriod()
         }
+    }
+
+    private mutating func note(_ activity: StallReport.Activity, from start: LoopLoad, to load: LoopLoad) {
+        record?.activity = activity
+        record?.turns = load.turns &- start.turns
     }
 
     /// Reports a period that still lasts as abandoned.

@@ -1,5 +1,6 @@
 import LinuxSupport
 import StackCapture
+import StallReports
 
 /// Decides when a loop spins: for 3 s, all its turns end within microseconds and none of its waits lasts (a pure value).
 ///
@@ -180,7 +181,7 @@ struct SpinSupervisor {
     private var detector = SpinDetector()
     private var period = LoadPeriod()
     private var descriptors = UndrainedDescriptors()
-    private var activity: LoopActivity?
+    private var activity: StallReport.Activity?
 
     /// The samples per interval: the thread is in a callout for a small part of a spin.
     private static let samplesPerInterval = 3
@@ -204,7 +205,7 @@ struct SpinSupervisor {
         if start == nil { descriptors = UndrainedDescriptors() }
         guard let action, let start else { return detector.nextPoll(poll.load) }
         if detector.pattern != nil { activity = describe(from: start) }
-        let activity = activity ?? LoopActivity(from: start.load, to: start.load)
+        let activity = activity ?? .init(turnsPerSecond: 0)
         period.carryOut(
             action, of: loop, poll, from: start.load, samples: Self.samplesPerInterval, context
         ) { _ in
@@ -212,7 +213,8 @@ struct SpinSupervisor {
         } record: {
             var record = StallRecord(
                 .spinning, of: loop, poll, start: start.load, threshold: SpinDetector.duration, at: $0)
-            record.startUncertainty = SpinDetector.interval
+            // The pattern may have begun within the interval before the first that shows it.
+            record.startUncertainty = 2 * SpinDetector.interval
             return record
         }
         return detector.nextPoll(poll.load)
@@ -242,15 +244,14 @@ struct SpinSupervisor {
         return calls * 3 >= stacks.count ? .proof : .none
     }
 
-    private func describe(from start: SpinDetector.Reading) -> LoopActivity? {
+    private func describe(from start: SpinDetector.Reading) -> StallReport.Activity? {
         guard let last = detector.last else { return nil }
-        var activity = LoopActivity(from: start.load, to: last.load)
+        var share: Double?
         if let first = start.cpu, let cpu = last.cpu {
-            let share = Double(cpu &- min(first, cpu)) / Double(max(last.load.time &- start.load.time, 1))
-            activity.cpuShare = min(share, 1)
+            share = min(Double(cpu &- min(first, cpu)) / Double(max(last.load.time &- start.load.time, 1)), 1)
         }
-        activity.readyDescriptor = descriptors.found
-        activity.isModeEmpty = detector.pattern == .outside
-        return activity
+        return .init(
+            turnsPerSecond: last.load.pace(since: start.load), cpuShare: share.map(rounded),
+            readyDescriptor: descriptors.found, isModeEmpty: detector.pattern == .outside ? true : nil)
     }
 }

@@ -87,8 +87,10 @@ struct StallRecord: Sendable {
     var otherThreads: [OtherThread] = []
     /// The number of threads that were not captured because there are too many.
     var omittedThreads = 0
-    /// How the loop used its time while it was saturated or spun; `nil` for a stall.
-    var activity: LoopActivity?
+    /// The number of turns while the loop was saturated or spun.
+    var turns: UInt64?
+    /// How the loop used its time then; `nil` for a stall.
+    var activity: StallReport.Activity?
     /// Whether the stall is the time between two runs of the loop.
     var isGap = false
     /// The time by which the stall may have begun earlier, in nanoseconds; `nil` if observers saw it begin.
@@ -104,26 +106,6 @@ struct StallRecord: Sendable {
     /// What the watched loops did before the stall, and the others during it.
     var history: StallHistory?
     var isEscalated = false
-}
-
-/// How a loop used its time while it was saturated or spun.
-struct LoopActivity: Sendable, Equatable {
-    var turns: UInt64
-    var turnsPerSecond: Double
-    /// The part of the time in which the loop did not wait, 0 to 1; `nil` for a spin, whose waits end at once.
-    var busyShare: Double?
-    /// The part of the time for which the loop's thread was on a CPU, 0 to 1; `nil` if it is not known.
-    var cpuShare: Double?
-    /// The descriptor that was ready all the time; `nil` if none was found.
-    var readyDescriptor: String?
-    /// Whether the loop returned at once, because its mode has no sources.
-    var isModeEmpty = false
-
-    /// Describes the time from `start` to `end`.
-    init(from start: LoopLoad, to end: LoopLoad) {
-        turns = end.turns &- start.turns
-        turnsPerSecond = Double(turns) / (Double(max(end.time &- start.time, 1)) / 1e9)
-    }
 }
 
 extension StallRecord {

@@ -59,8 +59,8 @@ struct ReportBuilder {
             metadata: metadata,
             loop: .init(record.loop),
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
-            turns: record.activity?.turns,
-            activity: record.activity.map(StallReport.Activity.init),
+            turns: record.turns,
+            activity: record.activity,
             callout: record.isGap ? .outside : nil,
             fingerprint: nil,
             repeats: 0,
@@ -246,16 +246,6 @@ extension ImageIdentity {
 extension StallReport.ThreadDescription {
     init(_ thread: ThreadIdentity) {
         self.init(id: thread.id, name: thread.name)
-    }
-}
-
-extension StallReport.Activity {
-    init(_ activity: LoopActivity) {
-        func rounded(_ share: Double) -> Double { (share * 1_000).rounded() / 1_000 }
-        self.init(
-            turnsPerSecond: rounded(activity.turnsPerSecond), busyShare: activity.busyShare.map(rounded),
-            cpuShare: activity.cpuShare.map(rounded), readyDescriptor: activity.readyDescriptor,
-            isModeEmpty: activity.isModeEmpty ? true : nil)
     }
 }
 
