@@ -71,9 +71,7 @@ package struct UndrainedDescriptors {
             }
             usleep(Self.pause)
         }
-        for (descriptor, candidate) in candidates {
-            if readLink("/proc/self/fd/\(descriptor)") != candidate.link { candidates[descriptor] = nil }
-        }
+        candidates = candidates.filter { readLink("/proc/self/fd/\($0.key)") == $0.value.link }
     }
 
     private mutating func findCandidates() {

@@ -61,19 +61,13 @@ extension StallReport {
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
         let isStall = kind != .saturation && kind != .spinning
-        return state == .ended ? kind.past : isStall ? "stalled and has not come back after" : kind.perfect
+        return state == .ended ? kind.verbs.past : isStall ? "stalled and has not come back after" : kind.verbs.perfect
     }
 }
 
 extension StallReport.Kind {
-    /// What the loop does now, such as "spins".
-    package var present: String { verbs.present }
-    /// What the loop did, before the duration, such as "spun for".
-    package var past: String { verbs.past }
-    /// What the loop has done until now, before the duration, such as "has been spinning for".
-    package var perfect: String { verbs.perfect }
-
-    private var verbs: (present: String, past: String, perfect: String) {
+    /// What the loop does now, and, before the duration, what it did and what it has done until now.
+    package var verbs: (present: String, past: String, perfect: String) {
         switch self {
         case .saturation: ("is saturated", "was saturated for", "has been saturated for")
         case .spinning: ("spins", "spun for", "has been spinning for")

@@ -21,8 +21,8 @@ import Testing
 
     @Test func everyKindHasItsVerb() {
         let kinds: [StallReport.Kind] = [.stall, .starvation, .saturation, .spinning]
-        #expect(kinds.map(\.present) == ["stalls", "stalls", "is saturated", "spins"])
-        #expect(kinds.map(\.past) == ["stalled for", "stalled for", "was saturated for", "spun for"])
-        #expect(kinds.map(\.perfect).suffix(2) == ["has been saturated for", "has been spinning for"])
+        #expect(kinds.map(\.verbs.present) == ["stalls", "stalls", "is saturated", "spins"])
+        #expect(kinds.map(\.verbs.past) == ["stalled for", "stalled for", "was saturated for", "spun for"])
+        #expect(kinds.map(\.verbs.perfect).suffix(2) == ["has been saturated for", "has been spinning for"])
     }
 }

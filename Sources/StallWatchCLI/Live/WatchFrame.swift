@@ -85,7 +85,7 @@ struct WatchFrame {
             milliseconds = max(milliseconds, Double(age) / 1_000)
         }
         let head = "\(stall.startedAt.timeOfDay)  \(stall.loop.printable.truncated(to: 16))  "
-        let words = (stall.isOngoing ? "\(stall.kind.perfect) " : "") + milliseconds.duration
+        let words = (stall.isOngoing ? "\(stall.kind.verbs.perfect) " : "") + milliseconds.duration
         let function =
             stall.function.map { "  \($0.printable)" } ?? stall.cause.map { "  \($0.rawValue.printable)" } ?? ""
         let room = max(columns - head.columns - words.columns, 0)

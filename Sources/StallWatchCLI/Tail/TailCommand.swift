@@ -92,7 +92,7 @@ final class TailPrinter {
         let age = Double(now / 1_000 - Int(oldest.startedAt.microsecondsSince1970)) / 1_000
         let others = reports.count > 1 ? " and \(reports.count - 1) more" : ""
         let culprit = oldest.culprit.map { " in \($0.function)" } ?? ""
-        let text = "\(oldest.loop)\(others) \(oldest.kind.perfect) \(max(age, 0).duration)\(culprit)".printable
+        let text = "\(oldest.loop)\(others) \(oldest.kind.verbs.perfect) \(max(age, 0).duration)\(culprit)".printable
         let line = text.truncated(to: (terminal.width ?? 80) - 1)
         guard line != statusLine else { return }
         statusLine = line
@@ -109,8 +109,8 @@ final class TailPrinter {
         let duration = report.durationMilliseconds.duration
         let (words, style): (String, Terminal.Style) =
             switch event {
-            case .began: ("\(report.kind.present), \(duration) so far", .red)
-            case .ended: ("\(report.kind.past) \(duration)", .yellow)
+            case .began: ("\(report.kind.verbs.present), \(duration) so far", .red)
+            case .ended: ("\(report.kind.verbs.past) \(duration)", .yellow)
             case .abandoned: ("end not observed, after \(duration)", .magenta)
             case .died: ("process died, after \(duration)", .magenta)
             }

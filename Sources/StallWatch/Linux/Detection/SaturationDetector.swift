@@ -179,7 +179,8 @@ struct LoadPeriod {
     /// `activity` describes the period until a load, and `makeRecord` creates its record at a moment.
     mutating func carryOut(
         _ action: PeriodAction, of loop: LoopMonitor, _ poll: LoopPoll, from start: LoopLoad, samples count: Int = 1,
-        _ context: WatchdogContext, activity: (LoopLoad) -> StallReport.Activity, record makeRecord: (UInt64) -> StallRecord
+        _ context: WatchdogContext, activity: (LoopLoad) -> StallReport.Activity,
+        record makeRecord: (UInt64) -> StallRecord
     ) {
         let time = poll.load.time
         switch action {

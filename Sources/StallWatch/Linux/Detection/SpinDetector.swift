@@ -28,7 +28,7 @@ struct SpinDetector {
     /// The largest mean of the turns, in nanoseconds, with and without a proof.
     static let longestTurn: (proven: UInt64, unproven: UInt64) = (20_000, 5_000)
     /// The part of its age after which a pattern without a proof is examined again.
-    private static let askingPart: UInt64 = 8
+    private static let askingPart: UInt64 = 16
 
     enum Pattern: Equatable { case ready, outside }
 

@@ -94,7 +94,7 @@ import Testing
         pass(20, turns: 5_800, of: 8_300, cpu: 0.38)
         #expect(!isReported)
         pass(40, turns: 5_800, of: 8_300, cpu: 0.38)
-        #expect(actions.count < 30, "an unproven pattern is examined at growing intervals")
+        #expect(actions.count < 45, "an unproven pattern is examined at growing intervals")
         pass(8, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .proof)
         #expect(isReported)
     }
