@@ -57,7 +57,7 @@ enum ThrowCost {
 
     /// Prints the nanoseconds of an exception beside a started monitor, and the unwinder that is loaded.
     static func measureInThisProcess() {
-        guard let monitor = try? StallMonitor(threshold: .milliseconds(250)) else { return }
+        guard let monitor = try? StallMonitor(.init(threshold: .milliseconds(250))) else { return }
         guard (try? monitor.watch(.mainRunLoop)) != nil, (try? monitor.start()) != nil else { return }
         // The engine is made on the watchdog, before anything is captured.
         Thread.sleep(forTimeInterval: 0.5)
