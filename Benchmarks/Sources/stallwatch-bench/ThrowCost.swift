@@ -66,6 +66,8 @@ enum ThrowCost {
     }
 
     private static var hasLibrary: Bool {
-        (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8))?.contains("libunwind-") ?? false
+        // String(contentsOfFile:) reads nothing of a file in /proc, whose size is 0.
+        let maps = FileHandle(forReadingAtPath: "/proc/self/maps")?.readDataToEndOfFile() ?? Data()
+        return String(decoding: maps, as: UTF8.self).contains("libunwind-")
     }
 }
