@@ -119,6 +119,11 @@ package struct CRC32 {
     }
 }
 
+/// Returns a number's bytes, the least one first.
+package func littleEndian(_ number: some FixedWidthInteger) -> [UInt8] {
+    withUnsafeBytes(of: number.littleEndian) { Array($0) }
+}
+
 extension StringProtocol {
     /// Returns the longest beginning of the text that has at most `count` bytes of UTF-8, and no part of a character.
     package func prefix(bytes count: Int) -> String {

@@ -119,8 +119,6 @@ package struct ProcStat: Equatable {
     package var startTicks: UInt64
     /// The signal that the parent gets at the end (field 38); `nil` if the kernel does not show it.
     package var exitSignal: Int32?
-    /// The processor of the last time slice (field 39); `nil` if the kernel does not show it.
-    package var processor: Int32?
 
     package var letter: String { String(UnicodeScalar(state)) }
 
@@ -152,7 +150,6 @@ package struct ProcStat: Equatable {
         fields.skipWords(15)
         // -1 for a thread that is not the first one.
         exitSignal = fields.word().flatMap { Int32($0) }
-        processor = fields.number().flatMap(Int32.init(exactly:))
     }
 }
 

@@ -41,10 +41,12 @@ package enum UnixSocketPeer {
     /// Returns a nlmsghdr with a unix_diag_req for one socket (linux/unix_diag.h).
     static func request(for inode: UInt32) -> [UInt8] {
         let (type, flags, sequence, port): (UInt16, UInt16, UInt32, UInt32) = (20, 1, 1, 0)
-        let header = bytes(UInt32(40)) + bytes(type) + bytes(flags) + bytes(sequence) + bytes(port)
+        let length = littleEndian(UInt32(40))
+        let header = length + littleEndian(type) + littleEndian(flags) + littleEndian(sequence) + littleEndian(port)
         // All states; UDIAG_SHOW_PEER; no cookie.
         let (states, show): (UInt32, UInt32) = (.max, 4)
-        return header + [UInt8(AF_UNIX), 0, 0, 0] + bytes(states) + bytes(inode) + bytes(show) + bytes(UInt64.max)
+        let wanted = littleEndian(states) + littleEndian(inode) + littleEndian(show) + littleEndian(UInt64.max)
+        return header + [UInt8(AF_UNIX), 0, 0, 0] + wanted
     }
 
     /// Returns the inode in the attribute UNIX_DIAG_PEER of a message of the kernel; `nil` if it is not there.
@@ -62,10 +64,6 @@ package enum UnixSocketPeer {
             at += (size + 3) & ~3
         }
         return nil
-    }
-
-    private static func bytes<Number: FixedWidthInteger>(_ number: Number) -> [UInt8] {
-        withUnsafeBytes(of: number.littleEndian) { Array($0) }
     }
 
     private static func number(_ message: [UInt8], at: Int, bytes count: Int) -> UInt32? {

@@ -58,10 +58,7 @@ struct AdviceFacts {
         else { return nil }
         self.report = report
         self.cause = cause
-        var shares: [Int: Double] = [:]
-        for (sample, share) in zip(report.samples, report.sampleShares) {
-            if sample.isValid, let stack = sample.stack { shares[stack, default: 0] += share }
-        }
+        let shares = report.stackShares
         let blamed = shares.filter { stack, _ in
             report.stacks[stack].contains { report.frames[$0].function == report.culprit?.function }
         }
@@ -78,14 +75,13 @@ struct AdviceFacts {
     func place(of owner: StallReport.LockOwner) -> String? {
         guard let stack = owner.stack else { return nil }
         let frame = report.stacks[stack].lazy.map { report.frames[$0] }.first {
-            $0.isInApp && $0.function != nil && $0.isRuntimeFrame != true && $0.compilerGenerated == nil
+            $0.isInApp && $0.function != nil && $0.isWritten
         }
         return frame.flatMap { frame in frame.function.map { Self.place($0, frame.file, frame.line) } }
     }
 
     private static func place(_ function: String, _ file: String?, _ line: Int?) -> String {
-        guard let file, let name = file.split(separator: "/").last else { return function }
-        return "\(function) (\(name)\(line.map { ":\($0)" } ?? ""))"
+        file.map { "\(function) (\(sourcePlace($0, line)))" } ?? function
     }
 
     /// Where the code runs now, as the end of "Move it off …".

@@ -130,7 +130,7 @@ extension Fingerprint {
             loop: report.loop.kind,
             paths: stacks.map { stack in
                 let turn = stack.prefix { StallReport.Callout(symbol: $0.symbol) == nil }
-                    .filter { $0.isInlined != true && $0.isRuntimeFrame != true && $0.compilerGenerated == nil }
+                    .filter { $0.isInlined != true && $0.isWritten }
                 // A turn without the app's code (a system library's own timer) is identified by all of its functions.
                 let inApp = turn.contains(where: \.isInApp) ? turn.filter(\.isInApp) : turn
                 return inApp.map { frame in

@@ -337,6 +337,9 @@ extension StallReport {
 
     /// How the owner of a lock spent the time for which it was observed, in milliseconds.
     public struct OwnerTime: Codable, Sendable, Equatable {
+        /// The share of the observed time from which the wait for a CPU is what the owner did.
+        package static let starvedShare = 0.5
+
         /// The observed time; what is left of it after the other two is the time in which the owner was blocked.
         public var observedMilliseconds: Double
         /// The time on a CPU.

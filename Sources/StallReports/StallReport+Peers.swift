@@ -108,7 +108,7 @@ extension StallReport.Peer {
         let who = "\(name ?? "a process") (\(number)\(age))"
         let isOne = threads ?? 1 <= 1
         let what = doing.map { "\(isOne ? "which" : "whose main thread") \($0)" }
-        return ([who, what].compactMap { $0 } + [reason].compactMap { $0 }).joined(separator: ", ")
+        return [who, what, reason].compactMap(\.self).joined(separator: ", ")
     }
 
     private var call: String? { systemCall.map { name in target.map { "\(name)(\($0))" } ?? name } }

@@ -17,7 +17,7 @@ extension StallReport {
         }
     }
 
-    fileprivate static func fileName(_ path: String) -> String {
+    static func fileName(_ path: String) -> String {
         path.split(separator: "/").last.map(String.init) ?? path
     }
 

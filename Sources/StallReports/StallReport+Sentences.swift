@@ -137,9 +137,10 @@ extension StallReport.ThreadDescription {
 }
 
 extension StallReport.LockOwner {
-    /// Whether the thread waited for a CPU for at least half of the time for which it was observed.
+    /// Whether waiting for a CPU is what the thread did: see ``StallReport/OwnerTime``.
     package var isStarved: Bool {
-        time.map { $0.observedMilliseconds > 0 && $0.runQueueMilliseconds * 2 >= $0.observedMilliseconds } ?? false
+        guard let time, time.observedMilliseconds > 0 else { return false }
+        return time.runQueueMilliseconds >= time.observedMilliseconds * StallReport.OwnerTime.starvedShare
     }
 
     /// What the thread did, as a phrase that follows its name: `is running`, `waits for the mutex`.

@@ -271,7 +271,19 @@ extension StallReport {
     }
 }
 
+extension StallReport.Frame {
+    /// Whether the function may be in the source: it is neither a runtime frame nor made by the compiler.
+    package var isWritten: Bool { isRuntimeFrame != true && compilerGenerated == nil }
+}
+
 extension StallReport {
+    /// The share of the stall's duration that each stack of the stalled turn stands for, by the stack's index.
+    package var stackShares: [Int: Double] {
+        zip(samples, sampleShares).reduce(into: [:]) { shares, part in
+            if part.0.isValid, let stack = part.0.stack { shares[stack, default: 0] += part.1 }
+        }
+    }
+
     /// The share of the stall's duration that each sample stands for; the shares add up to 1, or are all 0.
     ///
     /// Reports of versions that did not measure it have none. There, each moment counts for the nearest sample, and

@@ -120,7 +120,7 @@ struct ReportCheck {
         }
     }
 
-    mutating func checkDurations(of report: StallReport) {
+    private mutating func checkDurations(of report: StallReport) {
         checkDuration(report.durationMilliseconds, at: "durationMilliseconds")
         checkDuration(report.thresholdMilliseconds, at: "thresholdMilliseconds")
         checkDuration(report.startUncertaintyMilliseconds, at: "startUncertaintyMilliseconds")

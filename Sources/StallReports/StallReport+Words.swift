@@ -1,6 +1,11 @@
 // The words of a report's vocabulary. Each type is a struct around its text, not an enum: an older reader keeps a word
 // that a later version added, where an enum would refuse the whole report.
 
+/// A file's name with a line, such as `NoteStore.swift:88`.
+package func sourcePlace(_ file: String, _ line: Int?) -> String {
+    StallReport.fileName(file) + (line.map { ":\($0)" } ?? "")
+}
+
 extension StallReport {
     /// A kind of delay that a report describes.
     ///

@@ -71,9 +71,7 @@ extension StallReport {
 
     /// The first frame that can be blamed.
     private static func candidate(in frames: some Collection<Frame>, _ images: [Image]) -> Frame? {
-        let written = frames.lazy.filter {
-            $0.function != nil && $0.isRuntimeFrame != true && $0.compilerGenerated == nil
-        }
+        let written = frames.lazy.filter { $0.function != nil && $0.isWritten }
         let found = written.first { $0.line != nil || $0.isTailCall == true || !isLineExpected($0, images) }
         // Without any line on the stack, lines were not asked for.
         return found ?? (frames.contains { $0.line != nil } ? nil : written.first)
@@ -101,9 +99,7 @@ extension StallReport {
 
     /// Whether a function is `deinit` or a deallocating deinitializer, also a specialized or a merged one.
     private static func isDeinitializer(_ frame: Frame) -> Bool {
-        guard let symbol = frame.symbol, symbol.hasPrefix("$s") else { return false }
-        return symbol.hasSuffix("fd") || symbol.hasSuffix("fD")
-            || ["deinit", "__deallocating_deinit"].contains { frame.function?.hasSuffix(".\($0)") == true }
+        [".deinit", ".__deallocating_deinit"].contains { frame.function?.hasSuffix($0) == true }
     }
 
     /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source is.
@@ -190,10 +186,7 @@ extension StallReport {
     ///
     /// The report's indices must be valid.
     package var dominantStack: DominantStack? {
-        var shares: [Int: Double] = [:]
-        for (sample, share) in zip(samples, sampleShares) {
-            if sample.isValid, let stack = sample.stack { shares[stack, default: 0] += share }
-        }
+        var shares = stackShares
         if activity != nil {
             // Between two callouts, a saturated or spinning loop shows only the function that runs it.
             let calling = shares.filter { stack, _ in

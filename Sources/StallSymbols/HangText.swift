@@ -72,7 +72,7 @@ package struct HangText {
     /// The app's functions on a stack, innermost first, without those that only start the program or its tests.
     private func appFrames(of stack: Int) -> [StallReport.Frame] {
         report.stacks[stack].map { report.frames[$0] }.filter { frame in
-            frame.isInApp && frame.isRuntimeFrame != true && frame.compilerGenerated == nil && !frame.startsProgram
+            frame.isInApp && frame.isWritten && !frame.startsProgram
         }
     }
 

@@ -7,7 +7,7 @@ struct CommandFailure: Error, Equatable {
     enum Status: Int32 {
         /// Nothing was found: no report, no match, no such file or process.
         case nothing = 1
-        /// The command line is wrong; also, `health` cannot tell whether the process makes progress.
+        /// The command line is wrong.
         case usage = 2
         /// EX_DATAERR: a report is faulty.
         case faultyData = 65
@@ -21,6 +21,9 @@ struct CommandFailure: Error, Equatable {
         case tryAgain = 75
         /// EX_NOPERM: permission denied.
         case noPermission = 77
+
+        /// It is not known whether the process makes progress, which `health` ends with as with a wrong command line.
+        static let cannotTell = usage
     }
 
     let status: Status

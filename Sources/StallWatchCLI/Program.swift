@@ -124,7 +124,7 @@ enum Invocation {
         StallWatchCommand.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     }
 
-    /// The command with the fewest wrong letters; `nil` if a third of them or more are wrong.
+    /// The command with the fewest wrong letters; `nil` if more than a third of them, rounded up, are wrong.
     static func nearestCommand(to word: String) -> String? {
         let distances = commands.map { (name: $0, distance: editDistance(Array(word.utf8), Array($0.utf8))) }
         guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }

@@ -230,7 +230,7 @@ import Testing
         #expect(report.advice?.rule == "image")
     }
 
-    @Test func `a task is told to await, and a pool is named`() throws {
+    @Test func `a task's advice is to await, and a pool's names the pool`() throws {
         let task = Stall(kind: .sleep, call: Self.call("nanosleep"), isInTask: true)
         #expect(try task.report().advice?.text.contains("Task.sleep(for:)") == true)
         let group = Stall(kind: .lock, lock: Self.lock(.dispatchGroup, []), isInTask: true)

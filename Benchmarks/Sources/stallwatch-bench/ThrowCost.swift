@@ -57,7 +57,7 @@ enum ThrowCost {
 
     /// Prints the nanoseconds of an exception beside a started monitor, and the unwinder that is loaded.
     static func measureInThisProcess() {
-        guard let monitor = try? StallMonitor(threshold: .milliseconds(250)) else { return }
+        guard let monitor = try? StallMonitor(.init(threshold: .milliseconds(250))) else { return }
         guard (try? monitor.watch(.mainRunLoop)) != nil, (try? monitor.start()) != nil else { return }
         // The engine is made on the watchdog, before anything is captured.
         Thread.sleep(forTimeInterval: 0.5)
@@ -66,6 +66,8 @@ enum ThrowCost {
     }
 
     private static var hasLibrary: Bool {
-        (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8))?.contains("libunwind-") ?? false
+        // String(contentsOfFile:) reads nothing of a file in /proc, whose size is 0.
+        let maps = FileHandle(forReadingAtPath: "/proc/self/maps")?.readDataToEndOfFile() ?? Data()
+        return String(decoding: maps, as: UTF8.self).contains("libunwind-")
     }
 }

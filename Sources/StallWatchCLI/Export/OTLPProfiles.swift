@@ -1,3 +1,4 @@
+import LinuxSupport
 import StallReports
 
 /// Profiles of OpenTelemetry: the message `ProfilesData` of profiles.proto, v1development of opentelemetry-proto 1.10.
@@ -148,6 +149,6 @@ struct OTLPProfiles {
             add(nanoseconds(stall.startedAt))
             add(UInt64(bitPattern: Int64(stall.microseconds)))
         }
-        return withUnsafeBytes(of: hash.littleEndian) { Array($0) }
+        return littleEndian(hash)
     }
 }

@@ -158,8 +158,4 @@ enum GzipFile {
         return [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255] + blocks + littleEndian(checksum.value)
             + littleEndian(UInt32(truncatingIfNeeded: contents.count))
     }
-
-    private static func littleEndian(_ value: some FixedWidthInteger) -> [UInt8] {
-        withUnsafeBytes(of: value.littleEndian) { Array($0) }
-    }
 }

@@ -97,7 +97,7 @@ enum HealthTarget: Equatable {
         if isNumber, let pid = Int32(argument) { self = .process(pid) } else { self = .file(argument) }
     }
 
-    /// The path of the health file as the tool sees it; throws ``CommandFailure/Status/usage``.
+    /// The path of the health file as the tool sees it; throws ``CommandFailure/Status/cannotTell``.
     func path() throws(CommandFailure) -> String {
         switch self {
         case .file(let path): return path
@@ -105,7 +105,7 @@ enum HealthTarget: Equatable {
             do throws(CommandFailure) {
                 _ = try MonitoredProcess.status(of: pid)
             } catch {
-                throw CommandFailure(.usage, error.sentence)
+                throw CommandFailure(.cannotTell, error.sentence)
             }
             let directory = "/proc/\(pid)"
             let path = MonitoredProcess.unlinkedFile(HealthRecord.pointerName, of: directory) { bytes, _ in
@@ -121,7 +121,7 @@ enum HealthTarget: Equatable {
     static func record(_ path: String) throws(CommandFailure) -> HealthRecord {
         let inProgram = "Give the path that the program sets in health"
         func unreadable(_ reason: String, _ advice: String) -> CommandFailure {
-            CommandFailure(.usage, "\(path) cannot be read: \(reason). \(advice).")
+            CommandFailure(.cannotTell, "\(path) cannot be read: \(reason). \(advice).")
         }
         guard let status = FileStatus(path: path) else {
             throw unreadable(String(cString: strerror(errno)), inProgram + ", and start the program first")
@@ -131,14 +131,14 @@ enum HealthTarget: Equatable {
             throw unreadable(reason, "Run the tool as the program's user or as root")
         }
         guard let record = HealthRecord(jsonData: bytes) else {
-            throw CommandFailure(.usage, "\(path) is no health record of this version. \(inProgram).")
+            throw CommandFailure(.cannotTell, "\(path) is no health record of this version. \(inProgram).")
         }
         return record
     }
 
     private static func noFile(_ pid: Int32) -> CommandFailure {
         CommandFailure(
-            .usage,
+            .cannotTell,
             MonitoredProcess.hasWatchdog(pid)
                 ? "The monitor in process \(pid) writes no health file. Set configuration.health with a path in the program."
                 : "Process \(pid) is not monitored: no watchdog runs in it. Start a StallMonitor in the program.")

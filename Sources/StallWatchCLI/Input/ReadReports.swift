@@ -16,8 +16,8 @@ struct ReadReports {
 
     /// Whole reports, in the order of ``ReportFiles/files``.
     ///
-    /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report or none matches, if a faulty one is found and ``isStrict``
-    ///   is set, or if a filter has an unknown value.
+    /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report or none matches, if a faulty one is
+    ///   found and ``isStrict`` is set, or if a filter has an unknown value.
     func forEach(_ body: (StallReport, ReportOrigin) throws -> Void) throws {
         try forEachMatch { bytes, _ throws(UnreadableReport) in
             try StallReport(json: bytes)

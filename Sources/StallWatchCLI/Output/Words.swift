@@ -19,9 +19,6 @@ func resolvedPath(_ path: String) -> String? {
     return String(cString: resolved)
 }
 
-/// A file's name with a line, such as `NoteStore.swift:88`.
-func sourcePlace(_ file: String, _ line: Int?) -> String { fileName(file) + (line.map { ":\($0)" } ?? "") }
-
 extension Double {
     /// A duration in milliseconds as text: `812 ms`, `1.25 s`, `3 min 20 s`, `2 h 5 min`.
     var duration: String {

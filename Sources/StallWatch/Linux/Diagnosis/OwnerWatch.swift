@@ -1,4 +1,5 @@
 import LinuxSupport
+import StallReports
 
 /// Follows how the owner of an awaited lock spends the time for which another thread waits.
 ///
@@ -40,9 +41,6 @@ struct OwnerWatch {
 
 /// How the owner of a lock spent the time for which it was observed.
 struct OwnerTime: Equatable, Sendable {
-    /// The share of the observed time from which the wait for a CPU is what the owner did.
-    static let starvedShare = 0.5
-
     let split: TimeSplit
     /// The nice values of the owner and of the thread that waits for it; `nil` if the system does not show them.
     let nice, waiterNice: Int32?
@@ -62,6 +60,6 @@ struct OwnerTime: Equatable, Sendable {
     /// Whether the owner waited for a CPU for most of the time and has a greater nice value than the waiting thread.
     var isPriorityInversion: Bool {
         guard let nice, let waiterNice, nice > waiterNice else { return false }
-        return Double(split.runQueue) >= Double(split.duration) * Self.starvedShare
+        return Double(split.runQueue) >= Double(split.duration) * StallReport.OwnerTime.starvedShare
     }
 }

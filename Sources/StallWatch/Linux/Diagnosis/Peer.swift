@@ -1,21 +1,11 @@
 import Glibc
 import LinuxSupport
+import StallReports
 
 /// A process that a system call waits for: another one, or this one through another descriptor.
 struct Peer: Equatable, Sendable {
     /// What the process has to do with the call.
-    enum Role: String, Sendable {
-        /// It holds the lock.
-        case holder
-        /// It has the other end of the socket open.
-        case otherEnd
-        /// It has the pipe open for writing, or for reading.
-        case writer, reader
-        /// It is the awaited child.
-        case child
-    }
-
-    var role: Role
+    var role: StallReport.PeerRole
     /// The process; `nil` if it is not known.
     var process: Int32?
     var isThisProcess = false
@@ -77,8 +67,8 @@ extension Peer {
     ///   - ownProcess: The id of this process.
     /// - Returns: The process; `nil` for the monitor's own helper, and if it has ended.
     static func reading(
-        _ process: Int32, as role: Role, isConfirmed: Bool, waitingSince: UInt64, in directory: String? = nil,
-        now: UInt64 = bootTimeNow(), ownProcess: Int32 = getpid()
+        _ process: Int32, as role: StallReport.PeerRole, isConfirmed: Bool, waitingSince: UInt64,
+        in directory: String? = nil, now: UInt64 = bootTimeNow(), ownProcess: Int32 = getpid()
     ) -> Peer? {
         var peer = Peer(role: role, process: process)
         if process == ownProcess {

@@ -1,6 +1,7 @@
 import Glibc
 import LinuxSupport
 import StackCapture
+import StallReports
 
 /// Finds out for whom a system call waits: the holder of a file lock, the other end of a Unix socket or of a pipe, a child.
 ///
@@ -122,7 +123,7 @@ final class PeerFinder {
 
     // MARK: - Other ends
 
-    private func pipe(_ link: String, _ role: Peer.Role, of thread: Int32, _ since: UInt64) -> PeerAnswer {
+    private func pipe(_ link: String, _ role: StallReport.PeerRole, of thread: Int32, _ since: UInt64) -> PeerAnswer {
         let search = OpenFileSearch(for: link, first: [getpid()])
         let ends = search.found.filter { role == .writer ? $0.isWritable : $0.isReadable }
         return answer(
@@ -151,7 +152,7 @@ final class PeerFinder {
     }
 
     private func answer(
-        _ ends: [OpenDescriptor], _ role: Peer.Role, of thread: Int32, _ since: UInt64, or reason: String
+        _ ends: [OpenDescriptor], _ role: StallReport.PeerRole, of thread: Int32, _ since: UInt64, or reason: String
     ) -> PeerAnswer {
         let processes = OpenFileSearch.processes(of: ends)
         var peers = peers(processes, role, since)
@@ -175,7 +176,7 @@ final class PeerFinder {
     }
 
     /// Returns what processes do that have been seen with the file, other processes first.
-    private func peers(_ processes: [Int32], _ role: Peer.Role, _ since: UInt64) -> [Peer] {
+    private func peers(_ processes: [Int32], _ role: StallReport.PeerRole, _ since: UInt64) -> [Peer] {
         let all = processes.compactMap { Peer.reading($0, as: role, isConfirmed: true, waitingSince: since) }
         return all.filter { !$0.isThisProcess } + all.filter(\.isThisProcess)
     }

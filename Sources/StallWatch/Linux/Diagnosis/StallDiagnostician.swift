@@ -18,7 +18,7 @@ struct StallDiagnostician {
     /// The owner of the lock in the last observation.
     private var owner: OwnerWatch?
     private let memory = GuardedMemory()
-    private let peers = PeerFinder(memory: GuardedMemory())
+    private let peers: PeerFinder
     private let threads: ProcessThreads
     /// The threads for observations that stop none.
     private let unstoppedThreads: ProcessThreads
@@ -38,6 +38,7 @@ struct StallDiagnostician {
     init(threads: ProcessThreads, waits: WaitClock) {
         self.threads = threads
         unstoppedThreads = ProcessThreads(unstopped: threads)
+        peers = PeerFinder(memory: memory)
         self.waits = waits
     }
 
@@ -194,19 +195,19 @@ struct StallDiagnostician {
             observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers)
                 .follow(thread, stack: stack)
         }
-        addPeers(to: &observation, call, of: thread, reading, peers)
+        if let peers { addPeers(to: &observation, call, of: thread, reading, peers) }
         return observation
     }
 
     /// Adds for whom the call waits, and takes the holder of a file lock from that.
     private func addPeers(
         to observation: inout Observation, _ call: SystemCall, of thread: Int32, _ reading: ThreadReading,
-        _ finder: PeerFinder?
+        _ finder: PeerFinder
     ) {
         // The earliest reading of the same wait.
         let since = readings.last { $0.thread.runs != reading.runs || $0.thread.activity != reading.activity }
         let first = readings.first { $0.thread.time > since?.thread.time ?? 0 }?.thread.time ?? reading.time
-        guard let answer = finder?.find(call, of: thread, runs: reading.runs, since: first) else { return }
+        guard let answer = finder.find(call, of: thread, runs: reading.runs, since: first) else { return }
         observation.call?.peers = answer
         guard observation.lock?.lock.kind == .file else { return }
         observation.lock?.lock.ownership =

@@ -48,7 +48,7 @@ extension StallReport.SystemCall {
 extension StallReport.Peer {
     fileprivate init(_ peer: Peer) {
         self.init(
-            role: .init(rawValue: peer.role.rawValue), pid: peer.process,
+            role: peer.role, pid: peer.process,
             isThisProcess: peer.isThisProcess ? true : nil, thread: peer.thread.map { .init($0) }, name: peer.name,
             state: peer.state, threads: peer.threads, systemCall: peer.call?.name, target: peer.call?.target,
             waitChannel: peer.waitChannel, runningMilliseconds: peer.age.map { milliseconds($0) }, reason: peer.reason

@@ -1,4 +1,3 @@
-import LinuxSupport
 internal import Logging
 import StallReports
 
@@ -99,7 +98,7 @@ final class LogSink: Sink {
     /// What stalled and where, why, and what to do.
     static func message(of report: StallReport) -> String {
         let place = report.culprit.flatMap { culprit in
-            culprit.file.map { file in " at \(fileName(file))" + (culprit.line.map { ":\($0)" } ?? "") }
+            culprit.file.map { " at \(sourcePlace($0, culprit.line))" }
         }
         let cause = report.cause.map { ". \($0.summary)" } ?? ""
         let advice = report.advice.map { " Try: \($0.text)" } ?? ""

@@ -31,6 +31,16 @@ import Testing
         return (files[0], files[1])
     }
 
+    /// Makes another thread wait for a lock of this process; what is returned lets it have the lock, and waits for it.
+    private func wait(for file: Int32, lockedBy other: Int32) throws -> () -> Void {
+        try #require(flock(other, LOCK_EX) == 0)
+        let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
+        return {
+            flock(other, LOCK_UN)
+            waiter.join()
+        }
+    }
+
     /// Returns the answer for a call, in which another thread waits, once it names a process; else the last answer.
     private func findKnown(_ name: String, _ arguments: UInt64...) throws -> PeerAnswer? {
         var answer: PeerAnswer?
@@ -89,12 +99,10 @@ import Testing
             close(file)
             close(other)
         }
-        try #require(flock(other, LOCK_EX) == 0)
-        let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
+        let letGo = try wait(for: file, lockedBy: other)
         let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
         #expect(answer?.peers.map(\.isThisProcess) == [true])
-        flock(other, LOCK_UN)
-        waiter.join()
+        letGo()
         let free = try find("flock", number(file), UInt64(LOCK_EX))
         #expect(free?.peers == [] && free?.reason?.contains("shows no holder") == true)
         #expect(try find("flock", 1_000_000, UInt64(LOCK_EX))?.reason != nil)
@@ -181,14 +189,12 @@ import Testing
             close(file)
             close(other)
         }
-        try #require(flock(other, LOCK_EX) == 0)
-        let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
+        let letGo = try wait(for: file, lockedBy: other)
         _ = try findKnown("flock", number(file), UInt64(LOCK_EX))
         let finder = PeerFinder(memory: GuardedMemory())
         let first = try find("flock", number(file), UInt64(LOCK_EX), by: finder)
         #expect(first?.isKnown == true)
-        flock(other, LOCK_UN)
-        waiter.join()
+        letGo()
         #expect(try find("flock", number(file), UInt64(LOCK_EX), by: finder) == first)
         #expect(try find("flock", number(file), UInt64(LOCK_EX), runs: 1, by: finder)?.peers == [])
     }
