@@ -65,6 +65,19 @@ import TestSupport
         #expect(names.names(of: frames, in: images).count == WaitFunctionNames.innermost)
     }
 
+    /// From glibc 2.41 on, functions without names make the calls that can be cancelled.
+    @Test func theFunctionOfACallIsFoundBeyondGlibcsHelpers() {
+        func called(_ frames: [(String?, String)]) -> String? {
+            NamedFrame.calledFunctionOfLibc(in: frames.map { NamedFrame(function: $0, image: $1) })
+        }
+        let helper: (String?, String) = (nil, "libc.so.6")
+        #expect(called([helper, helper, helper, ("fsync", "libc.so.6"), (nil, "notes")]) == "fsync")
+        #expect(called([("fsync", "libc.so.6"), (nil, "notes")]) == "fsync")
+        #expect(called([helper, helper, (nil, "notes"), ("fsync", "libc.so.6")]) == nil)
+        #expect(called([(nil, "notes"), ("fsync", "libc.so.6")]) == nil)
+        #expect(called([]) == nil)
+    }
+
     /// Libraries that are linked into the executable.
     @Test func functionsOfLinkedLibrariesAreFoundInTheExecutable() throws {
         let directory = try TemporaryDirectory()
