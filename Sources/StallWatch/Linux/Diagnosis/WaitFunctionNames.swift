@@ -121,7 +121,17 @@ struct LockFunction: Equatable {
         let found = frames.compactMap(LockFunction.init)
         guard let first = found.first else { return nil }
         guard first.kind == .semaphore else { return first }
-        return found.first { $0.kind == .dispatchSemaphore } ?? first
+        if let dispatch = found.first(where: { $0.kind == .dispatchSemaphore }) { return dispatch }
+        return semaphoreOfStrippedDispatch(frames) ?? first
+    }
+
+    /// Returns `dispatch_semaphore_wait` if functions of libdispatch without names wait for a semaphore of libc.
+    ///
+    /// A stripped libdispatch exports that function, which has jumped to one without a name.
+    static func semaphoreOfStrippedDispatch(_ frames: [NamedFrame]) -> LockFunction? {
+        let caller = frames.first { $0.image != "libc.so.6" }
+        guard caller == NamedFrame(function: nil, image: "libdispatch.so") else { return nil }
+        return LockFunction(NamedFrame(function: "dispatch_semaphore_wait", image: "libdispatch.so"))
     }
 
     /// The function that other libraries than libc call futex(2) with.
