@@ -85,6 +85,11 @@ size_t clinux_function_size(const void *address) {
   return symbol->st_size;
 }
 
+const char *clinux_image_path(const void *address) {
+  Dl_info info;
+  return dladdr(address, &info) ? info.dli_fname : NULL;
+}
+
 bool clinux_has_file_capabilities(const char *path) { return getxattr(path, "security.capability", NULL, 0) > 0; }
 
 struct executable_base {

@@ -51,7 +51,13 @@ package enum RuntimeLibrary: Sendable {
                 "_ZN10__cxxabiv1", "_Unwind_", "__gxx_",
             ]
         ),
-        (.c, ["__libc_", "__GI_", "pthread_", "__pthread_", "___pthread_", "_dl_", "_IO_", "__lll_", "__futex_"]),
+        (
+            .c,
+            [
+                "__libc_", "__GI_", "pthread_", "__pthread_", "___pthread_", "_dl_", "_IO_", "__lll_", "__futex_",
+                "__syscall_cancel", "__internal_syscall_cancel",
+            ]
+        ),
     ]
 
     /// `CFRunLoopRunSpecific`: CoreFoundation's prefix before a capital letter and a small one.

@@ -85,12 +85,14 @@ struct UnwindQualityTests {
 enum Build: CaseIterable {
     case debug
     case release
+    /// Debug code, linked by GNU ld, which makes the segment with Swift's .rodata and the unwind tables writable.
+    case linkedByGNU
 
     /// Builds the shared library with all stacks.
     func makeLibrary(in directory: TemporaryDirectory) throws -> String {
         let sources = Repository.support.appendingPathComponent("Stacks")
         func source(_ name: String) -> String { sources.appendingPathComponent(name).path }
-        let optimization = self == .debug ? "-O0" : "-O2"
+        let optimization = self == .release ? "-O2" : "-O0"
         for (compiler, name) in [("clang", "ends.c"), ("clang", "stacks.c"), ("clang++", "stacks.cpp")] {
             let program = try #require(Command.find(compiler))
             try Command(
@@ -105,11 +107,11 @@ enum Build: CaseIterable {
         try Command(
             program: swiftc,
             arguments: [
-                self == .debug ? "-Onone" : "-O", "-g", "-parse-as-library", "-emit-library", "-module-name", "Stacks",
+                self == .release ? "-O" : "-Onone", "-g", "-parse-as-library", "-emit-library", "-module-name", "Stacks",
                 source("stacks.swift"), directory.path("ends.c.o"), directory.path("stacks.c.o"),
                 directory.path("stacks.cpp.o"), "-lstdc++",
                 "-o", directory.path("libstacks.so"),
-            ]
+            ] + (self == .linkedByGNU ? ["-use-ld=bfd"] : [])
         ).succeed()
         return directory.path("libstacks.so")
     }

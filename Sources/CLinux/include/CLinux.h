@@ -55,6 +55,18 @@ int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);
 /// The size in bytes of the function at `address`, if its image exports it; else 0. Takes the dynamic linker's lock.
 size_t clinux_function_size(const void *_Nonnull address);
 
+/// The path of the image with `address` as the dynamic linker knows it; NULL if there is none. Valid while the image is
+/// loaded. Takes the dynamic linker's lock.
+const char *_Nullable clinux_image_path(const void *_Nonnull address);
+
+// Callbacks of a CFRunLoop that store their return addresses, 8 bytes, at `note`.
+void clinux_note_source(void *_Nullable note);
+void clinux_note_timer(const void *_Nullable timer, void *_Nullable note);
+void clinux_note_observer(const void *_Nullable observer, unsigned long activity, void *_Nullable note);
+
+/// Lets a CFRunLoop perform a block in `mode`, and returns where the block stores its return address; there is one block.
+const uint64_t *_Nonnull clinux_perform_noting_block(void *_Nonnull loop, const void *_Nonnull mode);
+
 /// Whether `code` lies in the executable; then `base` receives its load bias. Takes the dynamic linker's lock.
 bool clinux_executable_base(const void *_Nonnull code, uint64_t *_Nonnull base);
 

@@ -205,7 +205,8 @@ static bool read_module(cunwind_module *module, const linked_image *image, uint6
   for (unsigned index = 0; index < image->segment_count; index++) {
     const ElfW(Phdr) *segment = &image->segments[index];
     uint64_t start = image->base + segment->p_vaddr, end = start + segment->p_memsz;
-    if (start < module->fixed_low || end > module->fixed_high || end < start) continue;
+    // In a segment of any kind: GNU ld makes Swift's .rodata writable, and with it the segment of .eh_frame.
+    if (start < module->image.low || end > module->image.high || end < start) continue;
     if (segment->p_type == PT_GNU_EH_FRAME) read_unwind_table(module, start, segment->p_memsz);
     if (segment->p_type == PT_NOTE && module->image.build_id_length == 0) {
       *build_id_note = read_build_id(module, start, segment->p_memsz);

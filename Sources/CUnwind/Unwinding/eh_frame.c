@@ -99,11 +99,11 @@ static uint64_t search_table(const cunwind_module *module, cunwind_page_cache *p
   return module->table_base + (uint64_t)(int64_t)entry[1];
 }
 
-// Reads an entry's length and finds its end.
+// Reads an entry's length and finds its end. Nothing writes to the entries, also where their segment is writable.
 static bool open_entry(cunwind_bytes *bytes, const cunwind_module *module, cunwind_page_cache *pages,
                        uint64_t address) {
-  if (address < module->fixed_low || address >= module->fixed_high) return false;
-  *bytes = (cunwind_bytes){.pages = pages, .at = address, .end = module->fixed_high};
+  if (address < module->image.low || address >= module->image.high) return false;
+  *bytes = (cunwind_bytes){.pages = pages, .at = address, .end = module->image.high};
   uint64_t length = cunwind_read_fixed(bytes, 4);
   if (bytes->has_failed || length == 0 || length > MAX_ENTRY_BYTES || length > bytes->end - bytes->at) return false;
   bytes->end = bytes->at + length;

@@ -46,7 +46,7 @@ struct Observation: Sendable {
     var activity: ThreadActivity
     /// The system call that the thread waited in, if any.
     var call: DescribedCall?
-    /// The innermost libc function of a running thread, if its innermost frame was in libc.
+    /// The innermost libc function with a known name of a running thread, if its innermost frame was in libc.
     var function: String?
     /// The lock that the thread waited for, if any.
     var lock: LockOwnership?

@@ -55,6 +55,10 @@ struct LockIdentifier {
                 lock.ownership = queueOwner(queue, waiter)
             } else if let function {
                 describe(&lock, function, call)
+            } else if Self.isInsideStrippedDispatch(frames), case .thread(let owner) = onceOwner(address), owner != waiter {
+                // Of what libdispatch waits for in this way, only a once stores its owner in the word.
+                (lock.kind, lock.function) = (.dispatchOnce, "dispatch_once")
+                lock.ownership = .thread(owner)
             } else if Self.isInsideLibc(frames), Futex.isShared(call.argument(1)), !Futex.isPlainWait(call.argument(1)),
                 case .thread(let joined) = joinedThread(address, expected: call.argument(2)), joined != waiter
             {
@@ -68,7 +72,8 @@ struct LockIdentifier {
                 lock.ownership = .thread(owner)
             } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
                 // sem_wait and similar functions jump to such a function, too.
-                (lock.kind, lock.ownership) = (.semaphore, .none)
+                lock.function = LockFunction.semaphoreOfStrippedDispatch(frames)?.name
+                (lock.kind, lock.ownership) = (lock.function == nil ? .semaphore : .dispatchSemaphore, .none)
             }
         case nil:
             break
@@ -126,6 +131,12 @@ struct LockIdentifier {
 
     private static func isOfSwiftRuntime(_ frame: NamedFrame) -> Bool {
         frame.image == "libswiftCore.so" || frame.image == "libswift_Concurrency.so"
+    }
+
+    /// Returns whether functions of libdispatch wait that have no names: a stripped one exports few.
+    private static func isInsideStrippedDispatch(_ frames: [NamedFrame]) -> Bool {
+        guard frames.count > 1, frames[0].function == LockFunction.anyCall else { return false }
+        return frames[1] == NamedFrame(function: nil, image: "libdispatch.so")
     }
 
     /// Returns whether libc itself waits, not a caller of its `syscall` function.

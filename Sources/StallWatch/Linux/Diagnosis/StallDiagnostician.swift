@@ -224,7 +224,7 @@ struct StallDiagnostician {
 
     /// Adds what the stack of a running thread shows: a libc function and the system call that it runs in.
     private func explain(_ observation: inout Observation, by stack: CapturedStack) {
-        observation.function = threads.names(of: stack).first?.libcFunction
+        observation.function = NamedFrame.calledFunctionOfLibc(in: threads.names(of: stack))
         observation.call = stack.call.flatMap {
             DescribedCall($0, function: observation.function, memory: memory)
         }

@@ -9,8 +9,11 @@ final class WaitFunctionNames {
     static let libraries: Set<String> = ["libc.so.6", "libdispatch.so", "libstdc++.so.6"]
     /// The libraries that may be linked into the executable instead.
     static let linkable: Set<String> = ["libc.so.6", "libdispatch.so", "libswiftCore.so"]
-    /// The number of innermost frames to name; a mutex's function is at most five out from the system call.
-    static let innermost = 8
+    /// The number of innermost frames to name.
+    ///
+    /// A mutex's function is at most five out from the system call. A libdispatch semaphore's is nine: from glibc 2.41 on, calls
+    /// that can be cancelled have up to three more.
+    static let innermost = 12
     /// The length of the longest function name to search in the executable, in bytes.
     private static let maximumNameBytes = 256
 
@@ -118,7 +121,17 @@ struct LockFunction: Equatable {
         let found = frames.compactMap(LockFunction.init)
         guard let first = found.first else { return nil }
         guard first.kind == .semaphore else { return first }
-        return found.first { $0.kind == .dispatchSemaphore } ?? first
+        if let dispatch = found.first(where: { $0.kind == .dispatchSemaphore }) { return dispatch }
+        return semaphoreOfStrippedDispatch(frames) ?? first
+    }
+
+    /// Returns `dispatch_semaphore_wait` if functions of libdispatch without names wait for a semaphore of libc.
+    ///
+    /// A stripped libdispatch exports that function, which has jumped to one without a name.
+    static func semaphoreOfStrippedDispatch(_ frames: [NamedFrame]) -> LockFunction? {
+        let caller = frames.first { $0.image != "libc.so.6" }
+        guard caller == NamedFrame(function: nil, image: "libdispatch.so") else { return nil }
+        return LockFunction(NamedFrame(function: "dispatch_semaphore_wait", image: "libdispatch.so"))
     }
 
     /// The function that other libraries than libc call futex(2) with.
@@ -191,4 +204,12 @@ struct NamedFrame: Equatable, Sendable {
     var isUnrecognizable = false
 
     var libcFunction: String? { image == "libc.so.6" ? function : nil }
+
+    /// Returns the libc function that the innermost frames, those in libc, run for.
+    ///
+    /// From glibc 2.41 on, `fsync` and all other calls that can be cancelled run in `__syscall_cancel_arch`, up to three
+    /// frames further in. It has no name, like all of glibc's own functions.
+    static func calledFunctionOfLibc(in frames: [NamedFrame]) -> String? {
+        frames.prefix { $0.image == "libc.so.6" }.lazy.compactMap(\.function).first
+    }
 }

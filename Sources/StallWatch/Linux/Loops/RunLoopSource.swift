@@ -95,13 +95,13 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     private static let runFunctionName = "CFRunLoopRunSpecific"
     private static let methodName = "$s10Foundation7RunLoopC3run4mode6beforeSbAC4ModeV_0A10Essentials4DateVtF"
 
-    private static let exportedRunFunction = exported(runFunctionName)
+    static let exportedRunFunction = exported(runFunctionName)
     private static let exportedMethod = exported(methodName)
     private static let linkedRunFunction = linked(runFunctionName)
     private static let linkedMethod = linked(methodName)
 
     /// The function in a shared library; `nil` if no library exports it.
-    private static func exported(_ name: String) -> Range<UInt64>? {
+    static func exported(_ name: String) -> Range<UInt64>? {
         guard let function = dlsym(nil, name) else { return nil }
         let start = UInt64(UInt(bitPattern: function))
         return start..<(start + UInt64(clinux_function_size(function)))

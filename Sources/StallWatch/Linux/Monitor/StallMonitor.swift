@@ -283,9 +283,15 @@ public final class StallMonitor: Sendable {
                 "threshold": "\(configuration.threshold)", "captureMethods": methods,
                 "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
             ])
-        let noticeThread = try? WorkerThread(name: "stallwatch-cap") {
-            // Here, and not on the caller: it takes the dynamic linker's lock.
+        let noticeThread = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
+            // Here, and not on the caller: these take the dynamic linker's lock.
             _ = StallContext.calibration
+            let unnamed = CalloutNames.learn()
+            if !unnamed.isEmpty {
+                reporter.logNotice(
+                    "stall reports lack callouts: CoreFoundation is stripped",
+                    ["functions": unnamed.joined(separator: ", ")])
+            }
             notice.give()
         }
         return Threads(

@@ -139,14 +139,17 @@ struct ReportTables {
     private var frameIndices: [StallReport.Frame: Int] = [:]
     private var imageIndices: [StallReport.Image: Int] = [:]
     private let inApp: InAppSettings
+    private let callouts: CalloutNames
 
-    init(inApp: InAppSettings) {
+    init(inApp: InAppSettings, callouts: CalloutNames = .learned) {
         self.inApp = inApp
+        self.callouts = callouts
     }
 
     mutating func stack(_ stack: CapturedStack, in list: ImageList) -> Int {
         let rule = InAppRule(inApp, imagePaths: list.images.lazy.map(\.path))
-        let indices = stack.frames.map { frame in
+        let indices = stack.frames.indices.map { index in
+            let frame = stack.frames[index]
             let address = frame.lookupAddress
             guard let image = list.image(at: address) else {
                 return add(
@@ -154,10 +157,11 @@ struct ReportTables {
                 )
             }
             let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
+            let callout = index == 0 ? nil : callouts.name(of: frame, calling: stack.frames[index - 1])
             return add(
                 StallReport.Frame(
                     image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
-                    isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
+                    function: callout, symbol: callout, isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
                     kind: frame.kind == .code ? .code : .asyncCaller,
                     isTaskStart: frame.kind == .taskStart ? true : nil
                 )

@@ -65,6 +65,19 @@ import TestSupport
         #expect(names.names(of: frames, in: images).count == WaitFunctionNames.innermost)
     }
 
+    /// From glibc 2.41 on, functions without names make the calls that can be cancelled.
+    @Test func theFunctionOfACallIsFoundBeyondGlibcsHelpers() {
+        func called(_ frames: [(String?, String)]) -> String? {
+            NamedFrame.calledFunctionOfLibc(in: frames.map { NamedFrame(function: $0, image: $1) })
+        }
+        let helper: (String?, String) = (nil, "libc.so.6")
+        #expect(called([helper, helper, helper, ("fsync", "libc.so.6"), (nil, "notes")]) == "fsync")
+        #expect(called([("fsync", "libc.so.6"), (nil, "notes")]) == "fsync")
+        #expect(called([helper, helper, (nil, "notes"), ("fsync", "libc.so.6")]) == nil)
+        #expect(called([(nil, "notes"), ("fsync", "libc.so.6")]) == nil)
+        #expect(called([]) == nil)
+    }
+
     /// Libraries that are linked into the executable.
     @Test func functionsOfLinkedLibrariesAreFoundInTheExecutable() throws {
         let directory = try TemporaryDirectory()
@@ -147,5 +160,23 @@ import TestSupport
             number: futex, arguments: [0x1000, wait.operation, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
         let identifier = LockIdentifier(memory: Word(word: 0x8000_0000 | 103), isLive: { $0 == 103 })
         #expect(identifier.identify(call, of: 100, in: frames)?.kind == wait.kind)
+    }
+
+    /// In a stripped libdispatch, as of Debian's package, only exported functions have names.
+    @Test(arguments: [
+        (["syscall"], UInt64(128), UInt32(0x8000_0000 | 103), AwaitedLock.Kind.dispatchOnce),
+        (["syscall"], 128, 7, .futex),
+        ([nil, "sem_wait"], 128 | 9, 0, .dispatchSemaphore),
+    ] as [([String?], UInt64, UInt32, AwaitedLock.Kind)])
+    func kindsAreFoundInAStrippedDispatch(
+        libc: [String?], operation: UInt64, word: UInt32, kind: AwaitedLock.Kind
+    ) throws {
+        let frames = libc.map { NamedFrame(function: $0, image: "libc.so.6") }
+            + [NamedFrame(function: nil, image: "libdispatch.so"), NamedFrame(function: nil, image: "notes")]
+        let futex = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
+        let call = SystemCall(
+            number: futex, arguments: [0x1000, operation, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
+        let identifier = LockIdentifier(memory: Word(word: word), isLive: { $0 == 103 })
+        #expect(identifier.identify(call, of: 100, in: frames)?.kind == kind)
     }
 }
