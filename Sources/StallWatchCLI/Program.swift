@@ -66,12 +66,21 @@ struct StallWatchCommand: ParsableCommand {
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
         version: StallWatchVersion.current,
-        subcommands: [
-            ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
-            ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
-            BaselineCommand.self, TestCommand.self, RunCommand.self, DoctorCommand.self, ShipCommand.self,
-            HealthCommand.self, PsCommand.self, StateCommand.self, StacksCommand.self, ProfileCommand.self,
-            WatchCommand.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Report",
+                subcommands: [
+                    TopCommand.self, ShowCommand.self, TreeCommand.self, StatsCommand.self, TailCommand.self,
+                    HTMLCommand.self, ExportCommand.self, SymbolicateCommand.self, ValidateCommand.self,
+                ]),
+            CommandGroup(
+                name: "Live process",
+                subcommands: [
+                    RunCommand.self, PsCommand.self, WatchCommand.self, StateCommand.self, StacksCommand.self,
+                    ProfileCommand.self, DoctorCommand.self,
+                ]),
+            CommandGroup(name: "CI", subcommands: [TestCommand.self, DiffCommand.self, BaselineCommand.self]),
+            CommandGroup(name: "Fleet", subcommands: [ShipCommand.self, HealthCommand.self]),
         ]
     )
 }

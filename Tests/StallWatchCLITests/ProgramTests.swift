@@ -32,6 +32,10 @@ import Testing
         let result = try Tool.run(["--help"])
         #expect(result.status == 0)
         #expect(result.errors == "")
+        #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
+        for group in ["REPORT", "LIVE PROCESS", "CI", "FLEET"] {
+            #expect(result.output.contains("\n\(group) SUBCOMMANDS:\n"))
+        }
         for command in StallWatchCommand.configuration.subcommands {
             #expect(result.output.contains("\n  \(command.configuration.commandName ?? "?") "))
         }

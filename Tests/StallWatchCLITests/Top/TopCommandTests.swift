@@ -245,6 +245,14 @@ import TextOutput
         #expect(try Tool.run(["show", "9f2c41d0"], in: scratch).output.contains(ReportFixture(number: 7).id))
     }
 
+    @Test func `a locale without UTF-8 gets ASCII`() throws {
+        let scratch = try folder()
+        for command in ["top", "show", "tree"] {
+            let result = try Tool.run([command, "."], in: scratch, environment: ["LC_ALL": "C", "COLUMNS": "60"])
+            #expect(result.status == 0 && result.output.utf8.allSatisfy { $0 < 0x80 }, "\(result.output)")
+        }
+    }
+
     @Test func theRestIsCounted() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write((10..<40).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0)") })
