@@ -55,7 +55,7 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch doctor                      what works here, and what to set
               stallwatch health /run/notes/health    whether a process makes progress, for probes
 
-            With a path instead of a command, and with nothing where there is a folder named stalls, the tool shows its `top`.
+            With a path instead of a command, and with nothing where a folder named stalls has reports, the tool shows its `top`.
 
             Exit status: 0 for an answer. 1 when nothing is found (no report, no match, no such file or process) or a gate fails: \
             `diff --fail-on` finds a listed change, `health` a stuck loop. 2 for a wrong command line, and when `health` cannot \
@@ -66,12 +66,21 @@ struct StallWatchCommand: ParsableCommand {
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
         version: StallWatchVersion.current,
-        subcommands: [
-            ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
-            ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
-            BaselineCommand.self, TestCommand.self, RunCommand.self, DoctorCommand.self, ShipCommand.self,
-            HealthCommand.self, PsCommand.self, StateCommand.self, StacksCommand.self, ProfileCommand.self,
-            WatchCommand.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Report",
+                subcommands: [
+                    TopCommand.self, ShowCommand.self, TreeCommand.self, StatsCommand.self, TailCommand.self,
+                    HTMLCommand.self, ExportCommand.self, SymbolicateCommand.self, ValidateCommand.self,
+                ]),
+            CommandGroup(
+                name: "Live process",
+                subcommands: [
+                    RunCommand.self, PsCommand.self, WatchCommand.self, StateCommand.self, StacksCommand.self,
+                    ProfileCommand.self, DoctorCommand.self,
+                ]),
+            CommandGroup(name: "CI", subcommands: [TestCommand.self, DiffCommand.self, BaselineCommand.self]),
+            CommandGroup(name: "Fleet", subcommands: [ShipCommand.self, HealthCommand.self]),
         ]
     )
 }
@@ -109,9 +118,10 @@ enum Invocation {
     ///
     /// - Throws: A ``CommandFailure`` with the nearest command for a word that is neither a command nor a path.
     static func arguments(
-        _ given: [String], isThere: (String) -> Bool = { access($0, F_OK) == 0 }
+        _ given: [String], isThere: (String) -> Bool = { access($0, F_OK) == 0 },
+        hasReports: (String) -> Bool = { (try? ReportFiles(paths: [$0]))?.files.isEmpty == false }
     ) throws(CommandFailure) -> [String] {
-        guard let first = given.first else { return isThere(standardFolder) ? ["top", standardFolder] : [] }
+        guard let first = given.first else { return hasReports(standardFolder) ? ["top", standardFolder] : [] }
         let word = first == "help" && given.count > 1 ? given[1] : first
         guard !word.hasPrefix("-"), !commands.contains(word) else { return given }
         if word == first, isThere(word) { return ["top"] + given }

@@ -18,6 +18,14 @@ extension String {
         return text + "…"
     }
 
+    /// The text in at most `width` columns, with an ellipsis in its middle if it is cut.
+    package func truncatedInMiddle(to width: Int) -> String {
+        guard columns > width else { return self }
+        guard width > 2 else { return truncated(to: width) }
+        let end = String(String(reversed()).prefix(columns: (width - 1) / 2).reversed())
+        return truncated(to: width - end.columns) + end
+    }
+
     /// The text with spaces up to `width` columns.
     package func padded(to width: Int, _ alignment: Alignment = .left) -> String {
         let spaces = String(repeating: " ", count: Swift.max(width - columns, 0))
@@ -70,7 +78,7 @@ extension String {
     }
 
     /// The longest beginning with at most `width` columns, at least one character.
-    private func prefix(columns width: Int) -> String {
+    fileprivate func prefix(columns width: Int) -> String {
         var text = ""
         for character in self {
             if !text.isEmpty, text.columns + String(character).columns > width { break }

@@ -6,21 +6,25 @@ package struct Terminal: Sendable {
     package var isTerminal = false
     /// Columns per line; `nil` for no limit.
     package var width: Int?
+    /// Lines that are seen at once; `nil` if it is no terminal, or does not know its size.
+    package var height: Int?
     /// Whether to use color.
     package var hasColor = false
 
     /// Standard output.
     package static let standardOutput = Terminal(descriptor: STDOUT_FILENO)
 
-    package init(isTerminal: Bool = false, width: Int? = nil, hasColor: Bool = false) {
+    package init(isTerminal: Bool = false, width: Int? = nil, height: Int? = nil, hasColor: Bool = false) {
         self.isTerminal = isTerminal
         self.width = width
+        self.height = height
         self.hasColor = hasColor
     }
 
     private init(descriptor: Int32) {
+        let columns = Self.columns(getenv("COLUMNS").map { String(cString: $0) })
         guard isatty(descriptor) == 1 else {
-            self.init()
+            self.init(width: columns)
             return
         }
         let type = getenv("TERM").map { String(cString: $0) } ?? "dumb"
@@ -30,10 +34,14 @@ package struct Terminal: Sendable {
         // A terminal that does not know its size (0 columns) has at least 80.
         let isKnown = ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
         self.init(
-            isTerminal: true, width: isKnown ? Int(size.ws_col) : 80,
+            isTerminal: true, width: isKnown ? Int(size.ws_col) : columns ?? 80,
+            height: isKnown && size.ws_row > 0 ? Int(size.ws_row) : nil,
             hasColor: type != "dumb" && type != "" && !refusesColor
         )
     }
+
+    /// The width that the variable COLUMNS sets where no terminal says it; `nil` unless it is a number from 1 on.
+    package static func columns(_ value: String?) -> Int? { value.flatMap(Int.init).flatMap { $0 > 0 ? $0 : nil } }
 
     /// A text style (ECMA-48, SGR).
     package enum Style: String, Sendable {

@@ -12,17 +12,22 @@ package struct TextTable {
         var dropped: Int?
         /// The width that it keeps when it is cut, unless no column is left to leave out.
         var minimumWidth: Int
+        /// Whether cells are cut in the middle, because their ends matter: `File.swift:88`.
+        var keepsEnds: Bool
+        /// The width that it is cut to where the line has no limit; `nil` for none.
+        var unlimitedWidth: Int?
         var style: Terminal.Style?
 
         package init(
             _ title: String, _ alignment: Alignment = .left, isFlexible: Bool = false, minimumWidth: Int = 8,
-            dropped: Int? = nil,
-            style: Terminal.Style? = nil
+            keepsEnds: Bool = false, unlimitedWidth: Int? = nil, dropped: Int? = nil, style: Terminal.Style? = nil
         ) {
             self.title = title.printable
             self.alignment = alignment
             self.isFlexible = isFlexible
             self.minimumWidth = minimumWidth
+            self.keepsEnds = keepsEnds
+            self.unlimitedWidth = unlimitedWidth
             self.dropped = dropped
             self.style = style
         }
@@ -47,6 +52,8 @@ package struct TextTable {
     /// The lines, each with a line feed.
     package func text(for terminal: Terminal) -> String {
         let places = layout(in: terminal.width)
+        var rows = rows
+        for place in places { cut(place, of: &rows) }
         let header = line(columns.map(\.title), places) { cell, _ in terminal.style(cell, .bold) }
         let lines = zip(rows, styles).map { row, style in
             line(row, places) { cell, index in
@@ -63,10 +70,22 @@ package struct TextTable {
         var width: Int
     }
 
+    /// Cuts a column's cells to its width: in the middle where different cells would read the same without their ends.
+    private func cut(_ place: Place, of rows: inout [[String]]) {
+        let whole = Set(rows.map { $0[place.index] })
+        let readings = Dictionary(grouping: whole) { $0.truncated(to: place.width) }
+        for row in rows.indices {
+            let cell = rows[row][place.index]
+            let text = cell.truncated(to: place.width)
+            let isClear = readings[text]?.count == 1 && !columns[place.index].keepsEnds
+            rows[row][place.index] = isClear ? text : cell.truncatedInMiddle(to: place.width)
+        }
+    }
+
     private func line(_ cells: [String], _ layout: [Place], _ style: (String, Int) -> String) -> String {
         var text = layout.map { place in
             let column = columns[place.index]
-            let cell = cells[place.index].truncated(to: place.width)
+            let cell = cells[place.index]
             let isLast = place.index == layout.last?.index
             return style(
                 isLast && column.alignment == .left ? cell : cell.padded(to: place.width, column.alignment), place.index
@@ -82,7 +101,12 @@ package struct TextTable {
         var places = used.map { index in
             Place(index: index, width: max(columns[index].title.columns, rows.map { $0[index].columns }.max() ?? 0))
         }
-        guard let available else { return places }
+        guard let available else {
+            for place in places.indices {
+                places[place].width = min(places[place].width, columns[places[place].index].unlimitedWidth ?? .max)
+            }
+            return places
+        }
         while true {
             let shrunk = shrink(places, to: \.minimumWidth, in: available)
             if width(of: shrunk) <= available { return shrunk }

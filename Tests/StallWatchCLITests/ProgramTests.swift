@@ -32,6 +32,10 @@ import Testing
         let result = try Tool.run(["--help"])
         #expect(result.status == 0)
         #expect(result.errors == "")
+        #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
+        for group in ["REPORT", "LIVE PROCESS", "CI", "FLEET"] {
+            #expect(result.output.contains("\n\(group) SUBCOMMANDS:\n"))
+        }
         for command in StallWatchCommand.configuration.subcommands {
             #expect(result.output.contains("\n  \(command.configuration.commandName ?? "?") "))
         }
@@ -40,21 +44,25 @@ import Testing
     @Test func `without arguments the tool shows a folder named stalls, or its help`() throws {
         let scratch = try TemporaryDirectory()
         #expect(try Tool.run([], in: scratch).output.hasPrefix("OVERVIEW: "))
+        try scratch.write("stalls/notes.txt", "no report")
+        #expect(try Tool.run([], in: scratch).output.hasPrefix("OVERVIEW: "))
         try scratch.write([ReportFixture(number: 1)], in: "stalls/")
         let top = try Tool.run(["top", "stalls"], in: scratch).output
         #expect(top.contains("NoteStore.save"))
         #expect(try Tool.run([], in: scratch).output == top)
         #expect(try Tool.run(["stalls"], in: scratch).output == top)
+        #expect(try Tool.run(["stalls/"], in: scratch).output.contains("NoteStore.save"))
     }
 
     @Test func `a path may follow options and never shadows a command`() throws {
         func arguments(_ words: String...) throws -> [String] {
-            try Invocation.arguments(words) { ["stalls", "top", "test"].contains($0) }
+            let isThere = { (path: String) in ["stalls", "top", "test"].contains(path) }
+            return try Invocation.arguments(words, isThere: isThere, hasReports: isThere)
         }
         #expect(try arguments() == ["top", "stalls"])
         #expect(try arguments("stalls", "--json") == ["top", "stalls", "--json"])
         for words in [["top", "x"], ["test", "--", "x"], ["--help"], ["help", "show"], ["help"], ["-h"]] {
-            #expect(try Invocation.arguments(words) { _ in true } == words)
+            #expect(try Invocation.arguments(words, isThere: { _ in true }) == words)
         }
     }
 

@@ -4,7 +4,7 @@ import TextOutput
 
 enum StandardOutput {
     /// Writes text for people; throws ``ClosedOutput`` when the reader has closed its end, else a ``CommandFailure``.
-    static func write(_ text: String) throws { try write(Array(WorkflowLog.plain(text).utf8)) }
+    static func write(_ text: String) throws { try write(Array(text.forThisReader.utf8)) }
 
     /// Writes a document or commands; throws as for text.
     static func write(_ bytes: [UInt8]) throws {
@@ -23,7 +23,14 @@ enum StandardOutput {
 enum StandardError {
     /// Writes at once, and ignores errors: there is no other place to report them.
     static func write(_ text: String) {
-        _ = writeAll(Array(WorkflowLog.plain(text).utf8), to: STDERR_FILENO)
+        _ = writeAll(Array(text.forThisReader.utf8), to: STDERR_FILENO)
+    }
+}
+
+extension String {
+    /// The text as the reader's locale and log can take it.
+    fileprivate var forThisReader: String {
+        WorkflowLog.plain(LocaleCharacters.areUnicode ? self : drawnInASCII)
     }
 }
 

@@ -1,5 +1,6 @@
-import StallReports
 import ArgumentParser
+import LinuxSupport
+import StallReports
 import TextOutput
 
 struct ShowCommand: ParsableCommand {
@@ -10,8 +11,12 @@ struct ShowCommand: ParsableCommand {
             Shows the newest of several reports. Frames of the app's own code are marked with >; runtime frames, which only pass a call \
             on, are folded. Source lines are shown if the source file is found below the working directory or --source-root.
 
+            Hexadecimal digits that are no file's name select a fingerprint or a report's id, as `top` shows them. Without another path \
+            the folder named stalls is read.
+
             Examples:
               stallwatch show stalls
+              stallwatch show 9f2c41d0
               stallwatch show stalls/stall-20261121T080000.123456Z-5f3b8a1c2d4e.json
               stallwatch show stalls --sort longest -n 3 --cause lock
               stallwatch show stalls --id 01936c1e --markdown
@@ -114,20 +119,26 @@ struct ShowCommand: ParsableCommand {
 
     /// The first reports in the requested order, which alone are held in memory, and the number of all.
     private func choose() throws -> (chosen: [Choice], count: Int) {
-        let reports = try selection.read()
+        let chosenPaths = SelectedPaths(selection.paths)
+        let reports = try selection.filters.read(chosenPaths.paths, strict: selection.strict)
         var chosen: [Choice] = []
         var count = 0
         try reports.forEachMatch { bytes, _ throws(UnreadableReport) in
             bytes
         } body: { summary, bytes, origin in
-            guard id.map({ summary.id.hasPrefix($0) || summary.id.hasSuffix($0) }) ?? true else { return }
+            guard id.map({ summary.id.hasPrefix($0) || summary.id.hasSuffix($0) }) ?? true,
+                chosenPaths.select(summary)
+            else { return }
             count += 1
             let place = chosen.firstIndex { precedes(summary, $0.summary) } ?? chosen.count
             guard place < limit else { return }
             chosen.insert(Choice(summary: summary, origin: origin, bytes: bytes), at: place)
             if chosen.count > limit { chosen.removeLast() }
         }
-        guard count > 0 else { throw CommandFailure(.nothing, "No report matches: none has the id '\(id ?? "")'.") }
+        guard count > 0 else {
+            let wanted = (chosenPaths.digits + [id].compactMap(\.self)).joined(separator: "' or '")
+            throw CommandFailure(.nothing, "No report matches: none has the id '\(wanted)'.")
+        }
         return (chosen, count)
     }
 
@@ -136,5 +147,32 @@ struct ShowCommand: ParsableCommand {
         case .newest: left.startedAt > right.startedAt
         case .longest: left.durationMilliseconds > right.durationMilliseconds
         }
+    }
+}
+
+/// The words of `show`: paths, and digits that select reports.
+struct SelectedPaths {
+    /// The fewest digits that select reports.
+    private static let leastDigits = 6
+
+    private(set) var paths: [String] = []
+    private(set) var digits: [String] = []
+
+    init(_ words: [String], isThere: (String) -> Bool = { FileStatus(path: $0) != nil }) {
+        for word in words {
+            let isDigits =
+                word.utf8.count >= Self.leastDigits
+                && word.utf8.allSatisfy { "0123456789abcdef-".utf8.contains($0) }
+            if isDigits, !isThere(word) { digits.append(word) } else { paths.append(word) }
+        }
+        if paths.isEmpty { paths = [Invocation.standardFolder] }
+    }
+
+    /// Whether a report has one of the digits: in its fingerprint's beginning, or its id's beginning or end.
+    func select(_ report: ReportSummary) -> Bool {
+        digits.isEmpty
+            || digits.contains {
+                report.fingerprint?.hasPrefix($0) == true || report.id.hasPrefix($0) || report.id.hasSuffix($0)
+            }
     }
 }

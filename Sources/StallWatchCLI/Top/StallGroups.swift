@@ -8,10 +8,10 @@ struct StallGroups: Sendable {
 
     init(by grouping: Grouping = .fingerprint) { self.grouping = grouping }
 
-    /// Adds a report to its group; `caller` is the caller of its culprit, if it was looked up.
-    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, caller: String? = nil) {
-        let key = grouping.key(report, caller)
-        groups[key, default: StallGroup(key: key)].add(report, origin, caller: caller)
+    /// Adds a report to its group; `callers` are those of its culprit, the nearest first, if they were looked up.
+    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, callers: [String] = []) {
+        let key = grouping.key(report, callers.first)
+        groups[key, default: StallGroup(key: key)].add(report, origin, callers: callers)
     }
 
     /// The groups in no order.
@@ -91,7 +91,8 @@ struct StallGroup: Sendable, Equatable {
     private(set) var longest: Longest?
     private var culprits = Tally<ReportSummary.Culprit>()
     private var causes = Tally<String>()
-    private var callers = Tally<String>()
+    /// The callers of the culprit in the first report for which they were looked up, the nearest first.
+    private(set) var callers: [String] = []
     private var fingerprints: Set<String?> = []
     private var loops = Tally<String>()
     private var contexts = Tally<String>()
@@ -104,10 +105,10 @@ struct StallGroup: Sendable, Equatable {
 
     init(key: String?) { self.key = key }
 
-    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, caller: String? = nil) {
+    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, callers: [String] = []) {
         fingerprints.insert(report.fingerprint)
         let weight = report.totalMilliseconds
-        if let caller { callers.add(caller, weight) }
+        if self.callers.isEmpty { self.callers = callers }
         totalMilliseconds += weight
         maximumMilliseconds = max(maximumMilliseconds, report.greatestMilliseconds)
         isEstimated = isEstimated || report.isEstimated
@@ -137,7 +138,7 @@ struct StallGroup: Sendable, Equatable {
     /// The fingerprint, if all stalls have the same.
     var fingerprint: String? { fingerprints.count == 1 ? fingerprints.first ?? nil : nil }
     /// The caller of the culprit, if it was looked up.
-    var caller: String? { callers.heaviest { $0 < $1 } }
+    var caller: String? { callers.first }
     /// The label of the loop that most of the time was lost on.
     var loop: String { loops.heaviest { $0 < $1 } ?? "" }
     var loopCount: Int { loops.count }
@@ -168,8 +169,11 @@ struct Tally<Value: Hashable & Sendable>: Sendable, Equatable {
     }
 }
 
-/// The function that called a report's culprit: the next function of the app on the stack.
-struct CulpritCaller: Decodable {
+/// The functions that called a report's culprit: the next functions of the app on the stack.
+struct CulpritCallers: Decodable {
+    /// The most callers that are looked up.
+    private static let limit = 16
+
     private var culprit: Function?
     private var samples: [Sample]
     private var stacks: [[Int]]
@@ -190,27 +194,29 @@ struct CulpritCaller: Decodable {
         var isRuntimeFrame: Bool?
     }
 
-    /// The caller in a report's JSON that samples for most of the time show; of equal ones, the first.
-    static func name(in json: [UInt8]) -> String? {
-        guard let report = try? JSONDecoder().decode(CulpritCaller.self, from: Data(json)),
+    /// The callers in a report's JSON that samples for most of the time show, the nearest first; of equal ones, the first.
+    static func names(in json: [UInt8]) -> [String] {
+        guard let report = try? JSONDecoder().decode(CulpritCallers.self, from: Data(json)),
             let culprit = report.culprit?.function
-        else { return nil }
+        else { return [] }
         var weights: [String: Double] = [:]
-        let callers = report.samples.compactMap { sample in
-            report.caller(of: culprit, in: sample).map { ($0, sample.weightMilliseconds ?? 0) }
+        let chains = report.samples.compactMap { sample -> [String]? in
+            let chain = report.callers(of: culprit, in: sample)
+            guard let nearest = chain.first else { return nil }
+            weights[nearest, default: 0] += sample.weightMilliseconds ?? 0
+            return chain
         }
-        for (caller, weight) in callers { weights[caller, default: 0] += weight }
         let most = weights.values.max()
-        return callers.first { weights[$0.0] == most }?.0
+        return chains.first { $0.first.flatMap { weights[$0] } == most } ?? []
     }
 
-    private func caller(of culprit: String, in sample: Sample) -> String? {
-        guard let stack = sample.stack, stacks.indices.contains(stack) else { return nil }
+    private func callers(of culprit: String, in sample: Sample) -> [String] {
+        guard let stack = sample.stack, stacks.indices.contains(stack) else { return [] }
         let functions = stacks[stack].filter(frames.indices.contains).map { frames[$0] }
-        guard let place = functions.firstIndex(where: { $0.function == culprit }) else { return nil }
-        return functions[(place + 1)...].first {
-            $0.isInApp && $0.isRuntimeFrame != true && $0.function != nil && $0.function != culprit
-        }?.function
+        guard let place = functions.firstIndex(where: { $0.function == culprit }) else { return [] }
+        let callers = functions[(place + 1)...].lazy.filter { $0.isInApp && $0.isRuntimeFrame != true }
+            .compactMap(\.function).filter { $0 != culprit }
+        return Array(callers.prefix(Self.limit))
     }
 }
 

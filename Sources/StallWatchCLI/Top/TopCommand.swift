@@ -1,7 +1,6 @@
 import ArgumentParser
 import StallReports
 import Synchronization
-import TextOutput
 
 struct TopCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -10,8 +9,8 @@ struct TopCommand: ParsableCommand {
         discussion: """
             Stalls with the same fingerprint went the same way through the app's own functions. The count includes repeats that \
             have no report of their own, and so do share, total and max: ≈ marks a total with reports of older versions, which do not \
-            say how long these lasted. p50 and p95 are of the reports. The caller is shown where \
-            groups have the same culprit.
+            say how long these lasted. p50 and p95 are of the reports. Where groups have the same culprit, the first caller is shown \
+            that differs. A terminal gets as many groups as it has lines for. Elsewhere lines have any length, unless COLUMNS is set.
 
             Examples:
               stallwatch top stalls
@@ -37,7 +36,7 @@ struct TopCommand: ParsableCommand {
     @Option(
         name: [.customShort("n"), .long], parsing: .unconditional,
         help: ArgumentHelp(
-            "Show this many groups. Default: \(TopTable.standardLimit); all with --json.", valueName: "count"))
+            "Show this many groups. Default: what fits the terminal, elsewhere \(TopTable.standardLimit); all with --json.", valueName: "count"))
     var limit: Int?
 
     @OptionGroup var terminalOptions: TerminalOptions
@@ -52,15 +51,18 @@ struct TopCommand: ParsableCommand {
         var groups = StallGroups(by: groupBy)
         let callers = CallerLookup(isForEach: groupBy == .caller)
         try selection.read().forEachMatch { bytes, summary throws(UnreadableReport) in
-            callers.caller(in: bytes, of: summary)
-        } body: { summary, caller, origin in
-            groups.add(summary, origin, caller: caller)
+            callers.callers(in: bytes, of: summary)
+        } body: { summary, callers, origin in
+            groups.add(summary, origin, callers: callers)
         }
         let sorted = groups.sorted(by: sort)
-        let shown = Array(sorted.prefix(limit ?? TopTable.standardLimit))
-        let table = TopTable(groups: groups, shown: shown)
+        let terminal = terminalOptions.terminal
+        let isText = formatOptions.chosen == .text
+        let standard = isText ? TopTable.limit(for: terminal) : TopTable.standardLimit
+        let shown = Array(sorted.prefix(limit ?? standard))
+        let table = TopTable(groups: groups, shown: shown, paths: selection.paths)
         switch formatOptions.chosen {
-        case .text: try StandardOutput.write(table.text(for: terminalOptions.terminal))
+        case .text: try StandardOutput.write(table.text(for: terminal))
         case .json:
             try StandardOutput.write(JSONOutput.bytes(TopReport(groups, shown: Array(sorted.prefix(limit ?? .max)))))
         case .markdown: try StandardOutput.write(table.markdown)
@@ -76,135 +78,15 @@ struct TopCommand: ParsableCommand {
 
         init(isForEach: Bool) { self.isForEach = isForEach }
 
-        func caller(in json: [UInt8], of report: ReportSummary) -> String? {
+        func callers(in json: [UInt8], of report: ReportSummary) -> [String] {
             let isNew = report.fingerprint.map { id in known.withLock { $0.insert(id).inserted } } ?? false
-            return isForEach || isNew ? CulpritCaller.name(in: json) : nil
+            return isForEach || isNew ? CulpritCallers.names(in: json) : []
         }
     }
 }
 
 extension StallGroups.Order: ExpressibleByArgument {}
 extension StallGroups.Grouping: ExpressibleByArgument {}
-
-struct TopTable {
-    static let standardLimit = 20
-    /// The digits of a fingerprint that are shown, unless two groups have the same ones.
-    private static let shortDigits = 8
-
-    /// The place of the context, right after the cause.
-    private static let contextColumn = 8
-
-    let groups: StallGroups
-    let shown: [StallGroup]
-
-    func text(for terminal: Terminal) -> String {
-        guard !shown.isEmpty else { return "No report matches.\n" }
-        // Most programs set no contexts.
-        let hasContexts = shown.contains { $0.context != nil }
-        var columns: [TextTable.Column] = [
-            .init("share", .right), .init("count", .right), .init("total", .right), .init("p50", .right, dropped: 1),
-            .init("p95", .right, dropped: 2), .init("max", .right, dropped: 3), .init("last (UTC)", dropped: 6),
-            .init("cause"), .init("culprit", isFlexible: true, minimumWidth: 28, style: .bold),
-            .init("called by", isFlexible: true, minimumWidth: 14),
-            .init("where", isFlexible: true, minimumWidth: 14, dropped: 4), .init("loop", isFlexible: true, dropped: 5),
-            .init("fingerprint", dropped: 7, style: .faint),
-        ]
-        if hasContexts { columns.insert(.init("context", isFlexible: true, minimumWidth: 12), at: Self.contextColumn) }
-        var table = TextTable(columns)
-        let digits = fingerprintDigits
-        let ambiguous = ambiguousCulprits
-        for group in shown {
-            let culprit = group.culprit
-            let total = group.totalMilliseconds
-            let others = group.loopCount > 1 ? " +\(group.loopCount - 1)" : ""
-            // A group of one stall has the same number in all four columns.
-            func unlessTotal(_ milliseconds: Double) -> String { milliseconds == total ? "" : milliseconds.duration }
-            var cells = [
-                share(total), String(group.count), estimate(group) + total.duration,
-                unlessTotal(group.milliseconds(quantile: 0.5)),
-                unlessTotal(group.milliseconds(quantile: 0.95)), unlessTotal(group.maximumMilliseconds),
-                group.lastSeen.dayAndMinute, group.cause, culprit?.function ?? "-",
-                culprit.map(ambiguous.contains) == true ? group.caller ?? "-" : "",
-                culprit?.file.map { sourcePlace($0, culprit?.line) } ?? culprit?.image ?? "-", group.loop + others,
-                group.fingerprint.map { String($0.prefix(digits)) } ?? "-",
-            ]
-            if hasContexts {
-                let others = group.contextCount > 1 ? " +\(group.contextCount - 1)" : ""
-                cells.insert((group.context ?? "-") + others, at: Self.contextColumn)
-            }
-            table.add(cells)
-        }
-        return table.text(for: terminal) + remainder + "\n" + conclusion + "\n"
-    }
-
-    /// Marks sums over reports that do not say what the stalls lasted that they stand for.
-    private func estimate(_ group: StallGroup) -> String { group.isEstimated ? "≈" : "" }
-
-    private func share(_ milliseconds: Double) -> String {
-        let all = groups.totalMilliseconds
-        return all > 0 ? (milliseconds / all * 100).fixed(0) + " %" : "-"
-    }
-
-    private var remainder: String {
-        let count = groups.all.count - shown.count
-        guard count > 0 else { return "" }
-        let rest = groups.totalMilliseconds - shown.reduce(0) { $0 + $1.totalMilliseconds }
-        return "…and \(count) more with \(share(max(rest, 0))) of the time: --limit \(groups.all.count) shows all.\n"
-    }
-
-    private var conclusion: String {
-        let stalls = counted(groups.count, "stall", "stalls")
-        let reports = counted(groups.reports, "report", "reports")
-        return "\(stalls) in \(counted(groups.all.count, "group", "groups")), "
-            + "\(groups.totalMilliseconds.duration) in \(reports)."
-    }
-
-    /// The culprits of more than one shown group.
-    private var ambiguousCulprits: Set<ReportSummary.Culprit> {
-        Set(Dictionary(grouping: shown.compactMap(\.culprit)) { $0 }.filter { $0.value.count > 1 }.keys)
-    }
-
-    /// The number of digits that distinguishes the fingerprints of all groups.
-    private var fingerprintDigits: Int {
-        let fingerprints = Set(groups.all.compactMap(\.fingerprint))
-        let isUnique = { (digits: Int) in Set(fingerprints.map { $0.prefix(digits) }).count == fingerprints.count }
-        return [Self.shortDigits, 12].first(where: isUnique) ?? 16
-    }
-}
-
-extension Timestamp {
-    /// Month, day, hours and minutes (UTC): `11-21 08:00`.
-    fileprivate var dayAndMinute: String {
-        // 2026-11-21T08:00:00.123456Z
-        let text = Array(description)
-        guard text.count >= 16 else { return description }
-        return String(text[5..<10]) + " " + String(text[11..<16])
-    }
-}
-
-extension TopTable {
-    var markdown: String {
-        guard !shown.isEmpty else { return "No report matches.\n" }
-        let hasContexts = shown.contains { $0.context != nil }
-        let rows = shown.map { group in
-            let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
-            return [
-                share(group.totalMilliseconds), String(group.count),
-                estimate(group) + group.totalMilliseconds.duration, group.milliseconds(quantile: 0.95).duration,
-                MarkdownText.prose(group.cause),
-                group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
-                place.map(MarkdownText.codeCell) ?? "-", MarkdownText.prose(group.loop),
-                group.fingerprint.map(MarkdownText.codeCell) ?? "-",
-            ] + (hasContexts ? [group.context.map(MarkdownText.prose) ?? "-"] : [])
-        }
-        let titles =
-            ["share", "count", "total", "p95", "cause", "culprit", "where", "loop", "fingerprint"]
-            + (hasContexts ? ["context"] : [])
-        let rest = groups.all.count - shown.count
-        let left = rest > 0 ? " \(counted(rest, "group is", "groups are")) not shown." : ""
-        return MarkdownText.table(titles, right: [0, 1, 2, 3], rows) + "\n\(conclusion)\(left)\n"
-    }
-}
 
 /// The output of `top --json`.
 struct TopReport: Encodable {

@@ -83,7 +83,7 @@ import TextOutput
     }
 }
 
-/// The complete text output at two widths: `Texts/screen-NAME-WIDTH.txt`.
+/// The complete text output at several widths: `Texts/screen-NAME-WIDTH.txt`.
 ///
 /// With the variable STALLWATCH_WRITE_SCREENS, the files are written instead of compared, and the tests fail.
 @Suite struct ScreenTests {
@@ -101,7 +101,7 @@ import TextOutput
 
     private func terminal(_ width: Int) -> Terminal { Terminal(isTerminal: true, width: width) }
 
-    @Test(arguments: widths) func top(width: Int) throws {
+    @Test(arguments: [60] + widths) func top(width: Int) throws {
         var groups = StallGroups()
         let causes = ["cpu", "lock", "io", "cpuContention"]
         for number in 1...60 {
@@ -113,12 +113,17 @@ import TextOutput
                 function: kind > 20 ? "Database.query(_:with:)" : "Feature\(kind).refreshAll(completion:)",
                 cause: causes[kind % 4]
             )
+            // The nearest caller is the same for all groups.
             groups.add(
                 try ReportSummary(json: report.bytes, functions: false), ReportOrigin(path: "x"),
-                caller: "Screen\(kind).load()")
+                callers: ["Cache.fetch(_:)", "Screen\(kind).load()"])
         }
-        let shown = Array(groups.sorted(by: .total).prefix(TopTable.standardLimit))
-        try expect(TopTable(groups: groups, shown: shown).text(for: terminal(width)), "top", width)
+        var terminal = terminal(width)
+        terminal.height = 24
+        let shown = Array(groups.sorted(by: .total).prefix(TopTable.limit(for: terminal)))
+        let text = TopTable(groups: groups, shown: shown).text(for: terminal)
+        #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 24, "with the next prompt")
+        try expect(text, "top", width)
     }
 
     @Test(arguments: widths) func showOneStack(width: Int) throws {

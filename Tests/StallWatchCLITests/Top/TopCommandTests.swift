@@ -28,12 +28,13 @@ import TextOutput
         let result = try Tool.run(["top", "."], in: try folder())
         #expect(
             result.output == """
-                share  count    total     p50     p95     max  last (UTC)   cause  culprit             called by  where               loop     fingerprint
+                share  count    total     p50     p95     max  last (UTC)   cause  culprit             called by  where               loop     id
                  68 %      1  10.00 s                          11-21 08:00  lock   NoteStore.save(_:)  -          NoteStore.swift:88  main     -
                  17 %      1   2.50 s                          11-21 08:00  cpu    index()                        NoteStore.swift:88  storage  00000000
                  14 %      6   2.10 s  400 ms  500 ms  500 ms  11-21 09:00  lock   NoteStore.save(_:)  -          NoteStore.swift:88  main     9f2c41d0
 
                 8 stalls in 3 groups, 14.60 s in 5 reports.
+                Next: stallwatch show . 00000000
 
                 """
         )
@@ -194,6 +195,62 @@ import TextOutput
         #expect(lines[0].contains("culprit             called by"))
         #expect(lines.count { $0.contains("NoteStore.save(_:)  Inbox.open()") } == 1)
         #expect(lines.count { $0.contains("NoteStore.save(_:)  Search.run()") } == 1)
+    }
+
+    @Test func `callers distinguish groups at the first depth where they differ`() throws {
+        func groups(_ chains: [[String]]) throws -> [StallGroup] {
+            var groups = StallGroups()
+            for (number, callers) in chains.enumerated() {
+                let report = ReportFixture(number: number, fingerprint: "9f2c41d07a3be81\(number)")
+                groups.add(try ReportSummary(json: report.bytes, functions: false), .init(path: "x"), callers: callers)
+            }
+            return groups.all.sorted { ($0.key ?? "") < ($1.key ?? "") }
+        }
+        func callers(_ chains: [[String]]) throws -> [String] {
+            let groups = try groups(chains)
+            return groups.map { TopTable.distinctCaller(of: $0, among: groups) }
+        }
+        #expect(try callers([["fetch", "open"], ["fetch", "close"]]) == ["open", "close"])
+        #expect(try callers([["fetch", "open"], ["get", "open"]]) == ["fetch", "get"])
+        #expect(try callers([["fetch", "open"], ["fetch"]]) == ["open", "fetch"])
+        #expect(try callers([["fetch"], ["fetch"], []]) == ["fetch", "fetch", "-"])
+        #expect(try callers([["fetch"]]) == [""])
+    }
+
+    @Test(arguments: [(nil, 20), (24, 18), (50, 44), (5, 3)] as [(Int?, Int)])
+    func `a terminal gets as many groups as it has lines for`(height: Int?, groups: Int) {
+        #expect(TopTable.limit(for: Terminal(isTerminal: height != nil, width: 80, height: height)) == groups)
+    }
+
+    @Test func `COLUMNS limits lines where no terminal does`() throws {
+        let scratch = try folder()
+        let lines = try Tool.run(["top", "."], in: scratch, environment: ["COLUMNS": "60"]).output
+            .split(separator: "\n")
+        #expect(lines.allSatisfy { String($0).columns <= 60 })
+        #expect(lines[0].contains("where") && lines[0].hasSuffix("id"))
+        for wrong in ["0", "-3", "wide", ""] {
+            let output = try Tool.run(["top", "."], in: scratch, environment: ["COLUMNS": wrong]).output
+            #expect(output.hasPrefix("share  count    total     p50"), "\(wrong)")
+        }
+    }
+
+    @Test(arguments: ["9f2c41d0", "000000000002", "01936c1e-7a52-7c3e-9d0e-000000000002"])
+    func `show takes the digits that top shows`(digits: String) throws {
+        let scratch = try folder()
+        let result = try Tool.run(["show", ".", digits], in: scratch)
+        #expect(result.output.contains("\nreport      \(ReportFixture(number: 2).id), "), "\(result)")
+        let none = try Tool.run(["show", ".", "ffffffff"], in: scratch)
+        #expect(none.status == 1 && none.errors == "Error: No report matches: none has the id 'ffffffff'.\n")
+        try scratch.write([ReportFixture(number: 7)], in: "stalls/")
+        #expect(try Tool.run(["show", "9f2c41d0"], in: scratch).output.contains(ReportFixture(number: 7).id))
+    }
+
+    @Test func `a locale without UTF-8 gets ASCII`() throws {
+        let scratch = try folder()
+        for command in ["top", "show", "tree"] {
+            let result = try Tool.run([command, "."], in: scratch, environment: ["LC_ALL": "C", "COLUMNS": "60"])
+            #expect(result.status == 0 && result.output.utf8.allSatisfy { $0 < 0x80 }, "\(result.output)")
+        }
     }
 
     @Test func theRestIsCounted() throws {

@@ -1,0 +1,154 @@
+import StallReports
+import TextOutput
+
+/// The groups of `top` as text.
+struct TopTable {
+    static let standardLimit = 20
+    /// The digits of a fingerprint that are shown, unless two groups have the same ones.
+    private static let shortDigits = 8
+
+    /// The place of the context, right after the cause.
+    private static let contextColumn = 8
+
+    /// The lines beside the groups: titles, remainder, blank, conclusion, next step, and the shell's next prompt.
+    private static let otherLines = 6
+    /// The fewest groups on a terminal, however low it is.
+    private static let leastGroups = 3
+    /// The columns of a caller where lines have no limit: names of closures and generics are long, and the others matter more.
+    private static let callerColumns = 40
+
+    let groups: StallGroups
+    let shown: [StallGroup]
+    /// The paths of the command line.
+    var paths = [Invocation.standardFolder]
+
+    /// The number of groups that fit a terminal's height.
+    static func limit(for terminal: Terminal) -> Int {
+        terminal.height.map { max($0 - otherLines, leastGroups) } ?? standardLimit
+    }
+
+    func text(for terminal: Terminal) -> String {
+        guard !shown.isEmpty else { return "No report matches.\n" }
+        // Most programs set no contexts.
+        let hasContexts = shown.contains { $0.context != nil }
+        var columns: [TextTable.Column] = [
+            .init("share", .right, dropped: 6), .init("count", .right, dropped: 7), .init("total", .right),
+            .init("p50", .right, dropped: 1), .init("p95", .right, dropped: 2), .init("max", .right, dropped: 3),
+            .init("last (UTC)", dropped: 5), .init("cause", dropped: 8),
+            .init("culprit", isFlexible: true, minimumWidth: 26, style: .bold),
+            .init("called by", isFlexible: true, minimumWidth: 14, unlimitedWidth: Self.callerColumns, dropped: 9),
+            .init("where", isFlexible: true, minimumWidth: 18, keepsEnds: true), .init("loop", isFlexible: true, dropped: 4),
+            .init("id", style: .faint),
+        ]
+        if hasContexts { columns.insert(.init("context", isFlexible: true, minimumWidth: 12), at: Self.contextColumn) }
+        var table = TextTable(columns)
+        let digits = fingerprintDigits
+        let groupsByCulprit = Dictionary(grouping: shown, by: \.culprit)
+        for group in shown {
+            let culprit = group.culprit
+            let total = group.totalMilliseconds
+            let others = group.loopCount > 1 ? " +\(group.loopCount - 1)" : ""
+            // A group of one stall has the same number in all four columns.
+            func unlessTotal(_ milliseconds: Double) -> String { milliseconds == total ? "" : milliseconds.duration }
+            var cells = [
+                share(total), String(group.count), estimate(group) + total.duration,
+                unlessTotal(group.milliseconds(quantile: 0.5)),
+                unlessTotal(group.milliseconds(quantile: 0.95)), unlessTotal(group.maximumMilliseconds),
+                group.lastSeen.dayAndMinute, group.cause, culprit?.function ?? "-",
+                culprit == nil ? "" : Self.distinctCaller(of: group, among: groupsByCulprit[culprit] ?? []),
+                culprit?.file.map { sourcePlace($0, culprit?.line) } ?? culprit?.image ?? "-", group.loop + others,
+                group.fingerprint.map { String($0.prefix(digits)) } ?? "-",
+            ]
+            if hasContexts {
+                let others = group.contextCount > 1 ? " +\(group.contextCount - 1)" : ""
+                cells.insert((group.context ?? "-") + others, at: Self.contextColumn)
+            }
+            table.add(cells)
+        }
+        let lines = [remainder, "", conclusion, next].compactMap(\.self)
+        return table.text(for: terminal)
+            + lines.map { $0.wrapped(to: terminal.width, indentation: "  ") + "\n" }.joined()
+    }
+
+    /// The command that shows the latest report of the first group that has a fingerprint; `nil` if reports came from standard input.
+    private var next: String? {
+        guard let fingerprint = shown.lazy.compactMap(\.fingerprint).first, !paths.contains("-") else { return nil }
+        let words = paths == [Invocation.standardFolder] ? [] : paths.map(\.printable)
+        let command = (["stallwatch show"] + words + [String(fingerprint.prefix(fingerprintDigits))])
+        return "Next: \(command.joined(separator: " "))"
+    }
+
+    /// Marks sums over reports that do not say what the stalls lasted that they stand for.
+    private func estimate(_ group: StallGroup) -> String { group.isEstimated ? "≈" : "" }
+
+    private func share(_ milliseconds: Double) -> String {
+        let all = groups.totalMilliseconds
+        return all > 0 ? (milliseconds / all * 100).fixed(0) + " %" : "-"
+    }
+
+    private var remainder: String? {
+        let count = groups.all.count - shown.count
+        guard count > 0 else { return nil }
+        let rest = groups.totalMilliseconds - shown.reduce(0) { $0 + $1.totalMilliseconds }
+        return "…and \(count) more with \(share(max(rest, 0))) of the time: --limit \(groups.all.count) shows all."
+    }
+
+    private var conclusion: String {
+        let stalls = counted(groups.count, "stall", "stalls")
+        let reports = counted(groups.reports, "report", "reports")
+        return "\(stalls) in \(counted(groups.all.count, "group", "groups")), "
+            + "\(groups.totalMilliseconds.duration) in \(reports)."
+    }
+
+    /// The nearest caller of a group's culprit that not all groups with this culprit have; empty for its only group.
+    static func distinctCaller(of group: StallGroup, among groups: [StallGroup]) -> String {
+        guard groups.count > 1 else { return "" }
+        let depths = 0..<(groups.map(\.callers.count).max() ?? 0)
+        func name(_ group: StallGroup, _ depth: Int) -> String? {
+            group.callers.indices.contains(depth) ? group.callers[depth] : nil
+        }
+        let depth = depths.first { depth in Set(groups.map { name($0, depth) }).count > 1 } ?? 0
+        return name(group, depth) ?? group.callers.last ?? "-"
+    }
+
+    /// The number of digits that distinguishes the fingerprints of all groups.
+    private var fingerprintDigits: Int {
+        let fingerprints = Set(groups.all.compactMap(\.fingerprint))
+        let isUnique = { (digits: Int) in Set(fingerprints.map { $0.prefix(digits) }).count == fingerprints.count }
+        return [Self.shortDigits, 12].first(where: isUnique) ?? 16
+    }
+}
+
+extension Timestamp {
+    /// Month, day, hours and minutes (UTC): `11-21 08:00`.
+    fileprivate var dayAndMinute: String {
+        // 2026-11-21T08:00:00.123456Z
+        let text = Array(description)
+        guard text.count >= 16 else { return description }
+        return String(text[5..<10]) + " " + String(text[11..<16])
+    }
+}
+
+extension TopTable {
+    var markdown: String {
+        guard !shown.isEmpty else { return "No report matches.\n" }
+        let hasContexts = shown.contains { $0.context != nil }
+        let rows = shown.map { group in
+            let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
+            return [
+                share(group.totalMilliseconds), String(group.count),
+                estimate(group) + group.totalMilliseconds.duration, group.milliseconds(quantile: 0.95).duration,
+                MarkdownText.prose(group.cause),
+                group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
+                place.map(MarkdownText.codeCell) ?? "-", MarkdownText.prose(group.loop),
+                group.fingerprint.map(MarkdownText.codeCell) ?? "-",
+            ] + (hasContexts ? [group.context.map(MarkdownText.prose) ?? "-"] : [])
+        }
+        let titles =
+            ["share", "count", "total", "p95", "cause", "culprit", "where", "loop", "fingerprint"]
+            + (hasContexts ? ["context"] : [])
+        let rest = groups.all.count - shown.count
+        let left = rest > 0 ? " \(counted(rest, "group is", "groups are")) not shown." : ""
+        return MarkdownText.table(titles, right: [0, 1, 2, 3], rows) + "\n\(conclusion)\(left)\n"
+    }
+}
