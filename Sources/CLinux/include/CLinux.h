@@ -67,7 +67,7 @@ void clinux_note_source(void *_Nullable note);
 void clinux_note_timer(const void *_Nullable timer, void *_Nullable note);
 void clinux_note_observer(const void *_Nullable observer, unsigned long activity, void *_Nullable note);
 
-/// Lets a CFRunLoop perform a block in `mode`, and returns where the block stores its return address; there is one block.
+/// Lets a CFRunLoop perform the only such block in `mode`; returns where the block stores its return address.
 const uint64_t *_Nonnull clinux_perform_noting_block(void *_Nonnull loop, const void *_Nonnull mode);
 
 /// Whether `code` lies in the executable; then `base` receives its load bias. Takes the dynamic linker's lock.

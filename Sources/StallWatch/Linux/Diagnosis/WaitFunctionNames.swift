@@ -11,8 +11,8 @@ final class WaitFunctionNames {
     static let linkable: Set<String> = ["libc.so.6", "libdispatch.so", "libswiftCore.so"]
     /// The number of innermost frames to name.
     ///
-    /// A mutex's function is at most five out from the system call. A libdispatch semaphore's is nine: from glibc 2.41 on, calls
-    /// that can be cancelled have up to three more.
+    /// A mutex's function is at most five out from the system call. A libdispatch semaphore's is nine: from glibc 2.41
+    /// on, calls that can be cancelled have up to three more.
     static let innermost = 12
     /// The length of the longest function name to search in the executable, in bytes.
     private static let maximumNameBytes = 256
@@ -207,8 +207,8 @@ struct NamedFrame: Equatable, Sendable {
 
     /// Returns the libc function that the innermost frames, those in libc, run for.
     ///
-    /// From glibc 2.41 on, `fsync` and all other calls that can be cancelled run in `__syscall_cancel_arch`, up to three
-    /// frames further in. It has no name, like all of glibc's own functions.
+    /// From glibc 2.41 on, `fsync` and all other calls that can be cancelled run in `__syscall_cancel_arch`, up to
+    /// three frames further in. It has no name, like all of glibc's own functions.
     static func calledFunctionOfLibc(in frames: [NamedFrame]) -> String? {
         frames.prefix { $0.image == "libc.so.6" }.lazy.compactMap(\.function).first
     }

@@ -8,8 +8,8 @@ import Synchronization
 
 /// The names of the functions through which a CFRunLoop calls out, for a CoreFoundation without `.symtab`.
 ///
-/// The functions are not exported, so a stripped library, as in Debian's package, does not name them. Each makes one call,
-/// so its return address tells it: a loop on a private thread calls out in each way once, and its callbacks note them.
+/// The functions are not exported, so a stripped library, as in Debian's package, does not name them. Each makes one
+/// call, so its return address tells it: a loop on a private thread calls out in each way once, and its callbacks note them.
 struct CalloutNames: Sendable {
     /// By the return addresses of their calls.
     var names: [UInt64: String] = [:]
@@ -70,8 +70,8 @@ struct CalloutNames: Sendable {
 
         typealias Noting = @convention(c) (UnsafeRawPointer?, UnsafeMutableRawPointer?) -> Void
         typealias NotingActivity = @convention(c) (UnsafeRawPointer?, UInt, UnsafeMutableRawPointer?) -> Void
-        // The types differ in the pointers' types only, so the calls are the same. Wrapped in Swift, the callbacks would return
-        // to Swift.
+        // The types differ in the pointers' types only, so the calls are the same. Wrapped in Swift, the callbacks would
+        // return to Swift.
         let timerCallback = unsafeBitCast(clinux_note_timer as Noting, to: CFRunLoopTimerCallBack.self)
         let observerCallback = unsafeBitCast(clinux_note_observer as NotingActivity, to: CFRunLoopObserverCallBack.self)
         var observerContext = CFRunLoopObserverContext()
