@@ -30,6 +30,11 @@ let integrations: [Target.Dependency] = [
 /// The modules of this package that the library needs on Linux only.
 let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
 let programs: [Target.Dependency] = ["stack-host", "stallwatch-demo", "stallwatch-test-host"]
+let otherFolder = isInert ? "Linux" : "Inert"
+// Lists of their own: Swift 6.2 cannot type-check sums of lists within the list of targets in time.
+let parts: [Target.Dependency] = ["StallReports"] + engine + integrations
+let tested: [Target.Dependency] = parts + ["StallWatch", "TestSupport", inMemoryLogging, metricsTestKit, eventLoops]
+let inertParts: [Target.Dependency] = ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations
 
 let package = Package(
     name: "StallWatch",
@@ -57,20 +62,16 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     ],
     // CONTRIBUTING.md says what each module is for.
-    targets: ["CLinux", "CSymbols", "CCurl", "CPreload", "CStallWatch"].map { .target(name: $0) } + [
+    targets: [
+        .target(name: "CLinux"), .target(name: "CSymbols"), .target(name: "CCurl"), .target(name: "CPreload"),
+        .target(name: "CStallWatch"), .target(name: "StallReports"), .target(name: "TextOutput"),
         .target(name: "CUnwind", cSettings: [.headerSearchPath(".")]),
         .target(name: "LinuxSupport", dependencies: ["CLinux"]),
-        .target(name: "StallReports"),
         .target(name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"]),
         .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"]),
-        .target(
-            name: "StallWatch", dependencies: ["StallReports"] + engine + integrations,
-            exclude: [isInert ? "Linux" : "Inert"]),
-        .target(
-            name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine,
-            exclude: [isInert ? "Linux" : "Inert"]),
+        .target(name: "StallWatch", dependencies: parts, exclude: [otherFolder]),
+        .target(name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine, exclude: [otherFolder]),
         .target(name: "StallWatchAgent", dependencies: ["LinuxSupport", "StallReports", "StallWatch"]),
-        .target(name: "TextOutput"),
         // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
         .executableTarget(
             name: "StallWatchCLI",
@@ -104,26 +105,25 @@ let package = Package(
         .testTarget(name: "StallReportsTests", dependencies: ["TestSupport"]),
         .testTarget(name: "StallSymbolsTests", dependencies: ["StallSymbols", "TestSupport"]),
         .testTarget(name: "StackCaptureTests", dependencies: ["CLinux", "TestSupport"]),
-        .testTarget(
-            name: "StallWatchTests",
-            dependencies: ["StallWatch", "TestSupport", inMemoryLogging, metricsTestKit, eventLoops] + engine
-                + integrations),
+        .testTarget(name: "StallWatchTests", dependencies: tested),
         .testTarget(name: "StallWatchTestingTests", dependencies: ["StallWatchTesting", "TestSupport"]),
         .testTarget(name: "TextOutputTests", dependencies: ["TestSupport", "TextOutput"]),
         .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
         .testTarget(name: "StallWatchDemoTests", dependencies: ["stallwatch-demo", "TestSupport"]),
         .testTarget(name: "ProgramTests", dependencies: programs + ["StallWatchCLI", "TestSupport"]),
         .testTarget(name: "ClockTests", dependencies: programs + ["StallWatch", "TestSupport", eventLoops]),
-        .testTarget(
-            name: "InertTests", dependencies: ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations),
+        .testTarget(name: "InertTests", dependencies: inertParts),
     ]
 )
 
 let portable = ["CStallWatch", "InertTests", "StallReports", "StallWatch", "StallWatchTesting"]
 package.products.removeAll { isInert && !portable.contains($0.name) }
 package.targets.removeAll { isInert ? !portable.contains($0.name) : $0.name == "InertTests" }
-let features = ["ExistentialAny", "MemberImportVisibility", "InternalImportsByDefault"]
+var settings: [SwiftSetting] = [.swiftLanguageMode(.v6)]
+for feature in ["ExistentialAny", "MemberImportVisibility", "InternalImportsByDefault"] {
+    settings.append(.enableUpcomingFeature(feature))
+}
+if isInert { settings.append(.define("STALLWATCH_INERT", .when(platforms: [.linux]))) }
 for target in package.targets {
-    target.swiftSettings = [.swiftLanguageMode(.v6)] + features.map { .enableUpcomingFeature($0) }
-    if isInert { target.swiftSettings?.append(.define("STALLWATCH_INERT", .when(platforms: [.linux]))) }
+    target.swiftSettings = settings
 }
