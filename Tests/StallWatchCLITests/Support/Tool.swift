@@ -31,7 +31,9 @@ enum Tool {
     /// Returns the tool with these arguments, in an environment where only `environment` affects the output.
     static func command(_ arguments: [String], environment: [String: String] = [:]) throws -> Command {
         // The width of help texts follows COLUMNS.
-        let taken: [String: String?] = ["COLUMNS": nil, "LC_ALL": "C.UTF-8", "TERM": nil, "NO_COLOR": nil, "DEBUGINFOD_URLS": nil]
+        let taken: [String: String?] = [
+            "COLUMNS": nil, "LC_ALL": "C.UTF-8", "TERM": nil, "NO_COLOR": nil, "DEBUGINFOD_URLS": nil,
+        ]
         return Command(
             program: try Command.product("stallwatch"), arguments: arguments,
             environment: taken.merging(environment) { $1 }
