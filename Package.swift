@@ -27,13 +27,13 @@ let integrations: [Target.Dependency] = [
     optional("ServiceLifecycle", of: "swift-service-lifecycle", trait: "ServiceLifecycle"),
     optional("Tracing", of: "swift-distributed-tracing", trait: "Tracing"),
 ]
-/// The modules of this package that the library needs on Linux only.
 let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
+let otherPlatform = isInert ? ["Linux"] : ["Inert"]
 let programs: [Target.Dependency] = ["stack-host", "stallwatch-demo", "stallwatch-test-host"]
-let otherFolder = isInert ? "Linux" : "Inert"
 // Lists of their own: Swift 6.2 cannot type-check sums of lists within the list of targets in time.
 let parts: [Target.Dependency] = ["StallReports"] + engine + integrations
-let tested: [Target.Dependency] = parts + ["StallWatch", "TestSupport", inMemoryLogging, metricsTestKit, eventLoops]
+let testKits = [inMemoryLogging, metricsTestKit, eventLoops]
+let tested: [Target.Dependency] = parts + ["StallWatch", "TestSupport"] + testKits
 let inertParts: [Target.Dependency] = ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations
 
 let package = Package(
@@ -69,8 +69,8 @@ let package = Package(
         .target(name: "LinuxSupport", dependencies: ["CLinux"]),
         .target(name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"]),
         .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"]),
-        .target(name: "StallWatch", dependencies: parts, exclude: [otherFolder]),
-        .target(name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine, exclude: [otherFolder]),
+        .target(name: "StallWatch", dependencies: parts, exclude: otherPlatform),
+        .target(name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine, exclude: otherPlatform),
         .target(name: "StallWatchAgent", dependencies: ["LinuxSupport", "StallReports", "StallWatch"]),
         // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
         .executableTarget(

@@ -192,7 +192,9 @@ extension StallReport {
             let calling = shares.filter { stack, _ in
                 stacks[stack].contains { Callout(symbol: frames[$0].symbol) != nil }
             }
-            if kind != .modeStarvation, !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true { shares = calling }
+            if kind != .modeStarvation, !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true {
+                shares = calling
+            }
         }
         var groups: [Place: DominantStack] = [:]
         for (stack, share) in shares.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {

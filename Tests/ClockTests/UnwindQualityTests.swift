@@ -107,7 +107,8 @@ enum Build: CaseIterable {
         try Command(
             program: swiftc,
             arguments: [
-                self == .release ? "-O" : "-Onone", "-g", "-parse-as-library", "-emit-library", "-module-name", "Stacks",
+                self == .release ? "-O" : "-Onone", "-g", "-parse-as-library", "-emit-library", "-module-name",
+                "Stacks",
                 source("stacks.swift"), directory.path("ends.c.o"), directory.path("stacks.c.o"),
                 directory.path("stacks.cpp.o"), "-lstdc++",
                 "-o", directory.path("libstacks.so"),

@@ -55,7 +55,9 @@ struct LockIdentifier {
                 lock.ownership = queueOwner(queue, waiter)
             } else if let function {
                 describe(&lock, function, call)
-            } else if Self.isInsideStrippedDispatch(frames), case .thread(let owner) = onceOwner(address), owner != waiter {
+            } else if Self.isInsideStrippedDispatch(frames), case .thread(let owner) = onceOwner(address),
+                owner != waiter
+            {
                 // Of what libdispatch waits for in this way, only a once stores its owner in the word.
                 (lock.kind, lock.function) = (.dispatchOnce, "dispatch_once")
                 lock.ownership = .thread(owner)

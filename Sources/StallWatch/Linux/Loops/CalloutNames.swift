@@ -54,7 +54,7 @@ struct CalloutNames: Sendable {
         return (try? ELFFile(path: path))?.hasSymbolTable == false
     }
 
-    /// The most runs of the loop. It calls out in each way in the first or second.
+    /// The most runs of the loop; it calls out in each way in the first or second.
     private static let maximumRuns = 8
     /// The longest time that a run waits, in seconds.
     private static let longestRun = 0.01

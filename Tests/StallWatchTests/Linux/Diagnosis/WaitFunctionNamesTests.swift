@@ -163,15 +163,17 @@ import TestSupport
     }
 
     /// In a stripped libdispatch, as of Debian's package, only exported functions have names.
-    @Test(arguments: [
-        (["syscall"], UInt64(128), UInt32(0x8000_0000 | 103), AwaitedLock.Kind.dispatchOnce),
-        (["syscall"], 128, 7, .futex),
-        ([nil, "sem_wait"], 128 | 9, 0, .dispatchSemaphore),
-    ] as [([String?], UInt64, UInt32, AwaitedLock.Kind)])
+    @Test(
+        arguments: [
+            (["syscall"], UInt64(128), UInt32(0x8000_0000 | 103), AwaitedLock.Kind.dispatchOnce),
+            (["syscall"], 128, 7, .futex),
+            ([nil, "sem_wait"], 128 | 9, 0, .dispatchSemaphore),
+        ] as [([String?], UInt64, UInt32, AwaitedLock.Kind)])
     func kindsAreFoundInAStrippedDispatch(
         libc: [String?], operation: UInt64, word: UInt32, kind: AwaitedLock.Kind
     ) throws {
-        let frames = libc.map { NamedFrame(function: $0, image: "libc.so.6") }
+        let frames =
+            libc.map { NamedFrame(function: $0, image: "libc.so.6") }
             + [NamedFrame(function: nil, image: "libdispatch.so"), NamedFrame(function: nil, image: "notes")]
         let futex = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
         let call = SystemCall(
