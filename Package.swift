@@ -28,7 +28,7 @@ let integrations: [Target.Dependency] = [
     optional("Tracing", of: "swift-distributed-tracing", trait: "Tracing"),
 ]
 let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
-let otherPlatform = isInert ? ["Linux"] : ["Inert"]
+let elsewhere = isInert ? ["Linux"] : ["Inert"]
 let programs: [Target.Dependency] = ["stack-host", "stallwatch-demo", "stallwatch-test-host"]
 // Lists of their own: Swift 6.2 cannot type-check sums of lists within the list of targets in time.
 let parts: [Target.Dependency] = ["StallReports"] + engine + integrations
@@ -69,8 +69,8 @@ let package = Package(
         .target(name: "LinuxSupport", dependencies: ["CLinux"]),
         .target(name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"]),
         .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"]),
-        .target(name: "StallWatch", dependencies: parts, exclude: otherPlatform),
-        .target(name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine, exclude: otherPlatform),
+        .target(name: "StallWatch", dependencies: parts, exclude: elsewhere),
+        .target(name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine, exclude: elsewhere),
         .target(name: "StallWatchAgent", dependencies: ["LinuxSupport", "StallReports", "StallWatch"]),
         // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
         .executableTarget(
