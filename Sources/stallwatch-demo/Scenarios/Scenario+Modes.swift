@@ -60,13 +60,11 @@ extension Scenario {
             times: 12,
             ExpectedReport(
                 kind: .modeStarvation, loop: "tracker", mode: "tracking", callout: .source0,
-                function: "trackMovement(for:on:)")
+                function: "trackMovement(for:on:isTimerDue:timerMode:)")
         ) { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
             try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
-            let late = Task { await thread.driven.timer {} }
             let injected = await thread.driven.source0 { trackMovement(for: context.stall, on: thread.driven) }
-            _ = await late.value
             await thread.stop()
             return injected
         },

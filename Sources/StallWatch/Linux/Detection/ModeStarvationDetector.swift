@@ -18,6 +18,8 @@ struct ModeStarvationDetector {
 
     /// The time for which a loop is away before the first question, and between two, in nanoseconds.
     static let interval: UInt64 = 200_000_000
+    /// How far a timer's date, of the wall clock, may be from the monotonic clock, in nanoseconds.
+    private static let dateError: UInt64 = 1_000_000
     /// A question that finds nothing is repeated after a part of the time away.
     private static let askingPart: UInt64 = 8
     /// The time after which no more questions are asked while nothing waits and the loop does not turn, in nanoseconds.
@@ -90,9 +92,9 @@ struct ModeStarvationDetector {
         guard let mode = answer.mode, !answer.isDefaultMode, !rule.modalModes.contains(mode) else {
             return begin(new, load)
         }
-        if answer.isTimerDue, let date = answer.timerDate {
-            // An earlier date may be that of the timer whose callout goes on.
-            let since = date > new.since ? date : new.isNested ? answer.time : new.since
+        // A date from before a callout may be that of the timer whose callout goes on: it says nothing.
+        if answer.isTimerDue, let date = answer.timerDate, !new.isNested || date > new.since &+ Self.dateError {
+            let since = max(date, new.since)
             timerSince = min(timerSince ?? since, since)
         } else {
             timerSince = nil
