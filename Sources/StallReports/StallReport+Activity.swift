@@ -1,8 +1,7 @@
 extension StallReport {
-    /// How a loop used its time while it was saturated, spun or let a mode wait, when the monitor last sampled it.
+    /// How a loop used its time while it was saturated or spun, when the monitor last sampled it.
     public struct Activity: Codable, Sendable, Equatable {
-        /// The mean number of turns in a second; 0 if the loop returned before its first turn each time, or if its mode
-        /// is not watched.
+        /// The mean number of turns in a second; 0 if the loop returned before its first turn each time.
         public var turnsPerSecond: Double
         /// The part of the time in which the loop did not wait, 0 to 1; `nil` for a loop that spins.
         public var busyShare: Double?
@@ -16,36 +15,20 @@ extension StallReport {
         ///
         /// `nil` if it did not.
         public var isModeEmpty: Bool?
-        /// The mode that was not served, while the loop ran in the mode that ``StallReport/loop`` names.
-        ///
-        /// `nil` if none is known to have starved.
-        public var awaitedMode: String?
-        /// Whether a timer of that mode was due; `nil` if no mode starved.
-        public var isTimerDue: Bool?
-        /// Whether the main queue had work, which only the common modes do; `nil` if no mode starved.
-        public var hasMainQueueWork: Bool?
 
         package init(
             turnsPerSecond: Double, busyShare: Double? = nil, cpuShare: Double? = nil, readyDescriptor: String? = nil,
-            isModeEmpty: Bool? = nil, awaitedMode: String? = nil, isTimerDue: Bool? = nil, hasMainQueueWork: Bool? = nil
+            isModeEmpty: Bool? = nil
         ) {
             self.turnsPerSecond = turnsPerSecond
             self.busyShare = busyShare
             self.cpuShare = cpuShare
             self.readyDescriptor = readyDescriptor
             self.isModeEmpty = isModeEmpty
-            self.awaitedMode = awaitedMode
-            self.isTimerDue = isTimerDue
-            self.hasMainQueueWork = hasMainQueueWork
         }
 
         /// One sentence that says what the loop did, without a period at the end.
         package var sentence: String {
-            if let awaitedMode {
-                let due = isTimerDue == true ? "a timer of the mode \(awaitedMode) was due" : nil
-                let work = hasMainQueueWork == true ? "the main queue had work" : nil
-                return "While the loop ran in another mode, \([due, work].compactMap { $0 }.joined(separator: " and "))"
-            }
             var parts: [String] = []
             if let busyShare { parts.append("busy for \(Self.percent(busyShare)) of the time") }
             if isModeEmpty == true {
@@ -77,22 +60,17 @@ extension StallReport {
 
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
-        let ongoing = kind.isPeriod ? kind.verbs.perfect : "stalled and has not come back after"
-        return state == .ended ? kind.verbs.past : ongoing
+        let isStall = kind != .saturation && kind != .spinning
+        return state == .ended ? kind.verbs.past : isStall ? "stalled and has not come back after" : kind.verbs.perfect
     }
 }
 
 extension StallReport.Kind {
-    /// Whether the loop makes progress: the report is about a period with many turns.
-    package var isPeriod: Bool { [.saturation, .spinning, .modeStarvation].contains(self) }
-
     /// What the loop does now, and, before the duration, what it did and what it has done until now.
     package var verbs: (present: String, past: String, perfect: String) {
         switch self {
         case .saturation: ("is saturated", "was saturated for", "has been saturated for")
         case .spinning: ("spins", "spun for", "has been spinning for")
-        case .modeStarvation:
-            ("lets its default mode wait", "let its default mode wait for", "has let its default mode wait for")
         default: ("stalls", "stalled for", "stalled for")
         }
     }

@@ -240,8 +240,7 @@ extension Scenario {
     static let all =
         stallingScenarios + causeScenarios + lockScenarios + peerScenarios + calloutScenarios + waitingScenarios
         + nestingScenarios
-        + modeScenarios + modeStarvationScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios
-        + eventLoopScenarios
+        + modeScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios + eventLoopScenarios
         + probeScenarios
         + programScenarios + quietScenarios + loadScenarios + pausedScenarios
 }

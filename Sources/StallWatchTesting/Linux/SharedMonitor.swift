@@ -122,7 +122,6 @@ final class SharedMonitor: Sendable {
             threshold: .fixed(idleThreshold), reports: directory.isEmpty ? .none : .directory(directory),
             sinks: [.closure { SharedMonitor.shared.receive($0) }], saturationThreshold: nil
         )
-        configuration.modeStarvation = nil
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
         let monitor = try StallMonitor(configuration)
@@ -169,7 +168,7 @@ final class SharedMonitor: Sendable {
     /// Gives a finished report to the tests that it belongs to, or to the run.
     private func receive(_ report: StallReport) {
         // The report directory may have reports that an earlier process left.
-        guard report.process.pid == getpid(), !report.kind.isPeriod else {
+        guard report.process.pid == getpid(), report.kind != .saturation, report.kind != .spinning else {
             return
         }
         let end = report.startedAt.microsecondsSince1970 + Int64(report.durationMilliseconds * 1_000)

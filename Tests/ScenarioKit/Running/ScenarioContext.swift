@@ -38,13 +38,12 @@ package final class ScenarioContext: Sendable {
     /// It stops once its reports have arrived.
     @discardableResult
     package func watch(
-        _ loops: WatchedLoop..., saturationThreshold: Duration? = .seconds(10),
-        modalModes: Set<String> = []
+        _ loops: WatchedLoop..., saturationThreshold: Duration? = .seconds(10)
     ) async throws -> StallMonitor {
-        var configuration = StallMonitor.Configuration(
-            threshold: .fixed(threshold), reports: .directory(directory), saturationThreshold: saturationThreshold)
-        configuration.modeStarvation?.modalModes = modalModes
-        let monitor = try StallMonitor(configuration)
+        let monitor = try StallMonitor(
+            .init(
+                threshold: .fixed(threshold), reports: .directory(directory), saturationThreshold: saturationThreshold)
+        )
         for loop in loops { try monitor.watch(loop) }
         try monitor.start()
         ownMonitors.withLock { $0.append(monitor) }

@@ -102,8 +102,7 @@ import TestSupport
           },
           "startUncertaintyMilliseconds": 12.5, "turns": 9,
           "activity": {
-            "turnsPerSecond": 20789.134, "busyShare": 0.99, "cpuShare": 0.367, "isModeEmpty": true, "awaitedMode": "default",
-            "isTimerDue": true, "hasMainQueueWork": false,
+            "turnsPerSecond": 20789.134, "busyShare": 0.99, "cpuShare": 0.367, "isModeEmpty": true,
             "readyDescriptor": "descriptor 7, pipe:[4711]"
           },
           "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
