@@ -36,7 +36,8 @@ struct TopCommand: ParsableCommand {
     @Option(
         name: [.customShort("n"), .long], parsing: .unconditional,
         help: ArgumentHelp(
-            "Show this many groups. Default: what fits the terminal, elsewhere \(TopTable.standardLimit); all with --json.", valueName: "count"))
+            "Show this many groups. Default: what fits the terminal, elsewhere \(TopTable.standardLimit); all with --json.",
+            valueName: "count"))
     var limit: Int?
 
     @OptionGroup var terminalOptions: TerminalOptions

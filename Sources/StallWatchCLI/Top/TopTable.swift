@@ -37,7 +37,8 @@ struct TopTable {
             .init("last (UTC)", dropped: 5), .init("cause", dropped: 8),
             .init("culprit", isFlexible: true, minimumWidth: 26, style: .bold),
             .init("called by", isFlexible: true, minimumWidth: 14, unlimitedWidth: Self.callerColumns, dropped: 9),
-            .init("where", isFlexible: true, minimumWidth: 18, keepsEnds: true), .init("loop", isFlexible: true, dropped: 4),
+            .init("where", isFlexible: true, minimumWidth: 18, keepsEnds: true),
+            .init("loop", isFlexible: true, dropped: 4),
             .init("id", style: .faint),
         ]
         if hasContexts { columns.insert(.init("context", isFlexible: true, minimumWidth: 12), at: Self.contextColumn) }
