@@ -30,21 +30,19 @@ extension StallReport {
         /// One sentence that says what the loop did, without a period at the end.
         package var sentence: String {
             var parts: [String] = []
-            if let busyShare { parts.append("busy for \(Self.percent(busyShare)) of the time") }
+            if let busyShare { parts.append("busy for \(busyShare.percent) of the time") }
             if isModeEmpty == true {
                 parts.append("the mode has no sources, so each run of the loop returns at once")
             } else {
                 parts.append("\(Self.grouped(turnsPerSecond)) turns a second")
             }
-            if let cpuShare { parts.append("\(Self.percent(cpuShare)) of a CPU") }
+            if let cpuShare { parts.append("\(cpuShare.percent) of a CPU") }
             if let readyDescriptor {
                 parts.append("\(readyDescriptor), is always readable, and the app does not read it")
             }
             let text = parts.joined(separator: "; ")
             return text.prefix(1).uppercased() + text.dropFirst()
         }
-
-        private static func percent(_ share: Double) -> String { "\(Int((share * 100).rounded())) %" }
 
         /// The whole number with a comma between thousands.
         private static func grouped(_ number: Double) -> String {
@@ -60,12 +58,15 @@ extension StallReport {
 
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
-        let isStall = kind != .saturation && kind != .spinning
-        return state == .ended ? kind.verbs.past : isStall ? "stalled and has not come back after" : kind.verbs.perfect
+        state == .ended
+            ? kind.verbs.past : kind.isPeriod ? kind.verbs.perfect : "stalled and has not come back after"
     }
 }
 
 extension StallReport.Kind {
+    /// Whether it is a time in which the loop made progress, not one turn or wait that was too long.
+    package var isPeriod: Bool { self == .saturation || self == .spinning }
+
     /// What the loop does now, and, before the duration, what it did and what it has done until now.
     package var verbs: (present: String, past: String, perfect: String) {
         switch self {
@@ -74,4 +75,12 @@ extension StallReport.Kind {
         default: ("stalls", "stalled for", "stalled for")
         }
     }
+}
+
+extension Double {
+    /// A share of 0 to 1 in whole percent: `37 %`.
+    package var percent: String { "\(Int((self * 100).rounded())) %" }
+
+    /// The number with three decimal places, as shares are in reports.
+    package var toThousandths: Double { (self * 1_000).rounded() / 1_000 }
 }

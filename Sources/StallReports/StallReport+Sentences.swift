@@ -49,7 +49,7 @@ extension StallReport.Cause {
 
     private var kernelPart: String {
         guard let kernelShare, kernelShare >= 0.5 else { return "" }
-        return ", \(Int((kernelShare * 100).rounded())) % of it in the kernel"
+        return ", \(kernelShare.percent) of it in the kernel"
     }
 
     /// Another part of the time, if it is a quarter or more.

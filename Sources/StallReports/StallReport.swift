@@ -287,7 +287,7 @@ extension StallReport.Culprit {
     /// The share in words, such as "71 %"; `nil` if it is unknown or nearly all of the stall.
     package var shareInWords: String? {
         guard let share, share < 0.995 else { return nil }
-        return "\(Int((share * 100).rounded())) %"
+        return share.percent
     }
 }
 

@@ -71,7 +71,7 @@ package struct ReportSymbolication {
             result.callout = report.callout ?? StallReport.Callout(symbols: symbols)
             switch dominant.blame {
             case .culprit(var culprit):
-                culprit.share = (dominant.share * 1_000).rounded() / 1_000
+                culprit.share = dominant.share.toThousandths
                 (result.culprit, result.missingCulpritReason) = (culprit, nil)
             case .none(let reason):
                 result.missingCulpritReason = report.culprit == nil ? reason : nil

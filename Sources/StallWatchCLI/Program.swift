@@ -111,17 +111,17 @@ struct InheritedSignals {
 
 /// What the command line means before it is parsed.
 enum Invocation {
-    /// The folder that is shown without arguments: that of the guides.
-    static let standardFolder = "stalls"
-
-    /// The arguments with the command that they leave out: `top` for a path, or for ``standardFolder``.
+    /// The arguments with the command that they leave out: `top` for a path, or for ``ReportFiles/standardFolder``.
     ///
     /// - Throws: A ``CommandFailure`` with the nearest command for a word that is neither a command nor a path.
     static func arguments(
         _ given: [String], isThere: (String) -> Bool = { access($0, F_OK) == 0 },
         hasReports: (String) -> Bool = { (try? ReportFiles(paths: [$0]))?.files.isEmpty == false }
     ) throws(CommandFailure) -> [String] {
-        guard let first = given.first else { return hasReports(standardFolder) ? ["top", standardFolder] : [] }
+        guard let first = given.first else {
+            let folder = ReportFiles.standardFolder
+            return hasReports(folder) ? ["top", folder] : []
+        }
         let word = first == "help" && given.count > 1 ? given[1] : first
         guard !word.hasPrefix("-"), !commands.contains(word) else { return given }
         if word == first, isThere(word) { return ["top"] + given }

@@ -6,6 +6,9 @@ import Synchronization
 
 /// The files that the paths on the command line select.
 struct ReportFiles {
+    /// The folder that is read without paths: that of the guides.
+    static let standardFolder = "stalls"
+
     /// The files in the order of the command line; within a directory by name, which is by time.
     private(set) var files: [ReportFile] = []
     /// Other JSON files below the directories, such as statistics.

@@ -126,7 +126,7 @@ struct ShowCommand: ParsableCommand {
         try reports.forEachMatch { bytes, _ throws(UnreadableReport) in
             bytes
         } body: { summary, bytes, origin in
-            guard id.map({ summary.id.hasPrefix($0) || summary.id.hasSuffix($0) }) ?? true,
+            guard id.map(summary.hasID) ?? true,
                 chosenPaths.select(summary)
             else { return }
             count += 1
@@ -165,14 +165,19 @@ struct SelectedPaths {
                 && word.utf8.allSatisfy { "0123456789abcdef-".utf8.contains($0) }
             if isDigits, !isThere(word) { digits.append(word) } else { paths.append(word) }
         }
-        if paths.isEmpty { paths = [Invocation.standardFolder] }
+        if paths.isEmpty { paths = [ReportFiles.standardFolder] }
     }
 
     /// Whether a report has one of the digits: in its fingerprint's beginning, or its id's beginning or end.
     func select(_ report: ReportSummary) -> Bool {
         digits.isEmpty
             || digits.contains {
-                report.fingerprint?.hasPrefix($0) == true || report.id.hasPrefix($0) || report.id.hasSuffix($0)
+                report.fingerprint?.hasPrefix($0) == true || report.hasID($0)
             }
     }
+}
+
+extension ReportSummary {
+    /// Whether the report's id begins or ends with some digits.
+    fileprivate func hasID(_ digits: String) -> Bool { id.hasPrefix(digits) || id.hasSuffix(digits) }
 }

@@ -20,7 +20,7 @@ struct TopTable {
     let groups: StallGroups
     let shown: [StallGroup]
     /// The paths of the command line.
-    var paths = [Invocation.standardFolder]
+    var paths = [ReportFiles.standardFolder]
 
     /// The number of groups that fit a terminal's height.
     static func limit(for terminal: Terminal) -> Int {
@@ -74,7 +74,7 @@ struct TopTable {
     /// The command that shows the latest report of the first group that has a fingerprint; `nil` if reports came from standard input.
     private var next: String? {
         guard let fingerprint = shown.lazy.compactMap(\.fingerprint).first, !paths.contains("-") else { return nil }
-        let words = paths == [Invocation.standardFolder] ? [] : paths.map(\.printable)
+        let words = paths == [ReportFiles.standardFolder] ? [] : paths.map(\.printable)
         let command = (["stallwatch show"] + words + [String(fingerprint.prefix(fingerprintDigits))])
         return "Next: \(command.joined(separator: " "))"
     }

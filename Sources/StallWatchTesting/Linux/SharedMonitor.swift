@@ -168,9 +168,7 @@ final class SharedMonitor: Sendable {
     /// Gives a finished report to the tests that it belongs to, or to the run.
     private func receive(_ report: StallReport) {
         // The report directory may have reports that an earlier process left.
-        guard report.process.pid == getpid(), report.kind != .saturation, report.kind != .spinning else {
-            return
-        }
+        guard report.process.pid == getpid(), !report.kind.isPeriod else { return }
         let end = report.startedAt.microsecondsSince1970 + Int64(report.durationMilliseconds * 1_000)
         let scopes = state.withLock { state in
             state.scopes.values.filter { scope in

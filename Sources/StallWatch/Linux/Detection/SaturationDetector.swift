@@ -118,12 +118,9 @@ extension Bool {
 extension LoopLoad {
     /// The turns a second since an earlier moment.
     func pace(since start: LoopLoad) -> Double {
-        rounded(Double(turns &- start.turns) * 1e9 / Double(max(time &- start.time, 1)))
+        (Double(turns &- start.turns) * 1e9 / Double(max(time &- start.time, 1))).toThousandths
     }
 }
-
-/// Returns a number with three decimal places, as in reports.
-func rounded(_ number: Double) -> Double { (number * 1_000).rounded() / 1_000 }
 
 /// What to do about a period in which a loop is saturated or spins.
 enum PeriodAction: Equatable {
@@ -155,7 +152,7 @@ struct SaturationSupervisor {
         if let action, let start = start ?? detector.start {
             period.carryOut(action, of: loop, poll, from: start, context) { load in
                 let idle = load.idle &- min(start.idle, load.idle)
-                let share = rounded(max(1 - Double(idle) / Double(max(load.time &- start.time, 1)), 0))
+                let share = max(1 - Double(idle) / Double(max(load.time &- start.time, 1)), 0).toThousandths
                 return StallReport.Activity(turnsPerSecond: load.pace(since: start), busyShare: share)
             } record: {
                 StallRecord(.saturation, of: loop, poll, start: start, threshold: detector.threshold, at: $0)

@@ -251,7 +251,7 @@ struct SpinSupervisor {
             share = min(Double(cpu &- min(first, cpu)) / Double(max(last.load.time &- start.load.time, 1)), 1)
         }
         return .init(
-            turnsPerSecond: last.load.pace(since: start.load), cpuShare: share.map(rounded),
+            turnsPerSecond: last.load.pace(since: start.load), cpuShare: share?.toThousandths,
             readyDescriptor: descriptors.found, isModeEmpty: detector.pattern == .outside ? true : nil)
     }
 }

@@ -27,7 +27,7 @@ final class HealthSource: Sendable {
 
     /// Keeps what the newest report of a stall says; in a saturation, and when it spins, the loop makes progress.
     func note(_ report: StallReport) {
-        guard report.kind != .saturation, report.kind != .spinning else { return }
+        guard !report.kind.isPeriod else { return }
         var outline = report
         // The sentence needs none of them.
         outline.removeObservations()

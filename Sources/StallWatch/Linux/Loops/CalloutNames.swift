@@ -48,11 +48,11 @@ struct CalloutNames: Sendable {
     }
 
     /// Whether the file with the run loop's functions has no `.symtab`.
-    private static var isStripped: Bool {
+    private static let isStripped: Bool = {
         let function = RunLoopSource.exportedRunFunction.flatMap { UnsafeRawPointer(bitPattern: UInt($0.lowerBound)) }
         let path = function.flatMap(clinux_image_path).map { String(cString: $0) } ?? OwnExecutable.file
         return (try? ELFFile(path: path))?.hasSymbolTable == false
-    }
+    }()
 
     /// The most runs of the loop; it calls out in each way in the first or second.
     private static let maximumRuns = 8

@@ -15,7 +15,7 @@ extension StallReport.Cause {
             runQueueMilliseconds: milliseconds(evidence.split.runQueue),
             blockedMilliseconds: milliseconds(evidence.split.blocked),
             uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty),
-            kernelShare: evidence.kernelShare.map { ($0 * 1_000).rounded() / 1_000 },
+            kernelShare: evidence.kernelShare?.toThousandths,
             minorFaults: evidence.minorFaults,
             majorFaults: evidence.majorFaults,
             voluntarySwitches: evidence.voluntarySwitches,

@@ -44,7 +44,7 @@ import Testing
         #expect(detector.nextPoll(load) == nil)
     }
 
-    /// As measured of a descriptor that nobody drains: libdispatch watches it on another thread.
+    /// Numbers of a descriptor that the app does not read, which libdispatch watches on another thread.
     @Test mutating func aReadyDescriptorProvesASpin() {
         pass(14, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .proof)
         #expect(isReported)
