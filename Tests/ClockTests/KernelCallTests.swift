@@ -189,7 +189,8 @@ enum KernelCall: String, CaseIterable {
 
 /// Two files in a temporary directory, one of them with bytes in the page cache.
 final class KernelCallFiles {
-    static let length = 600 << 20
+    /// Written at 6 GB a second, the fastest seen, it takes longer than a stall has to.
+    static let length = 900 << 20
 
     private let directory: TemporaryDirectory
     let source: Int32
