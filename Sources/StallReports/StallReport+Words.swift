@@ -9,7 +9,8 @@ package func sourcePlace(_ file: String, _ line: Int?) -> String {
 extension StallReport {
     /// The interpreters whose functions are those of a script, by the names of their executables without a version.
     private static let interpreters = [
-        "gjs": "JavaScript", "gjs-console": "JavaScript", "lua": "Lua", "perl": "Perl", "php": "PHP", "python": "Python",
+        "gjs": "JavaScript", "gjs-console": "JavaScript", "lua": "Lua", "perl": "Perl", "php": "PHP",
+        "python": "Python",
         "ruby": "Ruby",
     ]
 

@@ -50,7 +50,8 @@ import Testing
                     reports.append(
                         ReportFixture(
                             number: reports.count, startedAt: "2026-11-2\(day)T1\(number):0\(kind):00.000000Z",
-                            milliseconds: 500 - Double(kind) * 50, pid: Int32(4700 + day), metadata: ["version": version],
+                            milliseconds: 500 - Double(kind) * 50, pid: Int32(4700 + day),
+                            metadata: ["version": version],
                             fingerprint: "\(kind)f2c41d07a3be815", function: function, startTicks: UInt64(day)))
                 }
             }
