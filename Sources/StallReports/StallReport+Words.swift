@@ -7,6 +7,21 @@ package func sourcePlace(_ file: String, _ line: Int?) -> String {
 }
 
 extension StallReport {
+    /// The interpreters whose functions are those of a script, by the names of their executables without a version.
+    private static let interpreters = [
+        "gjs": "JavaScript", "gjs-console": "JavaScript", "lua": "Lua", "perl": "Perl", "php": "PHP",
+        "python": "Python",
+        "ruby": "Ruby",
+    ]
+
+    /// The language that an executable interprets; `nil` for any other program.
+    ///
+    /// By its name alone, such as `python3.11`.
+    package static func interpretedLanguage(ofExecutable path: String) -> String? {
+        let name = fileName(path)
+        return interpreters[name] ?? interpreters[String(name.prefix { !$0.isNumber })]
+    }
+
     /// A kind of delay that a report describes.
     ///
     /// Later versions may add kinds.
