@@ -24,6 +24,8 @@ extension StallReport {
         public static let starvation = Kind(rawValue: "starvation")
         /// A loop that ran all the time without work: something was always ready, or its mode had no sources.
         public static let spinning = Kind(rawValue: "spinning")
+        /// A run loop in another mode than its default mode, for which timers or the main queue waited.
+        public static let modeStarvation = Kind(rawValue: "modeStarvation")
     }
 
     /// The state of a stall when the monitor last wrote its report.

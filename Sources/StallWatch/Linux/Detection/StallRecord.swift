@@ -50,7 +50,7 @@ struct StallRecord: Sendable {
 
     /// The kind of a stall, by the words of `kind` in reports.
     enum Kind: String, Sendable {
-        case stall, saturation, starvation, spinning
+        case stall, saturation, starvation, spinning, modeStarvation
     }
 
     /// The state of a stall, by the words of `state` in reports.
@@ -70,7 +70,7 @@ struct StallRecord: Sendable {
     /// The report's id: a UUID, version 7.
     let id: String
     let kind: Kind
-    let loop: Loop
+    var loop: Loop
     /// The loop's threshold, in nanoseconds.
     let threshold: UInt64
     /// Whether the watchdog has learned the threshold.
