@@ -93,6 +93,10 @@ extension StallReport {
         public static let cooperativePool = LoopKind(rawValue: "cooperativePool")
         /// A SwiftNIO event loop.
         public static let eventLoop = LoopKind(rawValue: "eventLoop")
+        /// A serial executor, which runs actors.
+        public static let serialExecutor = LoopKind(rawValue: "serialExecutor")
+        /// A task executor, with one thread or several.
+        public static let taskExecutor = LoopKind(rawValue: "taskExecutor")
         /// A loop that reports its turns through a ``LoopProbe``.
         public static let probe = LoopKind(rawValue: "probe")
     }

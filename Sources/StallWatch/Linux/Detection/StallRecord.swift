@@ -111,7 +111,7 @@ struct StallRecord: Sendable {
 extension StallRecord {
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start
-        let kind: Kind = poll.target == .pool ? .starvation : .stall
+        let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
         self.init(
             kind, of: loop, poll, turn: stall.turn, nesting: stall.nesting,
             threshold: loop.threshold, age: age

@@ -81,7 +81,7 @@ extension LoopSource {
 
 /// The kind of a watched loop, by the words of `loop.kind` in reports.
 enum LoopKind: String, Sendable {
-    case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, probe
+    case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, serialExecutor, taskExecutor, probe
 
     /// Whether the loop reports its own turns; of others, a turn is the time until a heartbeat has run.
     var reportsTurns: Bool { self == .runLoop || self == .probe }
