@@ -39,6 +39,8 @@ extension StallReport {
         public static let starvation = Kind(rawValue: "starvation")
         /// A loop that ran all the time without work: something was always ready, or its mode had no sources.
         public static let spinning = Kind(rawValue: "spinning")
+        /// A run loop in another mode than its default mode, for which timers or the main queue waited.
+        public static let modeStarvation = Kind(rawValue: "modeStarvation")
     }
 
     /// The state of a stall when the monitor last wrote its report.
@@ -106,6 +108,10 @@ extension StallReport {
         public static let cooperativePool = LoopKind(rawValue: "cooperativePool")
         /// A SwiftNIO event loop.
         public static let eventLoop = LoopKind(rawValue: "eventLoop")
+        /// A serial executor, which runs actors.
+        public static let serialExecutor = LoopKind(rawValue: "serialExecutor")
+        /// A task executor, with one thread or several.
+        public static let taskExecutor = LoopKind(rawValue: "taskExecutor")
         /// A loop that reports its turns through a ``LoopProbe``.
         public static let probe = LoopKind(rawValue: "probe")
     }

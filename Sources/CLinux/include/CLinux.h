@@ -42,6 +42,9 @@ bool clinux_has_room(size_t bytes);
 /// Whether RLIMIT_AS leaves the process fewer than `bytes` addresses.
 bool clinux_is_short_of_addresses(size_t bytes);
 
+/// Returns the descriptor that is readable while a run loop's main queue has work, or -1 if libdispatch has none.
+int clinux_main_queue_descriptor(void);
+
 /// Makes glibc create no further heap, of 64 MiB of addresses, for a new thread's malloc(3). Returns whether it does.
 bool clinux_share_heap(void);
 

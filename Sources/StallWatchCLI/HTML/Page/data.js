@@ -116,7 +116,8 @@ function framesOf(node) {
 
 function sentence(stall) {
   const loop = data.loops[stalls.loop[stall]];
-  const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "] };
+  const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "],
+    modeStarvation: [" let its default mode wait for ", " has let its default mode wait for "] };
   const verb = verbs[text(stalls.kind[stall])] || [" stalled for ", " stalled and has not come back after "];
   let words = loop.label + verb[text(stalls.state[stall]) === "ended" ? 0 : 1] + duration(stalls.duration[stall]);
   if (stalls.culprit[stall] !== null) words += " in " + text(stalls.culprit[stall]);
