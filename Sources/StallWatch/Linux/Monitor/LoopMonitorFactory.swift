@@ -57,8 +57,10 @@ extension WatchedLoop {
         }
     }
 
-    /// Starts following the loop; ``main`` has two monitors, for the main run loop and the main queue, and a third for the
-    /// program's own executor of the main actor. Others have one.
+    /// Starts following the loop.
+    ///
+    /// `.main` has two monitors, for the main run loop and the main queue, and a third for the program's own executor of the
+    /// main actor.
     func makeMonitors(
         threshold: UInt64, floor: UInt64? = nil, alarm: WatchdogAlarm, isServed: Bool = false
     ) throws(StallWatchError) -> [LoopMonitor] {
