@@ -281,6 +281,9 @@ extension StallReport {
         public static let barrier = LockKind(rawValue: "barrier")
         /// The lock of a stdio stream: `stdin`, `stdout` or `stderr`.
         public static let stdio = LockKind(rawValue: "stdio")
+        /// The dynamic linker's lock of its list of libraries: another thread is in `dlopen`, in an initializer of a library
+        /// that it loads, or in `dl_iterate_phdr`.
+        public static let dynamicLinker = LockKind(rawValue: "dynamicLinker")
         /// A lock on a file.
         public static let file = LockKind(rawValue: "file")
         /// A futex of an unknown kind.

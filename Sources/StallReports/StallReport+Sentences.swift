@@ -193,6 +193,7 @@ extension StallReport.LockKind {
         case .barrier: "a barrier"
         case .file: "the file lock"
         case .stdio: "the lock of the stream"
+        case .dynamicLinker: "the dynamic linker's lock"
         default: "a futex"
         }
     }

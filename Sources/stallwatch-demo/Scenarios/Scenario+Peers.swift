@@ -102,6 +102,18 @@ extension Scenario {
             return await MainLoop.timer { demo_print_line() }
         },
         .stalling(
+            "linker-lock", "dl_iterate_phdr(3) while another thread sleeps in its callback", times: 2,
+            .main(
+                .source0, in: "demo_with_loader_lock", lock: .dynamicLinker, owner: "lister",
+                ownerDoes: Holding.sleeping.activity)
+        ) { context in
+            let duration = context.stall
+            NamedThread.start("lister") { ready in
+                withoutActuallyEscaping(ready) { sleepWithLoaderLock(for: duration, ready: $0) }
+            }
+            return await MainLoop.source0 { demo_with_loader_lock({ _ in }, nil) }
+        },
+        .stalling(
             "linger", "close(2) of a socket with unsent data", times: 2,
             .main(.mainQueue, in: "closeWithUnsentData(_:)", cause: "io", call: "close(descriptor ")
         ) { context in

@@ -73,7 +73,8 @@ extension Scenario {
             .main(.mainQueue, in: "allocateAndFree(for:)"), allocateAndFree),
         .inMainLoop(
             "loader-lock", "a source0 sleeps while it holds the dynamic loader's lock",
-            .main(.source0, in: "sleepTooLong(for:)"), sleepWithLoaderLock),
+            .main(.source0, in: "sleepTooLong(for:)")
+        ) { sleepWithLoaderLock(for: $0) },
     ]
 }
 

@@ -225,10 +225,26 @@ func allocateAndFree(for duration: Duration) {
     errno = 0
 }
 
-/// Sleeps in a callback of the dynamic loader, which holds the loader's lock.
-func sleepWithLoaderLock(for duration: Duration) {
-    var duration = duration
-    demo_with_loader_lock({ sleepTooLong(for: $0?.load(as: Duration.self) ?? .zero) }, &duration)
+/// Calls `ready` and sleeps, both in a callback of the dynamic loader, which holds the loader's lock.
+func sleepWithLoaderLock(for duration: Duration, ready: @escaping () -> Void = {}) {
+    let call = Unmanaged.passRetained(LoaderCall(duration: duration, ready: ready))
+    defer { call.release() }
+    demo_with_loader_lock(
+        {
+            guard let call = $0.map({ Unmanaged<LoaderCall>.fromOpaque($0).takeUnretainedValue() }) else { return }
+            call.ready()
+            sleepTooLong(for: call.duration)
+        }, call.toOpaque())
+}
+
+/// What a callback of the dynamic loader does.
+private final class LoaderCall {
+    let duration: Duration
+    let ready: () -> Void
+
+    init(duration: Duration, ready: @escaping () -> Void) {
+        (self.duration, self.ready) = (duration, ready)
+    }
 }
 
 /// The longest of several durations, measured on one thread and read on another.

@@ -25,6 +25,8 @@ struct AwaitedLock: Equatable, Sendable {
         case barrier
         /// The lock of a stdio stream, such as stdout.
         case stdio
+        /// The dynamic linker's lock of its list of libraries.
+        case dynamicLinker
         /// `flock` and `fcntl` locks.
         case file
         /// A futex of unknown use.

@@ -58,7 +58,7 @@ struct LockIdentifier {
                 (lock.address, lock.label) = (queue, DispatchLayout.label(of: queue, memory))
                 lock.ownership = queueOwner(queue, waiter)
             } else if let function {
-                describe(&lock, function, call)
+                describe(&lock, function, call, frames)
             } else if let group = DispatchLayout.group(ofType: groupType, waitedForAt: address, memory) {
                 // A stripped libdispatch has jumped from the function that it exports to one without a name.
                 (lock.kind, lock.function, lock.address) = (.dispatchGroup, "dispatch_group_wait", group)
@@ -78,7 +78,7 @@ struct LockIdentifier {
             } else if Self.isInsideLibc(frames), case .thread(let owner) = mutexOwner(address) {
                 // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
                 // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.
-                lock.kind = .pthreadMutex
+                lock.kind = LinkerFunction.isWaiting(in: frames) ? .dynamicLinker : .pthreadMutex
                 lock.ownership = .thread(owner)
             } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
                 // sem_wait and similar functions jump to such a function, too.
@@ -92,10 +92,12 @@ struct LockIdentifier {
     }
 
     /// Describes a wait for a futex without priority inheritance by its function.
-    private func describe(_ lock: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall) {
+    private func describe(
+        _ lock: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall, _ frames: [NamedFrame]
+    ) {
         switch function.kind {
         case .mutex:
-            lock.kind = .pthreadMutex
+            lock.kind = LinkerFunction.isWaiting(in: frames) ? .dynamicLinker : .pthreadMutex
             lock.ownership = mutexOwner(lock.address)
         case .condition:
             // A thread that was woken and waits for its mutex waits on the mutex's futex: glibc uses plain FUTEX_WAIT with value 2 for

@@ -94,6 +94,7 @@ final class WaitFunctionNames {
     private static func tells(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.Purpose(ofFunction: function) != nil
             || SystemCall.isRestarted(by: function) || StreamFunction.isKnown(function)
+            || LinkerFunction.isKnown(function)
     }
 
     /// Returns the name that an app calls: libc itself calls the same function by a name with leading underscores.
@@ -191,6 +192,23 @@ enum StreamFunction {
     /// Returns the function that the app called, for frames from the innermost outward; `nil` if it is not known.
     static func outermost(of frames: [NamedFrame]) -> String? {
         frames.compactMap(\.libcFunction).last(where: isKnown)
+    }
+}
+
+/// The functions that lock the dynamic linker's list of libraries: all of the linker's own, and some of libc.
+enum LinkerFunction {
+    /// Of glibc since 2.34, without leading underscores; dladdr(3) locks in `_dl_addr`.
+    private static let names: Set<String> = ["dl_iterate_phdr", "dl_addr", "dlsym", "dlvsym", "dlinfo"]
+
+    static func isKnown(_ function: String) -> Bool { names.contains(function) }
+
+    /// Returns whether one of them waits for a mutex, for frames from the innermost outward.
+    ///
+    /// An initializer of a library runs inside the linker, too, but its own lock has its own function in between.
+    static func isWaiting(in frames: [NamedFrame]) -> Bool {
+        let outside = frames.drop { $0.image == "libc.so.6" && !isKnown($0.function ?? "") }
+        guard let caller = outside.first else { return false }
+        return caller.image == "libc.so.6" || caller.image.hasPrefix("ld-linux-")
     }
 }
 
