@@ -5,23 +5,16 @@ import Testing
 
 @testable import StallWatchCLI
 
-/// The complete help texts: `Texts/Help/NAME.txt`.
+/// The complete help texts.
 @Suite struct HelpTests {
     private static let commands = [
         "show", "top", "tree", "diff", "stats", "validate", "tail", "symbolicate", "export", "html", "doctor", "ship",
         "health", "run", "ps", "state", "stacks", "profile", "watch",
     ]
 
-    private func expected(_ name: String) throws -> String {
-        try String(
-            contentsOf: Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/Help/\(name).txt"),
-            encoding: .utf8
-        )
-    }
-
     @Test(arguments: commands) func everyCommandHasHelp(command: String) throws {
         let result = try Tool.run([command, "--help"])
-        #expect(try result.output == expected(command))
+        try ExpectedTexts.help.expect(result.output, command)
         #expect(result.errors == "")
         #expect(result.status == 0)
         #expect(result.output.contains("Examples:\n  stallwatch \(command) "))

@@ -7,9 +7,7 @@ import TextOutput
 
 @testable import StallWatchCLI
 
-/// The screen of `watch`, whole at two sizes: `Texts/screen-watch-SIZE.txt`.
-///
-/// With the variable STALLWATCH_WRITE_SCREENS, the files are written instead of compared, and the tests fail.
+/// The screen of `watch`, whole at two sizes.
 @Suite struct WatchFrameTests {
     private static func loop(
         _ label: String, turn: Double? = nil, busy: Double?, stalls: Int = 0, threshold: Double = 250
@@ -48,13 +46,7 @@ import TextOutput
 
     @Test(arguments: sizes) func `the screen is as expected`(size: WatchFrame.Size) throws {
         let text = try Self.frame().lines(in: size, for: Terminal(isTerminal: true)).joined(separator: "\n") + "\n"
-        let name = "screen-watch-\(size.columns)x\(size.rows)"
-        let file = Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/\(name).txt")
-        if getenv("STALLWATCH_WRITE_SCREENS") != nil {
-            try text.write(to: file, atomically: true, encoding: .utf8)
-            Issue.record("written")
-        }
-        #expect(try text == String(contentsOf: file, encoding: .utf8))
+        try ExpectedTexts.screens.expect(text, "watch-\(size.columns)x\(size.rows)")
     }
 
     @Test func `every screen from 40 columns on is filled and not exceeded`() throws {

@@ -83,20 +83,13 @@ import TextOutput
     }
 }
 
-/// The complete text output at several widths: `Texts/screen-NAME-WIDTH.txt`.
-///
-/// With the variable STALLWATCH_WRITE_SCREENS, the files are written instead of compared, and the tests fail.
+/// The complete text output at several widths.
 @Suite struct ScreenTests {
     static let widths = [80, 120]
 
     private func expect(_ text: String, _ name: String, _ width: Int) throws {
         #expect(text.split(separator: "\n").allSatisfy { String($0).columns <= width })
-        let file = Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/screen-\(name)-\(width).txt")
-        if getenv("STALLWATCH_WRITE_SCREENS") != nil {
-            try text.write(to: file, atomically: true, encoding: .utf8)
-            Issue.record("written")
-        }
-        #expect(try text == String(contentsOf: file, encoding: .utf8))
+        try ExpectedTexts.screens.expect(text, "\(name)-\(width)")
     }
 
     private func terminal(_ width: Int) -> Terminal { Terminal(isTerminal: true, width: width) }

@@ -68,13 +68,7 @@ import Testing
         let result = try Tool.run(
             ["top", ".", "--history"], in: try folder(), environment: ["COLUMNS": "\(columns)"])
         #expect(result.status == 0 && result.errors == "")
-        let file = Repository.root
-            .appendingPathComponent("Tests/StallWatchCLITests/Texts/screen-history-\(columns).txt")
-        if getenv("STALLWATCH_WRITE_SCREENS") != nil {
-            try result.output.write(to: file, atomically: true, encoding: .utf8)
-            Issue.record("written")
-        }
-        #expect(try result.output == String(contentsOf: file, encoding: .utf8))
+        try ExpectedTexts.screens.expect(result.output, "history-\(columns)")
         #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= columns })
     }
 
