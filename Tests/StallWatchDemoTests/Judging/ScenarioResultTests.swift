@@ -73,6 +73,14 @@ import Testing
         #expect(result(burst) { $0.distinctStacks = 2 } == .ok)
     }
 
+    @Test func stacksAreComplete() {
+        #expect(result(expected) { $0.incompleteSamples = 1 } == .incompleteStack)
+        #expect(result(expected) { ($0.samples, $0.incompleteSamples) = (9, 1) } == .incompleteStack)
+        #expect(result(expected) { ($0.samples, $0.incompleteSamples) = (10, 1) } == .ok)
+        #expect(result(expected) { ($0.samples, $0.incompleteSamples) = (25, 23) } == .incompleteStack)
+        #expect(result(expected.perhapsIncomplete()) { $0.incompleteSamples = 1 } == .ok)
+    }
+
     @Test(arguments: [
         (490.1, ScenarioResult.wrongDuration), (490.3, .ok), (550, .ok), (610, .ok), (612.3, .wrongDuration),
     ])

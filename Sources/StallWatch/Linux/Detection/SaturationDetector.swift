@@ -15,8 +15,8 @@ struct SaturationDetector {
     private var readings: [LoopLoad] = []
     /// The candidate or the saturation, from its beginning on.
     private(set) var start: LoopLoad?
-    /// When the loop began to be busy before the first reading, which the watchdog's own first steps may delay; 0 if it
-    /// is not that reading that is the oldest one.
+    /// When the loop became busy if its first turn came before the first reading, as with a new watchdog; 0 once that
+    /// reading is gone.
     private var firstBegin: UInt64?
     private var isReported = false
     private var samples = 0
