@@ -298,8 +298,8 @@ import Testing
         #expect(
             ScenarioResult.allCases.map(\.rawValue) == [
                 "ok", "missed", "wrong-kind", "wrong-loop", "wrong-mode", "wrong-callout", "wrong-function",
-                "wrong-duration", "wrong-cause", "wrong-owner", "wrong-split", "false-alarm", "not-counted",
-                "suppressed", "inconclusive", "not-available", "no-result",
+                "wrong-duration", "wrong-cause", "wrong-owner", "wrong-split", "incomplete-stack", "false-alarm",
+                "not-counted", "suppressed", "inconclusive", "not-available", "no-result",
             ]
         )
     }
