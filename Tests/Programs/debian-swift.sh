@@ -38,7 +38,7 @@ run() { timeout --signal=KILL "$1" scripts/debian-root.sh run "$root" "${@:2}"; 
 # ---- Copy the sources and the packages ------------------------------------------------------------------------------
 
 [ -d .build/repositories ] || swift package resolve
-packages=$root/root/packages
+packages=$root/packages
 for repository in .build/repositories/*; do
     # Not `git remote`, which shows the address of a local mirror.
     address=$(git -C "$repository" config --get remote.origin.url)
@@ -49,13 +49,8 @@ for repository in .build/repositories/*; do
     [ "$copy" != "${copy%.git}" ] && ln -sfn "$(basename -- "$copy")" "${copy%.git}" ||
         ln -sfn "$(basename -- "$copy")" "$copy.git"
 done
-cat >"$root/root/.gitconfig" <<'CONFIG'
-[safe]
-	directory = *
-[url "file:///root/packages/"]
-	insteadOf = https://
-CONFIG
-copied=$root/root/StallWatch
+printf '[%s]\n    %s\n' safe 'directory = *' 'url "file:///packages/"' 'insteadOf = https://' >"$root/etc/gitconfig"
+copied=$root/StallWatch
 mkdir -p "$copied"
 find "$copied" -mindepth 1 -maxdepth 1 ! -name '.build*' -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | while IFS= read -rd '' file; do
@@ -75,13 +70,13 @@ MANIFEST
 build() {
     local log=$results/$1.build
     echo "Building: $1"
-    run $longest_build swift build --package-path /root/StallWatch --scratch-path "/root/StallWatch/.build-$1" \
+    run $longest_build swift build --package-path /StallWatch --scratch-path "/StallWatch/.build-$1" \
         "${@:2}" >"$log" 2>&1 || {
         grep -E 'error:' "$log" | sort -u | head -20 >&2 || tail -5 "$log" >&2
         fail "the build $1 fails"
         return 1
     }
-    ! grep -E '^/root/StallWatch/(Sources|Tests)/.*warning:' "$log" | sort -u | head -20 ||
+    ! grep -E '^/StallWatch/(Sources|Tests)/.*warning:' "$log" | sort -u | head -20 ||
         fail "the build $1 has warnings"
 }
 
@@ -91,16 +86,16 @@ counts=()
 
 # demo NAME [demo options...]: runs the demo of a build, and counts the right results.
 demo() {
-    local name=$1 program=/root/StallWatch/.build-$1/debug/stallwatch-demo
+    local name=$1 program=/StallWatch/.build-$1/debug/stallwatch-demo
     shift
-    rm -rf "$root/root/stalls-$name" "$root/root/$name.json"
-    run $longest_run "$program" --quiet --output "/root/stalls-$name" --summary "/root/$name.json" "$@" \
+    rm -rf "$root/stalls-$name" "$root/$name.json"
+    run $longest_run "$program" --quiet --output "/stalls-$name" --summary "/$name.json" "$@" \
         >"$results/$name.demo" 2>&1 || true
-    if [ ! -s "$root/root/$name.json" ]; then
+    if [ ! -s "$root/$name.json" ]; then
         tail -5 "$results/$name.demo" >&2
         fail "the demo of the build $name did not run"
     else
-        Tests/Programs/count-scenarios.py "$root/root/$name.json" "$name" "${may_be_wrong[@]}" |
+        Tests/Programs/count-scenarios.py "$root/$name.json" "$name" "${may_be_wrong[@]}" |
             tee "$results/$name.counts" || fail "the demo of the build $name has wrong results"
         counts+=("$(head -1 "$results/$name.counts")")
     fi
@@ -109,7 +104,7 @@ demo() {
 if build dynamic --product stallwatch-demo; then demo dynamic "$@"; fi
 if build static --product stallwatch-demo --static-swift-stdlib; then demo static "$@"; fi
 if build tests --build-tests --enable-all-traits; then
-    run $longest_run swift test --skip-build --package-path /root/StallWatch --scratch-path /root/StallWatch/.build-tests \
+    run $longest_run swift test --skip-build --package-path /StallWatch --scratch-path /StallWatch/.build-tests \
         --enable-all-traits --disable-xctest --filter "$unit_tests" >"$results/tests" 2>&1 || fail 'unit tests fail'
     grep -E '^✘ Test .* failed|^. Test run with' "$results/tests" | tail -20 || fail 'no unit test has run'
     counts+=("unit tests: $(grep -oE 'Test run with .*' "$results/tests" | tail -1)")

@@ -66,7 +66,9 @@ import TestSupport
         #expect(try await counts(result, isDisturbed: false) == .one)
     }
 
-    @Test(arguments: [ScenarioResult.ok, .missed, .wrongFunction, .wrongCause, .wrongOwner, .incompleteStack, .notAvailable])
+    @Test(arguments: [
+        ScenarioResult.ok, .missed, .wrongFunction, .wrongCause, .wrongOwner, .incompleteStack, .notAvailable,
+    ])
     func otherResultsAreNotRepeatedOnADisturbedHost(result: ScenarioResult) async throws {
         #expect(try await counts(result, isDisturbed: true) == .one)
     }
