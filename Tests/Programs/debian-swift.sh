@@ -17,8 +17,8 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
 # What may be wrong there, with the reason in Limits.md.
 readonly may_be_wrong=(socket)
-# What needs Swift 6.3: API of Swift Testing.
-readonly newer='StallWatchTesting StallWatchTestingTests'
+# What needs Swift 6.3: API of Swift Testing, and exit tests that capture values.
+readonly newer='StallWatchTesting StallWatchTestingTests ProgramTests'
 readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.'
 # The longest times of one build, and of one run of the demo or the tests, in seconds.
 readonly longest_build=3600 longest_run=1200
