@@ -103,7 +103,9 @@ demo() {
 
 if build dynamic --product stallwatch-demo; then demo dynamic "$@"; fi
 if build static --product stallwatch-demo --static-swift-stdlib; then demo static "$@"; fi
-if build tests --build-tests --enable-all-traits; then
+# The package has this module without its library. Nothing of it is used, but the tests are linked with it.
+mkdir -p "$root/stub" && ar rc "$root/stub/lib_Testing_Foundation.a"
+if build tests --build-tests --enable-all-traits -Xlinker -L/stub; then
     run $longest_run swift test --skip-build --package-path /StallWatch --scratch-path /StallWatch/.build-tests \
         --enable-all-traits --disable-xctest --filter "$unit_tests" >"$results/tests" 2>&1 || fail 'unit tests fail'
     grep -E '^✘ Test .* failed|^. Test run with' "$results/tests" | tail -20 || fail 'no unit test has run'
