@@ -16,7 +16,8 @@ readonly usage=64 unavailable=69
 readonly space=8000
 # g++ brings the C++ headers, which the compiler's package does not.
 readonly packages=(
-    swiftlang libswiftlang libdw-dev libunwind-dev libcurl4-openssl-dev libglib2.0-dev libc6-dev g++ make git procps python3
+    swiftlang libswiftlang libdw-dev libunwind-dev libcurl4-openssl-dev libglib2.0-dev libc6-dev g++ make git procps
+    python3-jsonschema
 )
 
 refuse() {
