@@ -85,6 +85,7 @@ test: ## Build and run all tests
 script-tests:
 	Tests/ScriptTests/install-dependencies-tests.sh
 	Tests/ScriptTests/install-python-packages-tests.sh
+	Tests/ScriptTests/debian-root-tests.sh
 	Tests/ScriptTests/summarize-failures-tests.sh
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
@@ -145,6 +146,11 @@ inert: install ## Build and test the library as it is off Linux, and compare its
 test-aarch64: ## Run the C engine's tests on aarch64, in an emulated machine: about three minutes
 	@scripts/install-dependencies.sh aarch64
 	Tests/aarch64/run.sh
+
+.PHONY: test-swift
+test-swift: ## Build with the Swift of Debian unstable, and run the demo and the unit tests there: half an hour (needs root)
+	@scripts/install-dependencies.sh slim
+	Tests/Programs/debian-swift.sh $(DEMO)
 
 .PHONY: slim
 slim: ## Run the static release demo in a slim root file system, without and with libdw (needs root)

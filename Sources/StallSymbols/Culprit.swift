@@ -233,12 +233,13 @@ extension StallReport {
     /// Orders the workers of each sample of a pool by what they tell, and leaves out threads that are no workers.
     ///
     /// Groups with in-app frames come first, larger groups before smaller ones: idle workers are often more, but they delay
-    /// no work. The first group's stack is the sample's. Without the names of libdispatch's functions, as in a stripped
-    /// executable, every thread may be a worker.
+    /// no work. The first group's stack is the sample's. Without the names of libdispatch's functions, a worker is a thread
+    /// that the library has started. If it is part of a stripped executable, every thread may be a worker.
     package mutating func sortWorkers() {
         for index in samples.indices {
             guard let groups = samples[index].workers, !groups.isEmpty else { continue }
-            let workers = groups.filter { frames(of: $0).contains(where: Self.isOfWorker) }
+            var workers = groups.filter { frames(of: $0).contains(where: Self.isOfWorker) }
+            if workers.isEmpty { workers = groups.filter(isStartedByDispatch) }
             let sorted = (workers.isEmpty ? groups : workers).sorted { first, second in
                 let (isFirstBusy, isSecondBusy) = (isBusy(first), isBusy(second))
                 return isFirstBusy == isSecondBusy ? first.threads.count > second.threads.count : isFirstBusy
@@ -255,6 +256,12 @@ extension StallReport {
             // A library may be linked into the executable.
             frame.isInApp && frame.symbol.map(RuntimeLibrary.contains) != true
         }
+    }
+
+    /// Whether the outermost function outside of the C library is one of libdispatch.
+    private func isStartedByDispatch(_ group: WorkerGroup) -> Bool {
+        let names = frames(of: group).lazy.reversed().map { $0.image.map { self.images[$0].name } ?? "" }
+        return names.first { !$0.hasPrefix("libc.so") && !$0.hasPrefix("libpthread") } == "libdispatch.so"
     }
 
     private static func isOfWorker(_ frame: Frame) -> Bool { frame.symbol.map(workerFunctions.contains) ?? false }

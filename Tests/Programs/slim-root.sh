@@ -66,30 +66,6 @@ run_in() {
         >"$root.output" 2>&1
 }
 
-# count NAME WHAT-MAY-BE-WRONG...: prints the counts of the root's summary. Fails if another result is wrong.
-count() {
-    python3 - "$roots/$1/summary.json" "$@" <<'PYTHON'
-import json, sys
-
-path, name, *may_be_wrong = sys.argv[1:]
-results = json.load(open(path))
-unjudged = ("not-available", "inconclusive")
-judged = [result for result in results if result["result"] not in unjudged]
-right = [result for result in judged if result["result"] == "ok"]
-wanted = [result for result in judged if result["expectedFunction"]]
-named = [result for result in wanted if result["blamedFunction"] == result["expectedFunction"]]
-print(
-    f"{name}: starts, {len(right)} of {len(judged)} scenarios right, {len(named)} of {len(wanted)} functions right, "
-    f"{len(results) - len(judged)} not judged"
-)
-for result in results:
-    if result["result"] != "ok":
-        print(f"  {result['scenario']}: {result['result']}, {result['blamedFunction']}, {result['cause']}")
-wrong = {result["scenario"] for result in judged if result["result"] != "ok"} - set(may_be_wrong)
-sys.exit(0 if judged and not wrong else 1)
-PYTHON
-}
-
 status=0
 check() {
     local name=$1
@@ -99,7 +75,7 @@ check() {
         tail -5 "$roots/$name.output" >&2
         status=1
     else
-        count "$name" "$@" || status=1
+        Tests/Programs/count-scenarios.py "$roots/$name/summary.json" "$name" "$@" || status=1
     fi
 }
 

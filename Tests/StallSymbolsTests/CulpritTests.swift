@@ -156,6 +156,23 @@ import TestSupport
         StallReport.Frame(image: 0, offset: "0x1", function: symbol, symbol: symbol, isInApp: isInApp, kind: .code)
     }
 
+    /// As with Debian's libraries, which have no names of functions that they do not export.
+    @Test func withoutNamesWorkersAreThreadsThatDispatchHasStarted() throws {
+        var report = try StallReport.literal()
+        let names = ["demo", "libdispatch.so", "libc.so.6"]
+        report.images = names.map { StallReport.Image(name: $0, path: "/lib/" + $0, baseAddress: "0x0") }
+        report.frames = names.indices.map { StallReport.Frame(image: $0, offset: "0x1", isInApp: $0 == 0, kind: .code) }
+        // The main thread runs a block; a worker computes; a thread of the app does, too.
+        report.stacks = [[0, 1, 0, 2], [0, 1, 2, 2], [0, 2]]
+        report.samples = [report.samples[0]]
+        report.samples[0].workers = report.stacks.indices.map {
+            StallReport.WorkerGroup(stack: $0, threads: [.init(id: Int32($0 + 1), name: nil)])
+        }
+        report.sortWorkers()
+        #expect(report.samples[0].workers?.map(\.stack) == [1])
+        #expect(report.samples[0].stack == 1)
+    }
+
     /// Returns the threads of each group after sorting, when thread 1, 2 and so on have these stacks.
     private func sorted(_ stacks: [(frames: [Int], threads: Int)]) throws -> (groups: [Int], stack: Int?) {
         var report = try StallReport.literal()

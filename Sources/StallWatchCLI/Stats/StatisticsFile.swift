@@ -28,7 +28,7 @@ struct StatisticsFile: Decodable, Sendable {
         var latency: [Bucket]?
 
         fileprivate var isSound: Bool {
-            let times = [watchedSeconds, busySeconds ?? 0, stallSeconds ?? 0, thresholdMilliseconds ?? 0]
+            let times: [Double] = [watchedSeconds, busySeconds ?? 0, stallSeconds ?? 0, thresholdMilliseconds ?? 0]
             guard times.allSatisfy({ $0 >= 0 && $0 < 1e12 }) else { return false }
             guard (stalls ?? 0) >= 0, (stalls ?? 0) < maximumCount, (turns ?? 0) < UInt64(maximumCount) else {
                 return false

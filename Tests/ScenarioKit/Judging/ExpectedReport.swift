@@ -37,6 +37,8 @@ package struct ExpectedReport: Equatable, Sendable {
     package var count = 1
     /// Whether the samples must show different stacks, as many small pieces of work do.
     package var differingSamples = false
+    /// Whether stacks may be incomplete, because the system's own code cannot be unwound there.
+    package var mayBeIncomplete = false
 
     package init(
         kind: StallReport.Kind = .stall, loop: String = "main", loopKind: StallReport.LoopKind? = .runLoop,
@@ -67,6 +69,13 @@ extension ExpectedReport {
     package func waiting(for peer: StallReport.PeerRole, in call: String? = nil) -> Self {
         var expected = self
         (expected.peer, expected.peerDoes) = (peer, call)
+        return expected
+    }
+
+    /// The same stall, whose stacks may be incomplete.
+    package func perhapsIncomplete() -> Self {
+        var expected = self
+        expected.mayBeIncomplete = true
         return expected
     }
 
@@ -189,6 +198,10 @@ package struct ReportedStall: Equatable, Sendable {
     package var split: Split?
     /// The number of different stacks in its samples.
     package var distinctStacks = 1
+    /// The number of its samples.
+    package var samples = 1
+    /// The number of those whose stacks do not reach the thread's first function, or are missing.
+    package var incompleteSamples = 0
 
     /// The parts of a stall's time, in milliseconds.
     package struct Split: Equatable, Sendable {
@@ -216,7 +229,8 @@ extension ReportedStall {
             lock: report.cause?.lock?.kind,
             call: (report.cause?.systemCall).map { $0.name + "(" + ($0.target ?? "") + ")" },
             peer: peer?.role, peerProcess: peer?.pid, peerDoes: peer?.systemCall, split: report.cause.map(Split.init),
-            distinctStacks: Set(report.samples.compactMap(\.stack)).count
+            distinctStacks: Set(report.samples.compactMap(\.stack)).count, samples: report.samples.count,
+            incompleteSamples: report.samples.count { !$0.isComplete }
         )
     }
 }

@@ -24,6 +24,8 @@ package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     case wrongOwner = "wrong-owner"
     /// The parts of the stall's time do not add up to its duration, or differ from the injected ones.
     case wrongSplit = "wrong-split"
+    /// Too many of the report's stacks do not reach the thread's first function.
+    case incompleteStack = "incomplete-stack"
     /// There is a report too many.
     case falseAlarm = "false-alarm"
     /// The monitor did not count a stall that it had to suppress.
@@ -51,6 +53,9 @@ extension ScenarioResult {
 
     /// How far the sum of the parts of a stall's time may be from its duration, in addition to ``toleratedPart`` of it.
     package static let toleratedSplitMilliseconds = 2.0
+
+    /// One sample in so many may have an incomplete stack: of a few samples none.
+    package static let samplesPerIncompleteOne = 10
 
     /// Returns how far a reported duration may be from an injected one, both in milliseconds.
     fileprivate static func tolerance(_ injected: Double) -> Double {
@@ -93,6 +98,7 @@ extension Outcome {
             if let wrong = expected.causeMismatch(with: report) { return wrong }
             if expected.hasWrongPeer(report, process: peer) { return .wrongOwner }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
+            if !expected.mayBeIncomplete, report.hasIncompleteStacks { return .incompleteStack }
         }
         return reports.count == expected.count ? .ok : .falseAlarm
     }
@@ -149,6 +155,11 @@ extension ExpectedReport {
 }
 
 extension ReportedStall {
+    /// Whether so many stacks are incomplete that the report may hide its culprit, or invent frames.
+    fileprivate var hasIncompleteStacks: Bool {
+        incompleteSamples * ScenarioResult.samplesPerIncompleteOne > samples
+    }
+
     /// Whether the stall can have taken `injected` milliseconds.
     ///
     /// Allows for the uncertain begin of the stall, and for `waited` milliseconds in which the thread waited for a CPU outside

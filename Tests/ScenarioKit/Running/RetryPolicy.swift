@@ -54,7 +54,7 @@ extension ScenarioResult {
         switch self {
         case .wrongDuration, .wrongSplit, .falseAlarm, .suppressed: true
         case .ok, .missed, .wrongKind, .wrongLoop, .wrongMode, .wrongCallout, .wrongFunction, .wrongCause, .wrongOwner,
-            .notCounted, .notAvailable, .inconclusive, .noResult:
+            .incompleteStack, .notCounted, .notAvailable, .inconclusive, .noResult:
             false
         }
     }

@@ -73,6 +73,14 @@ import Testing
         #expect(result(burst) { $0.distinctStacks = 2 } == .ok)
     }
 
+    @Test func stacksAreComplete() {
+        #expect(result(expected) { $0.incompleteSamples = 1 } == .incompleteStack)
+        #expect(result(expected) { ($0.samples, $0.incompleteSamples) = (9, 1) } == .incompleteStack)
+        #expect(result(expected) { ($0.samples, $0.incompleteSamples) = (10, 1) } == .ok)
+        #expect(result(expected) { ($0.samples, $0.incompleteSamples) = (25, 23) } == .incompleteStack)
+        #expect(result(expected.perhapsIncomplete()) { $0.incompleteSamples = 1 } == .ok)
+    }
+
     @Test(arguments: [
         (490.1, ScenarioResult.wrongDuration), (490.3, .ok), (550, .ok), (610, .ok), (612.3, .wrongDuration),
     ])
@@ -290,8 +298,8 @@ import Testing
         #expect(
             ScenarioResult.allCases.map(\.rawValue) == [
                 "ok", "missed", "wrong-kind", "wrong-loop", "wrong-mode", "wrong-callout", "wrong-function",
-                "wrong-duration", "wrong-cause", "wrong-owner", "wrong-split", "false-alarm", "not-counted",
-                "suppressed", "inconclusive", "not-available", "no-result",
+                "wrong-duration", "wrong-cause", "wrong-owner", "wrong-split", "incomplete-stack", "false-alarm",
+                "not-counted", "suppressed", "inconclusive", "not-available", "no-result",
             ]
         )
     }

@@ -27,6 +27,7 @@ import TestSupport
         case .wrongOwner: outcome.reports[0].owner = "other"
         case .wrongDuration: outcome.reports[0].milliseconds = 900
         case .wrongSplit: outcome.reports[0].split = .init(onCPU: 0, runQueue: 0, blocked: 0, uncertainty: 0)
+        case .incompleteStack: outcome.reports[0].incompleteSamples = 1
         case .falseAlarm: outcome.reports.append(outcome.reports[0])
         case .inconclusive: (outcome.reports[0].cause, outcome.runnableMilliseconds) = ("cpuContention", 400)
         case .notAvailable: outcome.unavailable = "missing"
@@ -65,7 +66,9 @@ import TestSupport
         #expect(try await counts(result, isDisturbed: false) == .one)
     }
 
-    @Test(arguments: [ScenarioResult.ok, .missed, .wrongFunction, .wrongCause, .wrongOwner, .notAvailable])
+    @Test(arguments: [
+        ScenarioResult.ok, .missed, .wrongFunction, .wrongCause, .wrongOwner, .incompleteStack, .notAvailable,
+    ])
     func otherResultsAreNotRepeatedOnADisturbedHost(result: ScenarioResult) async throws {
         #expect(try await counts(result, isDisturbed: true) == .one)
     }

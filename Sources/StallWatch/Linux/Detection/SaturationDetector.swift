@@ -15,6 +15,9 @@ struct SaturationDetector {
     private var readings: [LoopLoad] = []
     /// The candidate or the saturation, from its beginning on.
     private(set) var start: LoopLoad?
+    /// When the loop became busy if its first turn came before the first reading, as with a new watchdog; 0 once that
+    /// reading is gone.
+    private var firstBegin: UInt64?
     private var isReported = false
     private var samples = 0
     private var nextSample: UInt64 = 0
@@ -44,7 +47,12 @@ struct SaturationDetector {
         let isCut = readings.last.map { $0.time < countingFrom } ?? false
         if load.turns == 0 || loop.isWaitingUnobserved || isOneTurn || isCut {
             readings = []
+            if load.turns > 0 { firstBegin = 0 }
             return stop(at: now)
+        }
+        if firstBegin == nil {
+            let busy = load.busy &+ (loop.began.map { now &- min($0, now) } ?? 0)
+            firstBegin = max(now &- min(busy, now), countingFrom)
         }
         defer { keep(load) }
         guard let start else { return begin(load) }
@@ -74,6 +82,8 @@ struct SaturationDetector {
             // Between the two polls the loop was idle first, and then busy.
             let idle = idle(from: readings[index - 1], to: first)
             first.time = readings[index - 1].time &+ min(idle, first.time &- readings[index - 1].time)
+        } else if let firstBegin, firstBegin > 0 {
+            (first.time, first.turns) = (min(firstBegin, first.time), 0)
         }
         start = first
         (isReported, samples) = (false, 0)

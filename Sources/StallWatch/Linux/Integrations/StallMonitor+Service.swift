@@ -14,8 +14,10 @@ import LinuxSupport
         public func run() async throws {
             do {
                 try start()
-            } catch  where error.code == .alreadyStarted {
-                // The app started the monitor before the group, to see the stalls of its own start.
+            } catch {
+                // If the app started the monitor before the group, that was to see the stalls of its own start. A
+                // condition of the `catch` instead crashes the compiler of Swift 6.2.
+                guard error.code == .alreadyStarted else { throw error }
             }
             // Cancellation and graceful shutdown both end the wait.
             try? await gracefulShutdown()

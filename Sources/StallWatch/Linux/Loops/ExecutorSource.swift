@@ -118,7 +118,9 @@ enum MainActorExecutor {
         // An object and its witness table, in whose low bits the runtime keeps flags (Executor.h, SerialExecutorRef).
         let words = unsafeBitCast(executor, to: (UInt, UInt).self)
         guard words.0 != 0, words.1 & ~7 != 0, words.1 & 7 == 0 else { return nil }
-        return MainActor.shared.withSerialExecutor { standard.contains("\(type(of: $0))") ? nil : $0 }
+        // As in the standard library's `withSerialExecutor`, which Swift 6.2 does not have.
+        let serial = unsafeBitCast(executor, to: (any SerialExecutor).self)
+        return standard.contains("\(type(of: serial))") ? nil : serial
     }()
 
     /// The name of its type.

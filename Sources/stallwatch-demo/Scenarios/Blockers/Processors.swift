@@ -70,7 +70,8 @@ final class BackgroundWorker: Sendable {
                 demo_unpin_thread()
             }
         }
-        if nice > 0 { return worker }
+        // The whole process may be nice.
+        if nice > getpriority(__priority_which_t(PRIO_PROCESS.rawValue), UInt32(getpid())) { return worker }
         worker.compete {}
         throw NotAvailable(reason: "this libdispatch does not make background workers nice")
     }

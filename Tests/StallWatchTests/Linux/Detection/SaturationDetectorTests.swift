@@ -8,6 +8,8 @@ import Testing
     private var time: UInt64 = 1_000
     private var idle: UInt64 = 0
     private var turns: UInt64 = 1
+    /// The time in turns that are over.
+    private var busy: UInt64 = 0
     private var actions: [PeriodAction] = []
 
     /// Lets time pass in periods of 10 ms, in each of which the loop is idle for some microseconds at first.
@@ -21,7 +23,7 @@ import Testing
             turns += perPeriod
             var turn = TurnSnapshot(began: began.map { $0 * 1_000_000 }, number: turns, nesting: 0)
             turn.isWaitingUnobserved = isWaitingUnobserved
-            let load = LoopLoad(time: time * 1_000_000, turns: turns, idle: idle * 1_000, busy: 0)
+            let load = LoopLoad(time: time * 1_000_000, turns: turns, idle: idle * 1_000, busy: busy * 1_000_000)
             if let action = detector.decide(turn, load, countingFrom: countingFrom * 1_000_000) {
                 actions.append(action)
             }
@@ -44,6 +46,28 @@ import Testing
         let start = (detector.start?.time ?? 0) / 1_000_000
         #expect((1_290...1_300).contains(start), "2 % of the time may be idle")
         #expect(actions.filter { $0 == .sample }.count >= 3, "samples are spread over the period")
+    }
+
+    /// The first pass of a new watchdog may take longer than the loop needs to become busy.
+    @Test mutating func aSaturationBeginsBeforeTheFirstReading() {
+        busy = 40
+        pass(10, inTurnSince: 1_005)
+        pass(1_500)
+        #expect(detector.start?.time == 965_000_000, "40 ms before the turn that the first reading sees")
+        #expect(detector.start?.turns == 0)
+    }
+
+    @Test mutating func timeBeforeALaterReadingDoesNotCount() {
+        busy = 40
+        pass(10, isWaitingUnobserved: true)
+        pass(1_500)
+        #expect(detector.start?.time == 1_020_000_000)
+    }
+
+    @Test mutating func timeBeforeTheFirstReadingMayNotCount() {
+        busy = 40
+        pass(1_500, countingFrom: 1_000)
+        #expect(detector.start?.time == 1_000_000_000)
     }
 
     @Test mutating func shortWaitsDoNotHideASaturation() {

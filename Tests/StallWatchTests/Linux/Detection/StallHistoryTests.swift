@@ -30,10 +30,12 @@ import Testing
     }
 
     @Test func theStalledLoopHasTheTurnsBeforeTheStall() throws {
-        let own = loop(
-            "main",
-            turns: (0..<12).map { (Self.start - 1_000 + $0 * 80, Self.start - 960 + $0 * 80) } + [(Self.start, nil)]
-        )
+        var earlier: [(began: UInt64, ended: UInt64?)] = []
+        for turn: UInt64 in 0..<12 {
+            let began = Self.start - 1_000 + turn * 80
+            earlier.append((began, began + 40))
+        }
+        let own = loop("main", turns: earlier + [(Self.start, nil)])
         let report = StallReport.History(history(own, [], at: Self.start + 250), duration: 250 * Self.millisecond)
         let turns = try #require(report.loops.first?.turns)
         #expect(turns.count == 12)

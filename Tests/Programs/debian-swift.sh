@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Builds StallWatch with the Swift of Debian's unstable release, runs the demo and the unit tests, and prints a row for
+# docs/Support.md.
+#
+#   Tests/Programs/debian-swift.sh [demo options...]
+#
+# There the runtime libraries have no `.symtab`, the linker is GNU ld and the C library is newer. Half an hour on two CPUs
+# at the first run, of which the downloads are a few minutes; later runs build what has changed.
+#
+# Needs what scripts/debian-root.sh needs. DEBIAN_ROOT is the folder of the root, .build-debian/root by default; the root
+# itself needs no network: the resolved packages are copied into it.
+#
+# Exit status: 0 if everything builds without a warning and is right, except what is listed below; 1 if not; 69, with one
+# sentence, if the root cannot be made.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+
+# What may be wrong there, with the reason in Limits.md.
+readonly may_be_wrong=(socket)
+# What needs Swift 6.3: API of Swift Testing, and exit tests that capture values.
+readonly newer='StallWatchTesting StallWatchTestingTests ProgramTests'
+readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.'
+# The longest times of one build, and of one run of the demo or the tests, in seconds.
+readonly longest_build=3600 longest_run=1200
+
+root=${DEBIAN_ROOT:-$PWD/.build-debian/root}
+results=$(dirname -- "$root")/results
+status=0
+fail() {
+    echo "FAILED: $*" >&2
+    status=1
+}
+
+scripts/debian-root.sh make "$root"
+mkdir -p "$results"
+run() { timeout --signal=KILL "$1" scripts/debian-root.sh run "$root" "${@:2}"; }
+
+# ---- Copy the sources and the packages ------------------------------------------------------------------------------
+
+[ -d .build/repositories ] || swift package resolve
+packages=$root/packages
+for repository in .build/repositories/*; do
+    # Not `git remote`, which shows the address of a local mirror.
+    address=$(git -C "$repository" config --get remote.origin.url)
+    copy=$packages/${address#https://}
+    [ -e "$copy" ] || git clone --quiet --mirror "file://$PWD/$repository" "$copy"
+    git -C "$copy" fetch --quiet --prune origin
+    # Packages name their dependencies with and without the suffix.
+    [ "$copy" != "${copy%.git}" ] && ln -sfn "$(basename -- "$copy")" "${copy%.git}" ||
+        ln -sfn "$(basename -- "$copy")" "$copy.git"
+done
+printf '[%s]\n    %s\n' safe 'directory = *' 'url "file:///packages/"' 'insteadOf = https://' >"$root/etc/gitconfig"
+copied=$root/StallWatch
+mkdir -p "$copied"
+find "$copied" -mindepth 1 -maxdepth 1 ! -name '.build*' -exec rm -rf {} +
+git ls-files -z --cached --others --exclude-standard | while IFS= read -rd '' file; do
+    if [ -e "$file" ]; then printf '%s\0' "$file"; fi
+done | tar --create --null --files-from=- | tar --extract --directory "$copied"
+cp Package.resolved "$copied/"
+cat >>"$copied/Package.swift" <<MANIFEST
+
+let newer = Set("$newer".split(separator: " ").map(String.init))
+package.products.removeAll { newer.contains(\$0.name) }
+package.targets.removeAll { newer.contains(\$0.name) }
+MANIFEST
+
+# ---- Build ----------------------------------------------------------------------------------------------------------
+
+# build NAME OPTION...: builds in the folder .build-NAME. A warning about the project's own files is a failure.
+build() {
+    local log=$results/$1.build
+    echo "Building: $1"
+    run $longest_build swift build --package-path /StallWatch --scratch-path "/StallWatch/.build-$1" \
+        "${@:2}" >"$log" 2>&1 || {
+        grep -E 'error:' "$log" | sort -u | head -20 >&2 || tail -5 "$log" >&2
+        fail "the build $1 fails"
+        return 1
+    }
+    ! grep -E '^/StallWatch/(Sources|Tests)/.*warning:' "$log" | sort -u | head -20 ||
+        fail "the build $1 has warnings"
+}
+
+# ---- Run ------------------------------------------------------------------------------------------------------------
+
+counts=()
+
+# demo NAME [demo options...]: runs the demo of a build, and counts the right results.
+demo() {
+    local name=$1 program=/StallWatch/.build-$1/debug/stallwatch-demo
+    shift
+    rm -rf "$root/stalls-$name" "$root/$name.json"
+    run $longest_run "$program" --quiet --output "/stalls-$name" --summary "/$name.json" "$@" \
+        >"$results/$name.demo" 2>&1 || true
+    if [ ! -s "$root/$name.json" ]; then
+        tail -5 "$results/$name.demo" >&2
+        fail "the demo of the build $name did not run"
+    else
+        Tests/Programs/count-scenarios.py "$root/$name.json" "$name" "${may_be_wrong[@]}" |
+            tee "$results/$name.counts" || fail "the demo of the build $name has wrong results"
+        counts+=("$(head -1 "$results/$name.counts")")
+    fi
+}
+
+if build dynamic --product stallwatch-demo; then demo dynamic "$@"; fi
+if build static --product stallwatch-demo --static-swift-stdlib; then demo static "$@"; fi
+# The package has this module without its library. Nothing of it is used, but the tests are linked with it.
+mkdir -p "$root/stub" && ar rc "$root/stub/lib_Testing_Foundation.a"
+if build tests --build-tests --enable-all-traits -Xlinker -L/stub; then
+    run $longest_run swift test --skip-build --package-path /StallWatch --scratch-path /StallWatch/.build-tests \
+        --enable-all-traits --disable-xctest --filter "$unit_tests" >"$results/tests" 2>&1 || fail 'unit tests fail'
+    grep -E '^✘ Test .* failed|^. Test run with' "$results/tests" | tail -20 || fail 'no unit test has run'
+    counts+=("unit tests: $(grep -oE 'Test run with .*' "$results/tests" | tail -1)")
+fi
+
+version=$(run 60 swift --version 2>/dev/null | grep -oE 'Swift version [0-9.]+' | head -1)
+glibc=$(run 60 ldd --version | head -1 | grep -oE '[0-9.]+$')
+row=$(printf '%s; ' "${counts[@]-}")
+echo
+echo "| ${version#Swift version } of Debian's unstable release | glibc $glibc, Linux $(uname -r) | $(uname -m) | ${row%; } |"
+exit $status

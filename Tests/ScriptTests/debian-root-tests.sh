@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Tests what scripts/debian-root.sh refuses, on machines made of stubs: it makes no root and needs none.
+set -euo pipefail
+
+script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/debian-root.sh
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+failures=0
+case_name=
+
+# machine NAME: creates a machine with the user root, debootstrap, a mirror and enough space. `mounted` is what is mounted.
+machine() {
+    case_name=$1
+    state=$scratch/$1
+    root=$state/roots/sid
+    mkdir -p "$state/bin"
+    touch "$state/calls"
+    local tool
+    for tool in bash cat cp dirname head mkdir printf rm tail touch; do ln -s "$(command -v "$tool")" "$state/bin/$tool"; done
+    stub id 'echo 0'
+    stub df 'echo Avail; echo 9000'
+    stub apt-get 'echo "http://mirror.invalid/debian"; echo "http://other.invalid/debian"'
+    stub debootstrap ''
+    # Only the last words are the command: the options make the namespaces.
+    stub unshare '
+        echo "${*//$'"'\n'"'/ }" >>"$STATE/calls"
+        test ! -e "$STATE/fails" || { echo "E: no space left"; mkdir -p "$STATE/roots/sid/proc"; exit 1; }
+        mkdir -p "$STATE/roots/sid/etc/apt"'
+}
+
+# stub NAME BODY: adds a command to the machine.
+stub() {
+    printf '#!%s/bin/bash\n%s\n' "$state" "$2" >"$state/bin/$1"
+    chmod +x "$state/bin/$1"
+}
+
+# run ARGUMENT...: runs the script on the machine.
+run() {
+    status=0
+    STATE=$state PATH=$state/bin DEBIAN_MIRROR=${mirror-} "$BASH" "$script" "$@" </dev/null >"$state/output" 2>&1 ||
+        status=$?
+}
+
+fail() {
+    echo "$case_name: $1"
+    sed 's/^/    | /' "$state/output" "$state/calls"
+    failures=$((failures + 1))
+}
+
+exits_with() { [ "$status" -eq "$1" ] || fail "exit status $status, not $1"; }
+says() { grep -qF -- "$1" "$state/output" || fail "does not say: $1"; }
+# refuses SENTENCE: checks for status 69, one line, and that nothing was made.
+refuses() {
+    exits_with 69
+    says "$1"
+    [ "$(wc -l <"$state/output")" -eq 1 ] || fail 'says more than a sentence'
+    [ ! -s "$state/calls" ] || fail 'has begun'
+    [ ! -e "$root" ] || fail 'has made a root'
+}
+
+machine user
+stub id 'echo 1000'
+run make "$root"
+refuses 'Only root can'
+
+machine without-debootstrap
+rm "$state/bin/debootstrap"
+run make "$root"
+refuses 'There is no debootstrap'
+
+machine without-mirror
+stub apt-get ''
+run make "$root"
+refuses 'set DEBIAN_MIRROR'
+
+machine without-apt
+rm "$state/bin/apt-get"
+run make "$root"
+refuses 'set DEBIAN_MIRROR'
+
+machine without-space
+stub df 'echo Avail; echo 7999'
+run make "$root"
+refuses 'has 7999 MB left'
+
+machine that-fails
+touch "$state/fails"
+run make "$root"
+exits_with 69
+says 'E: no space left'
+[ ! -e "$root" ] || fail 'leaves half of a root'
+if grep -v -- '^--mount ' "$state/calls"; then fail 'mounts outside a namespace of its own'; fi
+
+machine good
+run make "$root"
+exits_with 0
+[ -e "$root/complete" ] || fail 'is not complete'
+grep -q 'sid .*http://mirror.invalid/debian$' "$state/calls" || fail 'another mirror'
+if grep -v -- '^--mount ' "$state/calls"; then fail 'mounts outside a namespace of its own'; fi
+: >"$state/calls"
+run make "$root"
+exits_with 0
+[ ! -s "$state/calls" ] || fail 'makes it again'
+
+machine another-mirror
+mirror=http://chosen.invalid/debian
+run make "$root"
+exits_with 0
+grep -q 'http://chosen.invalid/debian$' "$state/calls" || fail 'another mirror'
+unset mirror
+
+machine wrong-arguments
+for arguments in '' 'make' "run $root" "remove $root"; do
+    # shellcheck disable=SC2086 # Words.
+    run $arguments
+    exits_with 64
+    says 'usage:'
+done
+
+if [ $failures -ne 0 ]; then
+    echo "debian-root: $failures failures"
+    exit 1
+fi
+echo 'debian-root: all cases passed'
