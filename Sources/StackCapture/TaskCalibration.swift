@@ -9,7 +9,7 @@ import Synchronization
 package struct TaskCalibration: Sendable, Equatable {
     /// The first word of every task; 0 if there is a problem.
     package private(set) var metadata: UInt64 = 0
-    /// Where a thread keeps the address of the executor that it runs, from its thread pointer; `nil` if it is not known.
+    /// Where a thread keeps the address of the executor that it runs, from its thread pointer; `nil` if not known.
     package private(set) var activeExecutor: Int64?
     /// Why tasks cannot be read: a sentence without its period; `nil` if they can.
     package private(set) var problem: String?
