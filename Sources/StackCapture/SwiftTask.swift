@@ -169,15 +169,18 @@ package struct SwiftTaskMemory {
         return callers
     }
 
-    /// Returns the name of the class of the object at `address`, such as an actor; `nil` if it has no Swift class.
-    package func className(of address: UInt64) -> String? {
+    /// Returns the name of the class of the object at `address`, and whether it is an actor's; `nil` if it has no Swift
+    /// class.
+    package func swiftClass(of address: UInt64) -> (name: String, isActor: Bool)? {
         // swift/ABI/Metadata.h without Objective-C: the description is the sixth word of a class's metadata. It is
         // { flags, parent, name }, where the name is the distance to a C string.
         guard address != 0, let metadata = memory.word(at: address), let class_ = memory.words(at: metadata, count: 6),
             class_[0] == 0, let flags = memory.integer(at: class_[5]), flags & 0x1f == 16,
-            let distance = memory.integer(at: class_[5] &+ 8)
+            let distance = memory.integer(at: class_[5] &+ 8),
+            let name = memory.string(at: class_[5] &+ 8 &+ UInt64(bitPattern: Int64(distance)))
         else { return nil }
-        return memory.string(at: class_[5] &+ 8 &+ UInt64(bitPattern: Int64(distance)))
+        // TypeContextDescriptorFlags::Class_IsActor, in the upper half.
+        return (name, flags & 1 << (16 + 7) != 0)
     }
 }
 

@@ -14,6 +14,17 @@ package struct TaskCalibration: Sendable, Equatable {
     /// Why tasks cannot be read: a sentence without its period; `nil` if they can.
     package private(set) var problem: String?
 
+    /// The calibration of this process, made when it is first asked for.
+    package static let ofThisProcess = TaskCalibration()
+
+    /// The address by which tasks name the executor of the main actor; 0 if it is not known.
+    package static var mainExecutor: UInt64 {
+        let executor = MainActor.sharedUnownedExecutor
+        // The type has one field, the executor's identity and its witness table (stdlib/public/Concurrency/Executor.swift).
+        guard MemoryLayout<UnownedSerialExecutor>.size == 2 * MemoryLayout<UInt>.size else { return 0 }
+        return UInt64(unsafeBitCast(executor, to: (UInt, UInt).self).0)
+    }
+
     /// Calibrates, on two short-lived threads: a pool that is stuck does not matter.
     package init() {
         if let mismatch = Self.exportedMismatch() {
@@ -105,6 +116,8 @@ private final class KnownTasks: TaskExecutor {
         if !isTrue { state.withLock { $0.isAsExpected = false } }
     }
 
+    private func identity(_ object: AnyObject) -> UInt64 { UInt64(UInt(bitPattern: ObjectIdentifier(object))) }
+
     private func address(_ name: String) -> UInt64 { state.withLock { $0.tasks[name] ?? 0 } }
 
     func run() -> Findings {
@@ -150,7 +163,7 @@ private final class KnownTasks: TaskExecutor {
 
     /// Runs on the actor, so that another task has to wait for it.
     private func lookFromActor() {
-        let actor = UInt64(UInt(bitPattern: ObjectIdentifier(probe)))
+        let actor = identity(probe)
         let executors = CUnwindEngine.placesOfPointers(to: actor)
         state.withLock { $0.executors = executors }
         Task(executorPreference: self) { [self] in
@@ -162,7 +175,9 @@ private final class KnownTasks: TaskExecutor {
         let (holder, waiting) = (memory.task(at: address("holder")), memory.task(at: address("wants actor")))
         expect(holder?.isRunning == true && holder?.dependency == nil && holder?.name == Array("holder".utf8))
         expect(waiting?.isRunning == false && waiting?.dependency == .executor(actor))
-        expect(memory.className(of: actor) == "Probe")
+        let (known, other) = (memory.swiftClass(of: actor), memory.swiftClass(of: identity(self)))
+        expect(known?.name == "Probe" && known?.isActor == true)
+        expect(other?.name == "KnownTasks" && other?.isActor == false)
     }
 
     private func memory() -> SwiftTaskMemory {

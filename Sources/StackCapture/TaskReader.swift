@@ -28,11 +28,11 @@ package struct TaskReading: Sendable {
 /// and sleeps between slices.
 package struct TaskReader {
     /// The most tasks of one reading.
-    static let maximumTasks = 20_000
+    package static let maximumTasks = 100_000
     /// The most memory that is searched, in bytes (4 GiB).
     static let maximumBytes: UInt64 = 4 << 30
-    /// The longest time of one reading, in nanoseconds (3 s).
-    static let longestTime: UInt64 = 3_000_000_000
+    /// The longest time of one reading, in nanoseconds (5 s).
+    static let longestTime: UInt64 = 5_000_000_000
     /// The memory that is searched at once, in bytes (1 MiB): about 0.2 ms.
     private static let pieceBytes: UInt64 = 1 << 20
     /// The pieces after which the thread lets others run.
@@ -57,7 +57,7 @@ package struct TaskReader {
         memory = SwiftTaskMemory(GuardedMemory(), metadata: calibration.metadata)
     }
 
-    /// Reads all tasks; takes at most three seconds.
+    /// Reads all tasks; takes at most five seconds.
     package func read() -> TaskReading {
         let deadline = monotonicNow() &+ Self.longestTime
         var reading = TaskReading()
@@ -81,8 +81,10 @@ package struct TaskReader {
         for thread in reading.threads where thread.task != 0 { take(thread.task) }
         // Memory keeps what tasks left behind. A task that runs is the current one of a thread.
         let current = Set(reading.threads.map(\.task))
-        reading.tasks = known.values.filter { !$0.isRunning || current.contains($0.address) }
-            .sorted { $0.address < $1.address }
+        let live = known.values.filter { !$0.isRunning || current.contains($0.address) }
+        // Ids are unique: of two tasks with the same id, at least one is what another left behind.
+        let counts = Dictionary(live.map { ($0.id, 1) }, uniquingKeysWith: +)
+        reading.tasks = live.filter { counts[$0.id] == 1 }.sorted { $0.address < $1.address }
         return reading
     }
 
@@ -97,6 +99,7 @@ package struct TaskReader {
         var found = [UInt64](repeating: 0, count: Self.maximumFound)
         var addresses: [UInt64] = []
         var pieces = 0
+        let pages = ResidentPages()
         for range in Self.ranges(in: maps) {
             var at = range.lowerBound
             while at < range.upperBound {
@@ -106,13 +109,19 @@ package struct TaskReader {
                     reading.incompleteReason = "there is more memory than a reading may search"
                     return addresses
                 }
-                let length = min(Self.pieceBytes, range.upperBound - at)
-                let count = cunwind_find_words(at, Int(length), memory.metadata, buffer, &found, found.count)
-                addresses += found.prefix(count)
-                reading.searchedBytes += length
-                at += length
-                pieces += 1
-                if pieces % Self.piecesPerSlice == 0 { usleep(Self.pause) }
+                let piece = at..<min(at + Self.pieceBytes, range.upperBound)
+                at = piece.upperBound
+                let (resident, isSwapped) = pages.ranges(in: piece)
+                if isSwapped { reading.incompleteReason = "a part of the memory is swapped out, and stays so" }
+                for part in resident {
+                    let length = part.upperBound - part.lowerBound
+                    let count = cunwind_find_words(
+                        part.lowerBound, Int(length), memory.metadata, buffer, &found, found.count)
+                    addresses += found.prefix(count)
+                    reading.searchedBytes += length
+                }
+                pieces += resident.isEmpty ? 0 : 1
+                if pieces % Self.piecesPerSlice == Self.piecesPerSlice - 1 { usleep(Self.pause) }
             }
         }
         return addresses
@@ -150,5 +159,52 @@ package struct TaskReader {
             else { return nil }
             return first
         }
+    }
+}
+
+/// Tells which pages have memory: a reading must not bring others into it.
+private final class ResidentPages {
+    private static let pageBytes = UInt64(sysconf(Int32(_SC_PAGESIZE)))
+    /// The flags of an entry of /proc/self/pagemap (proc_pid_pagemap(5)).
+    private static let isPresent: UInt64 = 1 << 63
+    private static let isSwapped: UInt64 = 1 << 62
+
+    private let file: Int32
+
+    init() { file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) }
+
+    deinit { if file >= 0 { close(file) } }
+
+    /// Returns the parts of a piece that are in memory, and whether another part is swapped out.
+    ///
+    /// Where the system does not show it, the whole piece counts as in memory.
+    func ranges(in piece: Range<UInt64>) -> (resident: [Range<UInt64>], isSwapped: Bool) {
+        let first = piece.lowerBound / Self.pageBytes
+        let count = Int((piece.upperBound + Self.pageBytes - 1) / Self.pageBytes - first)
+        guard file >= 0 else { return ([piece], false) }
+        return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: count) { entries in
+            let bytes = pread(file, entries.baseAddress, 8 * count, Int(8 * first))
+            guard bytes == 8 * count else { return ([piece], false) }
+            return Self.ranges(entries: entries.prefix(count), from: first * Self.pageBytes)
+        }
+    }
+
+    private static func ranges(
+        entries: Slice<UnsafeMutableBufferPointer<UInt64>>, from start: UInt64
+    ) -> (resident: [Range<UInt64>], isSwapped: Bool) {
+        var (ranges, isAnySwapped): ([Range<UInt64>], Bool) = ([], false)
+        var at = start
+        for entry in entries {
+            let page = at..<at + pageBytes
+            at = page.upperBound
+            if entry & isSwapped != 0 { isAnySwapped = true }
+            guard entry & isPresent != 0 else { continue }
+            if let last = ranges.last, last.upperBound == page.lowerBound {
+                ranges[ranges.count - 1] = last.lowerBound..<page.upperBound
+            } else {
+                ranges.append(page)
+            }
+        }
+        return (ranges, isAnySwapped)
     }
 }
