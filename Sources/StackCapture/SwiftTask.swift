@@ -22,9 +22,13 @@ package struct SwiftTask: Sendable, Equatable {
     /// Whether a thread runs it. It then waits for nothing.
     package var isRunning: Bool
     package var dependency: Dependency?
+    /// The id of the task that it waits for, which lives until then: another task may get its memory later.
+    package var awaitedID: UInt64?
     /// The address of the task whose child it is.
     package var parent: UInt64?
-    /// The group whose child it is.
+    /// That task's id.
+    package var parentID: UInt64?
+    /// The address of the group whose child it is.
     package var group: UInt64?
     /// Where the waiting function and its async callers resume, the innermost first; empty while it runs.
     package var callers: [UInt64] = []
@@ -116,9 +120,12 @@ package struct SwiftTaskMemory {
         guard status & Status.isComplete == 0 else { return nil }
         let isRunning = status & Status.isRunning != 0
         var task = SwiftTask(
-            address: address, id: flags >> 32 | words[Word.idHigh] << 32, name: name(words[Word.records]),
+            address: address, id: Self.id(words), name: name(words[Word.records]),
             isCanceled: status & Status.isCanceled != 0, isRunning: isRunning)
-        if flags & Self.isChild != 0 { task.parent = words[Word.parent] }
+        if flags & Self.isChild != 0 {
+            guard let parent = id(at: words[Word.parent]) else { return nil }
+            (task.parent, task.parentID) = (words[Word.parent], parent)
+        }
         if flags & Self.isGroupChild != 0 { task.group = words[Word.group] }
         if isRunning { return task }
         // A task that neither runs nor waits is about to do one of them.
@@ -126,9 +133,23 @@ package struct SwiftTaskMemory {
             let dependency = dependency(words[Word.dependency], of: address),
             (status & Status.isEnqueued != 0) == dependency.isExecutor
         else { return nil }
+        if case .task(let awaited) = dependency {
+            guard let id = id(at: awaited) else { return nil }
+            task.awaitedID = id
+        }
         task.dependency = dependency
         task.callers = callers(words[Word.resumeFunction], words[Word.resumeContext])
         return task
+    }
+
+    private static func id(_ words: [UInt64]) -> UInt64 { words[Word.flags] >> 32 | words[Word.idHigh] << 32 }
+
+    /// Returns the id of the task at `address`; `nil` if there is none.
+    private func id(at address: UInt64) -> UInt64? {
+        guard address % 16 == 0, let words = memory.words(at: address, count: Word.idHigh + 1),
+            words[Word.metadata] == metadata, words[Word.flags] & Self.kindMask == 0
+        else { return nil }
+        return Self.id(words)
     }
 
     private func dependency(_ record: UInt64, of task: UInt64) -> SwiftTask.Dependency? {

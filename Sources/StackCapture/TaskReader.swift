@@ -81,7 +81,10 @@ package struct TaskReader {
         for thread in reading.threads where thread.task != 0 { take(thread.task) }
         // Memory keeps what tasks left behind. A task that runs is the current one of a thread.
         let current = Set(reading.threads.map(\.task))
-        let live = known.values.filter { !$0.isRunning || current.contains($0.address) }
+        let live = known.values.filter { task in
+            if task.isRunning, !current.contains(task.address) { return false }
+            return !task.dependsOnLaterReadings || memory.stableTask(at: task.address)?.isSameWait(as: task) == true
+        }
         // Ids are unique: of two tasks with the same id, at least one is what another left behind.
         let counts = Dictionary(live.map { ($0.id, 1) }, uniquingKeysWith: +)
         reading.tasks = live.filter { counts[$0.id] == 1 }.sorted { $0.address < $1.address }
@@ -159,6 +162,20 @@ package struct TaskReader {
             else { return nil }
             return first
         }
+    }
+}
+
+extension SwiftTask {
+    /// Whether what was read after the task, a thread or another task, belongs to it only if it has not gone on: memory
+    /// is used again, for another task, group or actor.
+    fileprivate var dependsOnLaterReadings: Bool {
+        if isRunning || group != nil { return true }
+        guard case .executor(let address) = dependency else { return false }
+        return address != 0
+    }
+
+    fileprivate func isSameWait(as other: SwiftTask) -> Bool {
+        id == other.id && isRunning == other.isRunning && dependency == other.dependency && group == other.group
     }
 }
 

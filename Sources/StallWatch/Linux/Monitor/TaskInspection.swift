@@ -53,7 +53,6 @@ struct TaskInspection {
     ) -> TaskList {
         var list = TaskList(
             tasks: [], searchedBytes: reading.searchedBytes, incompleteReason: reading.incompleteReason)
-        let ids = Dictionary(reading.tasks.map { ($0.address, $0.id) }) { first, _ in first }
         let threads = Dictionary(reading.threads.map { ($0.task, $0.id) }) { first, _ in first }
         var stacks: [[UInt64]: Int] = [:]
         var groups: [UInt64: UInt64] = [:]
@@ -80,11 +79,11 @@ struct TaskInspection {
             var task = TaskList.Task(
                 id: read.id, name: read.name.map { String(decoding: $0, as: UTF8.self) },
                 state: read.isRunning ? .running : .suspended, thread: read.isRunning ? threads[read.address] : nil,
-                parent: read.parent.flatMap { ids[$0] }, group: read.group.map(number),
+                parent: read.parentID, group: read.group.map(number),
                 isCanceled: read.isCanceled ? true : nil)
             switch read.dependency {
             case nil: break
-            case .task(let address): (task.wait, task.target) = (.task, ids[address])
+            case .task: (task.wait, task.target) = (.task, read.awaitedID)
             case .group(let address): (task.wait, task.target) = (.group, number(ofGroup: address))
             case .continuation: task.wait = .continuation
             case .executor(0): (task.state, task.wait) = (.enqueued, .pool)
