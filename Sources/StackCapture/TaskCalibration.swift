@@ -197,6 +197,8 @@ private final class KnownTasks: TaskExecutor {
         let (group, groupChild, letChild) = (read("group"), read("group child"), read("let child"))
         expect(letChild?.dependency == .task(leaf) && letChild?.parent == address("let") && letChild?.group == nil)
         expect(groupChild?.dependency == .task(leaf) && groupChild?.parent == address("group"))
+        let all = [read("leaf"), read("waiter"), read("let"), group, groupChild, letChild]
+        expect(Set(all.map { $0?.id }).count == all.count && read("waiter")?.awaitedID == read("leaf")?.id)
         expect(groupChild?.group != nil && groupChild?.group.map { group?.dependency == .group($0) } == true)
         return memory.metadata
     }

@@ -35,8 +35,9 @@ package struct TaskReader {
     static let longestTime: UInt64 = 5_000_000_000
     /// The memory that is searched at once, in bytes (1 MiB): about 0.2 ms.
     private static let pieceBytes: UInt64 = 1 << 20
-    /// The pieces after which the thread lets others run.
+    /// The pieces, and the tasks, after which the thread lets others run: about 4 ms.
     private static let piecesPerSlice = 16
+    private static let tasksPerSlice = 256
     /// The pause between slices, in microseconds.
     private static let pause: UInt32 = 1_000
     /// The most addresses found in one piece: a task has at least 208 bytes.
@@ -72,6 +73,7 @@ package struct TaskReader {
             while let address = next.popLast(), known.count < Self.maximumTasks {
                 guard seen.insert(address).inserted, let task = memory.stableTask(at: address) else { continue }
                 known[address] = task
+                if known.count % Self.tasksPerSlice == 0 { usleep(Self.pause) }
                 if let parent = task.parent { next.append(parent) }
                 if case .task(let other) = task.dependency { next.append(other) }
             }
@@ -120,6 +122,9 @@ package struct TaskReader {
                     let length = part.upperBound - part.lowerBound
                     let count = cunwind_find_words(
                         part.lowerBound, Int(length), memory.metadata, buffer, &found, found.count)
+                    if count == found.count {
+                        reading.incompleteReason = "more words look like tasks than can be tasks"
+                    }
                     addresses += found.prefix(count)
                     reading.searchedBytes += length
                 }

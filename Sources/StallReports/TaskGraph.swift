@@ -94,7 +94,9 @@ package struct TaskGraph {
         case .pool: return "wait\(s) for a thread"
         case .executor: return "await\(s) \(executor(task.target, links))"
         case .task:
-            guard let awaited = task.target.flatMap({ self.task($0) }) else { return "await\(s) a task that was not read" }
+            guard let awaited = task.target.flatMap({ self.task($0) }) else {
+                return "await\(s) a task that was not read"
+            }
             return "await\(s) a task" + described(awaited, links)
         case .group:
             let members = task.target.flatMap { children[$0] } ?? []
@@ -222,11 +224,16 @@ package struct TaskGraph {
 extension TaskGraph {
     /// What identifies a task's place in two answers: it has not moved if it is the same in both.
     package func standing(of task: TaskList.Task) -> Standing {
-        Standing(
-            state: task.state, wait: task.wait,
-            target: task.wait == .executor
-                ? task.target.flatMap(Int.init(exactly:)).map { list.executors[$0].address } : task.target.map { "\($0)" },
-            thread: task.thread, frames: frames(of: task).map(\.offset))
+        let target: String? =
+            switch task.wait {
+            // Indices and numbers are those of one answer.
+            case .executor: task.target.flatMap(Int.init(exactly:)).map { list.executors[$0].address }
+            case .group: "\(awaited(by: task))"
+            default: task.target.map { "\($0)" }
+            }
+        return Standing(
+            state: task.state, wait: task.wait, target: target, thread: task.thread,
+            frames: frames(of: task).map(\.offset))
     }
 
     package struct Standing: Equatable, Sendable {

@@ -22,6 +22,7 @@ import Testing
         var tasks: [Task]
         var executors: [Executor]
         var deadlocked: [UInt64]
+        var incompleteReason: String?
     }
 
     /// A task as the program knows it.
@@ -95,25 +96,48 @@ import Testing
 
     @Test func `no edge is wrong while tasks come and go`() throws {
         let (host, edges) = try start("churn")
-        var (seen, readings) = (0, 0)
-        for _ in 0..<20 {
+        let readings = 100
+        var (seen, right) = (0, 0)
+        for _ in 0..<readings {
             let document = try tasks(of: host)
             #expect(compare(document, edges) == 500)
-            readings += 1
-            let names = Dictionary(document.tasks.map { ($0.id, $0.name ?? "") }) { first, _ in first }
+            let byID = Dictionary(document.tasks.map { ($0.id, $0) }) { first, _ in first }
             for task in document.tasks {
-                // "short 12", "after 12", "crowd 12" and "crowd 12 child".
+                // "short 12", "after 12", "crowd 12" and "crowd 12 child"; children of `async let` have no name.
                 let words = (task.name ?? "").split(separator: " ")
                 guard words.count > 1, ["short", "after", "crowd"].contains(words[0]) else { continue }
                 seen += 1
-                if let target = task.target, task.wait == "task", let name = names[target], words[0] != "short" {
-                    #expect(name.isEmpty || name == "short \(words[1])", "\(task)")
+                #expect(words[0] != "short" || ![.some("task"), "group"].contains(task.wait), "\(task)")
+                if let parent = task.parent.flatMap({ byID[$0] }) {
+                    #expect(words.count == 3 && parent.name == "crowd \(words[1])", "\(task) \(parent)")
+                    right += 1
                 }
-                if let parent = task.parent, let name = names[parent] { #expect(name == "crowd \(words[1])", "\(task)") }
+                if task.wait == "task", let target = task.target.flatMap({ byID[$0] }) {
+                    let isChild = target.name == nil && target.parent == task.id
+                    #expect(words.count == 2 && isChild || target.name == "short \(words[1])", "\(task) \(target)")
+                    right += 1
+                }
+                if task.wait == "group" {
+                    let children = document.tasks.filter { $0.group == task.target }
+                    #expect(
+                        children.allSatisfy { $0.name == "crowd \(words[1]) child" && $0.parent == task.id }, "\(task)")
+                    right += children.count
+                }
             }
         }
-        print("tasks: \(seen) short ones in \(readings) readings")
-        #expect(seen > 20)
+        print("tasks: \(seen) short ones and \(right) of their edges in \(readings) readings")
+        #expect(right > readings)
+        #expect(host.process.isRunning)
+    }
+
+    @Test func `damaged memory hides no task and ends no process`() throws {
+        let (host, edges) = try start("damaged")
+        for _ in 0..<5 {
+            let document = try tasks(of: host)
+            #expect(compare(document, edges) == 500)
+            #expect(document.incompleteReason?.contains("look like tasks") == true)
+        }
+        #expect(host.process.isRunning)
     }
 
     @Test func `tasks that await each other are a deadlock`() throws {

@@ -7,6 +7,7 @@ import Testing
 @Suite struct TaskReaderLiveTests {
     private final class Books: Sendable {
         let continuations = Mutex<[UnsafeContinuation<Void, Never>]>([])
+        let begun = Atomic<Int>(0)
     }
 
     @Test func `tasks that wait for tasks are found with their edges`() async {
@@ -20,11 +21,19 @@ import Testing
             }
         }
         let waiters = (0..<count).map { index in
-            Task.detached(name: "waiter \(index)") { await leaves[index].value }
+            Task.detached(name: "waiter \(index)") {
+                books.begun.add(1, ordering: .relaxed)
+                await leaves[index].value
+            }
+        }
+        // Other tests may have all threads of the pool for a while.
+        while books.begun.load(ordering: .relaxed) < count || books.continuations.withLock({ $0.count }) < count {
+            await Task.yield()
         }
         let reader = TaskReader(calibration, ContextLayout())
         var (wrong, right) = (0, 0)
-        for _ in 0..<20 {
+        // The last ones are about to wait.
+        for _ in 0..<100 where right < 2 * count {
             let reading = reader.read()
             let names = Dictionary(
                 reading.tasks.map { ($0.address, String(decoding: $0.name ?? [], as: UTF8.self)) }

@@ -59,7 +59,8 @@ import Testing
             (.task, 7, "awaits a task that was not read"), (.task, nil, "awaits a task that was not read"),
             (.task, 2, "awaits a task in `save()` at Loader.swift:20, which sleeps"),
             (.group, 5, "awaits a child task in `import()` at Loader.swift:30, which waits for a thread"),
-            (.group, 6, "awaits a child task that was not read"), (.executor, nil, "awaits an executor that is not known"),
+            (.group, 6, "awaits a child task that was not read"),
+            (.executor, nil, "awaits an executor that is not known"),
             (.executor, 0, "awaits the main actor on thread 92, which is on a CPU or ready to run"),
             (.executor, 1, "awaits executor `Loop`, which no thread runs now"),
         ] as [(TaskList.Wait, UInt64?, String)])
@@ -69,14 +70,18 @@ import Testing
         let graph = try Self.graph(
             [Self.waiting(1, wait, target), Self.waiting(2, .sleep, stack: 1), child],
             [
-                .init(kind: .mainActor, address: "0x20", thread: 92), .init(kind: .custom, name: "Loop", address: "0x30"),
+                .init(kind: .mainActor, address: "0x20", thread: 92),
+                .init(kind: .custom, name: "Loop", address: "0x30"),
             ])
         #expect(graph.task(1).map { graph.wait(of: $0) } == words)
     }
 
     @Test func `tasks that await each other are a deadlock, and those before them are not in it`() throws {
         let graph = try Self.graph(
-            [Self.waiting(1, .task, 2), Self.waiting(2, .task, 3), Self.waiting(3, .task, 2), Self.waiting(4, .task, 4)])
+            [
+                Self.waiting(1, .task, 2), Self.waiting(2, .task, 3), Self.waiting(3, .task, 2),
+                Self.waiting(4, .task, 4),
+            ])
         #expect(graph.deadlocked == [2, 3, 4])
         #expect(graph.task(1).map { graph.wait(of: $0).hasSuffix(": a deadlock") } == true)
         #expect(graph.roots == [1, 2, 4])
@@ -109,6 +114,12 @@ import Testing
         let first = try Self.graph([Self.waiting(1, .executor, 0)], actors)
         let second = try Self.graph([Self.waiting(1, .executor, 1)], actors.reversed())
         let moved = try Self.graph([Self.waiting(1, .executor, 0)], actors.reversed())
+        var child = Self.waiting(2, .sleep)
+        let groups = try [UInt64(3), 4].map { number in
+            child.group = number
+            return try Self.graph([Self.waiting(1, .group, number), child])
+        }
+        #expect(groups[0].standing(of: groups[0].list.tasks[0]) == groups[1].standing(of: groups[1].list.tasks[0]))
         let standings = [first, second, moved].map { $0.standing(of: $0.list.tasks[0]) }
         #expect(standings[0] == standings[1])
         #expect(standings[0] != standings[2])

@@ -26,6 +26,10 @@ final class TaskHost: Sendable {
         case "churn":
             host.makeGraph()
             Deadlock.startThread("churn") { host.churn() }
+        case "damaged":
+            host.began.subtract(1, ordering: .relaxed)
+            let leaf = host.makeGraph()
+            Deadlock.startThread("damager") { host.makeDamage(leaf) }
         case "many": host.makeMany(count)
         case "large":
             host.makeMany(count)
@@ -84,7 +88,8 @@ final class TaskHost: Sendable {
         await child
     }
 
-    private func makeGraph() {
+    /// Returns the first leaf's address.
+    @discardableResult private func makeGraph() -> UInt {
         var leaves: [Task<Void, Never>] = []
         for number in 0..<100 {
             let name = "leaf \(number)"
@@ -122,6 +127,51 @@ final class TaskHost: Sendable {
         note("holder main", "running", "")
         Task.detached(name: "holder main") { await holdMain { self.count() } }
         Deadlock.startThread("wanter") { self.makeEnqueued() }
+        // A task has one field, its object.
+        return unsafeBitCast(leaves[0], to: UInt.self)
+    }
+
+    /// Fills memory with what looks like tasks: a million words, and copies of a waiting task whose lists are circular,
+    /// have a million records, or lead to memory that is not there.
+    private func makeDamage(_ leaf: UInt) {
+        usleep(300_000)
+        let words = UnsafePointer<UInt>(bitPattern: leaf)
+        guard let words, let dense = Self.ownMapping(words: 2_000_000), let copies = Self.ownMapping(words: 64_000),
+            let records = Self.ownMapping(words: 2_000_000)
+        else { exit(70) }
+        for index in 0..<1_000_000 {
+            dense[2 * index] = words[0]
+            // A status record of no known kind, and the next one.
+            records[2 * index] = 9
+            records[2 * index + 1] = UInt(bitPattern: records + 2 * (index + 1))
+        }
+        for number in 0..<1_000 {
+            let copy = copies + 64 * number
+            let record = copy + 40
+            for index in 0..<29 { copy[index] = words[index] }
+            // Another id; its record awaits the task itself, and is followed by itself.
+            copy[18] = UInt(1 + number)
+            let own = UInt(bitPattern: copy)
+            for (index, word) in [0, UInt(bitPattern: record), own, 0, 1, own].enumerated() { record[index] = word }
+            copy[20] = UInt(bitPattern: record)
+            copy[13] = UInt(bitPattern: number % 2 == 0 ? record : records)
+            copy[8] = own
+            guard number % 4 == 0 else { continue }
+            copy[Int.random(in: 1..<29)] =
+                [UInt.random(in: 0...UInt.max), own, 8, 0x7000_0000_0000].randomElement() ?? 0
+        }
+        count()
+    }
+
+    /// Memory that no other mapping adjoins.
+    private static func ownMapping(words: Int) -> UnsafeMutablePointer<UInt>? {
+        let page = 4_096
+        let bytes = (8 * words + page - 1) / page * page
+        let memory = mmap(nil, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        guard let memory, memory != MAP_FAILED, mprotect(memory + page, bytes, PROT_READ | PROT_WRITE) == 0 else {
+            return nil
+        }
+        return (memory + page).assumingMemoryBound(to: UInt.self)
     }
 
     private func makeEnqueued() {
@@ -190,7 +240,8 @@ final class TaskHost: Sendable {
             for _ in 0..<3 {
                 number += 1
                 let name = "\(number)"
-                let short = Task.detached(name: "short \(name)") { try? await Task.sleep(for: .milliseconds(20)) }
+                let life = Duration.milliseconds(1 + number % 200)
+                let short = Task.detached(name: "short \(name)") { try? await Task.sleep(for: life) }
                 Task.detached(name: "after \(name)") { await short.value }
                 Task.detached(name: "crowd \(name)") {
                     await withTaskGroup(of: Void.self) { group in
