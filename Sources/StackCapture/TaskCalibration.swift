@@ -35,11 +35,12 @@ package struct TaskCalibration: Sendable, Equatable {
             problem = "no thread could be started for the calibration"
             return
         }
-        guard let metadata = first.metadata, metadata == second.metadata else {
-            problem = "the Swift runtime's tasks do not have the expected layout"
+        guard first.failedLine == nil, second.failedLine == nil, first.metadata == second.metadata else {
+            let check = (first.failedLine ?? second.failedLine).map { " (check \($0))" } ?? ""
+            problem = "the Swift runtime's tasks do not have the expected layout\(check)"
             return
         }
-        self.metadata = metadata
+        metadata = first.metadata
         let common = Set(first.executors).intersection(second.executors)
         activeExecutor = common.count == 1 ? common.first : nil
     }
@@ -71,13 +72,15 @@ package struct TaskCalibration: Sendable, Equatable {
 /// Tasks that wait for each other in every way, run on the calling thread.
 private final class KnownTasks: TaskExecutor {
     struct Findings: Sendable {
-        /// The first word of every task, if all are as expected.
-        var metadata: UInt64?
+        /// The first word of every task.
+        var metadata: UInt64
+        /// The line of the first check that has failed; `nil` if all are as expected.
+        var failedLine: UInt?
         var executors: [Int64] = []
     }
 
     private actor Probe {
-        func run(_ body: @Sendable () -> Void) { body() }
+        @inline(never) func run(_ body: @Sendable () -> Void) { body() }
     }
 
     private struct State {
@@ -85,7 +88,8 @@ private final class KnownTasks: TaskExecutor {
         var tasks: [String: UInt64] = [:]
         var continuation: UnsafeContinuation<Void, Never>?
         var executors: [Int64] = []
-        var isAsExpected = true
+        /// The line of the first check that has failed.
+        var failedLine: UInt?
     }
 
     private let state = Mutex(State())
@@ -112,8 +116,8 @@ private final class KnownTasks: TaskExecutor {
         state.withLock { $0.tasks[name] = address }
     }
 
-    private func expect(_ isTrue: Bool) {
-        if !isTrue { state.withLock { $0.isAsExpected = false } }
+    private func expect(_ isTrue: Bool, line: UInt = #line) {
+        if !isTrue { state.withLock { $0.failedLine = $0.failedLine ?? line } }
     }
 
     private func identity(_ object: AnyObject) -> UInt64 { UInt64(UInt(bitPattern: ObjectIdentifier(object))) }
@@ -153,7 +157,7 @@ private final class KnownTasks: TaskExecutor {
         let metadata = check()
         state.withLock { $0.continuation }?.resume()
         drain()
-        return state.withLock { Findings(metadata: $0.isAsExpected ? metadata : nil, executors: $0.executors) }
+        return state.withLock { Findings(metadata: metadata, failedLine: $0.failedLine, executors: $0.executors) }
     }
 
     private func waitInChild(_ leaf: Task<Void, Never>) async {
@@ -168,7 +172,8 @@ private final class KnownTasks: TaskExecutor {
         state.withLock { $0.executors = executors }
         Task(executorPreference: self) { [self] in
             note("wants actor")
-            await probe.run {}
+            // A call that does nothing would need no turn on the actor.
+            await probe.run { self.note("had actor") }
         }
         drain()
         let memory = memory()
