@@ -19,7 +19,7 @@ package struct SwiftTask: Sendable, Equatable {
     /// The name's bytes; `nil` if it has none.
     package var name: [UInt8]?
     package var isCanceled: Bool
-    /// Whether a thread runs it. It then waits for nothing.
+    /// Whether a thread runs it: it then waits for nothing.
     package var isRunning: Bool
     package var dependency: Dependency?
     /// The id of the task that it waits for, which lives until then: another task may get its memory later.

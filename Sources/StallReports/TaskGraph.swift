@@ -153,7 +153,7 @@ package struct TaskGraph {
         package var tasks: [UInt64]
     }
 
-    /// Groups tasks by their functions and waits, the largest group first.
+    /// Returns the tasks in groups by their functions and waits, the largest group first.
     ///
     /// - Parameter isShown: Whether a task counts.
     package func groups(where isShown: (TaskList.Task) -> Bool = { _ in true }) -> [Group] {
@@ -175,9 +175,7 @@ package struct TaskGraph {
         return made.sorted { ($1.tasks.count, $0.sentence) < ($0.tasks.count, $1.sentence) }
     }
 
-    /// The tasks from one on that wait for each other: the task itself, what it waits for, and so on, with their depths.
-    ///
-    /// - Parameter limit: The most tasks.
+    /// Returns at most `limit` tasks: the task itself, what it waits for, and so on, with their depths.
     package func chain(from id: UInt64, limit: Int) -> [(depth: Int, task: TaskList.Task)] {
         var chain: [(Int, TaskList.Task)] = []
         var seen: Set<UInt64> = []

@@ -90,6 +90,8 @@ import Testing
         #expect(text.contains("await executor `OwnThread`, which runs `sleepInHold()`"), "\(text)")
         #expect(text.contains("await the main actor, which runs `sleepInHold()`"), "\(text)")
         #expect(try Tool.run(["tasks", "\(host.pid)", "--tree"]).contains("\n  task "))
+        let stacks = try Tool.run(["stacks", "\(host.pid)"])
+        #expect(stacks.contains(" Swift tasks: 3 running, 117 wait for a turn, 410 suspended"), "\(stacks)")
         let stuck = try Tool.run(["tasks", "\(host.pid)", "--stuck", "1", "--json"])
         #expect(compare(try Tool.decode(Document.self, stuck), edges) == 500)
     }

@@ -156,8 +156,10 @@ final class TaskHost: Sendable {
             copy[20] = UInt(bitPattern: record)
             copy[13] = UInt(bitPattern: number % 2 == 0 ? record : records)
             copy[8] = own
-            guard number % 4 == 0 else { continue }
-            copy[Int.random(in: 1..<29)] =
+            // Not of the words with the id: a copy with the id of a task is that task to any reader.
+            let changed = 1 + number / 4 % 28
+            guard number % 4 == 0, changed != 4, changed != 18 else { continue }
+            copy[changed] =
                 [UInt.random(in: 0...UInt.max), own, 8, 0x7000_0000_0000].randomElement() ?? 0
         }
         count()
