@@ -119,7 +119,8 @@ package final class TestHost {
             if more.isEmpty { break }
             text += more
         }
-        return Array(String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init).prefix { $0 != last })
+        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+        return Array(lines.prefix { $0 != last })
     }
 
     /// Waits for the end of the process.

@@ -41,7 +41,7 @@ struct TasksCommand: ParsableCommand {
 
     func validate() throws {
         if let stuck, !(1...Self.longestStuck).contains(stuck) {
-            throw ValidationError("\(stuck) is not a time between two readings: give 1 to \(Self.longestStuck) seconds.")
+            throw ValidationError("\(stuck) is no time between two readings: give 1 to \(Self.longestStuck) seconds.")
         }
         if tree, task != nil { throw ValidationError("Give only one of --tree and --task.") }
     }
