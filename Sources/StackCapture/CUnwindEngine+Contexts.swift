@@ -71,6 +71,15 @@ extension CUnwindEngine {
         }
     }
 
+    /// Returns where the calling thread's variables have the address of memory that begins with `value`.
+    static func placesOfPointers(to value: UInt64) -> [Int64] {
+        withUnsafeTemporaryAllocation(of: Int64.self, capacity: maximumPlaces) { places in
+            // The buffer has a base address, because its capacity is not 0.
+            let count = places.baseAddress.map { cunwind_find_pointers_to(value, $0, maximumPlaces) } ?? 0
+            return Array(places.prefix(count))
+        }
+    }
+
     /// Returns the place of OpenTelemetry's thread-local variable; `nil` if no image of the process exports it.
     static func threadContextRecord() -> ContextLayout.Record? {
         // A thread-local symbol has an address of its own in each thread: this is the calling thread's.

@@ -8,6 +8,8 @@ package enum ControlRequest: Sendable, Equatable {
     case watch
     /// The stacks of all threads, as ``ControlAnswer/report``.
     case stacks
+    /// The Swift tasks, as ``ControlAnswer/tasks`` and ``ControlAnswer/report``.
+    case tasks
     /// Samples of the loops' threads, as ``ControlAnswer/profile``.
     case profile(ProfilePlan)
 
@@ -29,6 +31,7 @@ package enum ControlRequest: Sendable, Equatable {
         case .state: "state"
         case .watch: "watch"
         case .stacks: "stacks"
+        case .tasks: "tasks"
         case .profile: "profile"
         }
     }
@@ -37,7 +40,7 @@ package enum ControlRequest: Sendable, Equatable {
     package var isSlow: Bool {
         switch self {
         case .state, .watch: false
-        case .stacks, .profile: true
+        case .stacks, .tasks, .profile: true
         }
     }
 
@@ -65,6 +68,7 @@ package enum ControlRequest: Sendable, Equatable {
         case ("state", 3): self = .state
         case ("watch", 3): self = .watch
         case ("stacks", 3): self = .stacks
+        case ("tasks", 3): self = .tasks
         case ("profile", 5):
             guard let seconds = Int(words[3]), let hertz = Int(words[4]),
                 let plan = ProfilePlan(seconds: seconds, hertz: hertz)
@@ -103,8 +107,11 @@ package struct ControlAnswer: Codable, Sendable {
     package var loops: [LoopState]?
     /// The latest stalls, the newest first; `nil` unless the request was ``ControlRequest/watch``.
     package var stalls: [StallSummary]?
-    /// All threads; `nil` unless the request was ``ControlRequest/stacks``.
+    /// All threads; `nil` unless the request was ``ControlRequest/stacks`` or ``ControlRequest/tasks``, for which it has
+    /// the threads that run tasks.
     package var report: StallReport?
+    /// The Swift tasks; `nil` unless the request was ``ControlRequest/tasks``.
+    package var tasks: TaskList?
     /// The samples of the loops' threads; `nil` unless the request was ``ControlRequest/profile(_:)``.
     package var profile: ProfileAnswer?
     /// The reason for a refused or failed request: a sentence without its period.
@@ -112,12 +119,13 @@ package struct ControlAnswer: Codable, Sendable {
 
     package init(
         pid: Int32, loops: [LoopState]? = nil, stalls: [StallSummary]? = nil, report: StallReport? = nil,
-        profile: ProfileAnswer? = nil, error: String? = nil
+        tasks: TaskList? = nil, profile: ProfileAnswer? = nil, error: String? = nil
     ) {
         self.pid = pid
         self.loops = loops
         self.stalls = stalls
         self.report = report
+        self.tasks = tasks
         self.profile = profile
         self.error = error
     }

@@ -50,6 +50,7 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch run -- gedit notes.txt      report the stalls of a program that you do not build
               stallwatch test -- swift test          run tests, and say what hangs
               stallwatch stacks 4700                 all threads of a live process
+              stallwatch tasks 4700                  its Swift tasks, and what each waits for
               stallwatch profile 4700                where its loops spend their time
               stallwatch watch 4700                  its loops and stalls on a live screen
               stallwatch doctor                      what works here, and what to set
@@ -77,7 +78,7 @@ struct StallWatchCommand: ParsableCommand {
                 name: "Live process",
                 subcommands: [
                     RunCommand.self, PsCommand.self, WatchCommand.self, StateCommand.self, StacksCommand.self,
-                    ProfileCommand.self, DoctorCommand.self,
+                    TasksCommand.self, ProfileCommand.self, DoctorCommand.self,
                 ]),
             CommandGroup(name: "CI", subcommands: [TestCommand.self, DiffCommand.self, BaselineCommand.self]),
             CommandGroup(name: "Fleet", subcommands: [ShipCommand.self, HealthCommand.self]),

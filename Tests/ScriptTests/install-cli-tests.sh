@@ -37,7 +37,7 @@ exits_with 0 "$prefix/bin/stallwatch" --version
 exits_with 0 "$prefix/bin/stallwatch" test -- true
 
 # Each command has its part of the man page.
-for command in show top tree diff stats validate tail symbolicate export html test run doctor health ps state stacks profile watch; do
+for command in show top tree diff stats validate tail symbolicate export html test run doctor health ps state stacks tasks profile watch; do
     grep -q "^\.It Em $command" "$prefix/share/man/man1/stallwatch.1" || fail "the man page lacks $command"
 done
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct ControlRequestTests {
     private static let requests: [ControlRequest] =
-        [.state, .watch, .stacks]
+        [.state, .watch, .stacks, .tasks]
         + [(1, 1), (300, 100), (10, 50)].compactMap { ProfilePlan(seconds: $0, hertz: $1) }.map(ControlRequest.profile)
 
     @Test(arguments: requests) func `a request is read as it is sent`(request: ControlRequest) throws {

@@ -9,7 +9,7 @@ import Testing
 @Suite struct HelpTests {
     private static let commands = [
         "show", "top", "tree", "diff", "stats", "validate", "tail", "symbolicate", "export", "html", "doctor", "ship",
-        "health", "run", "ps", "state", "stacks", "profile", "watch",
+        "health", "run", "ps", "state", "stacks", "tasks", "profile", "watch",
     ]
 
     @Test(arguments: commands) func everyCommandHasHelp(command: String) throws {

@@ -112,6 +112,17 @@ package final class TestHost {
         return String(decoding: text.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     }
 
+    /// Waits for a line, and returns the lines before it; all lines if the process ends first.
+    package func lines(until last: String) -> [String] {
+        while !text.starts(with: Data("\(last)\n".utf8)), text.range(of: Data("\n\(last)\n".utf8)) == nil {
+            let more = output.fileHandleForReading.availableData
+            if more.isEmpty { break }
+            text += more
+        }
+        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+        return Array(lines.prefix { $0 != last })
+    }
+
     /// Waits for the end of the process.
     ///
     /// - Returns: The lines of its output.

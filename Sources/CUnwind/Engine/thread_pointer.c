@@ -57,6 +57,7 @@ typedef struct search {
   uint64_t value, key;  ///< `key` 0: the word itself is wanted, else one that leads to an item with both.
   int64_t *offsets;
   size_t count, capacity;
+  bool leads;  ///< The word must be the address of a word with the value.
 } search;
 
 // Whether `word` is the address of a list of task-local values that begins with the wanted item.
@@ -65,6 +66,17 @@ static bool leads_to_item(const search *search, uint64_t word) {
   return word != 0 && word % sizeof word == 0 && cunwind_guarded_read(word, &head, sizeof head) == sizeof head &&
          head != 0 && head % sizeof head == 0 && cunwind_guarded_read(head, item, sizeof item) == sizeof item &&
          item[1] == search->key && item[3] == search->value;
+}
+
+static bool leads_to_value(const search *search, uint64_t word) {
+  uint64_t first = 0;
+  return word != 0 && word % sizeof word == 0 && cunwind_guarded_read(word, &first, sizeof first) == sizeof first &&
+         first == search->value;
+}
+
+static bool is_wanted(const search *search, uint64_t word) {
+  if (search->leads) return leads_to_value(search, word);
+  return search->key == 0 ? word == search->value : leads_to_item(search, word);
 }
 
 static int search_block(struct dl_phdr_info *info, size_t size, void *context) {
@@ -80,7 +92,7 @@ static int search_block(struct dl_phdr_info *info, size_t size, void *context) {
   for (uint64_t at = begin; at + sizeof at <= end; at += sizeof at) {
     uint64_t word = 0;
     if (cunwind_guarded_read(at, &word, sizeof word) != sizeof word) return 0;
-    if (search->key == 0 ? word != search->value : !leads_to_item(search, word)) continue;
+    if (!is_wanted(search, word)) continue;
     if (search->count < search->capacity) search->offsets[search->count] = (int64_t)(at - cunwind_own_thread_pointer());
     search->count++;
   }
@@ -91,6 +103,17 @@ size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *off
   search search = {.value = value, .key = key, .offsets = offsets, .capacity = capacity};
   dl_iterate_phdr(search_block, &search);
   return search.count;
+}
+
+size_t cunwind_find_pointers_to(uint64_t value, int64_t *offsets, size_t capacity) {
+  search search = {.value = value, .leads = true, .offsets = offsets, .capacity = capacity};
+  dl_iterate_phdr(search_block, &search);
+  return search.count < capacity ? search.count : capacity;
+}
+
+uint64_t cunwind_thread_pointer(int64_t offset, pid_t tid) {
+  uint64_t head = robust_list(tid);
+  return head == 0 ? 0 : head - (uint64_t)offset;
 }
 
 typedef struct place {

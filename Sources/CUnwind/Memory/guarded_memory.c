@@ -190,6 +190,17 @@ bool cunwind_read_memory(uint64_t address, void *to, size_t length) {
          cunwind_guarded_read(address, to, length) == length;
 }
 
+size_t cunwind_find_words(uint64_t address, size_t length, uint64_t word, void *buffer, uint64_t *found,
+                          size_t capacity) {
+  const uint64_t *words = buffer;
+  size_t count = 0, got = cunwind_guarded_read(address, buffer, length) / sizeof word;
+  // Objects on the heap are aligned to 16 bytes (malloc(3)).
+  for (size_t index = address % 16 / sizeof word; index < got && count < capacity; index += 2) {
+    if (words[index] == word) found[count++] = address + index * sizeof word;
+  }
+  return count;
+}
+
 bool cunwind_page_cache_init(cunwind_page_cache *cache) {
   void *pages = mmap(NULL, CUNWIND_CACHED_PAGES * sizeof(cunwind_cached_page), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

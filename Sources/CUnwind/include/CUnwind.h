@@ -485,6 +485,23 @@ size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *_No
 /// linker's lock.
 bool cunwind_thread_storage_place(const void *_Nonnull address, uint64_t *_Nonnull module, uint64_t *_Nonnull offset);
 
+// ---- Tasks ----------------------------------------------------------------------------------------------------------
+
+/// Copies `length` bytes at `address` to `buffer`, and stores the addresses, multiples of 16, at which the copy has
+/// `word`, at most `capacity`. Returns their number. It ends at the first page that is not mapped. No other thread is
+/// touched. Async-signal-safe: yes.
+size_t cunwind_find_words(uint64_t address, size_t length, uint64_t word, void *_Nonnull buffer,
+                          uint64_t *_Nonnull found, size_t capacity);
+
+/// Returns the thread pointer of a thread of this process, whose list of robust futexes is `robust_list` bytes from it;
+/// 0 if the kernel does not tell. Costs one system call, and the thread nothing. Async-signal-safe: yes.
+uint64_t cunwind_thread_pointer(int64_t robust_list, pid_t tid);
+
+/// Looks through the calling thread's thread-local variables, of all images, for addresses of memory that begins with
+/// `value`. Stores their distances from the thread pointer, at most `capacity`, and returns their number. Takes the
+/// dynamic linker's lock.
+size_t cunwind_find_pointers_to(uint64_t value, int64_t *_Nonnull offsets, size_t capacity);
+
 #ifdef __cplusplus
 }
 #endif

@@ -87,7 +87,8 @@ struct ControlClient {
         }
         // The process may be another user's, and its indices are used as they are.
         let reports = [answer.report] + (answer.profile?.threads.map(\.report) ?? [])
-        if let fault = reports.lazy.compactMap({ $0?.fault }).first {
+        let faultOfTasks = answer.tasks?.fault(stacks: answer.report?.stacks.count ?? 0)
+        if let fault = reports.lazy.compactMap({ $0?.fault }).first ?? faultOfTasks {
             throw CommandFailure(.faultyData, "The answer of process \(pid) is faulty: \(fault.printable).")
         }
         return answer

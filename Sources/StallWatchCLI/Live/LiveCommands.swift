@@ -105,7 +105,17 @@ struct StacksCommand: ParsableCommand {
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
             terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
         )
-        try StandardOutput.write(view.threads)
+        try StandardOutput.write(view.threads + tasks)
+    }
+
+    /// A line about the Swift tasks, after an empty one; empty if there are none, or they cannot be read.
+    private var tasks: String {
+        guard let list = try? ControlClient(pid: arguments.pid).ask(.tasks).tasks, !list.tasks.isEmpty else {
+            return ""
+        }
+        func number(_ state: TaskList.State) -> Int { list.tasks.count { $0.state == state } }
+        return "\n\(list.tasks.count) Swift tasks: \(number(.running)) running, \(number(.enqueued)) wait for a turn, "
+            + "\(number(.suspended)) suspended; see stallwatch tasks \(arguments.pid).\n"
     }
 }
 

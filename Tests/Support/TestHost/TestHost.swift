@@ -16,6 +16,7 @@ import StallWatch
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 ///     stallwatch-test-host health DIRECTORY none|lock|spin|sleep|recover|debug [abort|call]
 ///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait|mix|busy|count|large
+///     stallwatch-test-host tasks DIRECTORY graph|churn|damaged|many|large|circle|none [COUNT]
 ///     stallwatch-test-host contexts DIRECTORY pool|span [LIBRARY]
 ///     stallwatch-test-host replace-in-stall DIRECTORY MICROSECONDS
 ///     stallwatch-test-host many-threads DIRECTORY
@@ -38,6 +39,10 @@ import StallWatch
         case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
         case "health": try HealthHost(arguments.dropFirst(2)).run()
         case "control": try ControlledApp.run(directory: arguments[2], kind: arguments.count > 3 ? arguments[3] : "")
+        case "tasks":
+            try TaskHost.run(
+                directory: arguments[2], kind: arguments.count > 3 ? arguments[3] : "",
+                count: arguments.count > 4 ? Int(arguments[4]) ?? 0 : 0)
         case "contexts": try ContextHost.run(arguments)
         case "many-threads": try Limits.captureManyThreads(directory: arguments[2])
         case "drop-user": try Limits.dropUser(directory: arguments[2])

@@ -15,6 +15,7 @@ extension StallMonitor {
     func answer(_ request: ControlRequest, _ job: ControlJob) -> ControlAnswer {
         do throws(StallWatchError) {
             if case .profile(let plan) = request { return try profile(plan, job) }
+            if case .tasks = request { return try TaskInspection(configuration).answer() }
             let report = try HangDump.take("main thread", since: dumpStart, directory: nil, like: configuration)
             let error = report == nil ? "the threads could not be captured in time: try again" : nil
             return ControlAnswer(pid: getpid(), report: report, error: error)

@@ -1,0 +1,220 @@
+package import LinuxSupport
+
+/// A task of this process, as it is in memory.
+package struct SwiftTask: Sendable, Equatable {
+    /// What a task that is not running waits for.
+    package enum Dependency: Sendable, Hashable {
+        /// The end of the task at this address.
+        case task(UInt64)
+        /// A continuation.
+        case continuation
+        /// A child of the task group at this address.
+        case group(UInt64)
+        /// Its turn on the executor at this address, which is the actor's object for most actors; 0: the task pool.
+        case executor(UInt64)
+    }
+
+    package var address: UInt64
+    package var id: UInt64
+    /// The name's bytes; `nil` if it has none.
+    package var name: [UInt8]?
+    package var isCanceled: Bool
+    /// Whether a thread runs it: it then waits for nothing.
+    package var isRunning: Bool
+    package var dependency: Dependency?
+    /// The id of the task that it waits for, which lives until then: another task may get its memory later.
+    package var awaitedID: UInt64?
+    /// The address of the task whose child it is.
+    package var parent: UInt64?
+    /// That task's id.
+    package var parentID: UInt64?
+    /// The address of the group whose child it is.
+    package var group: UInt64?
+    /// Where the waiting function and its async callers resume, the innermost first; empty while it runs.
+    package var callers: [UInt64] = []
+}
+
+/// Reads tasks by the layout of Swift 6.3 on 64-bit platforms without priority escalation.
+///
+/// The sources are swift/ABI/Task.h, TaskStatus.h and MetadataValues.h, and TaskPrivate.h of the runtime;
+/// ``TaskCalibration`` checks each field with tasks whose state it knows. A value that does not fit is no task.
+package struct SwiftTaskMemory {
+    /// The size of a task, as the runtime exports it.
+    static let taskBytes: UInt64 = 208
+    /// The version of the layout, as the runtime exports it.
+    static let layoutVersion: UInt64 = 1
+    /// The most status records of a task.
+    static let maximumRecords = 64
+    /// The most async callers of a task.
+    static let maximumCallers = 64
+
+    /// The words of a task.
+    private enum Word {
+        static let metadata = 0
+        /// The job's flags, and the low half of the id.
+        static let flags = 4
+        static let resumeFunction = 7
+        static let resumeContext = 8
+        static let status = 12
+        static let records = 13
+        static let idHigh = 18
+        static let dependency = 20
+        /// The first word behind the task: its parent, if it is a child; then the next child, and the group.
+        static let parent = 26
+        static let group = 28
+        static let count = 29
+    }
+    /// The job's kind, and the flags of Job::Flags.
+    private static let kindMask: UInt64 = 0xff
+    private static let isChild: UInt64 = 1 << 24
+    private static let isGroupChild: UInt64 = 1 << 26
+    /// The flags of ActiveTaskStatus.
+    private enum Status {
+        static let isCanceled: UInt64 = 0x100
+        static let isRunning: UInt64 = 0x800
+        static let isEnqueued: UInt64 = 0x1000
+        static let isComplete: UInt64 = 0x2000
+        static let hasDependency: UInt64 = 0x4000
+    }
+    /// TaskStatusRecordKind.
+    private enum Kind {
+        static let dependency: UInt64 = 0
+        static let name: UInt64 = 6
+    }
+    /// The words of a dependency's record: flags, parent, target (two words), kind, the waiting task.
+    private enum Record {
+        static let target = 2
+        static let kind = 4
+        static let task = 5
+        static let count = 6
+    }
+
+    private let memory: any MemoryReading
+    /// The first word of every task.
+    let metadata: UInt64
+
+    package init(_ memory: any MemoryReading, metadata: UInt64) {
+        self.memory = memory
+        self.metadata = metadata
+    }
+
+    /// Returns the task that two readings agree about; `nil` if there is none, it is complete, or it keeps changing.
+    package func stableTask(at address: UInt64) -> SwiftTask? {
+        var last = task(at: address)
+        // A task that changes is read again: it may have been about to wait.
+        for _ in 0..<3 {
+            guard let known = last else { return nil }
+            let again = task(at: address)
+            if again == known { return known }
+            last = again
+        }
+        return nil
+    }
+
+    /// Reads a task once.
+    func task(at address: UInt64) -> SwiftTask? {
+        guard address % 16 == 0, let words = memory.words(at: address, count: Word.count),
+            words[Word.metadata] == metadata, words[Word.flags] & Self.kindMask == 0
+        else { return nil }
+        let (flags, status) = (words[Word.flags], words[Word.status])
+        guard status & Status.isComplete == 0 else { return nil }
+        let isRunning = status & Status.isRunning != 0
+        var task = SwiftTask(
+            address: address, id: Self.id(words), name: name(words[Word.records]),
+            isCanceled: status & Status.isCanceled != 0, isRunning: isRunning)
+        if flags & Self.isChild != 0 {
+            guard let parent = id(at: words[Word.parent]) else { return nil }
+            (task.parent, task.parentID) = (words[Word.parent], parent)
+        }
+        if flags & Self.isGroupChild != 0 { task.group = words[Word.group] }
+        if isRunning { return task }
+        // A task that neither runs nor waits is about to do one of them.
+        guard status & Status.hasDependency != 0,
+            let dependency = dependency(words[Word.dependency], of: address),
+            (status & Status.isEnqueued != 0) == dependency.isExecutor
+        else { return nil }
+        if case .task(let awaited) = dependency {
+            guard let id = id(at: awaited) else { return nil }
+            task.awaitedID = id
+        }
+        task.dependency = dependency
+        task.callers = callers(words[Word.resumeFunction], words[Word.resumeContext])
+        return task
+    }
+
+    private static func id(_ words: [UInt64]) -> UInt64 { words[Word.flags] >> 32 | words[Word.idHigh] << 32 }
+
+    /// Returns the id of the task at `address`; `nil` if there is none.
+    private func id(at address: UInt64) -> UInt64? {
+        guard address % 16 == 0, let words = memory.words(at: address, count: Word.idHigh + 1),
+            words[Word.metadata] == metadata, words[Word.flags] & Self.kindMask == 0
+        else { return nil }
+        return Self.id(words)
+    }
+
+    private func dependency(_ record: UInt64, of task: UInt64) -> SwiftTask.Dependency? {
+        guard let words = memory.words(at: record, count: Record.count), words[0] & Self.kindMask == Kind.dependency,
+            words[Record.task] == task
+        else { return nil }
+        let target = words[Record.target]
+        switch words[Record.kind] & 0xffff_ffff {
+        case 1: return .task(target)
+        case 2: return .continuation
+        case 3: return .group(target)
+        case 4: return .executor(target)
+        default: return nil
+        }
+    }
+
+    private func name(_ first: UInt64) -> [UInt8]? {
+        var at = first
+        // A damaged list may be circular: it ends at the bound.
+        for _ in 0..<Self.maximumRecords where at != 0 {
+            guard let words = memory.words(at: at, count: 3) else { return nil }
+            if words[0] & Self.kindMask == Kind.name {
+                return memory.string(at: words[2]).map { Array($0.utf8.prefix(CUnwindEngine.maximumTaskName)) }
+            }
+            at = words[1]
+        }
+        return nil
+    }
+
+    private func callers(_ resume: UInt64, _ context: UInt64) -> [UInt64] {
+        var callers = [resume]
+        var at = context
+        while at != 0, callers.count < Self.maximumCallers, let words = memory.words(at: at, count: 2) {
+            // The context of a continuation resumes where the task does.
+            if callers != [words[1]] { callers.append(words[1]) }
+            at = words[0]
+        }
+        return callers
+    }
+
+    /// Returns the name of the class of the object at `address`, and whether it is an actor's; `nil` if it has no Swift
+    /// class.
+    package func swiftClass(of address: UInt64) -> (name: String, isActor: Bool)? {
+        // swift/ABI/Metadata.h without Objective-C: the description is the sixth word of a class's metadata. It is
+        // { flags, parent, name }, where the name is the distance to a C string.
+        guard address != 0, let metadata = memory.word(at: address), let class_ = memory.words(at: metadata, count: 6),
+            class_[0] == 0, let flags = memory.integer(at: class_[5]), flags & 0x1f == 16,
+            let distance = memory.integer(at: class_[5] &+ 8),
+            let name = memory.string(at: class_[5] &+ 8 &+ UInt64(bitPattern: Int64(distance)))
+        else { return nil }
+        // TypeContextDescriptorFlags::Class_IsActor, in the upper half.
+        return (name, flags & 1 << (16 + 7) != 0)
+    }
+}
+
+extension SwiftTask.Dependency {
+    fileprivate var isExecutor: Bool { if case .executor = self { true } else { false } }
+}
+
+extension MemoryReading {
+    /// Returns `count` 64-bit words that start at `address`; `nil` if the address is odd or one of them is not mapped.
+    func words(at address: UInt64, count: Int) -> [UInt64]? {
+        guard address != 0, address % 8 == 0, let bytes = bytes(at: address, count: 8 * count) else { return nil }
+        return bytes.withUnsafeBytes { bytes in
+            (0..<count).map { bytes.loadUnaligned(fromByteOffset: 8 * $0, as: UInt64.self) }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+import Glibc
+import LinuxSupport
+import Synchronization
+
+/// Checks the layout of tasks with tasks in known states: each way to wait, a child of each kind, and a running one.
+///
+/// A task's layout is private to the Swift runtime. If one of the readings is not exactly the known state, no task is
+/// read at all.
+package struct TaskCalibration: Sendable, Equatable {
+    /// The first word of every task; 0 if there is a problem.
+    package private(set) var metadata: UInt64 = 0
+    /// Where a thread keeps the address of the executor that it runs, from its thread pointer; `nil` if not known.
+    package private(set) var activeExecutor: Int64?
+    /// Why tasks cannot be read: a sentence without its period; `nil` if they can.
+    package private(set) var problem: String?
+
+    /// The calibration of this process, made when it is first asked for.
+    package static let ofThisProcess = TaskCalibration()
+
+    /// The address by which tasks name the executor of the main actor; 0 if it is not known.
+    package static var mainExecutor: UInt64 {
+        let executor = MainActor.sharedUnownedExecutor
+        // The type has one field, the executor's identity and its witness table (stdlib/public/Concurrency/Executor.swift).
+        guard MemoryLayout<UnownedSerialExecutor>.size == 2 * MemoryLayout<UInt>.size else { return 0 }
+        return UInt64(unsafeBitCast(executor, to: (UInt, UInt).self).0)
+    }
+
+    /// Calibrates, on two short-lived threads: a pool that is stuck does not matter.
+    package init() {
+        if let mismatch = Self.exportedMismatch() {
+            problem = mismatch
+            return
+        }
+        guard let first = Self.onThread(), let second = Self.onThread() else {
+            problem = "no thread could be started for the calibration"
+            return
+        }
+        guard first.failedLine == nil, second.failedLine == nil, first.metadata == second.metadata else {
+            let check = (first.failedLine ?? second.failedLine).map { " (check \($0))" } ?? ""
+            problem = "the Swift runtime's tasks do not have the expected layout\(check)"
+            return
+        }
+        metadata = first.metadata
+        let common = Set(first.executors).intersection(second.executors)
+        activeExecutor = common.count == 1 ? common.first : nil
+    }
+
+    /// The runtime tells the debugger what it is; an executable with a static runtime may not export it.
+    private static func exportedMismatch() -> String? {
+        let expected = [
+            ("internal_layout_version", SwiftTaskMemory.layoutVersion), ("asyncTaskSize", SwiftTaskMemory.taskBytes),
+        ]
+        for (name, value) in expected {
+            guard let symbol = dlsym(nil, "_swift_concurrency_debug_\(name)") else { continue }
+            let found = UInt64(symbol.loadUnaligned(as: UInt32.self))
+            if found != value { return "this Swift runtime's \(name) is \(found), and only \(value) is known" }
+        }
+        return nil
+    }
+
+    private static func onThread() -> KnownTasks.Findings? {
+        let result = Mutex<KnownTasks.Findings?>(nil)
+        return withoutActuallyEscaping({ result.withLock { $0 = KnownTasks().run() } }) { body in
+            nonisolated(unsafe) let body = body
+            guard let thread = try? WorkerThread(name: "stallwatch-try", body: { body() }) else { return nil }
+            thread.join()
+            return result.withLock { $0 }
+        }
+    }
+}
+
+/// Tasks that wait for each other in every way, run on the calling thread.
+private final class KnownTasks: TaskExecutor {
+    struct Findings: Sendable {
+        /// The first word of every task.
+        var metadata: UInt64
+        /// The line of the first check that has failed; `nil` if all are as expected.
+        var failedLine: UInt?
+        var executors: [Int64] = []
+    }
+
+    private actor Probe {
+        @inline(never) func run(_ body: @Sendable () -> Void) { body() }
+    }
+
+    private struct State {
+        var jobs: [UnownedJob] = []
+        var tasks: [String: UInt64] = [:]
+        var continuation: UnsafeContinuation<Void, Never>?
+        var executors: [Int64] = []
+        /// The line of the first check that has failed.
+        var failedLine: UInt?
+    }
+
+    private let state = Mutex(State())
+    private let probe = Probe()
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        state.withLock { $0.jobs.append(job) }
+    }
+
+    private func drain() {
+        while let job = state.withLock({ $0.jobs.isEmpty ? nil : $0.jobs.removeFirst() }) {
+            job.runSynchronously(on: asUnownedTaskExecutor())
+        }
+    }
+
+    /// Notes the address of the current task.
+    private func note(_ name: String) {
+        let address = withUnsafeCurrentTask { task in
+            // The type has one field, the reference to the task (stdlib/public/Concurrency/Task.swift).
+            guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt>.size else { return UInt64(0) }
+            return UInt64(unsafeBitCast(task, to: UInt.self))
+        }
+        state.withLock { $0.tasks[name] = address }
+    }
+
+    private func expect(_ isTrue: Bool, line: UInt = #line) {
+        if !isTrue { state.withLock { $0.failedLine = $0.failedLine ?? line } }
+    }
+
+    private func identity(_ object: AnyObject) -> UInt64 { UInt64(UInt(bitPattern: ObjectIdentifier(object))) }
+
+    private func address(_ name: String) -> UInt64 { state.withLock { $0.tasks[name] ?? 0 } }
+
+    func run() -> Findings {
+        let leaf = Task(name: "leaf", executorPreference: self) { [self] in
+            note("leaf")
+            await withUnsafeContinuation { continuation in state.withLock { $0.continuation = continuation } }
+        }
+        Task(executorPreference: self) { [self] in
+            note("waiter")
+            await leaf.value
+        }
+        Task(executorPreference: self) { [self] in
+            note("group")
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    self.note("group child")
+                    await leaf.value
+                }
+                await group.waitForAll()
+            }
+        }
+        Task(executorPreference: self) { [self] in
+            note("let")
+            async let child: Void = waitInChild(leaf)
+            await child
+        }
+        drain()
+        Task(name: "holder", executorPreference: self) { [self] in
+            note("holder")
+            await probe.run { self.lookFromActor() }
+        }
+        drain()
+        let metadata = check()
+        state.withLock { $0.continuation }?.resume()
+        drain()
+        return state.withLock { Findings(metadata: metadata, failedLine: $0.failedLine, executors: $0.executors) }
+    }
+
+    private func waitInChild(_ leaf: Task<Void, Never>) async {
+        note("let child")
+        await leaf.value
+    }
+
+    /// Runs on the actor, so that another task has to wait for it.
+    private func lookFromActor() {
+        let actor = identity(probe)
+        let executors = CUnwindEngine.placesOfPointers(to: actor)
+        state.withLock { $0.executors = executors }
+        Task(executorPreference: self) { [self] in
+            note("wants actor")
+            // A call that does nothing would need no turn on the actor.
+            await probe.run { self.note("had actor") }
+        }
+        drain()
+        let memory = memory()
+        let (holder, waiting) = (memory.task(at: address("holder")), memory.task(at: address("wants actor")))
+        expect(holder?.isRunning == true && holder?.dependency == nil && holder?.name == Array("holder".utf8))
+        expect(waiting?.isRunning == false && waiting?.dependency == .executor(actor))
+        let (known, other) = (memory.swiftClass(of: actor), memory.swiftClass(of: identity(self)))
+        expect(known?.name == "Probe" && known?.isActor == true)
+        expect(other?.name == "KnownTasks" && other?.isActor == false)
+    }
+
+    private func memory() -> SwiftTaskMemory {
+        let memory = GuardedMemory()
+        return SwiftTaskMemory(memory, metadata: memory.word(at: address("leaf")) ?? 0)
+    }
+
+    /// Reads the waiting tasks; returns the first word of all of them.
+    private func check() -> UInt64 {
+        let memory = memory()
+        func read(_ name: String) -> SwiftTask? { memory.stableTask(at: address(name)) }
+        let leaf = address("leaf")
+        expect(leaf != 0 && read("leaf")?.dependency == .continuation && read("leaf")?.name == Array("leaf".utf8))
+        expect(read("leaf")?.parent == nil && read("leaf")?.callers.isEmpty == false)
+        expect(read("waiter")?.dependency == .task(leaf) && read("waiter")?.name == nil)
+        expect(read("let")?.dependency == .task(address("let child")))
+        let (group, groupChild, letChild) = (read("group"), read("group child"), read("let child"))
+        expect(letChild?.dependency == .task(leaf) && letChild?.parent == address("let") && letChild?.group == nil)
+        expect(groupChild?.dependency == .task(leaf) && groupChild?.parent == address("group"))
+        let all = [read("leaf"), read("waiter"), read("let"), group, groupChild, letChild]
+        expect(Set(all.map { $0?.id }).count == all.count && read("waiter")?.awaitedID == read("leaf")?.id)
+        expect(groupChild?.group != nil && groupChild?.group.map { group?.dependency == .group($0) } == true)
+        return memory.metadata
+    }
+}

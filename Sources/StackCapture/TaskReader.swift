@@ -1,0 +1,232 @@
+internal import CUnwind
+import Glibc
+import LinuxSupport
+
+/// All tasks of this process at one time, and what its threads run.
+package struct TaskReading: Sendable {
+    /// A thread that runs a task or an actor.
+    package struct Thread: Sendable, Equatable {
+        package var id: Int32
+        /// The address of its current task; 0 if it has none.
+        package var task: UInt64
+        /// The address of the actor or executor that it runs; 0 if it runs none, or that is not known.
+        package var executor: UInt64
+    }
+
+    /// Sorted by address.
+    package var tasks: [SwiftTask] = []
+    package var threads: [Thread] = []
+    /// The memory that was searched, in bytes.
+    package var searchedBytes: UInt64 = 0
+    /// Why there may be more tasks; `nil` if all memory was searched.
+    package var incompleteReason: String?
+}
+
+/// Finds the tasks of this process: by their first word in its writable memory, and by their relations.
+///
+/// It reads through the kernel, so no thread is stopped, and no address can fault. It runs on a thread of the monitor,
+/// and sleeps between slices.
+package struct TaskReader {
+    /// The most tasks of one reading.
+    package static let maximumTasks = 100_000
+    /// The most memory that is searched, in bytes (4 GiB).
+    static let maximumBytes: UInt64 = 4 << 30
+    /// The longest time of one reading, in nanoseconds (5 s).
+    static let longestTime: UInt64 = 5_000_000_000
+    /// The memory that is searched at once, in bytes (1 MiB): about 0.2 ms.
+    private static let pieceBytes: UInt64 = 1 << 20
+    /// The pieces, and the tasks, after which the thread lets others run: about 4 ms.
+    private static let piecesPerSlice = 16
+    private static let tasksPerSlice = 256
+    /// The pause between slices, in microseconds.
+    private static let pause: UInt32 = 1_000
+    /// The most addresses found in one piece: a task has at least 208 bytes.
+    private static let maximumFound = Int(pieceBytes / SwiftTaskMemory.taskBytes)
+    /// The most bytes of /proc/self/maps.
+    private static let maximumMapBytes = 16 << 20
+
+    private let calibration: TaskCalibration
+    private let layout: ContextLayout
+    package let memory: SwiftTaskMemory
+
+    /// - Parameters:
+    ///   - calibration: A calibration without a problem.
+    ///   - layout: Where a thread's current task is.
+    package init(_ calibration: TaskCalibration, _ layout: ContextLayout) {
+        self.calibration = calibration
+        self.layout = layout
+        memory = SwiftTaskMemory(GuardedMemory(), metadata: calibration.metadata)
+    }
+
+    /// Reads all tasks; takes at most five seconds.
+    package func read() -> TaskReading {
+        let deadline = monotonicNow() &+ Self.longestTime
+        var reading = TaskReading()
+        var known: [UInt64: SwiftTask] = [:]
+        var seen: Set<UInt64> = []
+        func take(_ address: UInt64) {
+            guard known.count < Self.maximumTasks, monotonicNow() < deadline else {
+                reading.incompleteReason = "there are more tasks than a reading may take"
+                return
+            }
+            var next: [UInt64] = [address]
+            while let address = next.popLast(), known.count < Self.maximumTasks {
+                guard seen.insert(address).inserted, let task = memory.stableTask(at: address) else { continue }
+                known[address] = task
+                if known.count % Self.tasksPerSlice == 0 { usleep(Self.pause) }
+                if let parent = task.parent { next.append(parent) }
+                if case .task(let other) = task.dependency { next.append(other) }
+            }
+        }
+        for address in search(&reading, until: deadline) { take(address) }
+        reading.threads = threads()
+        for thread in reading.threads where thread.task != 0 { take(thread.task) }
+        // Memory keeps what tasks left behind. A task that runs is the current one of a thread.
+        let current = Set(reading.threads.map(\.task))
+        let live = known.values.filter { task in
+            if task.isRunning, !current.contains(task.address) { return false }
+            return !task.dependsOnLaterReadings || memory.stableTask(at: task.address)?.isSameWait(as: task) == true
+        }
+        // Ids are unique: of two tasks with the same id, at least one is what another left behind.
+        let counts = Dictionary(live.map { ($0.id, 1) }, uniquingKeysWith: +)
+        reading.tasks = live.filter { counts[$0.id] == 1 }.sorted { $0.address < $1.address }
+        return reading
+    }
+
+    /// Returns the addresses at which the memory has the first word of a task.
+    private func search(_ reading: inout TaskReading, until deadline: UInt64) -> [UInt64] {
+        guard let maps = readSmallFile("/proc/self/maps", limit: Self.maximumMapBytes) else {
+            reading.incompleteReason = "the system does not show the memory map"
+            return []
+        }
+        let buffer = UnsafeMutableRawPointer.allocate(byteCount: Int(Self.pieceBytes), alignment: 16)
+        defer { buffer.deallocate() }
+        var found = [UInt64](repeating: 0, count: Self.maximumFound)
+        var addresses: [UInt64] = []
+        var pieces = 0
+        let pages = ResidentPages()
+        for range in Self.ranges(in: maps) {
+            var at = range.lowerBound
+            while at < range.upperBound {
+                guard reading.searchedBytes < Self.maximumBytes, addresses.count < 4 * Self.maximumTasks,
+                    monotonicNow() < deadline
+                else {
+                    reading.incompleteReason = "there is more memory than a reading may search"
+                    return addresses
+                }
+                let piece = at..<min(at + Self.pieceBytes, range.upperBound)
+                at = piece.upperBound
+                let (resident, isSwapped) = pages.ranges(in: piece)
+                if isSwapped { reading.incompleteReason = "a part of the memory is swapped out, and stays so" }
+                for part in resident {
+                    let length = part.upperBound - part.lowerBound
+                    let count = cunwind_find_words(
+                        part.lowerBound, Int(length), memory.metadata, buffer, &found, found.count)
+                    if count == found.count {
+                        reading.incompleteReason = "more words look like tasks than can be tasks"
+                    }
+                    addresses += found.prefix(count)
+                    reading.searchedBytes += length
+                }
+                pieces += resident.isEmpty ? 0 : 1
+                if pieces % Self.piecesPerSlice == Self.piecesPerSlice - 1 { usleep(Self.pause) }
+            }
+        }
+        return addresses
+    }
+
+    /// Returns the writable memory without a file that a map shows, without the main thread's stack.
+    static func ranges(in maps: String) -> [Range<UInt64>] {
+        maps.utf8.split(separator: UInt8(ascii: "\n")).compactMap { line in
+            // 7f00-7f01 rw-p 00000000 00:00 0   [heap]
+            let words = line.split(separator: UInt8(ascii: " "), maxSplits: 5).map { String(Substring($0)) }
+            guard words.count >= 5, words[1].hasPrefix("rw") && words[1].hasSuffix("p"), words[4] == "0" else {
+                return nil
+            }
+            if words.count == 6, words[5].contains("[stack]") { return nil }
+            let ends = words[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+            return ends.count == 2 && ends[0] < ends[1] ? ends[0]..<ends[1] : nil
+        }
+    }
+
+    /// Returns the threads that run a task or an actor, without the monitor's own.
+    private func threads() -> [TaskReading.Thread] {
+        guard let robustList = layout.robustList, let task = layout.task else { return [] }
+        let memory = GuardedMemory()
+        func look(_ id: Int32) -> TaskReading.Thread? {
+            let pointer = cunwind_thread_pointer(robustList, id)
+            guard pointer != 0 else { return nil }
+            func word(_ offset: Int64) -> UInt64 { memory.word(at: pointer &+ UInt64(bitPattern: offset)) ?? 0 }
+            let tracking = calibration.activeExecutor.map(word) ?? 0
+            let executor = tracking == 0 ? 0 : memory.word(at: tracking) ?? 0
+            return TaskReading.Thread(id: id, task: word(task), executor: executor)
+        }
+        let own = WorkerThread.ids
+        return (directoryEntries("/proc/self/task") ?? []).compactMap { Int32($0.name) }.compactMap { id in
+            guard !own.contains(id), let first = look(id), first.task != 0 || first.executor != 0, look(id) == first
+            else { return nil }
+            return first
+        }
+    }
+}
+
+extension SwiftTask {
+    /// Whether what was read after the task, a thread or another task, belongs to it only if it has not gone on: memory
+    /// is used again, for another task, group or actor.
+    fileprivate var dependsOnLaterReadings: Bool {
+        if isRunning || group != nil { return true }
+        guard case .executor(let address) = dependency else { return false }
+        return address != 0
+    }
+
+    fileprivate func isSameWait(as other: SwiftTask) -> Bool {
+        id == other.id && isRunning == other.isRunning && dependency == other.dependency && group == other.group
+    }
+}
+
+/// Tells which pages have memory: a reading must not bring others into it.
+private final class ResidentPages {
+    private static let pageBytes = UInt64(sysconf(Int32(_SC_PAGESIZE)))
+    /// The flags of an entry of /proc/self/pagemap (proc_pid_pagemap(5)).
+    private static let isPresent: UInt64 = 1 << 63
+    private static let isSwapped: UInt64 = 1 << 62
+
+    private let file: Int32
+
+    init() { file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) }
+
+    deinit { if file >= 0 { close(file) } }
+
+    /// Returns the parts of a piece that are in memory, and whether another part is swapped out.
+    ///
+    /// Where the system does not show it, the whole piece counts as in memory.
+    func ranges(in piece: Range<UInt64>) -> (resident: [Range<UInt64>], isSwapped: Bool) {
+        let first = piece.lowerBound / Self.pageBytes
+        let count = Int((piece.upperBound + Self.pageBytes - 1) / Self.pageBytes - first)
+        guard file >= 0 else { return ([piece], false) }
+        return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: count) { entries in
+            let bytes = pread(file, entries.baseAddress, 8 * count, Int(8 * first))
+            guard bytes == 8 * count else { return ([piece], false) }
+            return Self.ranges(entries: entries.prefix(count), from: first * Self.pageBytes)
+        }
+    }
+
+    private static func ranges(
+        entries: Slice<UnsafeMutableBufferPointer<UInt64>>, from start: UInt64
+    ) -> (resident: [Range<UInt64>], isSwapped: Bool) {
+        var (ranges, isAnySwapped): ([Range<UInt64>], Bool) = ([], false)
+        var at = start
+        for entry in entries {
+            let page = at..<at + pageBytes
+            at = page.upperBound
+            if entry & isSwapped != 0 { isAnySwapped = true }
+            guard entry & isPresent != 0 else { continue }
+            if let last = ranges.last, last.upperBound == page.lowerBound {
+                ranges[ranges.count - 1] = last.lowerBound..<page.upperBound
+            } else {
+                ranges.append(page)
+            }
+        }
+        return (ranges, isAnySwapped)
+    }
+}

@@ -1,0 +1,244 @@
+/// What the tasks of a list wait for, to the end of each chain, in words.
+///
+/// A pure value of a list and its report, which have no ``TaskList/fault(stacks:)``.
+package struct TaskGraph {
+    /// The most links of a chain that are put into words.
+    static let maximumLinks = 12
+
+    package let list: TaskList
+    private let report: StallReport
+    private let indices: [UInt64: Int]
+    /// The indices of each group's child tasks.
+    private let children: [UInt64: [Int]]
+    private let threads: [Int32: StallReport.OtherThread]
+    /// The ids of tasks that wait for each other in a circle.
+    package let deadlocked: Set<UInt64>
+    /// The task that each thread runs.
+    private let runs: [Int32: Int]
+
+    package init(_ list: TaskList, _ report: StallReport) {
+        self.list = list
+        self.report = report
+        indices = Dictionary(list.tasks.indices.map { (list.tasks[$0].id, $0) }) { first, _ in first }
+        children = Dictionary(grouping: list.tasks.indices.filter { list.tasks[$0].group != nil }) {
+            // Right: these tasks have a group.
+            list.tasks[$0].group ?? 0
+        }
+        threads = Dictionary((report.otherThreads ?? []).map { ($0.thread.id, $0) }) { first, _ in first }
+        let awaited = list.tasks.compactMap { task in task.wait == .task ? task.target.map { (task.id, $0) } : nil }
+        deadlocked = Self.circles(Dictionary(awaited) { first, _ in first })
+        runs = list.tasks.indices.reduce(into: [:]) { runs, index in
+            if let thread = list.tasks[index].thread { runs[thread] = index }
+        }
+    }
+
+    /// Returns the tasks that wait for each other in circles: each waits for one task, until that has ended.
+    static func circles(_ awaited: [UInt64: UInt64]) -> Set<UInt64> {
+        var circles: Set<UInt64> = []
+        var done: Set<UInt64> = []
+        for start in awaited.keys where !done.contains(start) {
+            var path: [UInt64] = []
+            var next: UInt64? = start
+            while let task = next, done.insert(task).inserted {
+                path.append(task)
+                next = awaited[task]
+            }
+            if let next, let begin = path.firstIndex(of: next) { circles.formUnion(path[begin...]) }
+        }
+        return circles
+    }
+
+    package func task(_ id: UInt64) -> TaskList.Task? { indices[id].map { list.tasks[$0] } }
+
+    // MARK: - Words
+
+    /// The app's function that the task is in: `` `load(_:)` at Loader.swift:40 ``; its name if that is not known.
+    package func place(of task: TaskList.Task) -> String {
+        frame(of: task).map(Self.words) ?? task.name.map { "\"\($0)\"" } ?? "an unknown function"
+    }
+
+    /// The function that stands for a task: the innermost one of the app, else of a dependency, else any.
+    package func frame(of task: TaskList.Task) -> StallReport.Frame? {
+        let frames = frames(of: task).filter { $0.function != nil && $0.isWritten }
+        return frames.first(where: \.isInApp) ?? frames.first { $0.isDependency == true } ?? frames.first
+    }
+
+    /// The functions of a task, the innermost first.
+    package func functions(of task: TaskList.Task) -> [String] { frames(of: task).map(Self.words) }
+
+    private func frames(of task: TaskList.Task) -> [StallReport.Frame] {
+        let stack = task.stack ?? task.thread.flatMap { threads[$0]?.stack }
+        return stack.map { report.stacks[$0].map { report.frames[$0] } } ?? []
+    }
+
+    private static func words(_ frame: StallReport.Frame) -> String {
+        "`\(frame.function ?? frame.offset)`" + (frame.file.map { " at \(sourcePlace($0, frame.line))" } ?? "")
+    }
+
+    /// What a task waits for, to the end of the chain, as a verb with its object: `awaits a continuation`.
+    package func wait(of task: TaskList.Task, isPlural: Bool = false) -> String {
+        wait(of: task, isPlural ? "" : "s", links: 0)
+    }
+
+    /// What a task waits for, without what that waits for.
+    package func step(of task: TaskList.Task) -> String { wait(of: task, "s", links: Self.maximumLinks + 1) }
+
+    private func wait(of task: TaskList.Task, _ s: String, links: Int) -> String {
+        guard let wait = task.wait else { return running(task, s, links) }
+        if deadlocked.contains(task.id) {
+            return "await\(s) a task that waits for this one: a deadlock"
+        }
+        switch wait {
+        case .continuation: return "await\(s) a continuation"
+        case .sleep: return "sleep\(s)"
+        case .pool: return "wait\(s) for a thread"
+        case .executor: return "await\(s) \(executor(task.target, links))"
+        case .task:
+            guard let awaited = task.target.flatMap({ self.task($0) }) else {
+                return "await\(s) a task that was not read"
+            }
+            return "await\(s) a task" + described(awaited, links)
+        case .group:
+            let members = task.target.flatMap { children[$0] } ?? []
+            guard let first = members.first else { return "await\(s) a child task that was not read" }
+            let number = members.count == 1 ? "a child task" : "\(members.count) child tasks, one of them"
+            return "await\(s) \(number)" + described(list.tasks[first], links)
+        }
+    }
+
+    /// " in `load(_:)`, which awaits a continuation".
+    private func described(_ task: TaskList.Task, _ links: Int) -> String {
+        let place = " in \(place(of: task))"
+        // A single step ends here.
+        if links > Self.maximumLinks { return "" }
+        guard links < Self.maximumLinks else { return place + ", which waits for more" }
+        return "\(place), which \(wait(of: task, "s", links: links + 1))"
+    }
+
+    private func executor(_ index: UInt64?, _ links: Int) -> String {
+        guard let index = index.flatMap(Int.init(exactly:)), list.executors.indices.contains(index) else {
+            return "an executor that is not known"
+        }
+        let executor = list.executors[index]
+        let name =
+            switch executor.kind {
+            case .actor: "actor \(executor.name.map { "`\($0)`" } ?? executor.address)"
+            case .mainActor: "the main actor"
+            case .custom: "executor \(executor.name.map { "`\($0)`" } ?? executor.address)"
+            }
+        guard let thread = executor.thread else { return "\(name), which no thread runs now" }
+        guard let task = runs[thread] else { return "\(name) on \(doing(thread))" }
+        return "\(name), which runs \(place(of: list.tasks[task])) on \(doing(thread))"
+    }
+
+    private func running(_ task: TaskList.Task, _ s: String, _ links: Int) -> String {
+        guard let thread = task.thread else { return "run\(s)" }
+        return "run\(s) on \(doing(thread))"
+    }
+
+    /// `thread 91 "worker", which waits in read(2) of data.bin`.
+    private func doing(_ thread: Int32) -> String {
+        guard let known = threads[thread] else { return "thread \(thread)" }
+        let words = "\(known.thread.inWords), which \(known.activity)"
+        guard let owner = known.lock?.owners.first.flatMap({ threads[$0.thread.id] }) else { return words }
+        return "\(words); that thread \(owner.activity)"
+    }
+
+    // MARK: - Groups
+
+    /// Tasks in the same function that wait for the same.
+    package struct Group: Codable, Sendable, Equatable {
+        package var sentence: String
+        /// The ids, ascending.
+        package var tasks: [UInt64]
+    }
+
+    /// Returns the tasks in groups by their functions and waits, the largest group first.
+    ///
+    /// - Parameter isShown: Whether a task counts.
+    package func groups(where isShown: (TaskList.Task) -> Bool = { _ in true }) -> [Group] {
+        struct Key: Hashable {
+            var place: String
+            var wait: String
+        }
+        var groups: [Key: [Int]] = [:]
+        for index in list.tasks.indices where isShown(list.tasks[index]) {
+            let task = list.tasks[index]
+            groups[Key(place: place(of: task), wait: wait(of: task)), default: []].append(index)
+        }
+        let made = groups.map { key, members in
+            let ids = members.map { list.tasks[$0].id }.sorted()
+            let noun = members.count == 1 ? "1 task" : "\(members.count) tasks"
+            let verb = members.count == 1 ? key.wait : wait(of: list.tasks[members[0]], isPlural: true)
+            return Group(sentence: "\(noun) in \(key.place) \(verb)", tasks: ids)
+        }
+        return made.sorted { ($1.tasks.count, $0.sentence) < ($0.tasks.count, $1.sentence) }
+    }
+
+    /// Returns at most `limit` tasks: the task itself, what it waits for, and so on, with their depths.
+    package func chain(from id: UInt64, limit: Int) -> [(depth: Int, task: TaskList.Task)] {
+        var chain: [(Int, TaskList.Task)] = []
+        var seen: Set<UInt64> = []
+        var next: [(Int, UInt64)] = [(0, id)]
+        while chain.count < limit, let (depth, id) = next.popLast() {
+            guard let task = task(id), seen.insert(id).inserted else { continue }
+            chain.append((depth, task))
+            next += awaited(by: task).reversed().map { (depth + 1, $0) }
+        }
+        return chain
+    }
+
+    /// The ids of the tasks that a task waits for.
+    private func awaited(by task: TaskList.Task) -> [UInt64] {
+        switch task.wait {
+        case .task: return task.target.map { [$0] } ?? []
+        case .group: return (task.target.flatMap { children[$0] } ?? []).map { list.tasks[$0].id }
+        case .executor:
+            guard let target = task.target.flatMap(Int.init(exactly:)), list.executors.indices.contains(target),
+                let thread = list.executors[target].thread
+            else { return [] }
+            return runs[thread].map { [list.tasks[$0].id] } ?? []
+        default: return []
+        }
+    }
+
+    /// The ids of the tasks that no other task waits for: where trees begin; of a circle, its smallest.
+    package var roots: [UInt64] {
+        let awaited = Set(list.tasks.lazy.flatMap { self.awaited(by: $0) })
+        var seen: Set<UInt64> = []
+        var roots: [UInt64] = []
+        // A circle has no beginning.
+        for task in list.tasks where !awaited.contains(task.id) || deadlocked.contains(task.id) {
+            if deadlocked.contains(task.id) {
+                guard !seen.contains(task.id) else { continue }
+                seen.formUnion(chain(from: task.id, limit: list.tasks.count).map(\.task.id))
+            }
+            roots.append(task.id)
+        }
+        return roots
+    }
+}
+
+extension TaskGraph {
+    /// What identifies a task's place in two answers: it has not moved if it is the same in both.
+    package func standing(of task: TaskList.Task) -> Standing {
+        let target: String? =
+            switch task.wait {
+            // Indices and numbers are those of one answer.
+            case .executor: task.target.flatMap(Int.init(exactly:)).map { list.executors[$0].address }
+            case .group: "\(awaited(by: task))"
+            default: task.target.map { "\($0)" }
+            }
+        return Standing(
+            state: task.state, wait: task.wait, target: target, thread: task.thread,
+            frames: frames(of: task).map(\.offset))
+    }
+
+    package struct Standing: Equatable, Sendable {
+        var state: TaskList.State
+        var wait: TaskList.Wait?
+        var target: String?
+        var thread: Int32?
+        var frames: [String]
+    }
+}

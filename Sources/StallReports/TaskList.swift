@@ -1,0 +1,127 @@
+/// The answer to ``ControlRequest/tasks``: the Swift tasks of a process at one time, and what each waits for.
+///
+/// Their stacks, the names and what their threads do are in the report that comes with it.
+package struct TaskList: Codable, Sendable, Equatable {
+    /// What a task is doing.
+    package enum State: String, Codable, Sendable {
+        /// A thread runs it.
+        case running
+        /// It waits for its turn on an executor.
+        case enqueued
+        /// It waits for something else.
+        case suspended
+    }
+
+    /// What a task waits for.
+    package enum Wait: String, Codable, Sendable {
+        /// The end of the task ``Task/target``.
+        case task
+        /// One of its own child tasks in a group, which have the group's number in ``Task/group``.
+        case group
+        /// A continuation, which some code has to resume.
+        case continuation
+        /// A time, in `Task.sleep` or a clock's `sleep`.
+        case sleep
+        /// The executor with the index ``Task/target``.
+        case executor
+        /// Any thread of the task pool.
+        case pool
+    }
+
+    /// One task.
+    package struct Task: Codable, Sendable, Equatable {
+        /// The id that the runtime has given it.
+        package var id: UInt64
+        /// The name that the app has given it; `nil` if it has none, or the app redacts reports.
+        package var name: String?
+        package var state: State
+        /// `nil` while it runs.
+        package var wait: Wait?
+        /// The awaited task's id, group's number or executor's index; `nil` if it is not known.
+        package var target: UInt64?
+        /// The thread that runs it.
+        package var thread: Int32?
+        /// The id of the task whose child it is.
+        package var parent: UInt64?
+        /// The number of the group whose child it is.
+        package var group: UInt64?
+        /// The index of its async functions in the report's stacks, the innermost first; `nil` if they are not known.
+        package var stack: Int?
+        /// Whether it has been canceled; `nil` means no.
+        package var isCanceled: Bool?
+
+        package init(
+            id: UInt64, name: String? = nil, state: State, wait: Wait? = nil, target: UInt64? = nil,
+            thread: Int32? = nil, parent: UInt64? = nil, group: UInt64? = nil, stack: Int? = nil,
+            isCanceled: Bool? = nil
+        ) {
+            self.id = id
+            self.name = name
+            self.state = state
+            self.wait = wait
+            self.target = target
+            self.thread = thread
+            self.parent = parent
+            self.group = group
+            self.stack = stack
+            self.isCanceled = isCanceled
+        }
+    }
+
+    /// What runs some tasks one at a time.
+    package struct Executor: Codable, Sendable, Equatable {
+        package enum Kind: String, Codable, Sendable {
+            case actor, mainActor
+            /// An executor that the app has made.
+            case custom
+        }
+        package var kind: Kind
+        /// The name of its class; `nil` if it is not known.
+        package var name: String?
+        /// Its address, in hexadecimal: the same executor has the same one in the next answer.
+        package var address: String
+        /// The thread that runs it; `nil` if none does, or it is not known.
+        package var thread: Int32?
+
+        package init(kind: Kind, name: String? = nil, address: String, thread: Int32? = nil) {
+            self.kind = kind
+            self.name = name
+            self.address = address
+            self.thread = thread
+        }
+    }
+
+    /// The tasks, by their ids.
+    package var tasks: [Task]
+    package var executors: [Executor]
+    /// The memory that was searched, in bytes.
+    package var searchedBytes: UInt64
+    /// The time of the reading, in milliseconds; no thread was held in it.
+    package var readMilliseconds: Double
+    /// Why there may be more tasks; `nil` if all memory was searched.
+    package var incompleteReason: String?
+
+    package init(
+        tasks: [Task], executors: [Executor] = [], searchedBytes: UInt64 = 0, readMilliseconds: Double = 0,
+        incompleteReason: String? = nil
+    ) {
+        self.tasks = tasks
+        self.executors = executors
+        self.searchedBytes = searchedBytes
+        self.readMilliseconds = readMilliseconds
+        self.incompleteReason = incompleteReason
+    }
+
+    /// The first fault for which a reader refuses the list, whose report has a number of stacks; `nil` if there is none.
+    package func fault(stacks: Int) -> String? {
+        for task in tasks {
+            if let stack = task.stack, !(0..<stacks).contains(stack) {
+                return "task \(task.id) has the stack \(stack), but there are \(stacks) stacks"
+            }
+            if task.wait == .executor, let target = task.target, target >= UInt64(executors.count) {
+                return "task \(task.id) waits for executor \(target), but there are \(executors.count)"
+            }
+        }
+        return nil
+    }
+}

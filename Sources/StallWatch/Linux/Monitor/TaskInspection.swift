@@ -1,0 +1,196 @@
+import Glibc
+import LinuxSupport
+import StackCapture
+import StallReports
+import StallSymbols
+
+/// Makes the answer to a request for the tasks: reads them, their async functions, and what their threads do.
+///
+/// No thread is held or stopped: a thread that is on a CPU has no stack in the answer.
+struct TaskInspection {
+    /// The time for all names, in nanoseconds (6 s): what is not found by then has none.
+    private static let timeForNames: UInt64 = 6_000_000_000
+    /// The most threads that are described.
+    private static let maximumThreads = 256
+    /// The most different stacks of tasks.
+    private static let maximumStacks = 5_000
+
+    private let configuration: StallMonitor.Configuration
+
+    init(_ configuration: StallMonitor.Configuration) { self.configuration = configuration }
+
+    func answer() throws(StallWatchError) -> ControlAnswer {
+        let calibration = TaskCalibration.ofThisProcess
+        if let problem = calibration.problem { return ControlAnswer(pid: getpid(), error: problem) }
+        let layout = StallContext.calibration.layout
+        guard layout.task != nil, layout.robustList != nil else {
+            return ControlAnswer(
+                pid: getpid(), error: StallContext.calibration.problem ?? "the threads' tasks cannot be read")
+        }
+        let began = monotonicNow()
+        let reader = TaskReader(calibration, layout)
+        let reading = reader.read()
+        let took = monotonicNow() - began
+        let capturer = try throwing(.systemFailure) { () throws(SystemError) in
+            ThreadCapture(engine: try CUnwindEngine(), maySignal: false)
+        }
+        var tables = ReportTables(inApp: configuration.inApp)
+        let images = capturer.images()
+        var made = Self.list(of: reading, reader.memory) { tables.stack($0, in: images) }
+        made.readMilliseconds = milliseconds(took)
+        let threads = describe(Self.threads(of: made, reading), capturer) { tables.stack($0, in: $1) }
+        let report = named(report(threads, tables))
+        made.markSleeps(report)
+        // A closure that redacts reports cannot see the names of tasks.
+        if configuration.redact != nil { for index in made.tasks.indices { made.tasks[index].name = nil } }
+        return ControlAnswer(pid: getpid(), report: report, tasks: made)
+    }
+
+    /// Returns the list of a reading; `stack` stores a stack of async functions and returns its index.
+    static func list(
+        of reading: TaskReading, _ memory: SwiftTaskMemory, mainExecutor: UInt64 = TaskCalibration.mainExecutor,
+        stack: (CapturedStack) -> Int
+    ) -> TaskList {
+        var list = TaskList(
+            tasks: [], searchedBytes: reading.searchedBytes, incompleteReason: reading.incompleteReason)
+        let threads = Dictionary(reading.threads.map { ($0.task, $0.id) }) { first, _ in first }
+        var stacks: [[UInt64]: Int] = [:]
+        var groups: [UInt64: UInt64] = [:]
+        var executors: [UInt64: UInt64] = [:]
+        func number(ofGroup address: UInt64) -> UInt64 {
+            if let known = groups[address] { return known }
+            groups[address] = UInt64(groups.count)
+            return UInt64(groups.count - 1)
+        }
+        func index(ofExecutor address: UInt64) -> UInt64 {
+            if let known = executors[address] { return known }
+            let isMain = address == mainExecutor
+            let swiftClass = memory.swiftClass(of: address)
+            list.executors.append(
+                TaskList.Executor(
+                    kind: isMain ? .mainActor : swiftClass?.isActor == true ? .actor : .custom,
+                    name: isMain ? nil : swiftClass?.name, address: "0x" + hexadecimal(address),
+                    // The main actor's jobs run on the main thread alone.
+                    thread: isMain ? getpid() : reading.threads.first { $0.executor == address }?.id))
+            executors[address] = UInt64(list.executors.count - 1)
+            return UInt64(list.executors.count - 1)
+        }
+        for read in reading.tasks {
+            var task = TaskList.Task(
+                id: read.id, name: read.name.map { String(decoding: $0, as: UTF8.self) },
+                state: read.isRunning ? .running : .suspended, thread: read.isRunning ? threads[read.address] : nil,
+                parent: read.parentID, group: read.group.map(number),
+                isCanceled: read.isCanceled ? true : nil)
+            switch read.dependency {
+            case nil: break
+            case .task: (task.wait, task.target) = (.task, read.awaitedID)
+            case .group(let address): (task.wait, task.target) = (.group, number(ofGroup: address))
+            case .continuation: task.wait = .continuation
+            case .executor(0): (task.state, task.wait) = (.enqueued, .pool)
+            case .executor(let address):
+                (task.state, task.wait, task.target) = (.enqueued, .executor, index(ofExecutor: address))
+            }
+            if let known = stacks[read.callers] {
+                task.stack = known
+            } else if !read.callers.isEmpty, stacks.count < maximumStacks {
+                task.stack = stack(CapturedStack(async: read.callers))
+                stacks[read.callers] = task.stack
+            }
+            list.tasks.append(task)
+        }
+        list.tasks.sort { $0.id < $1.id }
+        return list
+    }
+
+    /// Returns the threads that explain the waits: those that run tasks, or executors that tasks wait for.
+    private static func threads(of list: TaskList, _ reading: TaskReading) -> [Int32] {
+        let ids = list.executors.compactMap(\.thread) + list.tasks.compactMap(\.thread)
+        return Array(Set(ids).sorted().prefix(maximumThreads))
+    }
+
+    /// Returns what threads do, and the owners of the locks that they wait for.
+    private func describe(
+        _ first: [Int32], _ capturer: ThreadCapture, stack: (CapturedStack, ImageList) -> Int
+    ) -> [StallReport.OtherThread] {
+        let threads = ProcessThreads(unstopped: ProcessThreads(capturer: capturer))
+        let resolver = LockOwnerResolver(threads: threads, memory: GuardedMemory())
+        var described: [StallReport.OtherThread] = []
+        var next = first
+        var seen = Set(first)
+        while let id = next.popLast(), described.count < Self.maximumThreads {
+            guard let state = threads.state(of: id) else { continue }
+            let captured = try? threads.capture(id).get()
+            let wait = resolver.wait(of: id, stack: captured)
+            var lock = wait?.lock.map { LockOwnership(lock: $0) }
+            if let owner = wait?.lock?.owner {
+                lock?.owners = [
+                    LockOwnership.Owner(thread: .init(owner), stack: .failure(.notTried), isRunning: false)
+                ]
+                if seen.insert(owner).inserted { next.append(owner) }
+            }
+            let isRunning = state.activity == .running
+            described.append(
+                StallReport.OtherThread(
+                    thread: .init(.init(id), captured), stack: captured.map { stack($0, capturer.images()) },
+                    threadState: isRunning ? .running : .blocked, heldMicroseconds: 0,
+                    systemCall: (wait?.call).map(StallReport.SystemCall.init),
+                    lock: lock.map { StallReport.Lock($0) { _ in 0 } }))
+        }
+        return described.sorted { $0.thread.id < $1.thread.id }
+    }
+
+    private func report(_ threads: [StallReport.OtherThread], _ tables: ReportTables) -> StallReport {
+        let now = Timestamp(wallClockNanoseconds: wallClockNow())
+        return StallReport(
+            schemaVersion: StallReport.currentSchemaVersion, id: ReportIdentifier.make(at: now), kind: .profile,
+            state: .ended, startedAt: now, durationMilliseconds: 0, thresholdMilliseconds: 0, process: .current(),
+            metadata: configuration.metadata,
+            loop: .init(label: "tasks", kind: .cooperativePool, turn: 0, nesting: 0), repeats: 0, samples: [],
+            otherThreads: threads.isEmpty ? nil : threads, stacks: tables.stacks, frames: tables.frames,
+            images: tables.images,
+            monitor: .init(
+                version: StallWatchVersion.current, watchdogLateMilliseconds: 0, captureMethods: [.read],
+                suppressed: SuppressionCounts()))
+    }
+
+    /// Returns the report with its names, by the app's rules about what may leave the process.
+    private func named(_ raw: StallReport) -> StallReport {
+        let symbolication = ReportSymbolication.inProcess(configuration.symbolication, inApp: configuration.inApp)
+        var report = symbolication.symbolicate(raw, until: monotonicNow() &+ Self.timeForNames)
+        (report.culprit, report.missingCulpritReason, report.callout) = (nil, nil, nil)
+        report.shortenPaths(configuration.pathStyle)
+        if let redact = configuration.redact { _ = report.redact(with: redact) }
+        return report
+    }
+}
+
+extension CapturedStack {
+    /// The async functions of a suspended task, by the addresses at which they resume.
+    fileprivate init(async callers: [UInt64]) {
+        let frames = callers.indices.map { index in
+            Frame(
+                address: callers[index], isExact: true,
+                kind: index == callers.count - 1 ? .taskStart : .asyncCaller)
+        }
+        self.init(
+            method: .read, threadState: .blocked, frames: frames, isComplete: true, heldNanoseconds: 0,
+            captureNanoseconds: 0)
+    }
+}
+
+extension TaskList {
+    /// Marks the waits for continuations that are those of `Task.sleep` and of clocks.
+    mutating func markSleeps(_ report: StallReport) {
+        let isSleep = report.stacks.map { stack in
+            stack.lazy.map { report.frames[$0] }.prefix { !$0.isInApp }.contains { frame in
+                // In the mangled name: the task type, or a clock, of the module Swift.
+                guard let symbol = frame.symbol else { return false }
+                return ["$sScT", "$ss15ContinuousClockV", "$ss15SuspendingClockV"].contains { symbol.hasPrefix($0) }
+                    && symbol.contains("5sleep")
+            }
+        }
+        for index in tasks.indices where tasks[index].wait == .continuation {
+            if let stack = tasks[index].stack, isSleep[stack] { tasks[index].wait = .sleep }
+        }
+    }
+}

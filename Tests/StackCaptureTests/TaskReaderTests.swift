@@ -1,0 +1,91 @@
+import LinuxSupport
+import Testing
+
+@testable import StackCapture
+
+@Suite struct TaskReaderTests {
+    @Test func `the tasks of this runtime have the known layout`() {
+        let calibration = TaskCalibration()
+        #expect(calibration.problem == nil)
+        #expect(calibration.metadata != 0 && calibration.activeExecutor != nil)
+    }
+
+    @Test func `only private writable memory without a file is searched`() {
+        let maps = """
+            1000-2000 r--p 00000000 08:01 77 /bin/app
+            2000-3000 rw-p 00000000 08:01 77 /bin/app
+            3000-5000 rw-p 00000000 00:00 0 [heap]
+            5000-6000 rw-s 00000000 00:00 0
+            6000-7000 rw-p 00000000 00:00 0
+            7000-8000 rw-p 00000000 00:00 0 [stack]
+            9000-8000 rw-p 00000000 00:00 0
+            """
+        #expect(TaskReader.ranges(in: maps) == [0x3000..<0x5000, 0x6000..<0x7000])
+    }
+
+    /// A task that waits for a continuation, with a name, a record behind that leads back to it, and a circular chain.
+    private static let sound: [UInt64: UInt64] = {
+        var memory: [UInt64: UInt64] = [0x1000: 0xabc0, 0x1020: 7 << 32, 0x1038: 0x77, 0x1040: 0x3000, 0x1060: 0x4015]
+        for index in 0..<UInt64(29) where memory[0x1000 + 8 * index] == nil { memory[0x1000 + 8 * index] = 0 }
+        memory[0x1068] = 0x2000
+        memory[0x10a0] = 0x2000
+        for (index, word) in [0, 0x2000, 0x3000, 0, 2, 0x1000].enumerated() {
+            memory[0x2000 + 8 * UInt64(index)] = UInt64(word)
+        }
+        memory[0x3000] = 0x3000
+        memory[0x3008] = 0x99
+        return memory
+    }()
+
+    private static func task(_ changes: [UInt64: UInt64?] = [:]) -> SwiftTask? {
+        var memory = sound
+        for (address, word) in changes { memory[address] = word }
+        return SwiftTaskMemory(Words(memory), metadata: 0xabc0).stableTask(at: 0x1000)
+    }
+
+    @Test func `circular lists end at their bounds`() {
+        let task = Self.task()
+        #expect(task?.id == 7 && task?.dependency == .continuation)
+        #expect(task?.callers.count == SwiftTaskMemory.maximumCallers)
+    }
+
+    @Test(
+        arguments: [
+            [0x1000: 0xabc8], [0x1020: 1], [0x1060: 0x6015], [0x1060: 0x15], [0x1060: 0x5015], [0x10a0: 0],
+            [0x10a0: 0x2001], [0x2028: 0x1008], [0x2020: 9], [0x2000: 1], [0x10e0: nil],
+        ] as [[UInt64: UInt64?]])
+    func `a damaged task is none`(changes: [UInt64: UInt64?]) {
+        #expect(Self.task(changes) == nil)
+    }
+
+    @Test func `a task that keeps changing is not read`() {
+        #expect(SwiftTaskMemory(Changing(words: Words(Self.sound)), metadata: 0xabc0).stableTask(at: 0x1000) == nil)
+    }
+
+    private struct Words: MemoryReading {
+        let words: [UInt64: UInt64]
+        init(_ words: [UInt64: UInt64]) { self.words = words }
+        func bytes(at address: UInt64, count: Int) -> [UInt8]? {
+            var bytes: [UInt8] = []
+            for at in stride(from: address, to: address + UInt64(count), by: 8) {
+                guard let word = words[at] else { return nil }
+                withUnsafeBytes(of: word) { bytes += $0 }
+            }
+            return Array(bytes.prefix(count))
+        }
+    }
+
+    /// The task's resume function is another one at each reading.
+    private final class Changing: MemoryReading {
+        private let words: Words
+        private var count: UInt64 = 0
+        init(words: Words) { self.words = words }
+        func bytes(at address: UInt64, count length: Int) -> [UInt8]? {
+            guard address == 0x1000 else { return words.bytes(at: address, count: length) }
+            count += 1
+            var changed = words.words
+            changed[0x1038] = 0x1_0000 + count
+            return Words(changed).bytes(at: address, count: length)
+        }
+    }
+}
