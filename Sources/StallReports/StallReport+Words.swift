@@ -248,7 +248,7 @@ public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
     case threadEnded
     /// The stall repeated a reported one, and was not occurrence 1, 2, 4, 8, … of its fingerprint.
     case repeated
-    /// The monitor had reached the limit of reports per minute.
+    /// The monitor had reached the limit of reports per minute, or of reports on overdue operations at a time.
     case rateLimit
 }
 

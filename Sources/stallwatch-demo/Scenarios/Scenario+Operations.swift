@@ -16,7 +16,7 @@ extension Scenario {
             ends: .continuation, holder: "awaitTheReply(_:)"
         ) { hang in await awaitTheReply(hang) },
         .overdue(
-            "operation-group", "one of three child tasks does not end", in: "awaitTheChildren(_:)",
+            "operation-group", "one of three child tasks does not end", in: "closure #1 in awaitTheChildren(_:)",
             cause: "continuation", ends: .continuation, holder: "awaitTheReply(_:)"
         ) { hang in await awaitTheChildren(hang) },
         .overdue(

@@ -91,7 +91,8 @@ struct OperationInspector {
         switch chain.end {
         case .thread(let thread): found.threads = capture([thread])
         case .pool:
-            let running = reading.threads.filter { $0.task != 0 }.map(\.id)
+            // The main thread belongs to no pool.
+            let running = reading.threads.filter { $0.task != 0 && $0.id != getpid() }.map(\.id)
             found.threads = capture(Array(running.prefix(Self.maximumPoolThreads)))
         default: break
         }

@@ -71,7 +71,7 @@ struct OverdueCause {
                     (culprit?.function, culprit?.file, culprit?.line)
             } else if let task = waits[index].task.flatMap(graph.task) {
                 if task.wait == .sleep { waits[index].kind = .sleep }
-                let frame = graph.frame(of: task)
+                let frame = graph.frame(of: task).flatMap { $0.isInApp || $0.isDependency == true ? $0 : nil }
                 (waits[index].function, waits[index].file, waits[index].line) =
                     (frame?.function, frame?.file, frame?.line)
             }
@@ -79,8 +79,9 @@ struct OverdueCause {
         report.waits = waits
         let chain = TaskChain(from: task, in: list)
         guard let first = chain.tasks.first else { return }
-        let sentence = "\(graph.place(of: first)) \(graph.wait(of: first))\(Self.rest(chain, waits))."
-        report.cause = .init(kind(of: chain, waits), sentence, chain.end == .circle ? .certain : .likely, in: report)
+        let sentence = "\(graph.place(of: first)) \(graph.wait(of: first))"
+        let whole = "\(sentence)\(Self.rest(chain, waits, after: sentence))."
+        report.cause = .init(kind(of: chain, waits), whole, chain.end == .circle ? .certain : .likely, in: report)
     }
 
     private func kind(of chain: TaskChain, _ waits: [StallReport.Wait]) -> StallReport.CauseKind {
@@ -99,11 +100,13 @@ struct OverdueCause {
     }
 
     /// What the sentence about the chain does not say of its end.
-    private static func rest(_ chain: TaskChain, _ waits: [StallReport.Wait]) -> String {
+    private static func rest(_ chain: TaskChain, _ waits: [StallReport.Wait], after sentence: String) -> String {
         switch chain.end {
         case .continuation: return ", which nothing has resumed yet"
         case .thread(let thread):
-            guard let last = waits.last, last.kind == .running, let function = last.function else { return "" }
+            guard let last = waits.last, last.kind == .running, let function = last.function,
+                !sentence.contains("`\(function)`")
+            else { return "" }
             return "; thread \(thread) is in `\(function)`"
                 + (last.file.map { " at \(sourcePlace($0, last.line))" } ?? "")
         case .pool:
