@@ -54,7 +54,8 @@ struct AdviceFacts {
     /// `nil` if the cause is only a possible one, if the culprit explains less than half of the time, or for an operation:
     /// its culprit waits for what another task or thread does.
     init?(_ report: StallReport) {
-        guard report.kind != .overdue, let cause = report.cause, cause.confidence == .certain || cause.confidence == .likely,
+        guard report.kind != .overdue, let cause = report.cause,
+            cause.confidence == .certain || cause.confidence == .likely,
             report.culprit?.share ?? 1 >= 0.5
         else { return nil }
         self.report = report

@@ -76,7 +76,8 @@ extension StallReport {
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
         state == .ended
-            ? kind.verbs.past : kind.isPeriod || kind == .overdue ? kind.verbs.perfect : "stalled and has not come back after"
+            ? kind.verbs.past
+            : kind.isPeriod || kind == .overdue ? kind.verbs.perfect : "stalled and has not come back after"
     }
 }
 

@@ -7,7 +7,8 @@ import Testing
         _ id: UInt64, _ wait: TaskList.Wait?, _ target: UInt64? = nil, thread: Int32? = nil, group: UInt64? = nil
     ) -> TaskList.Task {
         TaskList.Task(
-            id: id, state: wait == nil ? .running : .suspended, wait: wait, target: target, thread: thread, group: group)
+            id: id, state: wait == nil ? .running : .suspended, wait: wait, target: target, thread: thread, group: group
+        )
     }
 
     private func chain(

@@ -115,7 +115,10 @@ struct ReportView {
         let thread = loop.thread.map { ", \($0.inWords)" } ?? ""
         var rows = [
             ("began", "\(report.startedAt)"),
-            (loop.kind == .operation ? "operation" : "loop", "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"),
+            (
+                loop.kind == .operation ? "operation" : "loop",
+                "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"
+            ),
             ("threshold", report.thresholdInWords),
             ("process", "\(process.name), pid \(process.pid), on \(process.hostname)"),
         ]

@@ -33,7 +33,8 @@ extension Scenario {
             ends: .running, holder: "waitForTheSemaphore(for:)"
         ) { hang in await awaitTheTask(Task.detached { waitForTheSemaphore(for: hang.duration) }) },
         .overdue(
-            "operation-main-actor", "a call on the main thread sleeps, and the main actor waits", in: "useTheMainActor()",
+            "operation-main-actor", "a call on the main thread sleeps, and the main actor waits",
+            in: "useTheMainActor()",
             cause: "sleep", ends: .running, holder: "sleepTooLong(for:)", besides: "main"
         ) { hang in
             let callout = Task.detached { await MainLoop.timer { sleepTooLong(for: hang.duration) } }
@@ -105,7 +106,8 @@ extension Scenario {
     private static let operationName = "GET /feed"
 
     private static func overdue(
-        _ name: String, _ summary: String, in function: String, cause: String, ends: StallReport.WaitKind, holder: String,
+        _ name: String, _ summary: String, in function: String, cause: String, ends: StallReport.WaitKind,
+        holder: String,
         besides: String? = nil, _ body: @escaping @Sendable (Hang) async -> Void
     ) -> Scenario {
         .stalling(
@@ -121,7 +123,8 @@ extension Scenario {
 
     /// An operation that nothing can end: its monitor stops.
     private static func overdueForever(
-        _ name: String, _ summary: String, in function: String, cause: String, ends: StallReport.WaitKind, holder: String,
+        _ name: String, _ summary: String, in function: String, cause: String, ends: StallReport.WaitKind,
+        holder: String,
         _ prepare: @escaping @Sendable () -> @Sendable (StallMonitor, Duration) -> Void
     ) -> Scenario {
         .stalling(

@@ -111,7 +111,9 @@ struct OperationInspector {
     private func isUnchanged(_ chain: TaskChain, _ reading: TaskReading, _ reader: TaskReader) -> Bool {
         let read = Dictionary(reading.tasks.map { ($0.id, $0) }) { first, _ in first }
         let isSame = chain.tasks.allSatisfy { task in
-            guard let before = read[task.id], let now = reader.memory.stableTask(at: before.address) else { return false }
+            guard let before = read[task.id], let now = reader.memory.stableTask(at: before.address) else {
+                return false
+            }
             return (now.id, now.dependency, now.isRunning) == (before.id, before.dependency, before.isRunning)
         }
         guard isSame, case .thread(let thread) = chain.end,
