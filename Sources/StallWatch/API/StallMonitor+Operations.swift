@@ -1,5 +1,7 @@
 extension StallMonitor {
-    /// The shortest limit of an operation: 10 ms. A shorter one counts as this.
+    /// The shortest limit of an operation, 10 ms.
+    ///
+    /// A shorter one counts as this.
     public static let minimumOperationLimit = Duration.milliseconds(10)
 
     /// Runs an operation that should end within a time, and reports it once if it does not.

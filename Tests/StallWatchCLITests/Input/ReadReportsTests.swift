@@ -33,7 +33,7 @@ import TestSupport
         arguments: [
             (
                 ["--cause", "boredom"],
-                "--cause: no report has 'boredom'. The values are: cpu, cpuContention, deadlock, io, lock, ", 2
+                "--cause: no report has 'boredom'. The values are: continuation, cpu, cpuContention, deadlock, io, ", 2
             ),
             (
                 ["--kind", "stal"],
