@@ -50,3 +50,13 @@ func changeWhileItRuns() throws {
 func importWithoutBeingWatched(_ importDocuments: () -> Void) {
     monitor.paused { importDocuments() }
 }
+
+struct Feed {}
+
+func loadFeed() async throws -> Feed { Feed() }
+
+func feed(_ monitor: StallMonitor) async throws -> Feed {
+    try await monitor.operation("GET /feed", over: .seconds(5)) {
+        try await loadFeed()
+    }
+}

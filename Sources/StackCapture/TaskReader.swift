@@ -58,8 +58,8 @@ package struct TaskReader {
         memory = SwiftTaskMemory(GuardedMemory(), metadata: calibration.metadata)
     }
 
-    /// Reads all tasks; takes at most five seconds.
-    package func read() -> TaskReading {
+    /// Reads all tasks, first those at `addresses` that are known; takes at most five seconds.
+    package func read(from addresses: [UInt64] = []) -> TaskReading {
         let deadline = monotonicNow() &+ Self.longestTime
         var reading = TaskReading()
         var known: [UInt64: SwiftTask] = [:]
@@ -78,6 +78,7 @@ package struct TaskReader {
                 if case .task(let other) = task.dependency { next.append(other) }
             }
         }
+        for address in addresses { take(address) }
         for address in search(&reading, until: deadline) { take(address) }
         reading.threads = threads()
         for thread in reading.threads where thread.task != 0 { take(thread.task) }
@@ -150,7 +151,7 @@ package struct TaskReader {
     }
 
     /// Returns the threads that run a task or an actor, without the monitor's own.
-    private func threads() -> [TaskReading.Thread] {
+    package func threads() -> [TaskReading.Thread] {
         guard let robustList = layout.robustList, let task = layout.task else { return [] }
         let memory = GuardedMemory()
         func look(_ id: Int32) -> TaskReading.Thread? {

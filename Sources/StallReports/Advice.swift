@@ -51,9 +51,11 @@ struct AdviceFacts {
     /// The frames of the stack with the most time, innermost first; of the stacks with the culprit, if there are any.
     let frames: [StallReport.Frame]
 
-    /// `nil` if the cause is only a possible one, or if the culprit explains less than half of the time.
+    /// `nil` if the cause is only a possible one, if the culprit explains less than half of the time, or for an operation:
+    /// its culprit waits for what another task or thread does.
     init?(_ report: StallReport) {
-        guard let cause = report.cause, cause.confidence == .certain || cause.confidence == .likely,
+        guard report.kind != .overdue, let cause = report.cause,
+            cause.confidence == .certain || cause.confidence == .likely,
             report.culprit?.share ?? 1 >= 0.5
         else { return nil }
         self.report = report

@@ -76,7 +76,8 @@ extension StallReport {
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
         state == .ended
-            ? kind.verbs.past : kind.isPeriod ? kind.verbs.perfect : "stalled and has not come back after"
+            ? kind.verbs.past
+            : kind.isPeriod || kind == .overdue ? kind.verbs.perfect : "stalled and has not come back after"
     }
 }
 
@@ -91,6 +92,7 @@ extension StallReport.Kind {
         case .spinning: ("spins", "spun for", "has been spinning for")
         case .modeStarvation:
             ("lets its default mode wait", "let its default mode wait for", "has let its default mode wait for")
+        case .overdue: ("is overdue", "took", "has not ended after")
         default: ("stalls", "stalled for", "stalled for")
         }
     }

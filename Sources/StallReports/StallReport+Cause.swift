@@ -123,12 +123,15 @@ extension StallReport {
         public static let throttled = CauseKind(rawValue: "throttled")
         /// Waiting in a cycle of threads, none of which can continue.
         public static let deadlock = CauseKind(rawValue: "deadlock")
+        /// Waiting for a continuation, which some code has to resume; only of overdue operations.
+        public static let continuation = CauseKind(rawValue: "continuation")
         /// Not explained by anything that the monitor observed.
         public static let unknown = CauseKind(rawValue: "unknown")
 
         /// The kinds that this version writes.
         package static let known: Set<CauseKind> = [
-            .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .unknown,
+            .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
+            .continuation, .unknown,
         ]
     }
 

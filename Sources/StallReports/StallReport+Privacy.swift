@@ -11,6 +11,9 @@ extension StallReport {
         for index in frames.indices { frames[index].file = frames[index].file.map(Self.fileName) }
         if let file = culprit?.file { culprit?.file = Self.fileName(file) }
         cause?.shortenPaths()
+        for index in (waits ?? []).indices {
+            if let file = waits?[index].file { waits?[index].file = Self.fileName(file) }
+        }
         for index in (otherThreads ?? []).indices {
             guard let target = otherThreads?[index].systemCall?.target else { continue }
             otherThreads?[index].systemCall?.target = Cause.withoutDirectories(target)
@@ -57,6 +60,7 @@ extension StallReport {
     package mutating func removeObservations() {
         samples = []
         otherThreads = nil
+        waits = nil
         history = nil
         stacks = []
         frames = []

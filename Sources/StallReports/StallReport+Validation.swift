@@ -115,6 +115,11 @@ struct ReportCheck {
         checkWord(report.state.rawValue, at: "state")
         checkWord(report.callout?.rawValue, at: "callout")
         checkWord(report.loop.kind.rawValue, at: "loop.kind")
+        for (index, wait) in (report.waits ?? []).enumerated() {
+            checkWord(wait.kind.rawValue, at: "waits[\(index)].kind")
+            checkPositive(wait.line, at: "waits[\(index)].line")
+            checkPositive(wait.thread.map(Int.init), at: "waits[\(index)].thread")
+        }
         for (index, method) in (report.monitor.captureMethods ?? []).enumerated() {
             checkWord(method.rawValue, at: "monitor.captureMethods[\(index)]")
         }
@@ -262,6 +267,9 @@ struct ReportCheck {
                 checkIndex(
                     owner.stack, at: "otherThreads[\(index)].lock.owners[\(number)].stack", of: "stack", count: stacks)
             }
+        }
+        for (index, wait) in (report.waits ?? []).enumerated() {
+            checkIndex(wait.stack, at: "waits[\(index)].stack", of: "stack", count: stacks)
         }
         for (index, owner) in (report.cause?.lock?.owners ?? []).enumerated() {
             checkIndex(owner.stack, at: "cause.lock.owners[\(index)].stack", of: "stack", count: stacks)

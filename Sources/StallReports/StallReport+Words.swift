@@ -41,6 +41,8 @@ extension StallReport {
         public static let spinning = Kind(rawValue: "spinning")
         /// A run loop in another mode than its default mode, for which timers or the main queue waited.
         public static let modeStarvation = Kind(rawValue: "modeStarvation")
+        /// An operation of a Swift task that did not end within its limit.
+        public static let overdue = Kind(rawValue: "overdue")
     }
 
     /// The state of a stall when the monitor last wrote its report.
@@ -114,6 +116,8 @@ extension StallReport {
         public static let taskExecutor = LoopKind(rawValue: "taskExecutor")
         /// A loop that reports its turns through a ``LoopProbe``.
         public static let probe = LoopKind(rawValue: "probe")
+        /// No loop: an operation with a limit, whose name is the label.
+        public static let operation = LoopKind(rawValue: "operation")
     }
 
     /// The state of a thread at its capture.
@@ -244,7 +248,7 @@ public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
     case threadEnded
     /// The stall repeated a reported one, and was not occurrence 1, 2, 4, 8, … of its fingerprint.
     case repeated
-    /// The monitor had reached the limit of reports per minute.
+    /// The monitor had reached the limit of reports per minute, or of reports on overdue operations at a time.
     case rateLimit
 }
 

@@ -17,7 +17,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var schemaVersion: Int
     /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
-    /// The kind of delay: stall, saturation, starvation, spinning or modeStarvation.
+    /// The kind of delay: stall, saturation, starvation, spinning, modeStarvation or overdue.
     public var kind: Kind
     /// The state of the stall when the monitor last wrote the report.
     public var state: State
@@ -75,10 +75,14 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var samples: [Sample]
     /// The other threads of the process, captured right after the first sample.
     ///
-    /// Present only if the configuration enables it, or if the monitor found a deadlock.
+    /// Present only if the configuration enables it, if the monitor found a deadlock, or for an overdue operation.
     public var otherThreads: [OtherThread]?
     /// The number of threads that ``otherThreads`` omits because there are too many; `nil` if it omits none.
     public var omittedThreads: Int?
+    /// What an overdue operation waits for: its own task first, then what that waits for, to the end of the chain.
+    ///
+    /// `nil` for other kinds, and if it is not known.
+    public var waits: [Wait]?
     /// What the watched loops did in the seconds before; `nil` in a dump of a hang.
     public var history: History?
     /// The stacks, each an array of indices into ``frames``, innermost frame first.
@@ -117,6 +121,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         samples: [Sample],
         otherThreads: [OtherThread]? = nil,
         omittedThreads: Int? = nil,
+        waits: [Wait]? = nil,
         history: History? = nil,
         stacks: [[Int]],
         frames: [Frame],
@@ -149,6 +154,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.samples = samples
         self.otherThreads = otherThreads
         self.omittedThreads = omittedThreads
+        self.waits = waits
         self.history = history
         self.stacks = stacks
         self.frames = frames

@@ -242,6 +242,6 @@ extension Scenario {
         + nestingScenarios
         + modeScenarios + modeStarvationScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios
         + eventLoopScenarios
-        + probeScenarios
+        + probeScenarios + operationScenarios
         + programScenarios + quietScenarios + loadScenarios + pausedScenarios
 }

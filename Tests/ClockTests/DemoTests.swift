@@ -24,7 +24,8 @@ import TestSupport
             "cpu-spin", "inlined", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
             "idle", "healthy-storm", "short", "busy-timers",
             "nested-private-waits", "nested-private-works", "nested-private-stalls", "loader-lock", "under-load",
-            "starved", "paused", "main-actor-at-once",
+            "starved", "paused", "main-actor-at-once", "operation-leaked", "operation-actor-blocked",
+            "operation-semaphore",
         ] + eventLoopScenarios
 
     #if NIO

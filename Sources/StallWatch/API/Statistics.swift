@@ -29,6 +29,8 @@ extension StallMonitor {
         ///
         /// Of all monitors of the process. One stack in 64 is unwound by both.
         public internal(set) var unwindDisagreements = 0
+        /// The number of operations that were not watched, because 10,000 others were in progress.
+        public internal(set) var unwatchedOperations = 0
         /// The error of the last failed attempt.
         public internal(set) var lastWriteError: StallWatchError?
         /// The state of each watched loop, sorted by label.
@@ -108,7 +110,7 @@ extension StallMonitor {
 extension StallMonitor.Statistics: Encodable {
     private enum Key: String, CodingKey {
         case stalls, suppressed, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites,
-            unwindDisagreements, lastWriteError, loops
+            unwindDisagreements, unwatchedOperations, lastWriteError, loops
     }
 
     /// Encodes the statistics, with the error as its description.
@@ -122,6 +124,7 @@ extension StallMonitor.Statistics: Encodable {
         try container.encode(reportsRecovered, forKey: .reportsRecovered)
         try container.encode(failedWrites, forKey: .failedWrites)
         try container.encode(unwindDisagreements, forKey: .unwindDisagreements)
+        try container.encode(unwatchedOperations, forKey: .unwatchedOperations)
         try container.encodeIfPresent(lastWriteError?.description, forKey: .lastWriteError)
         try container.encode(loops, forKey: .loops)
     }

@@ -98,6 +98,10 @@ public final class StallMonitor: Sendable {
         try body()
     }
 
+    func begin(_ name: String, _ limit: Duration, _ context: StallContext?) {}
+
+    func end(_ operation: Void) {}
+
     /// Returns a scope that does nothing.
     ///
     /// - Returns: The scope.

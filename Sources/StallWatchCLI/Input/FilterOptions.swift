@@ -6,11 +6,11 @@ struct FilterOptions: ParsableArguments {
     /// The causes that this version knows.
     static let causes: [String] = [
         StallReport.CauseKind.cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
-        .unknown,
+        .continuation, .unknown,
     ].map(\.rawValue)
     /// The kinds that this version knows.
     static let kinds: [String] = [
-        StallReport.Kind.stall, .saturation, .starvation, .spinning, .modeStarvation,
+        StallReport.Kind.stall, .saturation, .starvation, .spinning, .modeStarvation, .overdue,
     ].map(\.rawValue)
 
     @Option(

@@ -14,7 +14,7 @@ struct ReportView {
     /// The text, with a line feed at the end.
     var text: String {
         let others = showsThreads ? otherThreads : ""
-        let parts = [headline, split, lockChain, peers, history, stacks, source, others, facts, next]
+        let parts = [headline, split, waitChain, lockChain, peers, history, stacks, source, others, facts, next]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
@@ -98,6 +98,14 @@ struct ReportView {
         return cells
     }
 
+    /// What an overdue operation waits for: each link below the one that waits for it.
+    private var waitChain: String {
+        (report.waits ?? []).enumerated().map { depth, wait in
+            let indentation = String(repeating: "  ", count: min(depth, 10) + 1)
+            return paragraph(indentation + wait.sentence, indentation: indentation + "  ")
+        }.joined()
+    }
+
     // MARK: - Facts
 
     private var facts: String {
@@ -107,7 +115,10 @@ struct ReportView {
         let thread = loop.thread.map { ", \($0.inWords)" } ?? ""
         var rows = [
             ("began", "\(report.startedAt)"),
-            ("loop", "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"),
+            (
+                loop.kind == .operation ? "operation" : "loop",
+                "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"
+            ),
             ("threshold", report.thresholdInWords),
             ("process", "\(process.name), pid \(process.pid), on \(process.hostname)"),
         ]

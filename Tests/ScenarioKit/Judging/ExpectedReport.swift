@@ -31,6 +31,12 @@ package struct ExpectedReport: Equatable, Sendable {
     package var peer: StallReport.PeerRole?
     /// The name of the system call that this process waits in.
     package var peerDoes: String?
+    /// What the last link of an operation's chain waits for.
+    package var ends: StallReport.WaitKind?
+    /// The app's function of the last link.
+    package var holder: String?
+    /// The label of a loop that may have a report, too.
+    package var besides: String?
     /// The number of reports.
     ///
     /// All of them must have these contents.
@@ -117,6 +123,16 @@ extension ExpectedReport {
         Self(kind: kind, loop: label, loopKind: loopKind, function: function)
     }
 
+    /// An operation over its limit.
+    package static func operation(
+        _ label: String, in function: String?, cause: String, ends: StallReport.WaitKind, holder: String?,
+        besides: String? = nil
+    ) -> Self {
+        var expected = Self(kind: .overdue, loop: label, loopKind: .operation, function: function, cause: cause)
+        (expected.ends, expected.holder, expected.besides) = (ends, holder, besides)
+        return expected
+    }
+
     /// A stall of a loop with a probe.
     package static func probe(_ label: String, in function: String?) -> Self {
         Self(loop: label, loopKind: .probe, function: function)
@@ -194,6 +210,10 @@ package struct ReportedStall: Equatable, Sendable {
     package var peerProcess: Int32?
     /// The name of the system call that this process waits in.
     package var peerDoes: String?
+    /// What the last link of an operation's chain waits for; `pool` if threads of the pool follow.
+    package var ends: StallReport.WaitKind?
+    /// The app's function of the last link.
+    package var holder: String?
     /// The parts of the stall's time, if the report has a cause.
     package var split: Split?
     /// The number of different stacks in its samples.
@@ -228,7 +248,9 @@ extension ReportedStall {
             },
             lock: report.cause?.lock?.kind,
             call: (report.cause?.systemCall).map { $0.name + "(" + ($0.target ?? "") + ")" },
-            peer: peer?.role, peerProcess: peer?.pid, peerDoes: peer?.systemCall, split: report.cause.map(Split.init),
+            peer: peer?.role, peerProcess: peer?.pid, peerDoes: peer?.systemCall,
+            ends: report.waits?.first { $0.kind == .pool }?.kind ?? report.waits?.last?.kind,
+            holder: report.waits?.last?.function, split: report.cause.map(Split.init),
             distinctStacks: Set(report.samples.compactMap(\.stack)).count, samples: report.samples.count,
             incompleteSamples: report.samples.count { !$0.isComplete }
         )

@@ -20,7 +20,8 @@ package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     case wrongDuration = "wrong-duration"
     /// The report names another cause.
     case wrongCause = "wrong-cause"
-    /// The report names another owner of the lock, or one although there is none, or another process that is waited for.
+    /// The report names another owner of the lock, or one although there is none, another process that is waited for, or
+    /// another end of what an operation waits for.
     case wrongOwner = "wrong-owner"
     /// The parts of the stall's time do not add up to its duration, or differ from the injected ones.
     case wrongSplit = "wrong-split"
@@ -96,11 +97,14 @@ extension Outcome {
                 return .wrongDuration
             }
             if let wrong = expected.causeMismatch(with: report) { return wrong }
+            if expected.ends != nil, report.ends != expected.ends { return .wrongOwner }
+            if let holder = expected.holder, report.holder != holder { return .wrongOwner }
             if expected.hasWrongPeer(report, process: peer) { return .wrongOwner }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
             if !expected.mayBeIncomplete, report.hasIncompleteStacks { return .incompleteStack }
         }
-        return reports.count == expected.count ? .ok : .falseAlarm
+        let others = reports.count { $0.loop == expected.besides }
+        return reports.count - others == expected.count ? .ok : .falseAlarm
     }
 
     private func judgeQuiet() -> ScenarioResult {

@@ -33,11 +33,11 @@ import TestSupport
         arguments: [
             (
                 ["--cause", "boredom"],
-                "--cause: no report has 'boredom'. The values are: cpu, cpuContention, deadlock, io, lock, ", 2
+                "--cause: no report has 'boredom'. The values are: continuation, cpu, cpuContention, deadlock, io, ", 2
             ),
             (
                 ["--kind", "stal"],
-                "--kind: no report has 'stal'. The values are: later, modeStarvation, saturation, spinning, stall, starvation.",
+                "--kind: no report has 'stal'. The values are: later, modeStarvation, overdue, saturation, spinning, stall, starvation.",
                 2
             ),
             (["--loop", "man"], "--loop: no report has 'man'. The values are: main, storage.", 1),

@@ -13,3 +13,18 @@ struct StallContextMiddleware<Context: RequestContext>: RouterMiddleware {
         }
     }
 }
+
+/// Reports each request that takes longer than a limit.
+struct OverdueMiddleware<Context: RequestContext>: RouterMiddleware {
+    let monitor: StallMonitor
+    let limit: Duration
+
+    func handle(
+        _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        let route = "\(request.method) \(context.endpointPath ?? request.uri.path)"
+        return try await monitor.operation(StallContext(route, tracing: .current), over: limit) {
+            try await next(request, context)
+        }
+    }
+}

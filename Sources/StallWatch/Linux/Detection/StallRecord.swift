@@ -50,7 +50,7 @@ struct StallRecord: Sendable {
 
     /// The kind of a stall, by the words of `kind` in reports.
     enum Kind: String, Sendable {
-        case stall, saturation, starvation, spinning, modeStarvation
+        case stall, saturation, starvation, spinning, modeStarvation, overdue
     }
 
     /// The state of a stall, by the words of `state` in reports.
@@ -106,6 +106,8 @@ struct StallRecord: Sendable {
     /// What the watched loops did before the stall, and the others during it.
     var history: StallHistory?
     var isEscalated = false
+    /// What an overdue operation waits for; `nil` for other kinds.
+    var operation: OverdueOperation?
 }
 
 extension StallRecord {

@@ -251,6 +251,8 @@ struct Cause: Sendable {
     /// The activity that took most of the time.
     enum Kind: String, Sendable {
         case cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock, unknown
+        /// Of overdue operations only.
+        case continuation
     }
 
     enum Confidence: String, Sendable, Comparable {

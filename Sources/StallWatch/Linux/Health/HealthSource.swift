@@ -25,9 +25,10 @@ final class HealthSource: Sendable {
         self.interval = interval
     }
 
-    /// Keeps what the newest report of a stall says; in a saturation, and when it spins, the loop makes progress.
+    /// Keeps what the newest report of a stall says; in a saturation, when it spins, and while an operation is overdue,
+    /// the loop makes progress.
     func note(_ report: StallReport) {
-        guard !report.kind.isPeriod else { return }
+        guard !report.kind.isPeriod, report.kind != .overdue else { return }
         var outline = report
         // The sentence needs none of them.
         outline.removeObservations()

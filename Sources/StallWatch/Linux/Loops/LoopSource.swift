@@ -82,6 +82,8 @@ extension LoopSource {
 /// The kind of a watched loop, by the words of `loop.kind` in reports.
 enum LoopKind: String, Sendable {
     case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, serialExecutor, taskExecutor, probe
+    /// No loop: an operation with a limit.
+    case operation
 
     /// Whether the loop reports its own turns; of others, a turn is the time until a heartbeat has run.
     var reportsTurns: Bool { self == .runLoop || self == .probe }

@@ -40,6 +40,15 @@ extension StallMonitor {
 }
 
 extension StallMonitor {
+    /// Begins an operation of the current task; returns its place, for ``end(_:)``.
+    func begin(_ name: String, _ limit: Duration, _ context: StallContext?) -> Int {
+        operations.begin(name, limit, context)
+    }
+
+    func end(_ operation: Int) { operations.end(operation) }
+}
+
+extension StallMonitor {
     /// The longest time that ``health`` waits for the watchdog, in nanoseconds.
     private static let healthAnswerLimit: UInt64 = 100_000_000
 

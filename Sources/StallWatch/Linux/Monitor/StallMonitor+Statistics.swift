@@ -21,6 +21,7 @@ extension StallMonitor {
         var statistics = Statistics(counts)
         statistics.suppressed.add(watchdog.suppressed.current)
         statistics.unwindDisagreements = Int(clamping: CUnwindEngine.disagreements)
+        statistics.unwatchedOperations = operations.registry.unwatched
         statistics.loops = state.loops.map { label, monitors in
             let since = max(state.started ?? end, state.watchedSince[label] ?? end)
             return LoopStatistics(

@@ -64,6 +64,7 @@ public final class StallMonitor: Sendable {
     let state = Mutex(State())
     let watchdog: Watchdog
     let reporter: Reporter
+    let operations: OperationWatch
     let healthSource: HealthSource
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
@@ -114,6 +115,8 @@ public final class StallMonitor: Sendable {
         watchdog = Watchdog(options: options, submit: reporter.submit) { [reporter] loops, now, isLast in
             if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
         }
+        operations = OperationWatch(
+            options: options, pauses: watchdog.pauses, suppressed: watchdog.suppressed, submit: reporter.submit)
     }
 
     // A running monitor is kept by its watchdog, so this never waits for a thread.
@@ -239,6 +242,7 @@ public final class StallMonitor: Sendable {
             }
             control.withLock { $0 = service }
             state.started = monotonicNow()
+            operations.registry.open()
         }
     }
 
@@ -348,6 +352,7 @@ public final class StallMonitor: Sendable {
             // First: a supervisor learns at once that the stop is on purpose.
             healthReporter?.stop()
             threads.noticeThread?.join()
+            operations.stop()
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
             watchdog.stop(by: clinux_gettid())

@@ -21,6 +21,7 @@ struct ReportBuilder {
         if record.kind == .starvation, record.loop.kind != .taskExecutor {
             report.cause = StarvationCause(record, report).cause
         }
+        if let operation = record.operation { OverdueCause(operation, record.otherThreads).explain(&report) }
         return report
     }
 
@@ -48,6 +49,7 @@ struct ReportBuilder {
                 lock: other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
             )
         }
+        let waits = record.operation?.waits(record.otherThreads, record.otherImages) { tables.stack($0, in: $1) }
         var report = StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
@@ -70,7 +72,7 @@ struct ReportBuilder {
             cause: record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } },
             samples: samples,
             otherThreads: otherThreads.isEmpty ? nil : otherThreads,
-            omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads,
+            omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads, waits: waits,
             history: record.history.map { StallReport.History($0, duration: record.duration) },
             stacks: tables.stacks,
             frames: tables.frames,

@@ -62,7 +62,9 @@ final class Reporter: Sendable {
         counts.add { counts in
             if isLost { counts.reportsLost += 1 }
             // Count the stall here, so that a report lost later is still counted.
-            if record.state != .ongoing { counts.add(stallOf: record.duration, on: record.loop.label) }
+            // The names of operations may be many.
+            let loop = record.kind == .overdue ? nil : record.loop.label
+            if record.state != .ongoing { counts.add(stallOf: record.duration, on: loop) }
         }
     }
 

@@ -107,8 +107,9 @@ final class ReportCounts: Sendable {
         /// When the last finished stall of each loop was counted, in nanoseconds since 1970.
         var lastStallByLoop: [String: UInt64] = [:]
 
-        mutating func add(stallOf nanoseconds: UInt64, on loop: String) {
+        mutating func add(stallOf nanoseconds: UInt64, on loop: String?) {
             stalls += 1
+            guard let loop else { return }
             lastStallByLoop[loop] = wallClockNow()
             stallsByLoop[loop, default: StallTotals()].count += 1
             stallsByLoop[loop, default: StallTotals()].nanoseconds &+= nanoseconds

@@ -8,7 +8,7 @@ const text = (index) => (index === null ? null : data.strings[index]);
 
 const causeColours = {
   cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#7b8794", syscall: "#0fa894", paging: "#d9a406",
-  cpuContention: "#e0489b", throttled: "#c2703d", deadlock: "#d6233b", unknown: "#a3adba",
+  cpuContention: "#e0489b", throttled: "#c2703d", deadlock: "#d6233b", continuation: "#7a5cc7", unknown: "#a3adba",
 };
 const causeColour = (cause) => causeColours[cause] || causeColours.unknown;
 const causeOf = (stall) => text(stalls.cause[stall]) || "unknown";
@@ -117,7 +117,8 @@ function framesOf(node) {
 function sentence(stall) {
   const loop = data.loops[stalls.loop[stall]];
   const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "],
-    modeStarvation: [" let its default mode wait for ", " has let its default mode wait for "] };
+    modeStarvation: [" let its default mode wait for ", " has let its default mode wait for "],
+    overdue: [" took ", " has not ended after "] };
   const verb = verbs[text(stalls.kind[stall])] || [" stalled for ", " stalled and has not come back after "];
   let words = loop.label + verb[text(stalls.state[stall]) === "ended" ? 0 : 1] + duration(stalls.duration[stall]);
   if (stalls.culprit[stall] !== null) words += " in " + text(stalls.culprit[stall]);

@@ -40,7 +40,8 @@ import TestSupport
         @Test func everyKnownCauseHasALabelOfItsOwn() throws {
             let metrics = TestMetrics()
             let kinds: [Cause.Kind] = [
-                .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .unknown,
+                .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
+                .continuation, .unknown,
             ]
             _ = try withReporter([.metrics(factory: metrics)]) { reporter in
                 for (index, kind) in kinds.enumerated() {

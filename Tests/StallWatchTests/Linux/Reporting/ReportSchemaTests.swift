@@ -148,6 +148,10 @@ import TestSupport
               "heldMicroseconds": 9.5 }
           ],
           "omittedThreads": 4,
+          "waits": [
+            { "kind": "executor", "task": 7, "name": "feed", "executor": "Cache", "thread": 4702, "stack": 0,
+              "function": "load()", "file": "/src/Loader.swift", "line": 40 }
+          ],
           "history": { "windowMilliseconds": 5000, "omittedLoops": 2, "loops": [
             { "label": "main", "kind": "runLoop", "omitsOlderTurns": true, "turns": [
               { "atMilliseconds": -81.5, "durationMilliseconds": 40.5, "waitedMilliseconds": 3, "isOngoing": true } ] } ] },

@@ -1,0 +1,87 @@
+extension StallReport {
+    /// One link of what an overdue operation waited for: a task that waits, or a thread that runs.
+    public struct Wait: Codable, Sendable, Equatable {
+        /// What the task waited for; `running` for a thread at the end of the chain.
+        public var kind: WaitKind
+        /// The id of the Swift task, unique in the process; `nil` if the thread ran none.
+        public var task: UInt64?
+        /// The name of the task; `nil` if it has none.
+        public var name: String?
+        /// The class of the actor or executor that the task waited for: `MainActor` for the main actor.
+        public var executor: String?
+        /// The thread that ran the task or the executor.
+        public var thread: Int32?
+        /// The index of the task's async functions, or of the thread's stack, in ``StallReport/stacks``.
+        public var stack: Int?
+        /// The app's function that waited or ran; `nil` until the report is symbolicated, or if there is none.
+        public var function: String?
+        /// The path of the function's source file, as the compiler recorded it.
+        public var file: String?
+        /// The line in ``file``, from 1: the one that waits.
+        public var line: Int?
+
+        package init(
+            kind: WaitKind, task: UInt64? = nil, name: String? = nil, executor: String? = nil, thread: Int32? = nil,
+            stack: Int? = nil, function: String? = nil, file: String? = nil, line: Int? = nil
+        ) {
+            self.kind = kind
+            self.task = task
+            self.name = name
+            self.executor = executor
+            self.thread = thread
+            self.stack = stack
+            self.function = function
+            self.file = file
+            self.line = line
+        }
+
+        /// `` `load()` at Loader.swift:40 awaits a task``.
+        package var sentence: String {
+            let place = function.map { "`\($0)`" + (file.map { " at \(sourcePlace($0, line))" } ?? "") }
+            let subject = task.map { "task \($0)" + (name.map { " \"\($0)\"" } ?? "") }
+            switch kind {
+            case .running:
+                let on = thread.map { " on thread \($0)" } ?? ""
+                return "\(subject.map { "\($0) runs" } ?? "code runs")\(on)" + (place.map { " in \($0)" } ?? "")
+            default: return "\(subject ?? "a task")\(place.map { " in \($0)" } ?? "") \(doing)"
+            }
+        }
+
+        private var doing: String {
+            switch kind {
+            case .task: "awaits a task"
+            case .group: "awaits a child task of a group"
+            case .continuation: "awaits a continuation"
+            case .sleep: "sleeps"
+            case .executor: "awaits \(executor ?? "an executor")"
+            case .pool: "waits for a thread"
+            default: "waits (\(kind.rawValue))"
+            }
+        }
+    }
+
+    /// What a task waits for.
+    ///
+    /// Later versions may add kinds.
+    public struct WaitKind: RawRepresentable, Codable, Sendable, Hashable {
+        /// The word in the JSON.
+        public let rawValue: String
+        /// Accepts any word, known or unknown.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The end of another task, which the next link is about.
+        public static let task = WaitKind(rawValue: "task")
+        /// A child task in a group; the next link is about the oldest one.
+        public static let group = WaitKind(rawValue: "group")
+        /// A continuation, which some code has to resume.
+        public static let continuation = WaitKind(rawValue: "continuation")
+        /// A time, in `Task.sleep` or a clock's `sleep`.
+        public static let sleep = WaitKind(rawValue: "sleep")
+        /// Its turn on an actor or another executor; the next link is about the thread that runs it.
+        public static let executor = WaitKind(rawValue: "executor")
+        /// Any thread of the task pool; the next links are about threads that run tasks.
+        public static let pool = WaitKind(rawValue: "pool")
+        /// Nothing: a thread runs it.
+        public static let running = WaitKind(rawValue: "running")
+    }
+}

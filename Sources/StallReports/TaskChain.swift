@@ -1,0 +1,72 @@
+/// What one task waits for, and what that waits for, to the end.
+///
+/// A pure value of a list, whose tasks are sorted by their ids.
+package struct TaskChain: Sendable, Equatable {
+    /// Why a chain goes no further.
+    package enum End: Sendable, Equatable {
+        /// This thread runs the last task, or the executor that the last task waits for.
+        case thread(Int32)
+        /// The last task waits for a continuation.
+        case continuation
+        /// The last task sleeps.
+        case sleep
+        /// The last task waits for any thread of the task pool.
+        case pool
+        /// The last task waits for an executor, and it is not known that a thread runs it.
+        case executor
+        /// The last task waits for an earlier one of the chain, which waits for it.
+        case circle
+        /// What the last task waits for is not known.
+        case unknown
+    }
+
+    /// The most tasks of a chain.
+    static let maximumTasks = 64
+
+    /// The task itself, the one that it waits for, and so on.
+    package private(set) var tasks: [TaskList.Task] = []
+    package private(set) var end = End.unknown
+
+    /// Follows a task; of several children in a group, the oldest one.
+    package init(from first: UInt64, in list: TaskList) {
+        let known = Dictionary(list.tasks.map { ($0.id, $0) }) { first, _ in first }
+        // Right: these tasks have a group.
+        let children = Dictionary(grouping: list.tasks.filter { $0.group != nil }) { $0.group ?? 0 }
+        /// The places in the chain from which another task may end the wait.
+        var choices: [Int] = []
+        var next: UInt64? = first
+        while let id = next, let task = known[id], tasks.count < Self.maximumTasks {
+            if let repeated = tasks.firstIndex(where: { $0.id == id }) {
+                if choices.allSatisfy({ $0 < repeated }) { end = .circle }
+                return
+            }
+            tasks.append(task)
+            next = nil
+            switch task.wait {
+            case nil: end = task.thread.map(End.thread) ?? .unknown
+            case .continuation: end = .continuation
+            case .sleep: end = .sleep
+            case .pool: end = .pool
+            case .task: next = task.target
+            case .group:
+                let members = task.target.flatMap { children[$0] } ?? []
+                if members.count > 1 { choices.append(tasks.count - 1) }
+                next = members.first?.id
+            case .executor: end = list.executor(of: task)?.thread.map(End.thread) ?? .executor
+            }
+        }
+    }
+
+    /// The executor that the last task waits for.
+    package func executor(in list: TaskList) -> TaskList.Executor? { tasks.last.flatMap(list.executor) }
+}
+
+extension TaskList {
+    /// The executor that a task waits for; `nil` if it waits for something else, or the executor is not known.
+    package func executor(of task: Task) -> Executor? {
+        guard task.wait == .executor, let index = task.target.flatMap(Int.init(exactly:)),
+            executors.indices.contains(index)
+        else { return nil }
+        return executors[index]
+    }
+}

@@ -1,0 +1,52 @@
+import StackCapture
+import StallReports
+
+/// What the task of an overdue operation waits for, without names.
+struct OverdueOperation: Sendable {
+    /// The id of the operation's task; `nil` if it could not be read.
+    var task: UInt64?
+    /// The tasks of its chain, those that it may be waiting for, and those that run; their stacks are in ``stacks``.
+    var list = TaskList(tasks: [])
+    var stacks: [CapturedStack] = []
+    /// The images of ``stacks``.
+    var images = ImageList()
+    /// Why it is not known what the operation waits for; `nil` if it is.
+    var reason: String?
+
+    init(reason: String) { self.reason = reason }
+
+    /// Keeps of a list what the chain from a task needs.
+    init(_ task: UInt64, in list: TaskList, _ stacks: [CapturedStack], _ images: ImageList) {
+        self.task = task
+        self.images = images
+        let chain = TaskChain(from: task, in: list)
+        let ids = Set(chain.tasks.map(\.id))
+        let groups = Set(chain.tasks.lazy.filter { $0.wait == .group }.compactMap(\.target))
+        var others = 0
+        self.list = list
+        self.list.tasks = list.tasks.filter { task in
+            if ids.contains(task.id) { return true }
+            guard task.thread != nil || task.group.map(groups.contains) == true, others < Self.maximumOthers else {
+                return false
+            }
+            others += 1
+            return true
+        }
+        var indices: [Int: Int] = [:]
+        for index in self.list.tasks.indices {
+            guard let old = self.list.tasks[index].stack else { continue }
+            guard ids.contains(self.list.tasks[index].id) else {
+                self.list.tasks[index].stack = nil
+                continue
+            }
+            if indices[old] == nil {
+                indices[old] = self.stacks.count
+                self.stacks.append(stacks[old])
+            }
+            self.list.tasks[index].stack = indices[old]
+        }
+    }
+
+    /// The most tasks beside those of the chain.
+    private static let maximumOthers = 1_000
+}

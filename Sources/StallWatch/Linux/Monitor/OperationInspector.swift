@@ -1,0 +1,142 @@
+import Glibc
+import LinuxSupport
+import StackCapture
+import StallReports
+
+/// Finds out what the tasks of overdue operations wait for, on the thread of the operations.
+///
+/// All edges of a chain are read again after its threads were captured: if one has changed, everything is read anew.
+struct OperationInspector {
+    /// The most readings until the monitor gives up.
+    private static let maximumReadings = 3
+    /// The most threads that are captured if a task waits for the pool.
+    private static let maximumPoolThreads = 8
+    /// The most threads of one operation, with the owners of the locks that they wait for.
+    private static let maximumThreads = 16
+
+    /// What was found for one operation.
+    struct Finding {
+        var operation: OverdueOperation
+        var name: [UInt8]?
+        /// The stack of the operation's task.
+        var stack: Result<CapturedStack, CaptureFailure> = .failure(.notTried)
+        var threads: [StallRecord.OtherThread] = []
+        var images = ImageList()
+
+        func fill(_ record: inout StallRecord, of operation: OperationRegistry.Operation) {
+            record.operation = self.operation
+            (record.otherThreads, record.otherImages) = (threads, images)
+            guard let task = self.operation.task else { return }
+            var sample = StallRecord.Sample(age: record.duration, isValid: true, stack: stack, images: images)
+            if case .success(var stack) = stack {
+                stack.context = CapturedContext(
+                    task: .init(id: task, name: name), payload: operation.context?.storage.payload.bytes ?? [])
+                sample.stack = .success(stack)
+            }
+            record.samples = [sample]
+        }
+    }
+
+    private let capturer: ThreadCapture
+    private let threads: ProcessThreads
+    /// `nil` if tasks cannot be read.
+    private let reader: TaskReader?
+    private let problem: String?
+
+    /// Prepares, in some milliseconds; `nil` if the system has no memory for it.
+    init?() {
+        guard let engine = try? CUnwindEngine() else { return nil }
+        capturer = ThreadCapture(engine: engine, maySignal: false)
+        threads = ProcessThreads(capturer: capturer)
+        let (calibration, contexts) = (TaskCalibration.ofThisProcess, StallContext.calibration)
+        let isReadable = contexts.layout.task != nil && contexts.layout.robustList != nil
+        problem = calibration.problem ?? (isReadable ? nil : contexts.problem ?? "the threads' tasks cannot be read")
+        reader = problem == nil ? TaskReader(calibration, contexts.layout) : nil
+    }
+
+    var methods: [CapturedStack.Method] { capturer.methods }
+    var unwinder: Unwinder { capturer.unwinder }
+
+    /// Returns what the tasks at these addresses wait for, in their order; they live until this returns.
+    func inspect(_ addresses: [UInt64]) -> [Finding] {
+        guard let reader else {
+            return addresses.map { _ in Finding(operation: OverdueOperation(reason: problem ?? "")) }
+        }
+        var findings: [Int: Finding] = [:]
+        for _ in 0..<Self.maximumReadings where findings.count < addresses.count {
+            let reading = reader.read(from: addresses)
+            var stacks: [CapturedStack] = []
+            let list = TaskInspection.list(of: reading, reader.memory) { stack in
+                stacks.append(stack)
+                return stacks.count - 1
+            }
+            for (index, address) in addresses.enumerated() where findings[index] == nil {
+                guard let task = reading.tasks.first(where: { $0.address == address }) else { continue }
+                let operation = OverdueOperation(task.id, in: list, stacks, capturer.images())
+                findings[index] = finding(of: operation, named: task.name, reading, reader)
+            }
+        }
+        return addresses.indices.map { index in
+            findings[index] ?? Finding(operation: OverdueOperation(reason: "its task changed during each reading"))
+        }
+    }
+
+    /// Captures the threads at the end of a chain; `nil` if the chain has changed meanwhile.
+    private func finding(
+        of operation: OverdueOperation, named name: [UInt8]?, _ reading: TaskReading, _ reader: TaskReader
+    ) -> Finding? {
+        guard let task = operation.task else { return nil }
+        let chain = TaskChain(from: task, in: operation.list)
+        var found = Finding(operation: operation, name: name)
+        switch chain.end {
+        case .thread(let thread): found.threads = capture([thread])
+        case .pool:
+            // The main thread belongs to no pool.
+            let running = reading.threads.filter { $0.task != 0 && $0.id != getpid() }.map(\.id)
+            found.threads = capture(Array(running.prefix(Self.maximumPoolThreads)))
+        default: break
+        }
+        found.images = capturer.images()
+        guard isUnchanged(chain, reading, reader) else { return nil }
+        let first = chain.tasks.first
+        if let stack = first?.stack {
+            found.stack = .success(operation.stacks[stack])
+        } else if let thread = first?.thread, let captured = found.threads.first(where: { $0.thread.id == thread }) {
+            found.stack = captured.stack
+        }
+        return found
+    }
+
+    /// Whether all tasks of a chain, and its thread, are as they were read.
+    private func isUnchanged(_ chain: TaskChain, _ reading: TaskReading, _ reader: TaskReader) -> Bool {
+        let read = Dictionary(reading.tasks.map { ($0.id, $0) }) { first, _ in first }
+        let isSame = chain.tasks.allSatisfy { task in
+            guard let before = read[task.id], let now = reader.memory.stableTask(at: before.address) else {
+                return false
+            }
+            return (now.id, now.dependency, now.isRunning) == (before.id, before.dependency, before.isRunning)
+        }
+        guard isSame, case .thread(let thread) = chain.end,
+            let before = reading.threads.first(where: { $0.id == thread })
+        else { return isSame }
+        return reader.threads().contains(before)
+    }
+
+    /// Captures threads, and the owners of the locks that they wait for.
+    private func capture(_ first: [Int32]) -> [StallRecord.OtherThread] {
+        let resolver = LockOwnerResolver(threads: threads, memory: GuardedMemory())
+        var captured: [StallRecord.OtherThread] = []
+        var next = first
+        while captured.count < Self.maximumThreads, !next.isEmpty {
+            let id = next.removeFirst()
+            guard !captured.contains(where: { $0.thread.id == id }) else { continue }
+            let stack = threads.capture(id)
+            let wait = resolver.wait(of: id, stack: try? stack.get())
+            captured.append(
+                StallRecord.OtherThread(
+                    thread: .init(id), stack: stack, wait: wait, activity: threads.activity(of: id)))
+            if let owner = wait?.lock?.owner { next.append(owner) }
+        }
+        return captured
+    }
+}

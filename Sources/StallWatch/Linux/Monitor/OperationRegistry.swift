@@ -1,0 +1,155 @@
+import LinuxSupport
+import Synchronization
+
+/// The operations in progress that have a limit, for any thread, and when to look at them.
+///
+/// Both sections of an operation are short: they use a slot of an array. A pure value of the times that it is given.
+final class OperationRegistry: Sendable {
+    /// The most operations in progress that are watched.
+    static let maximumOperations = 10_000
+    /// The slots that a look examines in one section, so that no operation waits for long: about 1 µs.
+    private static let slotsPerSection = 256
+
+    /// One operation in progress.
+    struct Operation: Sendable {
+        var name: String
+        var context: StallContext?
+        /// When it began, in monotonic nanoseconds.
+        var began: UInt64
+        /// In nanoseconds.
+        var limit: UInt64
+        /// The address of its task, which lives until the operation ends.
+        var task: UInt64
+        /// Its number; the first one that is watched is 1.
+        var number: UInt64
+        /// Its place in the registry.
+        var slot = -1
+        /// Whether a look has found it overdue.
+        var isFound = false
+
+        /// When it is overdue, if its time counts from `countingFrom` at the earliest.
+        func due(countingFrom: UInt64) -> UInt64 {
+            let (due, isLate) = max(began, countingFrom).addingReportingOverflow(limit)
+            return isLate ? .max : due
+        }
+    }
+
+    /// What a look has found.
+    struct Findings: Sendable {
+        var overdue: [Operation] = []
+        /// The number of overdue operations beyond the limit.
+        var omitted = 0
+    }
+
+    private struct State {
+        var slots: [Operation?] = []
+        var free: [Int] = []
+        var number: UInt64 = 0
+        var isOpen = false
+        var unwatched = 0
+        /// When the next look is due; `.max` if no operation is in progress.
+        var nextLook = UInt64.max
+        /// The overdue operations that have ended, and when.
+        var ended: [UInt64: UInt64] = [:]
+    }
+    private let state = Mutex(State())
+
+    /// The number of operations that were not watched because there were too many.
+    var unwatched: Int { state.withLock { $0.unwatched } }
+
+    /// When the next look is due, in monotonic nanoseconds.
+    var nextLook: UInt64 { state.withLock { $0.nextLook } }
+
+    var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    func open() { state.withLock { $0.isOpen = true } }
+
+    func close() { state.withLock { $0.isOpen = false } }
+
+    /// Adds an operation; returns its slot, -1 if it is not watched, and whether the next look is now due earlier.
+    func begin(
+        _ name: String, limit: UInt64, context: StallContext?, task: UInt64, at now: UInt64
+    ) -> (slot: Int, isEarlier: Bool) {
+        state.withLock { state in
+            guard state.isOpen else { return (-1, false) }
+            state.number &+= 1
+            let slot: Int
+            if let free = state.free.popLast() {
+                slot = free
+            } else if state.slots.count < Self.maximumOperations {
+                slot = state.slots.count
+                state.slots.append(nil)
+            } else {
+                state.unwatched += 1
+                return (-1, false)
+            }
+            let operation = Operation(
+                name: name, context: context, began: now, limit: limit, task: task, number: state.number, slot: slot)
+            state.slots[slot] = operation
+            let due = operation.due(countingFrom: 0)
+            guard due < state.nextLook else { return (slot, false) }
+            state.nextLook = due
+            return (slot, true)
+        }
+    }
+
+    /// Removes an operation; returns whether it was found overdue, so that its end has to be reported.
+    func end(_ slot: Int, at now: () -> UInt64) -> Bool {
+        guard slot >= 0 else { return false }
+        return state.withLock { state in
+            guard let operation = state.slots[slot].take() else { return false }
+            state.free.append(slot)
+            guard operation.isFound else { return false }
+            state.ended[operation.number] = now()
+            state.nextLook = 0
+            return true
+        }
+    }
+
+    /// Takes the overdue operations that have ended, and when each did.
+    func takeEnded() -> [UInt64: UInt64] {
+        state.withLock { state in
+            defer { state.ended = [:] }
+            return state.ended
+        }
+    }
+
+    /// Whether an operation is still in progress.
+    func isInProgress(_ operation: Operation) -> Bool {
+        state.withLock { $0.slots[operation.slot]?.number == operation.number }
+    }
+
+    /// Finds the operations that are overdue, each once, and plans the next look.
+    func look(at now: UInt64, countingFrom: UInt64, atMost most: Int) -> Findings {
+        var findings = Findings()
+        var next = UInt64.max
+        // An operation that begins meanwhile plans a look by itself.
+        var count = state.withLock { state in
+            state.nextLook = .max
+            return state.slots.count
+        }
+        var from = 0
+        while from < count {
+            count = state.withLock { state in
+                for slot in from..<min(from + Self.slotsPerSection, state.slots.count) {
+                    guard let operation = state.slots[slot], !operation.isFound else { continue }
+                    let due = operation.due(countingFrom: countingFrom)
+                    guard due <= now else {
+                        next = min(next, due)
+                        continue
+                    }
+                    state.slots[slot]?.isFound = true
+                    if findings.overdue.count < most {
+                        findings.overdue.append(operation)
+                    } else {
+                        findings.omitted += 1
+                    }
+                }
+                return state.slots.count
+            }
+            from += Self.slotsPerSection
+        }
+        state.withLock { $0.nextLook = min($0.nextLook, next) }
+        return findings
+    }
+}

@@ -1,0 +1,135 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+import StallSymbols
+
+extension OverdueOperation {
+    /// Returns the links of the chain, without names; `stack` stores a stack and returns its index.
+    func waits(
+        _ threads: [StallRecord.OtherThread], _ threadImages: ImageList, stack: (CapturedStack, ImageList) -> Int
+    ) -> [StallReport.Wait]? {
+        guard let task else { return nil }
+        let chain = TaskChain(from: task, in: list)
+        func running(_ id: Int32) -> StallReport.Wait {
+            let captured = try? threads.first { $0.thread.id == id }?.stack.get()
+            let runs = list.tasks.first { $0.thread == id }
+            return StallReport.Wait(
+                kind: .running, task: runs?.id, name: runs?.name, thread: id,
+                stack: captured.map { stack($0, threadImages) })
+        }
+        var waits = chain.tasks.map { task in
+            guard let wait = task.wait else {
+                return task.thread.map(running) ?? .init(kind: .running, task: task.id, name: task.name)
+            }
+            let executor = list.executor(of: task)
+            return StallReport.Wait(
+                kind: .init(rawValue: wait.rawValue), task: task.id, name: task.name,
+                executor: executor?.kind == .mainActor ? "MainActor" : executor?.name, thread: executor?.thread,
+                stack: task.stack.map { stack(stacks[$0], images) })
+        }
+        switch chain.end {
+        case .thread(let thread) where waits.last?.kind != .running: waits.append(running(thread))
+        case .pool:
+            let workers = threads.map(\.thread.id).filter { id in list.tasks.contains { $0.thread == id } }
+            waits += workers.map(running)
+        default: break
+        }
+        return waits
+    }
+}
+
+/// Says in a report with names what an overdue operation waits for.
+struct OverdueCause {
+    private let operation: OverdueOperation
+    private let activities: [Int32: Cause.Kind]
+
+    init(_ operation: OverdueOperation, _ threads: [StallRecord.OtherThread]) {
+        self.operation = operation
+        activities = threads.reduce(into: [:]) { $0[$1.thread.id] = $1.activity }
+    }
+
+    /// Names the functions of the links, and sets the cause.
+    func explain(_ report: inout StallReport) {
+        guard let task = operation.task, var waits = report.waits else {
+            let reason = operation.reason ?? "its task could not be read"
+            report.missingCulpritReason = reason
+            report.cause = .init(.unknown, "What it waits for is not known: \(reason).", .possible, in: report)
+            return
+        }
+        var list = operation.list
+        for index in list.tasks.indices {
+            let id = list.tasks[index].id
+            list.tasks[index].stack = waits.first { $0.task == id && $0.kind != .running }?.stack
+        }
+        list.markSleeps(report)
+        let graph = TaskGraph(list, report)
+        for index in waits.indices {
+            if waits[index].kind == .running {
+                let frames = waits[index].stack.map { report.stacks[$0].map { report.frames[$0] } } ?? []
+                let culprit = StallReport.culprit(of: frames, images: report.images)
+                (waits[index].function, waits[index].file, waits[index].line) =
+                    (culprit?.function, culprit?.file, culprit?.line)
+            } else if let task = waits[index].task.flatMap(graph.task) {
+                if task.wait == .sleep { waits[index].kind = .sleep }
+                let frame = graph.frame(of: task).flatMap { $0.isInApp || $0.isDependency == true ? $0 : nil }
+                (waits[index].function, waits[index].file, waits[index].line) =
+                    (frame?.function, frame?.file, frame?.line)
+            }
+        }
+        report.waits = waits
+        let chain = TaskChain(from: task, in: list)
+        guard let first = chain.tasks.first else { return }
+        let sentence = "\(graph.place(of: first)) \(graph.wait(of: first))"
+        let whole = "\(sentence)\(Self.rest(chain, waits, after: sentence))."
+        report.cause = .init(kind(of: chain, waits), whole, chain.end == .circle ? .certain : .likely, in: report)
+    }
+
+    private func kind(of chain: TaskChain, _ waits: [StallReport.Wait]) -> StallReport.CauseKind {
+        switch chain.end {
+        case .thread(let thread): return activities[thread].map { .init(rawValue: $0.rawValue) } ?? .unknown
+        case .pool:
+            // What most of the threads that run tasks do; nothing is known if they do different things.
+            let kinds = waits.lazy.filter { $0.kind == .running }.compactMap { $0.thread.flatMap { activities[$0] } }
+            guard let first = kinds.first, kinds.allSatisfy({ $0 == first }) else { return .unknown }
+            return .init(rawValue: first.rawValue)
+        case .continuation: return .continuation
+        case .sleep: return .sleep
+        case .circle: return .deadlock
+        case .executor, .unknown: return .unknown
+        }
+    }
+
+    /// What the sentence about the chain does not say of its end.
+    private static func rest(_ chain: TaskChain, _ waits: [StallReport.Wait], after sentence: String) -> String {
+        switch chain.end {
+        case .continuation: return ", which nothing has resumed yet"
+        case .thread(let thread):
+            guard let last = waits.last, last.kind == .running, let function = last.function,
+                !sentence.contains("`\(function)`")
+            else { return "" }
+            return "; thread \(thread) is in `\(function)`"
+                + (last.file.map { " at \(sourcePlace($0, last.line))" } ?? "")
+        case .pool:
+            let places = waits.filter { $0.kind == .running }.map { wait in
+                "thread \(wait.thread ?? 0)" + (wait.function.map { " in `\($0)`" } ?? "")
+            }
+            return places.isEmpty ? "" : "; tasks run on " + places.joined(separator: ", ")
+        case .unknown: return "; it is not known what that waits for"
+        case .sleep, .executor, .circle: return ""
+        }
+    }
+}
+
+extension StallReport.Cause {
+    /// The cause of an overdue operation: the tasks are read once, so the split of the time is an estimate.
+    fileprivate init(
+        _ kind: StallReport.CauseKind, _ summary: String, _ confidence: StallReport.Confidence, in report: StallReport
+    ) {
+        let all = report.durationMilliseconds
+        let onCPU = kind == .cpu ? all : 0
+        self.init(
+            kind: kind, summary: summary.prefix(1).uppercased() + summary.dropFirst(), confidence: confidence,
+            onCPUMilliseconds: onCPU, runQueueMilliseconds: 0, blockedMilliseconds: all - onCPU,
+            uncertaintyMilliseconds: all, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+    }
+}

@@ -1,0 +1,92 @@
+import Testing
+
+@testable import StallWatch
+
+@Suite struct OperationRegistryTests {
+    private let registry = OperationRegistry()
+
+    init() { registry.open() }
+
+    private func begin(_ name: String = "feed", limit: UInt64, at now: UInt64) -> (slot: Int, isEarlier: Bool) {
+        registry.begin(name, limit: limit, context: nil, task: 0x10, at: now)
+    }
+
+    private func look(at now: UInt64, countingFrom: UInt64 = 0, atMost most: Int = 10) -> OperationRegistry.Findings {
+        registry.look(at: now, countingFrom: countingFrom, atMost: most)
+    }
+
+    @Test func anOperationIsOverdueAtItsLimitAndFoundOnce() {
+        _ = begin(limit: 100, at: 1_000)
+        #expect(registry.nextLook == 1_100)
+        #expect(look(at: 1_099).overdue.isEmpty)
+        #expect(registry.nextLook == 1_100)
+        let found = look(at: 1_100).overdue
+        #expect(found.map(\.name) == ["feed"])
+        #expect(found.allSatisfy(registry.isInProgress))
+        #expect(look(at: 2_000).overdue.isEmpty)
+        #expect(registry.nextLook == .max)
+    }
+
+    @Test func anOperationThatEndsInTimeIsNeverFound() {
+        let operation = begin(limit: 100, at: 1_000)
+        #expect(!registry.end(operation.slot, at: { 1_050 }))
+        #expect(look(at: 5_000).overdue.isEmpty)
+        #expect(registry.takeEnded().isEmpty)
+    }
+
+    @Test func theEndOfAnOverdueOperationIsKept() {
+        let operation = begin(limit: 100, at: 1_000)
+        let found = look(at: 1_100).overdue[0]
+        #expect(registry.end(operation.slot, at: { 1_500 }))
+        // The end is to be reported at once.
+        #expect(registry.nextLook == 0)
+        #expect(registry.takeEnded() == [found.number: 1_500])
+        #expect(registry.takeEnded().isEmpty)
+        // Another operation takes its place.
+        #expect(begin(limit: 100, at: 1_600).slot == operation.slot)
+        #expect(!registry.isInProgress(found))
+    }
+
+    @Test func onlyAnEarlierEndWakesTheThread() {
+        #expect(begin(limit: 100, at: 1_000).isEarlier)
+        #expect(!begin(limit: 100, at: 1_001).isEarlier)
+        #expect(begin(limit: 10, at: 1_002).isEarlier)
+        #expect(registry.nextLook == 1_012)
+    }
+
+    @Test func timeInWhichNothingCountsIsAddedToTheLimit() {
+        _ = begin(limit: 100, at: 1_000)
+        #expect(look(at: 1_100, countingFrom: 1_050).overdue.isEmpty)
+        #expect(registry.nextLook == 1_150)
+        #expect(look(at: 1_150, countingFrom: 1_050).overdue.count == 1)
+    }
+
+    @Test func whatExceedsTheReportsIsCounted() {
+        for _ in 0..<1_000 { _ = begin(limit: 100, at: 1_000) }
+        let found = look(at: 1_100, atMost: 3)
+        #expect(found.overdue.count == 3)
+        #expect(found.omitted == 997)
+        #expect(look(at: 2_000).omitted == 0)
+    }
+
+    @Test func whatExceedsTheRegistryIsNotWatchedAndCounted() {
+        for _ in 0..<OperationRegistry.maximumOperations { _ = begin(limit: 100, at: 1_000) }
+        let operation = begin(limit: 100, at: 1_000)
+        #expect(operation.slot == -1)
+        #expect(!registry.end(operation.slot, at: { 1_500 }))
+        #expect(registry.unwatched == 1)
+    }
+
+    @Test func nothingIsWatchedBeforeTheStartAndAfterTheStop() {
+        let operation = begin(limit: 100, at: 1_000)
+        registry.close()
+        #expect(begin(limit: 100, at: 1_000).slot == -1)
+        #expect(!registry.end(operation.slot, at: { 1_500 }))
+        #expect(registry.unwatched == 0)
+    }
+
+    @Test func anEndlessLimitIsNeverOver() {
+        #expect(!begin(limit: .max, at: 1_000).isEarlier)
+        #expect(look(at: .max - 1).overdue.isEmpty)
+    }
+}
