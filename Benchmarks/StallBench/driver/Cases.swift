@@ -19,7 +19,7 @@ private func seconds(_ milliseconds: UInt32) -> Double { Double(milliseconds) / 
     let isHeld = DispatchSemaphore(value: 0)
     let thread = Thread {
         lock.lock()
-        bench_owner(gettid(), "cache", "")
+        bench_owner(bench_thread(), "cache", "")
         isHeld.signal()
         Thread.sleep(forTimeInterval: seconds(milliseconds))
         lock.unlock()
@@ -48,7 +48,7 @@ private func seconds(_ milliseconds: UInt32) -> Double { Double(milliseconds) / 
 
 @inline(never) func refreshView(_ milliseconds: UInt32) {
     var left = timespec(tv_sec: 0, tv_nsec: Int(milliseconds) * 1_000_000)
-    while nanosleep(&left, &left) != 0 { bench_early_returns += 1 }
+    while nanosleep(&left, &left) != 0 { bench_note_early() }
 }
 
 /// Runs a case in a task of the main actor: after the turn that starts it.

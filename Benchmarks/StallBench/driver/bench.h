@@ -33,6 +33,8 @@ unsigned bench_cases_of(const char *set, const struct bench_case **cases);
 extern unsigned bench_early_returns;
 extern double bench_gaps;
 double bench_now(void);
+int bench_thread(void);
+void bench_note_early(void);
 void bench_start(const char *set);
 /// Sends that a case has begun, or has ended. Both also work in a case that ends the process.
 void bench_begin(const struct bench_case *bench_case);

@@ -447,7 +447,7 @@ CASE(compute_until_abort) {
 static const struct bench_case glib_a[] = {
     ROW("cpu", count_words, "cpu", 320, 1, 0, false, false),
     ROW("cpu-short", sum_columns, "cpu", 240, 1, 0, false, false),
-    ROW("cpu-long", format_rows, "cpu", 1300, 1, 0, false, false),
+    ROW("cpu-long", format_rows, "cpu", 1000, 1, 0, false, false),
     ROW("cpu-deep", walk_tree, "cpu", 320, 1, 0, false, false),
     ROW("cpu-library", clear_pages, "cpu", 320, 1, 0, false, false),
     ROW("kernel-random", fill_random, "kernel", 320, 1, 0, false, false),
@@ -462,7 +462,7 @@ static const struct bench_case glib_a[] = {
     ROW("socket-limit", receive_reply, "io", 320, 1, 0, false, false),
     ROW("poll", poll_device, "io", 320, 1, 0, false, false),
     ROW("nanosleep", retry_later, "sleep", 320, 1, 0, false, false),
-    ROW("usleep-long", wait_a_little, "sleep", 1300, 1, 0, false, false),
+    ROW("usleep-long", wait_a_little, "sleep", 1000, 1, 0, false, false),
     ROW("page-read", open_mapped_book, "paging", 320, 1, 0, false, false),
     ROW("child", convert_image, "child", 320, 1, 0, false, false),
     ROW("cpu-then-sleep", compute_then_wait, "cpu", 480, 1, 0, false, false),

@@ -8,7 +8,7 @@
 
 #include "bench.h"
 
-enum { MOST_CASES = 64, PAUSE = 130, PAUSE_RANGE = 60 };
+enum { MOST_CASES = 64, PAUSE = 90, PAUSE_RANGE = 50 };
 
 static struct bench_case order[MOST_CASES];
 static unsigned count, current, turn;
