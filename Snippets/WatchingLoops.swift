@@ -22,6 +22,10 @@ func watchQueues(storage: DispatchQueue) throws {
     try monitor.watch(.cooperativePool())
 }
 
+func watchExecutors(renderer: any SerialExecutor) throws {
+    try monitor.watch(.executor(renderer, label: "renderer"))
+}
+
 func runAGame(waitForFrame: () -> Bool, draw: () -> Void) throws {
     let probe = LoopProbe(label: "frames")
     try monitor.watch(.probe(probe, threshold: .milliseconds(50)))

@@ -142,6 +142,13 @@ extern const void *dispatch_get_current_queue(void) __attribute__((weak));
 
 const void *clinux_current_queue(void) { return dispatch_get_current_queue ? dispatch_get_current_queue() : NULL; }
 
+// Not in a header of libdispatch. CoreFoundation waits for this descriptor to serve the main queue in a run loop.
+extern int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
+
+int clinux_main_queue_descriptor(void) {
+  return _dispatch_get_main_queue_handle_4CF ? _dispatch_get_main_queue_handle_4CF() : -1;
+}
+
 bool clinux_has_room(size_t bytes) {
   // Maps, because RLIMIT_AS, RLIMIT_DATA and strict overcommitment all count mappings. Touches no page.
   void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -39,13 +39,28 @@ uint64_t clinux_stream(int number) {
 
 uint64_t clinux_stream_lock_offset(void) { return offsetof(FILE, _lock); }
 
-uint64_t clinux_thread_id_offset(void) {
-  // The kernel clears the thread's id there at its end (set_tid_address(2)). Needs CONFIG_CHECKPOINT_RESTORE.
+// The descriptor of a thread has some 2,300 bytes; all of the words that are looked for are below this offset.
+#define DESCRIPTOR_BYTES 2048u
+
+uint64_t clinux_thread_end_offset(void) {
+  // set_tid_address(2). Needs CONFIG_CHECKPOINT_RESTORE.
   int *address = NULL;
   if (prctl(PR_GET_TID_ADDRESS, &address, 0, 0, 0) != 0) return 0;
   uint64_t offset = (uint64_t)(uintptr_t)address - (uint64_t)pthread_self();
-  // The descriptor of a thread has some 2,300 bytes.
-  return address && offset < 2048 && *address == gettid() ? offset : 0;
+  return address && offset < DESCRIPTOR_BYTES ? offset : 0;
+}
+
+uint64_t clinux_thread_id_offset(void) {
+  const char *descriptor = (const char *)pthread_self();
+  uint64_t found = 0;
+  int word, id = gettid();
+  for (uint64_t offset = 0; offset < DESCRIPTOR_BYTES; offset += sizeof word) {
+    memcpy(&word, descriptor + offset, sizeof word);
+    if (word != id) continue;
+    if (found) return 0;
+    found = offset;
+  }
+  return found;
 }
 
 long clinux_unread_bytes(int descriptor) {

@@ -11,23 +11,24 @@ package struct StandardStreams: Sendable {
 
     private let streams: [(name: String, address: @Sendable () -> UInt64)]
     private let lockOffset: UInt64
-    private let threadOffset: UInt64
+    private let threads: ThreadDescriptor
 
     /// The streams of this process; `nil` if the layout is another one.
     package static let current = StandardStreams()
 
     private init?() {
-        let offset = clinux_thread_id_offset()
-        guard offset > 0, clinux_knows_stream_locks() else { return nil }
+        guard let threads = ThreadDescriptor.current, clinux_knows_stream_locks() else { return nil }
         let names = ["stdin", "stdout", "stderr"]
         self.init(
             names.enumerated().map { number, name in (name, { clinux_stream(Int32(number)) }) },
-            lockOffset: clinux_stream_lock_offset(), threadOffset: offset)
+            lockOffset: clinux_stream_lock_offset(), threads)
     }
 
     /// Creates streams of which the layout is known.
-    init(_ streams: [(name: String, address: @Sendable () -> UInt64)], lockOffset: UInt64, threadOffset: UInt64) {
-        (self.streams, self.lockOffset, self.threadOffset) = (streams, lockOffset, threadOffset)
+    init(
+        _ streams: [(name: String, address: @Sendable () -> UInt64)], lockOffset: UInt64, _ threads: ThreadDescriptor
+    ) {
+        (self.streams, self.lockOffset, self.threads) = (streams, lockOffset, threads)
     }
 
     /// Returns the name of the stream whose lock is at an address; `nil` if it is none of these.
@@ -43,6 +44,6 @@ package struct StandardStreams: Sendable {
         guard memory.integer(at: address) == Self.contended,
             let owner = memory.word(at: address &+ Self.ownerOffset), owner != 0
         else { return nil }
-        return memory.integer(at: owner &+ threadOffset)
+        return memory.integer(at: owner &+ threads.idOffset)
     }
 }

@@ -1,7 +1,8 @@
 extension StallReport {
-    /// How a loop used its time while it was saturated or spun, when the monitor last sampled it.
+    /// How a loop used its time while it was saturated, spun or let a mode wait, when the monitor last sampled it.
     public struct Activity: Codable, Sendable, Equatable {
-        /// The mean number of turns in a second; 0 if the loop returned before its first turn each time.
+        /// The mean number of turns in a second; 0 if the loop returned before its first turn each time, or if its mode
+        /// is not watched.
         public var turnsPerSecond: Double
         /// The part of the time in which the loop did not wait, 0 to 1; `nil` for a loop that spins.
         public var busyShare: Double?
@@ -15,20 +16,36 @@ extension StallReport {
         ///
         /// `nil` if it did not.
         public var isModeEmpty: Bool?
+        /// The mode that was not served, while the loop ran in the mode that ``StallReport/loop`` names.
+        ///
+        /// `nil` if none is known to have starved.
+        public var awaitedMode: String?
+        /// Whether a timer of that mode was due; `nil` if no mode starved.
+        public var isTimerDue: Bool?
+        /// Whether the main queue had work, which only the common modes do; `nil` if no mode starved.
+        public var hasMainQueueWork: Bool?
 
         package init(
             turnsPerSecond: Double, busyShare: Double? = nil, cpuShare: Double? = nil, readyDescriptor: String? = nil,
-            isModeEmpty: Bool? = nil
+            isModeEmpty: Bool? = nil, awaitedMode: String? = nil, isTimerDue: Bool? = nil, hasMainQueueWork: Bool? = nil
         ) {
             self.turnsPerSecond = turnsPerSecond
             self.busyShare = busyShare
             self.cpuShare = cpuShare
             self.readyDescriptor = readyDescriptor
             self.isModeEmpty = isModeEmpty
+            self.awaitedMode = awaitedMode
+            self.isTimerDue = isTimerDue
+            self.hasMainQueueWork = hasMainQueueWork
         }
 
         /// One sentence that says what the loop did, without a period at the end.
         package var sentence: String {
+            if let awaitedMode {
+                let due = isTimerDue == true ? "a timer of the mode \(awaitedMode) was due" : nil
+                let work = hasMainQueueWork == true ? "the main queue had work" : nil
+                return "While the loop ran in another mode, \([due, work].compactMap { $0 }.joined(separator: " and "))"
+            }
             var parts: [String] = []
             if let busyShare { parts.append("busy for \(busyShare.percent) of the time") }
             if isModeEmpty == true {
@@ -65,13 +82,15 @@ extension StallReport {
 
 extension StallReport.Kind {
     /// Whether it is a time in which the loop made progress, not one turn or wait that was too long.
-    package var isPeriod: Bool { self == .saturation || self == .spinning }
+    package var isPeriod: Bool { [.saturation, .spinning, .modeStarvation].contains(self) }
 
     /// What the loop does now, and, before the duration, what it did and what it has done until now.
     package var verbs: (present: String, past: String, perfect: String) {
         switch self {
         case .saturation: ("is saturated", "was saturated for", "has been saturated for")
         case .spinning: ("spins", "spun for", "has been spinning for")
+        case .modeStarvation:
+            ("lets its default mode wait", "let its default mode wait for", "has let its default mode wait for")
         default: ("stalls", "stalled for", "stalled for")
         }
     }

@@ -7,6 +7,21 @@ package func sourcePlace(_ file: String, _ line: Int?) -> String {
 }
 
 extension StallReport {
+    /// The interpreters whose functions are those of a script, by the names of their executables without a version.
+    private static let interpreters = [
+        "gjs": "JavaScript", "gjs-console": "JavaScript", "lua": "Lua", "perl": "Perl", "php": "PHP",
+        "python": "Python",
+        "ruby": "Ruby",
+    ]
+
+    /// The language that an executable interprets; `nil` for any other program.
+    ///
+    /// By its name alone, such as `python3.11`.
+    package static func interpretedLanguage(ofExecutable path: String) -> String? {
+        let name = fileName(path)
+        return interpreters[name] ?? interpreters[String(name.prefix { !$0.isNumber })]
+    }
+
     /// A kind of delay that a report describes.
     ///
     /// Later versions may add kinds.
@@ -24,6 +39,8 @@ extension StallReport {
         public static let starvation = Kind(rawValue: "starvation")
         /// A loop that ran all the time without work: something was always ready, or its mode had no sources.
         public static let spinning = Kind(rawValue: "spinning")
+        /// A run loop in another mode than its default mode, for which timers or the main queue waited.
+        public static let modeStarvation = Kind(rawValue: "modeStarvation")
     }
 
     /// The state of a stall when the monitor last wrote its report.
@@ -91,6 +108,10 @@ extension StallReport {
         public static let cooperativePool = LoopKind(rawValue: "cooperativePool")
         /// A SwiftNIO event loop.
         public static let eventLoop = LoopKind(rawValue: "eventLoop")
+        /// A serial executor, which runs actors.
+        public static let serialExecutor = LoopKind(rawValue: "serialExecutor")
+        /// A task executor, with one thread or several.
+        public static let taskExecutor = LoopKind(rawValue: "taskExecutor")
         /// A loop that reports its turns through a ``LoopProbe``.
         public static let probe = LoopKind(rawValue: "probe")
     }

@@ -17,7 +17,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var schemaVersion: Int
     /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
-    /// The kind of delay: stall, saturation, starvation or spinning.
+    /// The kind of delay: stall, saturation, starvation, spinning or modeStarvation.
     public var kind: Kind
     /// The state of the stall when the monitor last wrote the report.
     public var state: State
@@ -44,9 +44,9 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var startUncertaintyMilliseconds: Double?
     /// The number of turns that the loop ran without waiting.
     ///
-    /// Present only for a saturation and for a loop that spins.
+    /// Present only for a saturation, a loop that spins and a mode that starves.
     public var turns: UInt64?
-    /// How the loop used its time; present only for a saturation and for a loop that spins.
+    /// How the loop used its time; present only for a saturation, a loop that spins and a mode that starves.
     public var activity: Activity?
     /// The kind of callout that the turn was running.
     public var callout: Callout?

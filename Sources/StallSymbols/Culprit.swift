@@ -192,14 +192,25 @@ extension StallReport {
             let calling = shares.filter { stack, _ in
                 stacks[stack].contains { Callout(symbol: frames[$0].symbol) != nil }
             }
-            if !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true { shares = calling }
+            if kind != .modeStarvation, !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true {
+                shares = calling
+            }
         }
         var groups: [Place: DominantStack] = [:]
         for (stack, share) in shares.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
-            let blame = Self.blame(for: stacks[stack].map { frames[$0] }, images: images)
+            let blame = Self.blame(for: relevantFrames(ofStack: stack), images: images)
             groups[Place(blame), default: DominantStack(stack: stack, blame: blame, share: 0)].share += share
         }
         return groups.values.max { ($0.share, $1.stack) < ($1.share, $0.stack) }
+    }
+
+    /// The frames of a stack, innermost first; if a mode starves, those that run the loop in the other mode, because it
+    /// does not matter what the loop does there.
+    package func relevantFrames(ofStack stack: Int) -> [Frame] {
+        let all = stacks[stack].map { frames[$0] }
+        guard kind == .modeStarvation, let run = all.firstIndex(where: { $0.symbol == "CFRunLoopRunSpecific" })
+        else { return all }
+        return Array(all[(run + 1)...])
     }
 
     /// What stacks with the same function to blame have in common.

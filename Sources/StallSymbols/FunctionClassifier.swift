@@ -180,7 +180,7 @@ enum PackageCheckout {
     }
 }
 
-/// Which images are the app's own: the executable, and what lies outside the directories where systems and toolchains put
+/// Which images are the app's own: the executable unless it is an interpreter, and what lies outside the directories where systems and toolchains put
 /// theirs.
 ///
 /// A frame in such an image is still not the app's if it is code of a library that was linked into it; see
@@ -203,7 +203,7 @@ package struct InAppRule {
 
     /// Whether the image at `path` is the app's.
     package func isInApp(imageAt path: String, isExecutable: Bool) -> Bool {
-        if isExecutable { return true }
+        if isExecutable { return StallReport.interpretedLanguage(ofExecutable: path) == nil }
         guard path.hasPrefix("/") else { return false }
         return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
     }

@@ -67,7 +67,7 @@ package struct ReportSymbolication {
             result.images[index].reason = symbolicator.reason(for: identity(of: result.images[index]))
         }
         if let dominant = result.dominantStack {
-            let symbols = stacks[dominant.stack].map { pass.frames[$0].symbol }
+            let symbols = result.relevantFrames(ofStack: dominant.stack).map(\.symbol)
             result.callout = report.callout ?? StallReport.Callout(symbols: symbols)
             switch dominant.blame {
             case .culprit(var culprit):

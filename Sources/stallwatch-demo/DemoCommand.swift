@@ -240,7 +240,8 @@ extension Scenario {
     static let all =
         stallingScenarios + causeScenarios + lockScenarios + peerScenarios + calloutScenarios + waitingScenarios
         + nestingScenarios
-        + modeScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios + eventLoopScenarios
+        + modeScenarios + modeStarvationScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios
+        + eventLoopScenarios
         + probeScenarios
         + programScenarios + quietScenarios + loadScenarios + pausedScenarios
 }

@@ -17,8 +17,13 @@ import TestSupport
         }
     }
 
-    private let streams = StandardStreams(
-        [("stdin", { 0 }), ("stdout", { 0x1000 })], lockOffset: 0x88, threadOffset: 0x10)
+    private let streams: StandardStreams
+
+    init() throws {
+        streams = StandardStreams(
+            [("stdin", { 0 }), ("stdout", { 0x1000 })], lockOffset: 0x88,
+            try #require(ThreadDescriptor(idOffset: 0x10, 0x10)))
+    }
 
     @Test func `a stream is known by the address of its lock`() {
         let memory = Words(words: [0x1088: 0x2000])

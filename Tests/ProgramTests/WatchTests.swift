@@ -63,12 +63,24 @@ import Testing
         #expect(screen.shows("Slept for"), "\(screen.text)")
         let text = screen.text
         #expect(text.contains("stallwatch-test-host (\(host.pid))") && text.contains("q: quit"))
-        #expect(text.contains("█") && text.contains("tasks"))
+        #expect(text.contains("busy, last 60 s") && text.contains("tasks"))
         print("watch \(columns)x\(rows):\n\(text)")
+        // Keys: the help, another order, and the latest stall of the group, whose report is in no folder named stalls.
+        try screen.tmux(["send-keys", "?"])
+        #expect(screen.shows("sort by newest, longest or count"), "\(screen.text)")
+        try screen.tmux(["send-keys", "Escape"])
+        #expect(screen.shows("stalls, by newest"), "\(screen.text)")
+        try screen.tmux(["send-keys", "s"])
+        #expect(screen.shows("stalls, by longest"), "\(screen.text)")
+        try screen.tmux(["send-keys", "Enter"])
+        #expect(screen.shows("began 20"), "\(screen.text)")
+        try screen.tmux(["send-keys", "Enter"])
+        #expect(screen.shows("stalls, by longest"), "\(screen.text)")
         // A narrower terminal is drawn on anew.
         try screen.tmux(["resize-window", "-x", "50", "-y", "12"])
         #expect(eventually { screen.text.split(separator: "\n").allSatisfy { $0.count <= 50 } })
-        #expect(screen.shows("saveTheNotes()"), "\(screen.text)")
+        // With ten stalls and more there are fewer columns for the function.
+        #expect(screen.shows("saveThe"), "\(screen.text)")
     }
 
     @Test(arguments: ["q", "C-c"]) func `the terminal is as before at the end`(key: String) throws {
@@ -77,11 +89,11 @@ import Testing
         let line = "stty -a > '\(directory.path("before"))'; echo BEFORE; $TOOL watch \(host.pid); echo STATUS $?; "
         let screen = try Screen(
             line + "stty -a > '\(directory.path("after"))'", in: directory, columns: 80, rows: 24)
-        #expect(screen.shows("latest stalls"), "\(screen.text)")
+        #expect(screen.shows("stalls, by newest"), "\(screen.text)")
         #expect(!screen.text.contains("BEFORE"))
         try screen.tmux(["send-keys", key])
         #expect(screen.shows("STATUS 0"), "\(screen.text)")
-        #expect(screen.text.contains("BEFORE") && !screen.text.contains("latest stalls"), "\(screen.text)")
+        #expect(screen.text.contains("BEFORE") && !screen.text.contains("stalls, by newest"), "\(screen.text)")
         let settings = ["before", "after"].map { directory.path($0) }
         #expect(eventually { (try? String(contentsOfFile: settings[1], encoding: .utf8))?.isEmpty == false })
         #expect(
@@ -94,7 +106,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let host = try start("wait", directory)
         let screen = try Screen("$TOOL watch \(host.pid); echo STATUS $?", in: directory, columns: 80, rows: 24)
-        #expect(screen.shows("latest stalls"), "\(screen.text)")
+        #expect(screen.shows("stalls, by newest"), "\(screen.text)")
         host.process.kill()
         #expect(screen.shows("STATUS 1"), "\(screen.text)")
         #expect(screen.text.contains("Error: Process \(host.pid) has ended."), "\(screen.text)")

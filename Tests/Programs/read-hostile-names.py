@@ -25,6 +25,7 @@ import pathlib
 import pty
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -396,7 +397,14 @@ class Checks:
                     output += os.read(terminal, 65536)
                 except OSError:
                     break
-        os.waitpid(pid, 0)
+        # A tool that does not end must not hold the test.
+        until = time.monotonic() + 5
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if time.monotonic() > until:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                raise Fault("watch: q does not end it")
+            time.sleep(0.05)
         expect(b"stalls" in output, f"watch: {output[:200]!r}")
         check_terminal(output, SCREEN, "watch")
 

@@ -19,6 +19,16 @@ import Testing
                 == "The mode has no sources, so each run of the loop returns at once")
     }
 
+    @Test func aStarvingModeIsDescribedWithWhatWaits() {
+        var activity = StallReport.Activity(
+            turnsPerSecond: 0, awaitedMode: "kCFRunLoopDefaultMode", isTimerDue: true, hasMainQueueWork: true)
+        #expect(
+            activity.sentence == "While the loop ran in another mode, "
+                + "a timer of the mode kCFRunLoopDefaultMode was due and the main queue had work")
+        activity.isTimerDue = false
+        #expect(activity.sentence == "While the loop ran in another mode, the main queue had work")
+    }
+
     @Test func everyKindHasItsVerb() {
         let kinds: [StallReport.Kind] = [.stall, .starvation, .saturation, .spinning]
         #expect(kinds.map(\.verbs.present) == ["stalls", "stalls", "is saturated", "spins"])

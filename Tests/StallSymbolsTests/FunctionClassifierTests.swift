@@ -125,6 +125,9 @@ import Testing
         #expect(owner("$sSa6appendyyxnF", in: functions) == .dependency)
         #expect(owner("c_function", file: "/src/notes/a.c", in: functions) == .app)
         let rule = InAppRule(InAppSettings(excludedDirectories: words), imagePaths: [])
+        // An interpreter is not the app that it runs.
+        #expect(!rule.isInApp(imageAt: "/opt/python3.11", isExecutable: true))
+        #expect(rule.isInApp(imageAt: "/opt/pythonic", isExecutable: true))
         #expect(rule.isInApp(imageAt: "/opt/notes", isExecutable: true))
     }
 

@@ -42,6 +42,9 @@ bool clinux_has_room(size_t bytes);
 /// Whether RLIMIT_AS leaves the process fewer than `bytes` addresses.
 bool clinux_is_short_of_addresses(size_t bytes);
 
+/// Returns the descriptor that is readable while a run loop's main queue has work, or -1 if libdispatch has none.
+int clinux_main_queue_descriptor(void);
+
 /// Makes glibc create no further heap, of 64 MiB of addresses, for a new thread's malloc(3). Returns whether it does.
 bool clinux_share_heap(void);
 
@@ -138,8 +141,13 @@ uint64_t clinux_stream(int number);
 /// The offset in a stream of the address of its lock. Async-signal-safe: yes.
 uint64_t clinux_stream_lock_offset(void);
 
-/// The offset of the kernel's thread id behind pthread_self(3); 0 if it is not known. Async-signal-safe: yes.
+/// The offset of the kernel's thread id behind pthread_self(3): that of the only word of the calling thread's descriptor
+/// with its id; 0 if there is none or more than one. Async-signal-safe: yes.
 uint64_t clinux_thread_id_offset(void);
+
+/// The offset behind pthread_self(3) of the word that the kernel clears at a thread's end; 0 if it is not known.
+/// Async-signal-safe: yes.
+uint64_t clinux_thread_end_offset(void);
 
 /// A synchronous scope of a context. `cunwind_context_scope` says what the first three fields are.
 struct clinux_scope {

@@ -40,6 +40,8 @@ extension StallMonitor {
         public var saturationThreshold: Duration?
         /// The treatment of stalls while a debugger is attached.
         public var whenDebugged: DebuggerRule
+        /// When a run loop's default mode starves while the loop runs in another mode, or `nil` for never.
+        public var modeStarvation: ModeStarvationRule? = ModeStarvationRule()
 
         /// Additional sinks for the reports.
         public var sinks: [ReportSink]
@@ -115,6 +117,7 @@ extension StallMonitor {
         func check() throws(StallWatchError) {
             try Self.check(threshold)
             if let saturationThreshold { try Self.check(saturationThreshold) }
+            if let modeStarvation { try Self.check(modeStarvation.limit) }
             _ = try escalation?.validMultiple()
             try health?.check()
             guard terminationLog != "" else {
@@ -164,6 +167,24 @@ extension StallMonitor {
         case ignore
         /// Reports the stall as usual.
         case report
+    }
+
+    /// The rule for a run loop that runs in another mode while work waits for its default mode.
+    ///
+    /// It applies to loops whose default mode is watched and has run. A loop in its default mode pays nothing. While the
+    /// loop is in another mode, a short-lived thread of the monitor takes the run loop's lock for some microseconds, five
+    /// times a second at most, to read its mode and its next timer.
+    public struct ModeStarvationRule: Sendable, Equatable {
+        /// The time for which a timer of the default mode is late, or the main queue has work: 5 ms to 24 hours.
+        public var limit: Duration
+        /// The names of modes that keep the default mode waiting on purpose, such as that of a dialog.
+        public var modalModes: Set<String>
+
+        /// Creates a rule, whose limit is one second by default.
+        public init(limit: Duration = .seconds(1), modalModes: Set<String> = []) {
+            self.limit = limit
+            self.modalModes = modalModes
+        }
     }
 
     /// The access that the tool `stallwatch` has to a running monitor.

@@ -31,6 +31,7 @@ public struct WatchedLoop: Sendable {
         case queue(DispatchQueue)
         case globalQueue(DispatchQoS.QoSClass)
         case probe(LoopProbe)
+        case executor(any Executor)
         #if NIO
             case eventLoop(any EventLoop)
             case eventLoops(any EventLoopGroup)
@@ -45,6 +46,7 @@ extension WatchedLoop {
     ///
     /// That is the main run loop. In a program that never runs it (`dispatchMain()`, an async `@main`), it is the
     /// thread that currently holds the main dispatch queue.
+    /// If the program has an executor of its own for the main actor, that is watched by heartbeats, too.
     public static let main = WatchedLoop(label: "main", threshold: nil, source: .main)
 
     /// The main dispatch queue, whichever thread serves it.
@@ -121,6 +123,26 @@ extension WatchedLoop {
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func cooperativePool(label: String = "tasks", threshold: StallThreshold? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, source: .cooperativePool)
+    }
+
+    /// Returns an executor of tasks or actors to watch by heartbeats.
+    ///
+    /// The watchdog sends the executor a small task twice per threshold. A serial executor stalls if the task has not run
+    /// within the threshold; a task executor starves if none of its threads has taken it. Turns count once it has run
+    /// the first one. A report has the stack of the thread that ran the last heartbeat, and none if a serial executor has
+    /// changed its thread. An executor that runs jobs in `enqueue`, on the caller's thread, is not watched.
+    ///
+    /// Each heartbeat costs a task executor one job and a serial executor two. A thread of the monitor calls `enqueue`.
+    ///
+    /// - Parameters:
+    ///   - executor: A `SerialExecutor` or a `TaskExecutor`. The monitor keeps it alive while it watches it.
+    ///   - label: The executor's name in reports.
+    ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:)``, which throws for an executor of neither kind.
+    public static func executor(
+        _ executor: any Executor, label: String, threshold: StallThreshold? = nil
+    ) -> WatchedLoop {
+        WatchedLoop(label: label, threshold: threshold, source: .executor(executor))
     }
 
     /// Returns a loop that reports its turns through a probe.

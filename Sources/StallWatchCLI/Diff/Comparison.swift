@@ -86,13 +86,7 @@ struct Comparison {
     }
 
     private static func words(_ set: ReportSet) -> String {
-        let duration = (set.time.hours * 3_600_000).duration
-        switch set.time.source {
-        case .reports where set.groups.reports == 0: return "for an unknown time"
-        case .given: return duration
-        case .statistics: return "\(duration) by the statistics"
-        case .reports: return "at least \(duration) by the reports"
-        }
+        set.time.source == .reports && set.groups.reports == 0 ? "for an unknown time" : set.time.words
     }
 }
 

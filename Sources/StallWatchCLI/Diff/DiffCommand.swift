@@ -141,10 +141,6 @@ struct ReportSet {
     /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
     init(_ path: String, filters: FilterOptions, strict: Bool, hours: Double?) throws {
         let reports = try filters.read([path], strict: strict)
-        var statistics = StatisticsSum()
-        for other in reports.files.others {
-            if let file = try? StatisticsFile(path: other) { statistics.add(file) }
-        }
         var spans = ProcessSpans()
         var groups = StallGroups()
         do {
@@ -156,13 +152,7 @@ struct ReportSet {
             // A side without reports is a program that never stalled.
         }
         self.groups = groups
-        if let hours {
-            time = MonitoredTime(hours: hours, source: .given)
-        } else if statistics.watchedSeconds > 0 {
-            time = MonitoredTime(hours: statistics.watchedSeconds / 3_600, source: .statistics)
-        } else {
-            time = MonitoredTime(hours: spans.hours, source: .reports)
-        }
+        time = MonitoredTime(given: hours, statistics: reports.files.others, reports: spans.hours)
     }
 }
 
@@ -186,6 +176,21 @@ struct MonitoredTime: Sendable, Equatable {
     init(hours: Double, source: Source) {
         self.hours = max(hours, Self.minimumHours)
         self.source = source
+    }
+
+    /// The best of: what the command line says, the statistics files among `files`, and what the reports show.
+    init(given: Double? = nil, statistics files: [String], reports: Double) {
+        if let given {
+            self.init(hours: given, source: .given)
+            return
+        }
+        var statistics = StatisticsSum()
+        for path in files {
+            if let file = try? StatisticsFile(path: path) { statistics.add(file) }
+        }
+        let isKnown = statistics.watchedSeconds > 0
+        self.init(
+            hours: isKnown ? statistics.watchedSeconds / 3_600 : reports, source: isKnown ? .statistics : .reports)
     }
 }
 

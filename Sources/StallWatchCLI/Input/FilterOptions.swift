@@ -9,7 +9,9 @@ struct FilterOptions: ParsableArguments {
         .unknown,
     ].map(\.rawValue)
     /// The kinds that this version knows.
-    static let kinds: [String] = [StallReport.Kind.stall, .saturation, .starvation, .spinning].map(\.rawValue)
+    static let kinds: [String] = [
+        StallReport.Kind.stall, .saturation, .starvation, .spinning, .modeStarvation,
+    ].map(\.rawValue)
 
     @Option(
         help: ArgumentHelp(

@@ -103,6 +103,9 @@ struct WatchedProcess {
     private var last: [String: ControlAnswer.LoopState] = [:]
     /// The last frame; `nil` before the first answer.
     private(set) var frame: WatchFrame?
+    private var histories: [String: LoadHistory] = [:]
+    /// The most stalls that are remembered after the monitor no longer lists them.
+    private static let mostEarlier = 1_000
 
     /// Finds the process's control socket.
     init(pid: Int32) {
@@ -118,7 +121,15 @@ struct WatchedProcess {
     mutating func update() throws(CommandFailure) {
         do throws(CommandFailure) {
             let answer = try client.ask(.watch)
-            frame = Self.frame(of: answer, after: last, process: name, pid: client.pid, at: Self.now)
+            var next = Self.frame(of: answer, after: last, process: name, pid: client.pid, at: Self.now)
+            for index in next.loops.indices {
+                var history = histories[next.loops[index].state.label] ?? LoadHistory()
+                history.add(next.loops[index].busy, from: frame?.time, to: next.time)
+                next.loops[index].history = history.values(until: next.time)
+                histories[next.loops[index].state.label] = history
+            }
+            next.earlier = Self.earlier((frame?.stalls ?? []) + (frame?.earlier ?? []), than: next.stalls)
+            frame = next
             last = Dictionary((answer.loops ?? []).map { ($0.label, $0) }) { first, _ in first }
         } catch {
             guard let identity, identity == ProcessIdentity(pid: client.pid) else {
@@ -128,6 +139,33 @@ struct WatchedProcess {
             frame?.problem = "no answer"
             frame?.time = Self.now
         }
+    }
+
+    /// The stalls of earlier answers that the latest one no longer has, the newest first.
+    static func earlier(
+        _ known: [ControlAnswer.StallSummary], than latest: [ControlAnswer.StallSummary]
+    ) -> [ControlAnswer.StallSummary] {
+        let ids = Set(latest.map(\.id))
+        return known.filter { !ids.contains($0.id) }.prefix(mostEarlier).map { stall in
+            var stall = stall
+            stall.isOngoing = false
+            return stall
+        }
+    }
+
+    /// The report with this id, in the folder named stalls of the process or of the tool; `nil` if it is in neither.
+    func report(_ id: String) -> (report: StallReport, origin: ReportOrigin)? {
+        for folder in ["/proc/\(client.pid)/cwd/\(ReportFiles.standardFolder)", ReportFiles.standardFolder] {
+            for entry in directoryEntries(folder) ?? []
+            where ReportFiles.isReport(entry.name) && entry.name.hasSuffix("-\(id.suffix(12)).json") {
+                let path = "\(folder)/\(entry.name)"
+                guard let bytes = try? FileReader.contents(of: path), let report = try? StallReport(json: bytes),
+                    report.id == id
+                else { continue }
+                return (report, ReportOrigin(path: path))
+            }
+        }
+        return nil
     }
 
     private static var now: Timestamp { Timestamp(wallClockNanoseconds: wallClockNow()) }

@@ -9,10 +9,11 @@ struct WatchCommand: ParsableCommand {
         commandName: "watch",
         abstract: "Show the loops of a live process and its stalls on a live screen.",
         discussion: """
-            The process's configuration has to set control = .socket(directory:). The screen shows for each loop the share of the \
-            last interval that it has spent in turns, its current turn and its number of stalls, and below them the latest \
-            stalls with their causes. It ends with q, with Ctrl-C, or when the process ends. The tool has to run as the \
-            process's user or as root.
+            The process's configuration has to set control = .socket(directory:). The screen shows for each loop the share of its \
+            time that it has spent in turns, over the last minute and in the last interval, its current turn, threshold and number \
+            of stalls. Below them are the stalls in groups of the same loop and function, with the latest cause. The arrow keys \
+            choose a group, Enter opens its latest stall, s sorts, and ? lists the keys. It ends with q, with Ctrl-C, or when \
+            the process ends. The tool has to run as the process's user or as root.
 
             Examples:
               stallwatch watch $(pidof notes)
@@ -66,22 +67,36 @@ struct WatchCommand: ParsableCommand {
         defer { screen.restore() }
         Interruption.handle { stop.set() }
         var drawn: WatchFrame.Size?
+        var controls = WatchControls()
         var due = monotonicNow() &+ period
         while !stop.isSet {
             let size = screen.size
             if size != drawn, let frame = process.frame {
-                try screen.draw(frame.lines(in: size, for: terminal))
+                let opened = controls.isOpen ? opened(frame.chosen(controls), of: process, size, terminal) : nil
+                try screen.draw(frame.lines(in: size, for: terminal, controls, opened: opened))
                 drawn = size
             }
             let now = monotonicNow()
             if let key = screen.key(until: min(due, now &+ Self.reaction)) {
-                if key == UInt8(ascii: "q") || key == UInt8(ascii: "Q") { return }
+                controls = controls.after(key, process.frame?.groups(by: controls.order) ?? [])
+                if controls.isDone { return }
+                drawn = nil
             }
             guard monotonicNow() >= due else { continue }
             try process.update()
             drawn = nil
             due = monotonicNow() &+ period
         }
+    }
+
+    /// The report of a group's latest stall as text; `nil` if it was not found.
+    private func opened(
+        _ group: WatchGroup?, of process: WatchedProcess, _ size: WatchFrame.Size, _ terminal: Terminal
+    ) -> String? {
+        guard let group, let (report, origin) = process.report(group.latest.id) else { return nil }
+        var terminal = terminal
+        terminal.width = max(size.columns, WatchFrame.leastColumns)
+        return ReportView(report: report, origin: origin, terminal: terminal).text
     }
 
     /// The longest time until a signal or a new size of the terminal is seen, in nanoseconds.
@@ -158,12 +173,15 @@ final class LiveScreen {
     }
 
     /// Waits for a key until a time in monotonic nanoseconds; returns `nil` if none was pressed.
-    func key(until deadline: UInt64) -> UInt8? {
+    func key(until deadline: UInt64) -> WatchControls.Key? {
         var polled = pollfd(fd: settings == nil ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         guard poll(&polled, 1, UnixSocket.milliseconds(until: deadline)) > 0 else { return nil }
-        var byte: UInt8 = 0
+        // The bytes of a key come together.
+        var bytes = [UInt8](repeating: 0, count: 8)
+        // Read before the array is used: `bytes.prefix(read(…, &bytes, …))` would take the bytes of before.
+        let count = read(STDIN_FILENO, &bytes, bytes.count)
         // A terminal that is gone gives the end of the input again and again.
-        return read(STDIN_FILENO, &byte, 1) == 1 ? byte : UInt8(ascii: "q")
+        return WatchControls.Key(Array(bytes.prefix(max(count, 0))))
     }
 
     func restore() {

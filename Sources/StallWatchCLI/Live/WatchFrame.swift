@@ -8,6 +8,8 @@ struct WatchFrame {
         var state: ControlAnswer.LoopState
         /// The share of the interval that the loop has spent in turns, 0 to 1; `nil` if it is not known yet.
         var busy: Double?
+        /// The load of each of the last seconds, the newest last; `nil` where it is not known.
+        var history: [Double?] = []
 
         var isStalled: Bool { (state.turnMilliseconds ?? 0) >= state.thresholdMilliseconds }
     }
@@ -18,6 +20,8 @@ struct WatchFrame {
     var loops: [Loop]
     /// The latest stalls, the newest first.
     var stalls: [ControlAnswer.StallSummary]
+    /// Stalls that earlier answers had, the newest first.
+    var earlier: [ControlAnswer.StallSummary] = []
     /// Why there is no newer answer; `nil` if this is the newest.
     var problem: String?
 
@@ -33,8 +37,20 @@ struct WatchFrame {
     private static let fixedRows = 5
 
     /// The lines of the screen: at most as many as the terminal has rows, each with at most as many columns as it has.
-    func lines(in size: Size, for terminal: Terminal) -> [String] {
+    ///
+    /// `opened` is the text of the opened stall, if its report was found.
+    func lines(
+        in size: Size, for terminal: Terminal, _ controls: WatchControls = WatchControls(), opened: String? = nil
+    ) -> [String] {
         let columns = max(size.columns, Self.leastColumns)
+        if controls.showsHelp { return Array(([title(columns, terminal), ""] + Self.help).prefix(max(size.rows, 0))) }
+        if controls.isOpen, let group = chosen(controls) {
+            let text = opened ?? unopened(group.latest, columns)
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            let room = max(size.rows - 2, 0)
+            let first = min(controls.scrolled, max(lines.count - room, 0))
+            return Array(([title(columns, terminal), ""] + lines[first...]).prefix(max(size.rows, 0)))
+        }
         var lines = [title(columns, terminal), ""]
         let layout = WatchLoopLine(loops, columns: columns)
         // The loops have at most half of the screen, and the stalls what is left.
@@ -46,18 +62,49 @@ struct WatchFrame {
             lines.append(
                 terminal.style("… and \(counted(loops.count - shown.count, "other loop", "other loops"))", .faint))
         }
-        lines += ["", terminal.style("latest stalls (UTC)", .bold)]
-        if stalls.isEmpty { lines.append("none") }
-        for stall in stalls {
+        lines += ["", terminal.style("stalls, by \(controls.order.rawValue)", .bold)]
+        let groups = groups(by: controls.order)
+        if groups.isEmpty { lines.append("none") }
+        let place = controls.place(in: groups) ?? 0
+        // Each group has about two lines.
+        let visible = max((size.rows - lines.count) / 2, 1)
+        for (number, group) in groups.enumerated().dropFirst(max(place - visible + 1, 0)) {
             guard lines.count < size.rows else { break }
-            lines += self.lines(of: stall, columns, terminal)
+            lines += self.lines(of: group, isChosen: number == place, columns, terminal)
         }
         return Array(lines.prefix(max(size.rows, 0)))
     }
 
+    func groups(by order: WatchControls.Order) -> [WatchGroup] { WatchGroup.groups(of: stalls + earlier, by: order) }
+
+    /// The group that the user has chosen.
+    func chosen(_ controls: WatchControls) -> WatchGroup? {
+        let groups = groups(by: controls.order)
+        return controls.place(in: groups).map { groups[$0] }
+    }
+
+    private static let help = [
+        "up, down   choose a group of stalls, or scroll an opened one",
+        "Enter      open the latest stall of the group, and close it",
+        "s          sort by newest, longest or count",
+        "Esc        back to the loops",
+        "?          this help",
+        "q          quit",
+    ]
+
+    /// What is known of a stall without its report.
+    private func unopened(_ stall: ControlAnswer.StallSummary, _ columns: Int) -> String {
+        let place = stall.function.map { " in \($0)" } ?? ""
+        let words = "\(stall.loop) \(stall.kind.verbs.perfect) \(stall.durationMilliseconds.duration)\(place)"
+        let next =
+            "The report is in neither folder named stalls, of the process or here: stallwatch show REPORTS --id \(stall.id)"
+        return [words, stall.sentence ?? "", "began \(stall.startedAt)", "", next]
+            .map { $0.printable.wrapped(to: columns, indentation: "  ") }.joined(separator: "\n")
+    }
+
     private func title(_ columns: Int, _ terminal: Terminal) -> String {
         let left = "\(process.printable) (\(pid))"
-        let right = problem?.printable ?? "\(time.timeOfDay) UTC  q: quit"
+        let right = problem?.printable ?? "\(time.timeOfDay) UTC  ?: help  q: quit"
         let room = max(columns - right.columns - 2, 10)
         let name = left.truncated(to: room)
         let rest = right.truncated(to: max(columns - name.columns - 2, 0))
@@ -77,24 +124,34 @@ struct WatchFrame {
         return order.prefix(max(room - 1, 1)).sorted().map { loops[$0] }
     }
 
-    /// Returns the lines of a stall: its time, loop, duration and function, and its cause as a sentence.
-    private func lines(of stall: ControlAnswer.StallSummary, _ columns: Int, _ terminal: Terminal) -> [String] {
-        var milliseconds = stall.durationMilliseconds
-        if stall.isOngoing {
-            let age = time.microsecondsSince1970 - stall.startedAt.microsecondsSince1970
-            milliseconds = max(milliseconds, Double(age) / 1_000)
-        }
-        let head = "\(stall.startedAt.timeOfDay)  \(stall.loop.printable.truncated(to: 16))  "
-        let words = (stall.isOngoing ? "\(stall.kind.verbs.perfect) " : "") + milliseconds.duration
+    /// Returns the lines of a group: its number, age, loop, duration and function, and its latest cause as a sentence.
+    private func lines(
+        of group: WatchGroup, isChosen: Bool, _ columns: Int, _ terminal: Terminal
+    ) -> [String] {
+        let stall = group.latest
+        let age = max(Double(time.microsecondsSince1970 - stall.startedAt.microsecondsSince1970) / 1_000, 0)
+        var words = (group.count > 1 ? "up to " : "") + group.longest.duration
+        if stall.isOngoing { words = "\(stall.kind.verbs.perfect) \(max(stall.durationMilliseconds, age).duration)" }
+        let number = group.count > 1 ? "×\(group.count)" : ""
+        let head =
+            "\(isChosen ? ">" : " ") \(number.padded(to: 4)) \("\(Self.age(age)) ago".padded(to: 10, .right))  "
+            + "\(stall.loop.printable.truncated(to: min(16, columns / 5)))  "
+        let shown = words.truncated(to: max(columns - head.columns, 0))
         let function =
             stall.function.map { "  \($0.printable)" } ?? stall.cause.map { "  \($0.rawValue.printable)" } ?? ""
-        let room = max(columns - head.columns - words.columns, 0)
+        let room = max(columns - head.columns - shown.columns, 0)
         let first =
-            terminal.style(head, .faint) + terminal.style(words, stall.isOngoing ? .red : .yellow)
+            terminal.style(head, isChosen ? .bold : .faint) + terminal.style(shown, stall.isOngoing ? .red : .yellow)
             + function.truncated(to: room)
-        let sentence = stall.sentence.map { "  \($0.printable)".wrapped(to: columns, indentation: "  ") } ?? ""
+        let sentence = stall.sentence.map { "    \($0.printable)".wrapped(to: columns, indentation: "    ") } ?? ""
         let rest = sentence.split(separator: "\n").map(String.init)
         return [first] + rest.prefix(Self.rowsOfSentence)
+    }
+
+    /// "4 s", "3 min", "2 h".
+    static func age(_ milliseconds: Double) -> String {
+        let seconds = Int(min(max(milliseconds / 1_000, 0), 1e9))
+        return seconds < 60 ? "\(seconds) s" : seconds < 3_600 ? "\(seconds / 60) min" : "\(seconds / 3_600) h"
     }
 
     /// The most rows of a stall's sentence.
@@ -133,12 +190,14 @@ struct WatchLine: Encodable {
     }
 }
 
-/// The columns of the loops on the screen of `watch`: label, bar, share, state, number of stalls.
+/// The columns of the loops on the screen of `watch`: label, load of the last minute, share, state, threshold, stalls.
 struct WatchLoopLine {
     private static let gap = "  "
     /// "100.0 %".
     private static let shareColumns = 7
     private static let stallColumns = 6
+    private static let thresholdColumns = 9
+    private static let columnsForThreshold = 72
     /// The screens that are too narrow for the number of stalls.
     private static let columnsForStalls = 60
 
@@ -146,6 +205,8 @@ struct WatchLoopLine {
     private let bar: Int
     private let state: Int
     private let showsStalls: Bool
+    /// The columns of the threshold with the gap before it.
+    private let threshold: Int
 
     init(_ loops: [WatchFrame.Loop], columns: Int) {
         showsStalls = columns >= Self.columnsForStalls
@@ -153,32 +214,40 @@ struct WatchLoopLine {
         let longest = loops.map { LoopStateText.state(of: $0.state).columns }.max() ?? 0
         // Wide enough for "in a turn for 999 ms", so that the bars keep their length.
         state = min(max(longest, 20), columns / 3)
-        let others = label + Self.shareColumns + state + (showsStalls ? Self.stallColumns + Self.gap.count : 0)
-        bar = max(columns - others - 3 * Self.gap.count, 3)
+        threshold = columns >= Self.columnsForThreshold ? Self.gap.count + Self.thresholdColumns : 0
+        let others =
+            label + Self.shareColumns + state + threshold + (showsStalls ? Self.stallColumns + Self.gap.count : 0)
+        bar = min(max(columns - others - 3 * Self.gap.count, 3), LoadHistory.seconds)
     }
 
     var head: String {
-        let share = "busy".padded(to: bar + Self.gap.count + Self.shareColumns)
+        let title = "busy, last \(LoadHistory.seconds) s"
+        let room = bar + Self.gap.count + Self.shareColumns
+        let share = (title.columns > room ? "busy" : title).padded(to: room)
         let cells = ["loop".padded(to: label), share, "state".padded(to: state)]
         return cells.joined(separator: Self.gap)
-            + (showsStalls ? Self.gap + "stalls".padded(to: Self.stallColumns, .right) : "")
+            + (showsStalls
+                ? (threshold > 0 ? Self.gap + "threshold" : "") + Self.gap
+                    + "stalls".padded(to: Self.stallColumns, .right) : "")
     }
 
     func text(of loop: WatchFrame.Loop, for terminal: Terminal) -> String {
         let busy = min(max(loop.busy ?? 0, 0), 1)
-        let filled = Int((busy * Double(bar)).rounded())
+        let line = Sparkline.text(loop.history, columns: bar).padded(to: bar, .right)
         let share = loop.busy == nil ? "" : "\((busy * 100).fixed(1)) %"
         let color: Terminal.Style = busy < 0.5 ? .green : busy < 0.9 ? .yellow : .red
         let words = LoopStateText.state(of: loop.state).truncated(to: state).padded(to: state)
         let cells = [
             loop.state.label.printable.truncated(to: label).padded(to: label),
-            terminal.style(String(repeating: "█", count: filled), color)
-                + terminal.style(String(repeating: "░", count: bar - filled), .faint),
+            terminal.style(line, color),
             share.padded(to: Self.shareColumns, .right),
             loop.isStalled ? terminal.style(words, .red) : words,
         ]
         let stalls = "\(loop.state.stalls)".truncated(to: Self.stallColumns).padded(to: Self.stallColumns, .right)
-        let text = cells.joined(separator: Self.gap) + (showsStalls ? Self.gap + stalls : "")
+        let limit = loop.state.thresholdMilliseconds.duration.truncated(to: Self.thresholdColumns)
+        let last =
+            (threshold > 0 ? Self.gap + limit.padded(to: Self.thresholdColumns, .right) : "") + Self.gap + stalls
+        let text = cells.joined(separator: Self.gap) + (showsStalls ? last : "")
         return showsStalls || terminal.hasColor ? text : String(text.reversed().drop { $0 == " " }.reversed())
     }
 }

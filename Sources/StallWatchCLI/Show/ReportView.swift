@@ -32,6 +32,10 @@ struct ReportView {
         }
         if let activity = report.activity { lines += paragraph("\(activity.sentence).", .yellow) }
         if let advice = report.advice { lines += paragraph("Try: \(advice.text) See \(advice.page).", .green) }
+        if let language = StallReport.interpretedLanguage(ofExecutable: report.process.executable) {
+            lines += paragraph(
+                "Functions of \(language) have no names here: the stack is that of the interpreter and its libraries.")
+        }
         if report.state == .ongoing {
             lines += paragraph("It was still going on when this report was written.")
         } else if report.state == .abandoned {

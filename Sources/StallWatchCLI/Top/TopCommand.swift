@@ -12,11 +12,17 @@ struct TopCommand: ParsableCommand {
             say how long these lasted. p50 and p95 are of the reports. Where groups have the same culprit, the first caller is shown \
             that differs. A terminal gets as many groups as it has lines for. Elsewhere lines have any length, unless COLUMNS is set.
 
+            --history compares the versions in the reports' metadata. A stall is new if only the newest version has it, gone if \
+            the versions since it was last seen do not have it, and regressed if the newest version has it again after versions \
+            without it. Each of these only if, at the stall's rate, the versions without it would have had at least 3. Rates are \
+            per hour of monitored time, by statistics files in the directories, else by the reports.
+
             Examples:
               stallwatch top stalls
               stallwatch top stalls --sort last -n 5
               stallwatch top stalls --group-by culprit --since 2026-11-21 --json
               stallwatch top stalls --by context
+              stallwatch top /var/log/notes --history
             """
     )
 
@@ -40,15 +46,25 @@ struct TopCommand: ParsableCommand {
             valueName: "count"))
     var limit: Int?
 
+    @Flag(help: "Show since when stalls are known, in which versions, how often, and what is new, gone or regressed.")
+    var history = false
+
     @OptionGroup var terminalOptions: TerminalOptions
 
     @OptionGroup var formatOptions: FormatOptions
 
     func validate() throws {
+        if history {
+            guard groupBy == .fingerprint else { throw ValidationError("--history groups by fingerprint.") }
+            guard [.text, .json].contains(formatOptions.chosen) else {
+                throw ValidationError("--history prints text or JSON.")
+            }
+        }
         if let limit, limit < 1 { throw ValidationError("--limit is \(limit), but has to be at least 1.") }
     }
 
     func run() throws {
+        if history { return try showHistory() }
         var groups = StallGroups(by: groupBy)
         let callers = CallerLookup(isForEach: groupBy == .caller)
         try selection.read().forEachMatch { bytes, summary throws(UnreadableReport) in
@@ -70,6 +86,22 @@ struct TopCommand: ParsableCommand {
         case .github: try CIOutput.printGitHub(shown.map { Finding($0) }, summary: table.markdown)
         case .junit: try StandardOutput.write(JUnitDocument(findings: shown.map { Finding($0) }).text)
         }
+    }
+
+    private func showHistory() throws {
+        let reports = try selection.read()
+        var (groups, history) = (StallGroups(), StallHistory())
+        try reports.forEachSummary { report, origin in
+            groups.add(report, origin)
+            history.add(report)
+        }
+        let time = MonitoredTime(statistics: reports.files.others, reports: history.hours)
+        let terminal = terminalOptions.terminal
+        let isText = formatOptions.chosen == .text
+        let standard = isText ? TopTable.limit(for: terminal) : .max
+        let table = HistoryTable(groups.sorted(by: sort), limit: limit ?? standard, history: history, time: time)
+        guard isText else { return try StandardOutput.write(JSONOutput.bytes(HistoryReport(table))) }
+        try StandardOutput.write(table.text(for: terminal))
     }
 
     /// Looks up callers, which takes as long as all other fields of a report: once for each fingerprint.

@@ -122,7 +122,7 @@ struct TopTable {
 
 extension Timestamp {
     /// Month, day, hours and minutes (UTC): `11-21 08:00`.
-    fileprivate var dayAndMinute: String {
+    var dayAndMinute: String {
         // 2026-11-21T08:00:00.123456Z
         let text = Array(description)
         guard text.count >= 16 else { return description }

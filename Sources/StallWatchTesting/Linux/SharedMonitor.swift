@@ -122,6 +122,7 @@ final class SharedMonitor: Sendable {
             threshold: .fixed(idleThreshold), reports: directory.isEmpty ? .none : .directory(directory),
             sinks: [.closure { SharedMonitor.shared.receive($0) }], saturationThreshold: nil
         )
+        configuration.modeStarvation = nil
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
         let monitor = try StallMonitor(configuration)

@@ -53,6 +53,50 @@ extension Scenario {
         },
     ]
 
+    /// A run loop that runs in another mode while its default mode waits, or has no work.
+    static let modeStarvationScenarios: [Scenario] = [
+        .stalling(
+            "mode-starvation", "a thread runs its loop in a tracking mode while a timer of the default mode is due",
+            times: 12,
+            ExpectedReport(
+                kind: .modeStarvation, loop: "tracker", mode: "tracking", callout: .source0,
+                function: "trackMovement(for:on:isTimerDue:timerMode:)")
+        ) { context in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
+            let injected = await thread.driven.source0 { trackMovement(for: context.stall, on: thread.driven) }
+            await thread.stop()
+            return injected
+        },
+        .quiet("mode-starvation-modal", "the same in a mode that is declared as modal") { context in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker"), modalModes: ["tracking"])
+            _ = await thread.driven.source0 { trackMovement(for: .seconds(2), on: thread.driven) }
+            await thread.stop()
+        },
+        .quiet("mode-starvation-short", "the same for less than the limit") { context in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
+            _ = await thread.driven.source0 { trackMovement(for: .milliseconds(700), on: thread.driven) }
+            await thread.stop()
+        },
+        .quiet("mode-starvation-nothing-due", "the same, and the default mode has no work") { context in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
+            _ = await thread.driven.timer { trackMovement(for: .seconds(2), on: thread.driven, isTimerDue: false) }
+            await thread.stop()
+        },
+        .quiet("mode-starvation-common", "the same in a common mode, which fires the common modes' timer") { context in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
+            CFRunLoopAddCommonMode(thread.driven.runLoop, DrivenLoop.mode("tracking"))
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
+            _ = await thread.driven.source0 {
+                trackMovement(for: .seconds(2), on: thread.driven, timerMode: kCFRunLoopCommonModes)
+            }
+            await thread.stop()
+        },
+    ]
+
     /// Runs a loop in the default mode and the tracking mode alternately.
     private static let switchModes: LoopThread.Style = { thread in
         while !thread.isStopping {
@@ -60,6 +104,26 @@ extension Scenario {
             CFRunLoopRunInMode(DrivenLoop.mode("tracking"), 0.03, false)
         }
     }
+}
+
+extension LoopThread {
+    fileprivate static let runInDefaultMode: Style = { thread in
+        while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, true) }
+    }
+}
+
+/// Runs the loop in the tracking mode, while a timer of another mode fires ten times a second, if it can.
+@inline(never)
+private func trackMovement(
+    for duration: Duration, on loop: DrivenLoop, isTimerDue: Bool = true, timerMode: CFRunLoopMode? = nil
+) {
+    let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent() + 0.05, 0.1, 0, 0) { _ in }
+    if isTimerDue { CFRunLoopAddTimer(loop.runLoop, timer, timerMode ?? kCFRunLoopDefaultMode) }
+    let end = SuspendingClock.now + duration
+    while case let left = end - SuspendingClock.now, left > .zero {
+        CFRunLoopRunInMode(DrivenLoop.mode("tracking"), left.seconds, false)
+    }
+    CFRunLoopTimerInvalidate(timer)
 }
 
 extension Scenario {

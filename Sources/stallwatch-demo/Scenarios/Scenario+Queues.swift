@@ -90,6 +90,44 @@ extension Scenario {
                 }
             }
         },
+        .stalling(
+            "executor-serial", "a job on a serial executor with its own thread sleeps", times: 3,
+            .heartbeat("renderer", .serialExecutor, in: "sleepTooLong(for:)")
+        ) { context in
+            let executor = ThreadExecutor(threads: 1)
+            try await context.watch(.executor(executor as any SerialExecutor, label: "renderer"))
+            await warmUp(context)
+            defer { executor.stop() }
+            return await Task(executorPreference: executor) {
+                DrivenLoop.time { sleepTooLong(for: context.stall) }
+            }.value
+        },
+        .quiet("executor-idle", "a serial executor gets no work") { context in
+            let executor = ThreadExecutor(threads: 1)
+            try await context.watch(.executor(executor as any SerialExecutor, label: "renderer"))
+            await pause(context.threshold * 4)
+            executor.stop()
+        },
+        .stalling(
+            "executor-pool-full", "jobs that sleep occupy both threads of a task executor", times: 3,
+            .heartbeat("pool", .taskExecutor, in: "sleepTooLong(for:)", kind: .starvation)
+        ) { context in
+            let pool = PoolExecutor(threads: 2)
+            try await context.watch(.executor(pool, label: "pool"))
+            await warmUp(context)
+            defer { pool.threads.stop() }
+            let tasks = (0..<2).map { _ in
+                Task(executorPreference: pool) { DrivenLoop.time { sleepTooLong(for: context.stall) } }
+            }
+            return await max(tasks[0].value, tasks[1].value)
+        },
+        .quiet("executor-pool-half", "a job that sleeps occupies one of its two threads") { context in
+            let pool = PoolExecutor(threads: 2)
+            try await context.watch(.executor(pool, label: "pool"))
+            await warmUp(context)
+            await Task(executorPreference: pool) { sleepTooLong(for: context.threshold * 3) }.value
+            pool.threads.stop()
+        },
     ]
 
     /// Waits for the first heartbeat, because only later ones count.
@@ -105,6 +143,53 @@ extension DispatchQueue {
     ) async -> Duration {
         await FullPool.fill(for: duration, { self.async(execute: $0) }, work)
     }
+}
+
+/// An executor with threads of its own; with one thread it is serial.
+private final class ThreadExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
+    // `@unchecked Sendable`: the condition's lock protects both variables.
+    private let condition = NSCondition()
+    private var jobs: [UnownedJob] = []
+    private var isStopping = false
+
+    init(threads: Int) {
+        for _ in 0..<threads { Thread.detachNewThread { [self] in run() } }
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        condition.withLock {
+            jobs.append(job)
+            condition.signal()
+        }
+    }
+
+    func stop() {
+        condition.withLock {
+            isStopping = true
+            condition.broadcast()
+        }
+    }
+
+    private func run() {
+        while let job = next() { job.runSynchronously(on: asUnownedTaskExecutor()) }
+    }
+
+    private func next() -> UnownedJob? {
+        condition.withLock {
+            while jobs.isEmpty, !isStopping { condition.wait() }
+            return jobs.isEmpty ? nil : jobs.removeFirst()
+        }
+    }
+}
+
+/// A task executor with several threads.
+private final class PoolExecutor: TaskExecutor {
+    let threads: ThreadExecutor
+
+    init(threads: Int) { self.threads = ThreadExecutor(threads: threads) }
+
+    func enqueue(_ job: consuming ExecutorJob) { threads.enqueue(job) }
 }
 
 /// A pool whose threads are all occupied.

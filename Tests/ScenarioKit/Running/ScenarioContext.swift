@@ -38,12 +38,13 @@ package final class ScenarioContext: Sendable {
     /// It stops once its reports have arrived.
     @discardableResult
     package func watch(
-        _ loops: WatchedLoop..., saturationThreshold: Duration? = .seconds(10)
+        _ loops: WatchedLoop..., saturationThreshold: Duration? = .seconds(10),
+        modalModes: Set<String> = []
     ) async throws -> StallMonitor {
-        let monitor = try StallMonitor(
-            .init(
-                threshold: .fixed(threshold), reports: .directory(directory), saturationThreshold: saturationThreshold)
-        )
+        var configuration = StallMonitor.Configuration(
+            threshold: .fixed(threshold), reports: .directory(directory), saturationThreshold: saturationThreshold)
+        configuration.modeStarvation?.modalModes = modalModes
+        let monitor = try StallMonitor(configuration)
         for loop in loops { try monitor.watch(loop) }
         try monitor.start()
         ownMonitors.withLock { $0.append(monitor) }

@@ -37,7 +37,7 @@ import TestSupport
             ),
             (
                 ["--kind", "stal"],
-                "--kind: no report has 'stal'. The values are: later, saturation, spinning, stall, starvation.",
+                "--kind: no report has 'stal'. The values are: later, modeStarvation, saturation, spinning, stall, starvation.",
                 2
             ),
             (["--loop", "man"], "--loop: no report has 'man'. The values are: main, storage.", 1),

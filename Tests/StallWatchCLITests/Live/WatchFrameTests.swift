@@ -18,7 +18,10 @@ import TextOutput
             state: .init(
                 label: label, turnMilliseconds: turn, thresholdMilliseconds: threshold, utilization: 0.5,
                 busyMilliseconds: 0, watchedMilliseconds: 1, stalls: stalls, lastStall: nil),
-            busy: busy)
+            busy: busy,
+            history: (0..<60).map { second in
+                busy.flatMap { second < 10 ? nil : Double(second % 8) / 8 * $0 }
+            })
     }
 
     private static func stall(_ number: Int, isOngoing: Bool = false) throws -> ControlAnswer.StallSummary {

@@ -13,6 +13,15 @@ import TestSupport
           "attributes": { "user": "free" } }
         """
 
+    @Test func `an interpreter's stack has no functions of the script`() throws {
+        let scratch = try TemporaryDirectory()
+        let report = ReportFixture(number: 1).json
+        try scratch.write("stall-1.json", report.replacingOccurrences(of: "/bin/notes\"", with: "/bin/python3.11\""))
+        let words = "Functions of Python have no names here"
+        #expect(try Tool.run(["show", "stall-1.json"], in: scratch).output.contains(words))
+        #expect(try !Tool.run(["show", "."], in: try folder()).output.contains(words))
+    }
+
     private func folder() throws -> TemporaryDirectory {
         let scratch = try TemporaryDirectory()
         try scratch.write([

@@ -9,7 +9,10 @@ import Testing
     @Test func theDefaultsAreAQuarterOfASecondAndTenSeconds() throws {
         let configuration = StallMonitor.Configuration()
         #expect(configuration.threshold == .milliseconds(250))
-        #expect(try configuration.watchdogOptions() == WatchdogOptions(saturationThreshold: 10_000_000_000))
+        #expect(
+            try configuration.watchdogOptions()
+                == WatchdogOptions(
+                    saturationThreshold: 10_000_000_000, modeRule: .init(limit: 1_000_000_000)))
     }
 
     @Test(
@@ -57,7 +60,9 @@ import Testing
     }
 
     @Test func saturationDetectionCanBeTurnedOff() throws {
-        #expect(try StallMonitor.Configuration(saturationThreshold: nil).watchdogOptions() == WatchdogOptions())
+        #expect(
+            try StallMonitor.Configuration(saturationThreshold: nil).watchdogOptions()
+                == WatchdogOptions(modeRule: .init(limit: 1_000_000_000)))
     }
 
     @Test(

@@ -9,6 +9,7 @@ struct LoopSupervisor {
     /// `nil` if the loop does not report its waits, or saturation is not to be found.
     private var saturation: SaturationSupervisor?
     private var spin: SpinSupervisor?
+    private var modes: ModeStarvationSupervisor?
     /// Whether the next poll may be for the loop's load only, which must not delay the look at a turn that begins.
     private(set) var isLoadFollowed = false
     private var early = EarlySampling()
@@ -36,6 +37,9 @@ struct LoopSupervisor {
         if loop.source.reportsWaits, let threshold = context.options.saturationThreshold {
             saturation = SaturationSupervisor(threshold: threshold)
             spin = SpinSupervisor()
+        }
+        if let rule = context.options.modeRule, let reader = loop.source.modeReader {
+            modes = ModeStarvationSupervisor(rule: rule, reader)
         }
     }
 
@@ -81,7 +85,8 @@ struct LoopSupervisor {
         }
         let nextLoad = min(
             saturation?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
-            spin?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
+            spin?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
+            modes?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
         isLoadFollowed = nextLoad != .max
         let nextEscalation = escalate(poll.target, at: time)
         noteProgress(poll, at: time)
@@ -122,7 +127,7 @@ struct LoopSupervisor {
         progress = LoopProgress(label: loop.label, state: state, since: since)
     }
 
-    /// Stops following the loop, and reports a stall, saturation or spin that still lasts as abandoned.
+    /// Stops following the loop, and reports a stall, or a period of the loop, that still lasts as abandoned.
     ///
     /// The turn in which `stopper`, a thread, stops the monitor is over there.
     mutating func leave(at time: UInt64, stoppedBy stopper: Int32? = nil) {
@@ -144,6 +149,7 @@ struct LoopSupervisor {
         }
         saturation?.leave(context, at: time)
         spin?.leave(context, at: time)
+        modes?.leave(context, at: time)
     }
 
     /// Counts the current turn as suppressed, once.

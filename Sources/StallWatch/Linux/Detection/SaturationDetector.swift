@@ -109,7 +109,7 @@ struct SaturationDetector {
 
 extension Bool {
     /// Returns the value, and leaves `false`.
-    fileprivate mutating func take() -> Bool {
+    mutating func take() -> Bool {
         defer { self = false }
         return self
     }

@@ -50,7 +50,7 @@ struct StallRecord: Sendable {
 
     /// The kind of a stall, by the words of `kind` in reports.
     enum Kind: String, Sendable {
-        case stall, saturation, starvation, spinning
+        case stall, saturation, starvation, spinning, modeStarvation
     }
 
     /// The state of a stall, by the words of `state` in reports.
@@ -70,7 +70,7 @@ struct StallRecord: Sendable {
     /// The report's id: a UUID, version 7.
     let id: String
     let kind: Kind
-    let loop: Loop
+    var loop: Loop
     /// The loop's threshold, in nanoseconds.
     let threshold: UInt64
     /// Whether the watchdog has learned the threshold.
@@ -111,7 +111,7 @@ struct StallRecord: Sendable {
 extension StallRecord {
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start
-        let kind: Kind = poll.target == .pool ? .starvation : .stall
+        let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
         self.init(
             kind, of: loop, poll, turn: stall.turn, nesting: stall.nesting,
             threshold: loop.threshold, age: age

@@ -11,6 +11,10 @@ struct LockIdentifier {
     let isLive: (Int32) -> Bool
     /// The stdio streams of this process; `nil` if the layout of their locks is not known.
     var streams: StandardStreams?
+    /// Where the ids of threads are; `nil` if that is not known.
+    var descriptor: ThreadDescriptor?
+    /// The first word of each dispatch group; `nil` if it is not known.
+    var groupType: UInt64?
 
     /// The lock that `waiter` waits for in `call`, if it is a wait for one; `frames` are its innermost functions, if
     /// any.
@@ -55,6 +59,10 @@ struct LockIdentifier {
                 lock.ownership = queueOwner(queue, waiter)
             } else if let function {
                 describe(&lock, function, call)
+            } else if let group = DispatchLayout.group(ofType: groupType, waitedForAt: address, memory) {
+                // A stripped libdispatch has jumped from the function that it exports to one without a name.
+                (lock.kind, lock.function, lock.address) = (.dispatchGroup, "dispatch_group_wait", group)
+                lock.ownership = .none
             } else if Self.isInsideStrippedDispatch(frames), case .thread(let owner) = onceOwner(address),
                 owner != waiter
             {
@@ -181,12 +189,15 @@ extension LockIdentifier {
         return (futex, .unknown("readers own it, and it does not store them, or it was just released"))
     }
 
-    /// Returns the joined thread: the futex word is its id, which the kernel clears at its end (set_tid_address(2)).
+    /// Returns the joined thread: the kernel clears the futex word at its end (set_tid_address(2)).
     private func joinedThread(_ address: UInt64, expected: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address), word > 0, UInt64(word) == expected else {
             return .unknown("the thread has just ended")
         }
-        return live(word, else: "the thread has just ended")
+        guard let thread = ThreadDescriptor.thread(endingAt: address, word: word, descriptor, memory) else {
+            return .unknown("it is not known where this C library keeps a thread's id")
+        }
+        return live(thread, else: "the thread has just ended")
     }
 
     private func streamOwner(_ address: UInt64) -> AwaitedLock.Ownership {

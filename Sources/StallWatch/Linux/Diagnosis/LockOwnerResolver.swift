@@ -41,7 +41,8 @@ struct LockOwnerResolver {
 
     private var identifier: LockIdentifier {
         LockIdentifier(
-            memory: memory, isLive: { threads.state(of: $0) != nil }, streams: StandardStreams.current)
+            memory: memory, isLive: { threads.state(of: $0) != nil }, streams: StandardStreams.current,
+            descriptor: ThreadDescriptor.current, groupType: DispatchLayout.groupType)
     }
 
     /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
@@ -167,8 +168,8 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         functionNames = WaitFunctionNames()
         mayStop = true
         functionNames.prepare(for: capturer.images())
-        // Not in the first stall: it locks a stream of its own to learn the layout.
-        _ = StandardStreams.current
+        // Not in the first stall: they lock a stream and create a group of their own to learn the layouts.
+        _ = (StandardStreams.current, DispatchLayout.groupType)
     }
 
     /// Creates the same threads, of which none is stopped.

@@ -70,6 +70,26 @@ enum DispatchLayout {
         return nil
     }
 
+    /// The generation number of a group, for whose change its waiters wait: `dg_gen` of struct dispatch_group_s.
+    static let generationOffset: UInt64 = 52
+
+    /// The first word of each dispatch group, which is its type, read from a group of the monitor's own.
+    static let groupType: UInt64? = {
+        let group = DispatchGroup()
+        // Only read while `group` exists.
+        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(group).toOpaque()))
+        return withExtendedLifetime(group) {
+            GuardedMemory().word(at: object + wrappedOffset).flatMap { GuardedMemory().word(at: $0) }
+        }
+    }()
+
+    /// Returns the group whose generation number is at an address; `nil` if there is none, or the type is not known.
+    static func group(ofType type: UInt64?, waitedForAt address: UInt64, _ memory: any MemoryReading) -> UInt64? {
+        guard let type, type != 0, address > generationOffset, address % 8 == generationOffset % 8 else { return nil }
+        let group = address - generationOffset
+        return memory.word(at: group) == type ? group : nil
+    }
+
     static func label(of queue: UInt64, _ memory: any MemoryReading) -> String? {
         guard let address = memory.word(at: queue &+ labelOffset), let text = memory.string(at: address),
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f })

@@ -11,6 +11,9 @@ protocol LoopSource: AnyObject, Sendable {
     /// The address range of the method that runs the loop only if its mode is not empty; empty if it is unknown.
     var runMethod: Range<UInt64> { get }
 
+    /// Asks what waits for the loop's default mode; `nil` if the loop has none, or it is not observed.
+    var modeReader: RunLoopModeReader? { get }
+
     /// Returns whether the turn that has not ended is one; if not, nothing is delayed.
     ///
     /// A loop that does not report its end is in no turn when its thread goes on with something else. The watchdog asks
@@ -53,6 +56,8 @@ extension LoopSource {
 
     var runMethod: Range<UInt64> { 0..<0 }
 
+    var modeReader: RunLoopModeReader? { nil }
+
     func isInTurn(_ addresses: [UInt64]?) -> Bool { true }
 
     func target(of recorder: TurnRecorder) -> CaptureTarget {
@@ -76,7 +81,7 @@ extension LoopSource {
 
 /// The kind of a watched loop, by the words of `loop.kind` in reports.
 enum LoopKind: String, Sendable {
-    case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, probe
+    case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, serialExecutor, taskExecutor, probe
 
     /// Whether the loop reports its own turns; of others, a turn is the time until a heartbeat has run.
     var reportsTurns: Bool { self == .runLoop || self == .probe }

@@ -19,6 +19,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     private let runLoop: CFRunLoop
     private let turnModes: [CFRunLoopMode]
     private let namedModes: [String]
+    let modeReader: RunLoopModeReader?
     private var turnObservers: [CFRunLoopObserver] = []
     private var modeObservers: [(CFRunLoopObserver, CFRunLoopMode)] = []
 
@@ -37,6 +38,8 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
             ([kCFRunLoopDefaultMode.map(Self.name) ?? ""] + modes)
                 .reduce(into: [String]()) { if !$0.contains($1), $1 != common { $0.append($1) } }.prefix(255)
         )
+        let standard = [kCFRunLoopDefaultMode, kCFRunLoopCommonModes].compactMap { $0.map(Self.name) }
+        modeReader = modes.contains(where: standard.contains) ? RunLoopModeReader(runLoop) : nil
         let begin = try Self.observer([.entry, .beforeSources, .afterWaiting], order: .min, recorder) {
             _, activity, info in
             guard let recorder = RunLoopSource.recorder(info) else { return }
@@ -175,7 +178,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         return CFStringCreateWithCString(nil, name, CFStringBuiltInEncodings.UTF8.rawValue)
     }
 
-    private static func name(_ mode: CFRunLoopMode) -> String {
+    static func name(_ mode: CFRunLoopMode) -> String {
         let length = CFStringGetMaximumSizeForEncoding(
             CFStringGetLength(mode), CFStringBuiltInEncodings.UTF8.rawValue
         )

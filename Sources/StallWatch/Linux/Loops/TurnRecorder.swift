@@ -35,8 +35,13 @@ final class TurnRecorder: Sendable {
     /// The mode numbers of the loop's runs, one byte each, with the innermost run in the lowest byte; 0 is a mode
     /// without a name.
     private let modes = Atomic<UInt64>(0)
+    /// How often a run of the default mode began or went on after a nested run.
+    private let defaultRuns = Atomic<UInt64>(0)
     /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
+
+    /// The number of the default mode.
+    static let defaultMode: UInt8 = 1
 
     /// The longest gap between two runs that does not count as a wait, in nanoseconds: `RunLoop.run()` leaves and
     /// enters its loop for every source, but what the thread does in a longer gap is unknown.
@@ -84,11 +89,19 @@ extension TurnRecorder {
     /// Notes that the run that has just begun is in the mode with the number `index`: 1 to 255.
     func noteMode(_ index: UInt8) {
         modes.store(modes.load(ordering: .relaxed) & ~0xff | UInt64(index), ordering: .relaxed)
+        countDefaultRun()
+    }
+
+    /// Counts a run that is now the innermost one, if it is in the default mode.
+    private func countDefaultRun() {
+        guard modes.load(ordering: .relaxed) & 0xff == UInt64(Self.defaultMode) else { return }
+        defaultRuns.store(defaultRuns.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     }
 
     /// Notes the mode of a run that began unobserved; one that the loop itself has noted takes precedence.
     func adoptMode(_ index: UInt8) {
-        _ = modes.compareExchange(expected: 0, desired: UInt64(index), ordering: .relaxed)
+        let adopted = modes.compareExchange(expected: 0, desired: UInt64(index), ordering: .relaxed).exchanged
+        if adopted { countDefaultRun() }
     }
 
     /// Notes that the loop is in a run, which may have begun before the loop was observed.
@@ -128,6 +141,7 @@ extension TurnRecorder {
         let outer = max(depth.load(ordering: .relaxed) - 1, 0)
         depth.store(outer, ordering: .relaxed)
         modes.store(modes.load(ordering: .relaxed) >> 8, ordering: .relaxed)
+        countDefaultRun()
         if outer > 0 {
             beginTurn(at: now)
             reachedSources.store(true, ordering: .relaxed)
@@ -261,7 +275,8 @@ extension TurnRecorder {
         let isOutside = depth.load(ordering: .relaxed) == 0
         return LoopLoad(
             time: now, turns: turn.load(ordering: .acquiring), idle: idle, busy: histogram.busyNanoseconds,
-            isOutside: isOutside, lastEnd: ended.load(ordering: .relaxed))
+            isOutside: isOutside, lastEnd: ended.load(ordering: .relaxed),
+            defaultRuns: defaultRuns.load(ordering: .relaxed))
     }
 
     private func idleTime(at now: UInt64) -> UInt64 {
@@ -309,6 +324,8 @@ struct LoopLoad: Equatable {
     var isOutside = false
     /// When the last turn ended; 0 before that.
     var lastEnd: UInt64 = 0
+    /// How often a run of the default mode began or went on after a nested run.
+    var defaultRuns: UInt64 = 0
 }
 
 /// The total time that a loop has waited for its events, which tells an idle loop's late turn from the turns before.

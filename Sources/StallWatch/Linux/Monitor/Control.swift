@@ -245,6 +245,7 @@ package enum HangDump {
             sinks: [.closure { found.end($0) }], captureAllThreads: true, saturationThreshold: nil,
             whenDebugged: .report
         )
+        configuration.modeStarvation = nil
         if let settings {
             configuration.metadata = settings.metadata
             configuration.symbolication = settings.symbolication

@@ -24,6 +24,15 @@ struct LoopMonitorFactory {
         return LoopMonitor(label: label, threshold: threshold, floor: floor, recorder: recorder, source: source)
     }
 
+    func monitor(of executor: any Executor) throws(StallWatchError) -> LoopMonitor {
+        guard let source: HeartbeatSource = .executor(executor) else {
+            throw StallWatchError(
+                .invalidConfiguration,
+                "the executor of \(label) is neither a SerialExecutor nor a TaskExecutor: make it one of them")
+        }
+        return try monitor { _ in source }
+    }
+
     func monitor(of runLoop: RunLoop, modes: [String], watchGaps: Bool = false) throws(StallWatchError) -> LoopMonitor {
         try monitor(watchGaps: watchGaps) { recorder throws(StallWatchError) in
             try RunLoopSource(runLoop: runLoop.coreFoundationRunLoop(), modes: modes, recorder: recorder)
@@ -39,6 +48,7 @@ extension WatchedLoop {
         case .runLoop(let runLoop, _, _): ObjectIdentifier(runLoop)
         case .queue(let queue): ObjectIdentifier(queue)
         case .probe(let probe): ObjectIdentifier(probe)
+        case .executor(let executor): ObjectIdentifier(executor)
         case .mainQueue, .globalQueue, .cooperativePool: nil
         #if NIO
             case .eventLoop(let loop): ObjectIdentifier(loop)
@@ -47,7 +57,10 @@ extension WatchedLoop {
         }
     }
 
-    /// Starts following the loop; ``main`` has two monitors, for the main run loop and the main queue, and others one.
+    /// Starts following the loop.
+    ///
+    /// `.main` has two monitors, for the main run loop and the main queue, and a third for the program's own executor of the
+    /// main actor.
     func makeMonitors(
         threshold: UInt64, floor: UInt64? = nil, alarm: WatchdogAlarm, isServed: Bool = false
     ) throws(StallWatchError) -> [LoopMonitor] {
@@ -58,13 +71,16 @@ extension WatchedLoop {
         case .main:
             let runLoop = try factory.monitor(of: .main, modes: [RunLoop.Mode.common.rawValue])
             let isRunLoopUsed: @Sendable () -> Bool = { runLoop.recorder.snapshot().number > 0 }
-            return [runLoop, try factory.monitor { .mainQueue($0, unless: isRunLoopUsed) }]
+            var monitors = [runLoop, try factory.monitor { .mainQueue($0, unless: isRunLoopUsed) }]
+            if let custom = MainActorExecutor.custom { monitors.append(try factory.monitor(of: custom)) }
+            return monitors
         case .mainQueue: return [try factory.monitor { .mainQueue($0, unless: { false }) }]
         case .runLoop(let runLoop, let modes, let watchGaps):
             return [try factory.monitor(of: runLoop, modes: modes, watchGaps: watchGaps)]
         case .queue(let queue): return [try factory.monitor { _ in .queue(queue) }]
         case .globalQueue(let quality): return [try factory.monitor { _ in .globalQueue(quality) }]
         case .cooperativePool: return [try factory.monitor { _ in .cooperativePool() }]
+        case .executor(let executor): return [try factory.monitor(of: executor)]
         case .probe(let probe):
             return [try factory.monitor { recorder throws(StallWatchError) in try ProbeSource(probe, recorder) }]
         #if NIO

@@ -89,10 +89,15 @@ extension StallMonitor.Configuration {
     func watchdogOptions() throws(StallWatchError) -> WatchdogOptions {
         var saturation: UInt64?
         if let saturationThreshold { saturation = try Self.nanoseconds(saturationThreshold) }
+        var modeRule: ModeStarvationDetector.Rule?
+        if let modeStarvation {
+            modeRule = .init(limit: try Self.nanoseconds(modeStarvation.limit), modalModes: modeStarvation.modalModes)
+        }
         return WatchdogOptions(
             capturesAllThreads: captureAllThreads,
             ignoresDebugged: whenDebugged == .ignore,
             saturationThreshold: saturation,
+            modeRule: modeRule,
             escalationMultiple: try escalation?.validMultiple()
         )
     }

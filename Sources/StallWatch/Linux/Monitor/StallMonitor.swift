@@ -277,12 +277,12 @@ public final class StallMonitor: Sendable {
         }
         // The watchdog opens the files of the loops' threads, which a process that gives up its user cannot.
         watchdog.follows.wait(until: monotonicNow() &+ Self.longestBegin)
-        reporter.logNotice(
-            "stall monitor started",
-            [
-                "threshold": "\(configuration.threshold)", "captureMethods": methods,
-                "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
-            ])
+        var facts = [
+            "threshold": "\(configuration.threshold)", "captureMethods": methods,
+            "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
+        ]
+        facts["mainActorExecutor"] = MainActorExecutor.customName
+        reporter.logNotice("stall monitor started", facts)
         let noticeThread = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
             // Here, and not on the caller: these take the dynamic linker's lock.
             _ = StallContext.calibration

@@ -18,7 +18,9 @@ struct ReportBuilder {
         var report = symbolication.symbolicate(
             rawReport(of: record) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) }, whenLate: whenLate
         )
-        if record.kind == .starvation { report.cause = StarvationCause(record, report).cause }
+        if record.kind == .starvation, record.loop.kind != .taskExecutor {
+            report.cause = StarvationCause(record, report).cause
+        }
         return report
     }
 

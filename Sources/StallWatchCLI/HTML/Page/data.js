@@ -34,6 +34,14 @@ const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
 const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.total[stall], 0);
 
+// The stall to look at first: one that lasts, that nobody saw end, or a deadlock; else the longest. null without any.
+const urgency = (stall) =>
+  ({ ongoing: 3, abandoned: 2 })[text(stalls.state[stall])] || (causeOf(stall) === "deadlock" ? 1 : 0);
+const worstOf = (indices) => indices.reduce((worst, stall) => {
+  const order = worst === null ? 1 : urgency(stall) - urgency(worst) || stalls.duration[stall] - stalls.duration[worst];
+  return order > 0 ? stall : worst;
+}, null);
+
 // In a comparison, the milliseconds of stalled time per hour of a side's monitored time.
 const isComparison = data.sides.length === 2;
 const rate = (microseconds, side) => microseconds / 1000 / (data.sides[side].microseconds / 3.6e9);
@@ -108,7 +116,8 @@ function framesOf(node) {
 
 function sentence(stall) {
   const loop = data.loops[stalls.loop[stall]];
-  const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "] };
+  const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "],
+    modeStarvation: [" let its default mode wait for ", " has let its default mode wait for "] };
   const verb = verbs[text(stalls.kind[stall])] || [" stalled for ", " stalled and has not come back after "];
   let words = loop.label + verb[text(stalls.state[stall]) === "ended" ? 0 : 1] + duration(stalls.duration[stall]);
   if (stalls.culprit[stall] !== null) words += " in " + text(stalls.culprit[stall]);

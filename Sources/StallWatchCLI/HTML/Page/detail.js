@@ -17,7 +17,7 @@ function showDetail(host, stall) {
     if (hasCause) parts.push(...split(stall));
   }
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
-  parts.push(...lockChain(stall), ...peers(stall), ...whatLedToIt(stall), ...stacks(stall), ...missingStacks(stall), ...sourceLines(stall), ...otherThreads(stall));
+  parts.push(...lockChain(stall), ...peers(stall), ...sourceLines(stall), ...stacks(stall), ...missingStacks(stall), ...whatLedToIt(stall), ...otherThreads(stall));
   parts.push(element("h3", {}, "Report"));
   parts.push(
     element(

@@ -138,7 +138,7 @@ function restore(words) {
   byId("all-frames").checked = view.showsRuntimeFrames;
   showTab(view.tab);
   update(view.zoom);
-  const stall = view.stall === null && groupList.items.length > 0 ? groupList.items[0].longest : view.stall;
+  const stall = view.stall === null ? worstOf(allStalls.filter(filterTest(filters))) : view.stall;
   if (stall !== null) show(stall);
 }
 
@@ -185,15 +185,22 @@ function fillHeader() {
   const total = timeOf(allStalls);
   const groups = groupsOf(allStalls);
   const count = groups.reduce((all, group) => all + group.count, 0);
+  const longest = allStalls.reduce((a, b) => (stalls.duration[b] > stalls.duration[a] ? b : a), 0);
+  const showGroups = () => chooseTab("groups");
+  // What a click shows: all stalls, the groups, or the longest stall.
   const figures = [
-    ["stalls", number(count)], ["stalled", duration(total)],
-    ["longest", duration(stalls.duration.reduce((a, b) => Math.max(a, b), 0))], ["groups", number(groups.length)],
+    ["stalls", number(count), () => chooseTab("stalls")], ["stalled", duration(total), showGroups],
+    ["longest", duration(stalls.duration[longest] || 0), () => { show(longest); writeAddress(null); }],
+    ["groups", number(groups.length), showGroups],
   ];
   if (isComparison) {
     sideTimes(allStalls).forEach((time, side) => figures.push([["before", "after"][side], rateText(rate(time, side))]));
   }
   byId("totals").replaceChildren(
-    ...figures.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", { id: "total-" + name }, value)))
+    ...figures.map(([name, value, onclick]) => element(
+      "div", {}, element("dt", {}, name),
+      element("dd", { id: "total-" + name }, onclick && stallCount > 0 ? element("button", { type: "button", onclick }, value) : value)
+    ))
   );
   const last = stalls.start.reduce((a, b) => Math.max(a, b), 0);
   const programs = [...new Set(data.loops.map((loop) => loop.process))];

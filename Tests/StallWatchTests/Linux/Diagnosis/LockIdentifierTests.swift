@@ -117,7 +117,8 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
     /// The stream at 0x1000 has its lock at 0x1010; the owner's descriptor is at 0x1020, with the thread's id 4 bytes in.
     @Test(arguments: [(101, 2, 101), (101, 1, nil), (999, 2, nil)] as [(Int32, Int32, Int32?)])
     func `a stream's lock names its owner`(thread: Int32, word: Int32, owner: Int32?) throws {
-        let streams = StandardStreams([("stdout", { Block.address })], lockOffset: 8, threadOffset: 4)
+        let streams = StandardStreams(
+            [("stdout", { Block.address })], lockOffset: 8, try #require(ThreadDescriptor(idOffset: 4, 4)))
         let words: [Int32] = [0, 0, 0x1010, 0, word, 1, 0x1020, 0, 0, thread]
         let identifier = LockIdentifier(
             memory: Block(words), isLive: { (100..<110).contains($0) }, streams: streams)
@@ -187,6 +188,37 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
     @Test func aJoinWaitsForAThread() throws {
         #expect(identify(try futex(bitsetWait, value: 106), [106], libc("pthread_join"))?.owner == 106)
         #expect(identify(try futex(bitsetWait, value: 106), [107], libc("pthread_join"))?.owner == nil)
+    }
+
+    /// glibc 2.43: the word is a state, the id is elsewhere in the descriptor of the thread.
+    @Test func `a joined thread whose futex is a state is found by its descriptor`() throws {
+        func join(_ words: [Int32], _ descriptor: ThreadDescriptor?) throws -> Int32? {
+            LockIdentifier(memory: Block(words), isLive: { 1..<110 ~= $0 }, descriptor: descriptor)
+                .identify(try futex(bitsetWait, at: 8, value: 2), of: 100, in: libc("pthread_join"))?.owner
+        }
+        #expect(try join([106, 0, 2], ThreadDescriptor(idOffset: 4, 12)) == 106)
+        #expect(try join([0, 0, 2], ThreadDescriptor(idOffset: 4, 12)) == nil)
+        // Thread 2 is alive, in a container for instance, but the state is not its id.
+        #expect(try join([106, 0, 2], nil) == nil)
+    }
+
+    @Test func `a dispatch group is known by its type where no function has a name`() throws {
+        var words = [Int32](repeating: 0, count: 14)
+        (words[0], words[1]) = (0x4000, 0)
+        func kind(_ type: UInt64?, at offset: UInt64) throws -> AwaitedLock.Kind? {
+            LockIdentifier(memory: Block(words), isLive: { _ in true }, groupType: type)
+                .identify(
+                    try futex(plainWait, at: offset), of: 100,
+                    in: [
+                        NamedFrame(function: "syscall", image: "libc.so.6"),
+                        NamedFrame(function: nil, image: "libdispatch.so"),
+                    ])?.kind
+        }
+        #expect(try kind(0x4000, at: 52) == .dispatchGroup)
+        #expect(try kind(0x4008, at: 52) == .futex)
+        #expect(try kind(nil, at: 52) == .futex)
+        #expect(try kind(0x4000, at: 48) == .futex)
+        #expect(DispatchLayout.groupType != nil)
     }
 
     /// pthread_join jumps to a function without a name: the thread that is alive and the shared futex tell.

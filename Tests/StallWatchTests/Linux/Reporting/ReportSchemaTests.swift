@@ -102,7 +102,8 @@ import TestSupport
           },
           "startUncertaintyMilliseconds": 12.5, "turns": 9,
           "activity": {
-            "turnsPerSecond": 20789.134, "busyShare": 0.99, "cpuShare": 0.367, "isModeEmpty": true,
+            "turnsPerSecond": 20789.134, "busyShare": 0.99, "cpuShare": 0.367, "isModeEmpty": true, "awaitedMode": "default",
+            "isTimerDue": true, "hasMainQueueWork": false,
             "readyDescriptor": "descriptor 7, pipe:[4711]"
           },
           "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,

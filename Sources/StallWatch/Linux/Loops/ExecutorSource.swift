@@ -1,0 +1,126 @@
+internal import CLinux
+import Glibc
+import LinuxSupport
+import Synchronization
+
+extension LoopSource where Self == HeartbeatSource {
+    /// Returns a source for a serial executor or a task executor; `nil` for an executor that is neither.
+    ///
+    /// A heartbeat is a task with the executor as its preference (SE-0417), through ``SerialRelay`` for a serial one.
+    static func executor(_ executor: any Executor) -> HeartbeatSource? {
+        let isSerial = executor is any SerialExecutor
+        let relay = (executor as? any SerialExecutor).map(SerialRelay.init)
+        guard let preference = relay ?? (executor as? any TaskExecutor) else { return nil }
+        let sender = JobSender()
+        return HeartbeatSource(
+            kind: isSerial ? .serialExecutor : .taskExecutor, owner: { sender.owner(isSerial: isSerial) },
+            unless: { sender.isInline }, whenRemoved: { sender.end() }
+        ) { item in
+            sender.send {
+                Task.detached(executorPreference: preference) {
+                    sender.noteThread()
+                    item()
+                }
+            }
+        }
+    }
+}
+
+/// Passes the jobs of a task on to a serial executor, which no task can prefer.
+///
+/// The runtime passes a job that runs on the serial executor on once more, because that is not the task's preference: a
+/// heartbeat is two jobs.
+private final class SerialRelay: TaskExecutor {
+    private let executor: any SerialExecutor
+
+    init(_ executor: any SerialExecutor) { self.executor = executor }
+
+    func enqueue(_ job: consuming ExecutorJob) { executor.enqueue(job) }
+}
+
+/// Submits heartbeats to an executor on a thread of its own: `enqueue` is the app's, and may wait for a lock that the
+/// stalled thread holds.
+private final class JobSender: Sendable {
+    private struct State {
+        var job: (@Sendable () -> Void)?
+        var isStarted = false
+        var hasEnded = false
+    }
+    private let state = Mutex(State())
+    private let wake = Semaphore()
+    /// The sender's thread; 0 until it runs.
+    private let sender = Atomic<Int32>(0)
+    /// The thread that ran the last heartbeat; 0 before the first.
+    private let last = Atomic<Int32>(0)
+    private let hasMoved = Atomic<Bool>(false)
+    private let ranInline = Atomic<Bool>(false)
+
+    /// Whether the executor runs jobs in `enqueue`, on its caller's thread: then it has no thread that can stall.
+    var isInline: Bool { ranInline.load(ordering: .relaxed) }
+
+    /// Submits a job; does not wait.
+    func send(_ job: @escaping @Sendable () -> Void) {
+        let mustStart = state.withLock { state in
+            state.job = job
+            defer { state.isStarted = true }
+            return !state.isStarted
+        }
+        if mustStart {
+            guard let thread = try? WorkerThread(name: "stallwatch-exec", body: { [self] in run() }) else {
+                // The next heartbeat is never sent, because this one stays pending: the loop is not known to run.
+                return state.withLock { $0.isStarted = false }
+            }
+            thread.detach()
+        }
+        wake.post()
+    }
+
+    func end() {
+        state.withLock { ($0.hasEnded, $0.job) = (true, nil) }
+        wake.post()
+    }
+
+    private func run() {
+        sender.store(clinux_gettid(), ordering: .relaxed)
+        while wake.wait() {
+            let (job, hasEnded) = state.withLock { ($0.job.take(), $0.hasEnded) }
+            if hasEnded { return }
+            job?()
+        }
+    }
+
+    /// Notes the executor's thread, in a heartbeat.
+    func noteThread() {
+        let thread = clinux_gettid()
+        if thread == sender.load(ordering: .relaxed) { ranInline.store(true, ordering: .relaxed) }
+        let before = last.exchange(thread, ordering: .relaxed)
+        if before != 0, before != thread { hasMoved.store(true, ordering: .relaxed) }
+    }
+
+    /// Returns the thread whose stack explains a late heartbeat; unknown stands for the one that ran the last.
+    ///
+    /// A serial executor that has changed its thread may run on any other one now. Of a task executor that is late, all
+    /// threads are busy, also that one; if it has ended, so may have the executor, and nothing is reported.
+    func owner(isSerial: Bool) -> QueueOwner.Answer {
+        isSerial && hasMoved.load(ordering: .relaxed) ? .noThread : .unknown
+    }
+}
+
+/// The executor that runs the main actor.
+enum MainActorExecutor {
+    /// The executors of Swift's runtime for Linux, which run the main actor on the main dispatch queue.
+    private static let standard: Set<String> = ["DispatchMainExecutor", "DispatchExecutor"]
+
+    /// The executor that a program has put in place of the standard one; `nil` if it has not, or that is not known.
+    static let custom: (any SerialExecutor)? = {
+        let executor = MainActor.sharedUnownedExecutor
+        guard MemoryLayout.size(ofValue: executor) == MemoryLayout<(UInt, UInt)>.size else { return nil }
+        // An object and its witness table, in whose low bits the runtime keeps flags (Executor.h, SerialExecutorRef).
+        let words = unsafeBitCast(executor, to: (UInt, UInt).self)
+        guard words.0 != 0, words.1 & ~7 != 0, words.1 & 7 == 0 else { return nil }
+        return MainActor.shared.withSerialExecutor { standard.contains("\(type(of: $0))") ? nil : $0 }
+    }()
+
+    /// The name of its type.
+    static var customName: String? { custom.map { "\(type(of: $0))" } }
+}

@@ -1,0 +1,108 @@
+import StallReports
+
+/// In which versions of the program each stall was seen, and how long each version was watched.
+///
+/// Everything comes from the reports: the version from their metadata, its time from the processes that have a report.
+struct StallHistory: Sendable {
+    enum Change: String, CaseIterable, Encodable, Sendable {
+        /// Seen in the newest version only, and the versions before ran long enough to show it.
+        case new
+        /// Not seen any more, and the versions since ran long enough to show it.
+        case gone
+        /// Seen in the newest version, after versions that had lost it and ran long enough to show it.
+        case regressed
+    }
+
+    /// A version with the hours that its processes were watched.
+    struct Version: Sendable, Equatable {
+        var name: String
+        var hours: Double
+    }
+
+    /// A version ran long enough if it had shown this many stalls at the known rate: none has a chance of 5 % then (e⁻³).
+    static let enoughStalls = 3.0
+
+    private var spans: [String: (began: Timestamp, time: ProcessSpans)] = [:]
+    /// Stalls by fingerprint and version.
+    private var counts: [String: [String: Int]] = [:]
+    private var allSpans = ProcessSpans()
+
+    /// The version in a report's metadata, by the names that reports and OpenTelemetry give it; `nil` without one.
+    static func version(of report: ReportSummary) -> String? {
+        report.metadata["version"] ?? report.metadata["service.version"]
+    }
+
+    mutating func add(_ report: ReportSummary) {
+        allSpans.add(report)
+        guard let version = Self.version(of: report) else { return }
+        let began = min(report.process.startedAt ?? report.startedAt, report.startedAt)
+        var span = spans[version] ?? (began, ProcessSpans())
+        span.began = min(span.began, began)
+        span.time.add(report)
+        spans[version] = span
+        guard let fingerprint = report.fingerprint else { return }
+        let stalls = report.repeats.addingReportingOverflow(1).partialValue
+        let known = counts[fingerprint]?[version] ?? 0
+        counts[fingerprint, default: [:]][version] = known.addingReportingOverflow(stalls).partialValue
+    }
+
+    /// The versions in the order in which their first processes started.
+    var versions: [Version] {
+        spans.sorted { ($0.value.began, $0.key) < ($1.value.began, $1.key) }
+            .map { Version(name: $0.key, hours: $0.value.time.hours) }
+    }
+
+    /// How long all processes with a report were watched: a lower bound.
+    var hours: Double { allSpans.hours }
+
+    /// The number of stalls with a fingerprint in each of `versions`.
+    func counts(of fingerprint: String?, in versions: [Version]) -> [Int] {
+        let known = fingerprint.flatMap { counts[$0] } ?? [:]
+        return versions.map { known[$0.name] ?? 0 }
+    }
+
+    /// Judges a stall by its numbers in each version, the oldest first; `nil` if nothing changed, or if it is not known.
+    static func change(_ counts: [Int], _ versions: [Version]) -> Change? {
+        guard counts.count == versions.count, let newest = counts.indices.last, newest > 0,
+            let last = counts.lastIndex(where: { $0 > 0 })
+        else { return nil }
+        func hours(_ range: Range<Int>) -> Double { versions[range].reduce(0) { $0 + $1.hours } }
+        /// Whether versions without the stall had shown it at the rate of those of `seen`.
+        func isMissing(from range: Range<Int>, atRateOf seen: Range<Int>) -> Bool {
+            let time = max(hours(seen), MonitoredTime.minimumHours)
+            let rate = Double(counts[seen].reduce(0) { $0.addingReportingOverflow($1).partialValue }) / time
+            return rate * hours(range) >= enoughStalls
+        }
+        guard last == newest else {
+            return isMissing(from: (last + 1)..<(newest + 1), atRateOf: 0..<(last + 1)) ? .gone : nil
+        }
+        guard let before = counts[..<newest].lastIndex(where: { $0 > 0 }) else {
+            return isMissing(from: 0..<newest, atRateOf: newest..<(newest + 1)) ? .new : nil
+        }
+        guard before + 1 < newest else { return nil }
+        return isMissing(from: (before + 1)..<newest, atRateOf: 0..<(before + 1)) ? .regressed : nil
+    }
+}
+
+/// A number of events per hour with the bounds that contain the true rate in 95 of 100 cases.
+struct HourlyRate: Encodable, Sendable, Equatable {
+    let perHour: Double
+    let low: Double
+    let high: Double
+
+    /// The rate of independent events; `count` and `hours` are not negative.
+    ///
+    /// Byar's approximation of the Poisson limits (Breslow and Day, Statistical Methods in Cancer Research II, 1987).
+    init(count: Int, hours: Double) {
+        let hours = max(hours, MonitoredTime.minimumHours)
+        let quantile = 1.96
+        func bound(_ events: Double, _ sign: Double) -> Double {
+            guard events > 0 else { return 0 }
+            let root = 1 - 1 / (9 * events) + sign * quantile / (3 * events.squareRoot())
+            return max(events * root * root * root, 0) / hours
+        }
+        perHour = Double(count) / hours
+        low = bound(Double(count), -1)
+        high = bound(Double(count) + 1, 1)
+    }
+}

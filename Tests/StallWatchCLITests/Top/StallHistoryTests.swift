@@ -1,0 +1,103 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct StallHistoryTests {
+    private static func versions(_ hours: [Double]) -> [StallHistory.Version] {
+        hours.enumerated().map { .init(name: "1.\($0.offset)", hours: $0.element) }
+    }
+
+    @Test(
+        arguments: [
+            ([0, 5], [10, 10], .new), ([5, 0], [10, 10], .gone), ([5, 0, 4], [10, 10, 10], .regressed),
+            // The versions without it ran for too short a time.
+            ([0, 1], [2, 1], nil), ([5, 0], [10, 5], nil), ([5, 0, 4], [10, 5, 10], nil),
+            // The time of several versions counts together.
+            ([5, 0, 0], [10, 5, 1], .gone), ([0, 0, 6], [1, 2, 4], .new), ([5, 0, 0, 1], [10, 3, 3, 1], .regressed),
+            ([5, 9], [10, 10], nil), ([5], [10], nil), ([], [], nil), ([0, 0], [1, 1], nil),
+            // An old gap, before it came back once: it is there now as it was before.
+            ([5, 0, 5, 5], [10, 10, 10, 10], nil),
+        ] as [([Int], [Double], StallHistory.Change?)])
+    func `a change is what the versions had the time to show`(
+        counts: [Int], hours: [Double], change: StallHistory.Change?
+    ) {
+        #expect(StallHistory.change(counts, Self.versions(hours)) == change)
+    }
+
+    @Test func `the interval of a rate is that of a Poisson count`() {
+        // Exact limits of 0, 1, 10 and 100 events: 0 to 3.69, 0.025 to 5.57, 4.80 to 18.39, 81.4 to 121.6.
+        for (count, low, high) in [(0, 0, 3.69), (1, 0.025, 5.57), (10, 4.8, 18.39), (100, 81.4, 121.6)] {
+            let rate = HourlyRate(count: count, hours: 2)
+            #expect(rate.perHour == Double(count) / 2)
+            #expect(abs(rate.low - low / 2) < 0.03 * max(low, 1), "\(rate)")
+            #expect(abs(rate.high - high / 2) < 0.03 * high, "\(rate)")
+        }
+        #expect(HourlyRate(count: 1, hours: 0).perHour == 3_600)
+    }
+
+    /// Three versions of ten hours each: one stall in all of them, one new, one gone, one regressed.
+    private func folder() throws -> TemporaryDirectory {
+        let scratch = try TemporaryDirectory()
+        var reports: [ReportFixture] = []
+        for (day, version) in ["1.2", "1.3", "1.4"].enumerated() {
+            for (kind, function) in ["save()", "layOut()", "load(from:)", "index()"].enumerated() {
+                let isSeen = [[true, true, true], [false, false, true], [true, false, false], [true, false, true]]
+                guard isSeen[kind][day] else { continue }
+                for number in 0..<4 {
+                    reports.append(
+                        ReportFixture(
+                            number: reports.count, startedAt: "2026-11-2\(day)T1\(number):0\(kind):00.000000Z",
+                            milliseconds: 500 - Double(kind) * 50, pid: Int32(4700 + day),
+                            metadata: ["version": version],
+                            fingerprint: "\(kind)f2c41d07a3be815", function: function, startTicks: UInt64(day)))
+                }
+            }
+        }
+        for report in reports {
+            let start = "2026-11-2\(report.pid - 4700)T07:00"
+            try scratch.write(
+                report.fileName, report.json.replacingOccurrences(of: "2026-11-21T07:00", with: start))
+        }
+        return scratch
+    }
+
+    @Test(arguments: [80, 120]) func `the table is as expected`(columns: Int) throws {
+        let result = try Tool.run(
+            ["top", ".", "--history"], in: try folder(), environment: ["COLUMNS": "\(columns)"])
+        #expect(result.status == 0 && result.errors == "")
+        let file = Repository.root
+            .appendingPathComponent("Tests/StallWatchCLITests/Texts/screen-history-\(columns).txt")
+        if getenv("STALLWATCH_WRITE_SCREENS") != nil {
+            try result.output.write(to: file, atomically: true, encoding: .utf8)
+            Issue.record("written")
+        }
+        #expect(try result.output == String(contentsOf: file, encoding: .utf8))
+        #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= columns })
+    }
+
+    @Test func `JSON has the same, and the time of the statistics`() throws {
+        let scratch = try folder()
+        try scratch.write(
+            "statistics.json",
+            #"{"suppressed": {}, "loops": [{"label": "main", "watchedSeconds": 144000, "turns": 9}]}"#)
+        let result = try Tool.run(["top", ".", "--history", "--json"], in: scratch)
+        let top = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])
+        #expect(top["hours"] as? Double == 40 && top["hoursFrom"] as? String == "statistics")
+        let groups = try #require(top["groups"] as? [[String: Any]])
+        #expect(groups.compactMap { $0["change"] as? String }.sorted() == ["gone", "new", "regressed"])
+        let all = try #require(groups.first { $0["change"] == nil })
+        #expect(all["versions"] as? [String] == ["1.2", "1.3", "1.4"] && all["count"] as? Int == 12)
+        #expect((all["rate"] as? [String: Double])?["perHour"] == 0.3)
+    }
+
+    @Test func `what history cannot do is refused`() throws {
+        #expect(try Tool.run(["top", ".", "--history", "--by", "loop"]).status == 2)
+        #expect(try Tool.run(["top", ".", "--history", "--markdown"]).status == 2)
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1, metadata: [:])])
+        #expect(try Tool.run(["top", ".", "--history"], in: scratch).output.contains("fewer than two versions"))
+    }
+}
