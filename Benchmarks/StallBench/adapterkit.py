@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """What all adapters share, and the process in which one runs.
 
-    adapterkit.py ADAPTER.py JOB.json
+    adapterkit.py ADAPTER.py|none JOB.json
 
 An adapter is a Python file with
 
     COMMAND       the tool's command line, for the page
-    IN_TURN       True if the tool can report while the stall lasts
     needs(job)    returns what is missing, as a sentence, or None
     run(job)      runs job.command under the tool, and returns its incidents
 
@@ -14,7 +13,8 @@ A job is what the runner gives: `command` and `environment` of the driver, `hear
 seconds, `output` (an empty folder), `loop_functions` (the driver's functions that wait between turns) and `set`. The truth is
 not in it. An incident is what `incident` returns.
 
-Exit status: 0 if the incidents are in the folder's incidents.json, 69 if something is missing, else the tool failed.
+Without an adapter the program runs alone. Exit status: 0 if the incidents are in the folder's incidents.json, 69 if something
+is missing, else the tool failed.
 """
 
 import importlib.util
@@ -23,6 +23,7 @@ import mmap
 import os
 import pathlib
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -77,9 +78,22 @@ def missing_root():
 
 
 def program_functions(path):
-    """The names of the program's own functions."""
+    """The names of the program's own functions. One of Swift is there with its mangled name and with its base name."""
     text = subprocess.run(["nm", "--defined-only", path], capture_output=True, text=True, check=False).stdout
-    return {words[2] for words in map(str.split, text.splitlines()) if len(words) == 3 and words[1] in "tT"}
+    names = {words[2] for words in map(str.split, text.splitlines()) if len(words) == 3 and words[1] in "tT"}
+    return names | {base_name(name) for name in names}
+
+
+def base_name(name):
+    """`sortNumbers` of `$s6driver11sortNumbersyys6UInt32VF`; another name stays as it is."""
+    if not name.startswith("$s"):
+        return name
+    parts, at = [], 2
+    while match := re.match(r"(\d+)", name[at:]):
+        at += len(match[1])
+        parts.append(name[at:at + int(match[1])])
+        at += int(match[1])
+    return parts[-1] if len(parts) > 1 else name
 
 
 def blame(stack, own):
@@ -87,7 +101,7 @@ def blame(stack, own):
     it called outside the program."""
     for index, name in enumerate(stack):
         if name in own:
-            return name, cause_of(stack[:index])
+            return base_name(name), cause_of(stack[:index])
     return (stack[0] if stack else None), (cause_of(stack) if stack else None)
 
 
@@ -189,11 +203,20 @@ def heaviest(turn, began, end, own):
     return incident(began, None, function, cause, None, end - began)
 
 
-def main():
-    spec = importlib.util.spec_from_file_location("adapter", sys.argv[1])
+def load(path):
+    """The adapter in a file; without a file that of no tool."""
+    if path == "none":
+        return types.SimpleNamespace(COMMAND="the program alone", needs=lambda job: None,
+                                     run=lambda job: start(job).wait() and [] or [])
+    spec = importlib.util.spec_from_file_location("adapter", path)
     adapter = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault("adapterkit", sys.modules["__main__"])
+    sys.modules.setdefault("adapterkit", sys.modules[__name__])
     spec.loader.exec_module(adapter)
+    return adapter
+
+
+def main():
+    adapter = load(sys.argv[1])
     job = types.SimpleNamespace(**json.loads(pathlib.Path(sys.argv[2]).read_text()))
     if reason := adapter.needs(job):
         print(reason)
@@ -202,7 +225,10 @@ def main():
     for one in incidents:
         # A tool that reports when the program has ended.
         one["reported"] = one["reported"] or time.monotonic()
-    pathlib.Path(job.output, "incidents.json").write_text(json.dumps(incidents))
+    # The adapter's own time is not the tool's.
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    result = {"incidents": incidents, "own cpu": usage.ru_utime + usage.ru_stime}
+    pathlib.Path(job.output, "incidents.json").write_text(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ interval:ms:20 /@began && !@told/ {{
 
 
 def needs(job):
-    if "python" in job.set:
-        return "has no hooks in Python"
+    if job.set == "python":
+        return "is not for Python"
     return missing_program("bpftrace", "nm") or missing_root()
 
 

@@ -8,6 +8,8 @@ COMMAND = "eu-stack -p PID, by a watchdog that reads the heartbeat"
 
 
 def needs(job):
+    if job.set == "python":
+        return "shows the interpreter's functions, not the program's"
     return missing_program("eu-stack", "nm")
 
 

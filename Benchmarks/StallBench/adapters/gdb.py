@@ -8,6 +8,8 @@ COMMAND = "gdb -nx -batch -p PID -ex 'thread apply all bt 40', by a watchdog tha
 
 
 def needs(job):
+    if job.set == "python":
+        return "shows the interpreter's functions, not the program's"
     return missing_program("gdb", "nm")
 
 

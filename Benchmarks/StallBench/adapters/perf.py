@@ -11,6 +11,8 @@ COMMAND = " ".join(RECORD + ["-- PROGRAM", "; perf script --no-inline"])
 
 
 def needs(job):
+    if job.set == "python":
+        return "shows the interpreter's functions, not the program's"
     return missing_program("perf", "nm") or missing_root()
 
 

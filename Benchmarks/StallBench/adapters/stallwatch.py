@@ -8,7 +8,7 @@ import time
 
 from adapterkit import incident, monotonic, start
 
-COMMAND = "stallwatch run --threshold 200ms --output FOLDER -- PROGRAM; for the program's own loop its LoopProbe"
+COMMAND = "stallwatch run --threshold 100ms --output FOLDER -- PROGRAM; for the program's own loop its LoopProbe"
 KINDS = {"deadlock": "lock", "cpuContention": "contention", "syscall": "kernel"}
 
 

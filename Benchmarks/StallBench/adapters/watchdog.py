@@ -5,7 +5,7 @@ COMMAND = "the program with plugins/watchdog.c"
 
 
 def needs(job):
-    return "has no hooks in Python" if job.set == "python" else None
+    return "is not for Python" if job.set == "python" else None
 
 
 def run(job):

@@ -1,4 +1,4 @@
-// The truth goes through a socket to the runner, so that a tool cannot read it. Beside it the driver publishes what any
+// The driver's main program: the plan, and the truth. The truth goes through a socket to the runner, so that a tool cannot read it. Beside it the driver publishes what any
 // program may: a heartbeat in a shared file, and calls of a plugin, at the begin and the end of each turn.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -23,19 +24,15 @@ struct heartbeat {
 };
 
 unsigned bench_early_returns;
-double bench_gaps;
+double bench_gaps, bench_excused;
 
 static struct heartbeat private_heartbeat, *heartbeat = &private_heartbeat;
 static int truth = -1;
 static void (*plugin_begin)(void), (*plugin_end)(void), (*plugin_stop)(void);
 /// Nested loops have turns of their own; the outer one goes on after them.
 static bool is_open;
-
-double bench_now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
+/// When the turn began, and the longest one of this case: a healthy case that the machine has stretched is not healthy.
+static double turn_began, longest;
 
 int bench_thread(void) { return gettid(); }
 
@@ -73,7 +70,7 @@ static void load_plugin(const char *path) {
   plugin_end = (void (*)(void))dlsym(handle, "plugin_end_turn");
   plugin_stop = (void (*)(void))dlsym(handle, "plugin_stop");
   const char *threshold = getenv("STALLBENCH_THRESHOLD"), *output = getenv("STALLBENCH_OUTPUT");
-  if (start) start(threshold ? (unsigned)atoi(threshold) : 200, output ? output : ".");
+  if (start) start(threshold ? (unsigned)atoi(threshold) : 100, output ? output : ".");
 }
 
 void bench_start(const char *set) {
@@ -92,6 +89,8 @@ void bench_begin(const struct bench_case *it) {
   char line[512];
   bench_early_returns = 0;
   bench_gaps = 0;
+  bench_excused = 0;
+  longest = 0;
   int length = snprintf(line, sizeof line,
                         "{\"case\": \"%s\", \"function\": \"%s\", \"file\": \"%s\", \"line\": %d, \"cause\": \"%s\", "
                         "\"milliseconds\": %u, \"healthy\": %s, \"thread\": %d, \"start\": ",
@@ -102,9 +101,10 @@ void bench_begin(const struct bench_case *it) {
 }
 
 void bench_end(void) {
-  char line[160];
-  snprintf(line, sizeof line, "{\"end\": %.6f, \"early\": %u, \"gaps\": %.6f}\n", bench_now(), bench_early_returns,
-           bench_gaps);
+  char line[200];
+  double now = bench_now(), turn = now - turn_began;
+  snprintf(line, sizeof line, "{\"end\": %.6f, \"early\": %u, \"gaps\": %.6f, \"longest\": %.6f}\n", now,
+           bench_early_returns, bench_gaps, (turn > longest ? turn : longest) - bench_excused);
   send_line(line);
 }
 
@@ -120,6 +120,7 @@ __attribute__((noinline)) void bench_turn_begin(void) {
   clock_gettime(CLOCK_MONOTONIC, &time);
   heartbeat->began = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
   heartbeat->turns++;
+  turn_began = (double)time.tv_sec + (double)time.tv_nsec / 1e9;
   is_open = true;
   if (plugin_begin) plugin_begin();
 }
@@ -127,6 +128,8 @@ __attribute__((noinline)) void bench_turn_begin(void) {
 __attribute__((noinline)) void bench_turn_end(void) {
   if (!is_open) return;
   is_open = false;
+  double turn = bench_now() - turn_began;
+  if (turn > longest) longest = turn;
   if (plugin_end) plugin_end();
   heartbeat->began = 0;
 }
@@ -134,4 +137,96 @@ __attribute__((noinline)) void bench_turn_end(void) {
 void bench_finish(void) {
   if (plugin_stop) plugin_stop();
   send_line("{\"done\": true}\n");
+}
+
+// The plan: the cases of a set in an order that the seed decides, one turn at a time.
+
+enum { MOST_CASES = 160, PAUSE = 80, PAUSE_RANGE = 50 };
+
+static struct bench_case order[MOST_CASES];
+static unsigned count, current, turn;
+static uint64_t state;
+
+/// xorshift64*: good enough for an order, and the same everywhere.
+static unsigned draw(unsigned limit) {
+  state ^= state >> 12;
+  state ^= state << 25;
+  state ^= state >> 27;
+  return (unsigned)((state * 2685821657736338717u) >> 33) % limit;
+}
+
+/// Swaps two cases.
+static void swap(unsigned one, unsigned other) {
+  struct bench_case moved = order[one];
+  order[one] = order[other];
+  order[other] = moved;
+}
+
+/// Collects the cases of all sets.
+static unsigned collect(struct bench_case *all) {
+  static const struct bench_case *const lists[] = {bench_busy, bench_waiting, bench_healthy};
+  unsigned found = bench_more_cases ? bench_more_cases(all, MOST_CASES) : 0;
+  for (unsigned list = 0; list < 3; list++) {
+    for (const struct bench_case *it = lists[list]; it->name && found < MOST_CASES; it++) all[found++] = *it;
+  }
+  return found;
+}
+
+static void plan(const char *set, uint64_t seed, const char *only) {
+  struct bench_case all[MOST_CASES];
+  unsigned found = collect(all);
+  state = seed * 2 + 88172645463325252u;
+  for (unsigned index = 0; index < found; index++) {
+    char name[64];
+    snprintf(name, sizeof name, ",%s,", all[index].name);
+    if (strcmp(all[index].set, set) == 0 && (!only || strstr(only, name))) order[count++] = all[index];
+  }
+  for (unsigned index = count; index > 1; index--) swap(index - 1, draw(index));
+  // A case that ends the process is the last one.
+  for (unsigned index = 0; index < count; index++) {
+    if (strncmp(order[index].name, "fatal", 5) == 0) swap(index, count - 1);
+  }
+}
+
+static int list_cases(void) {
+  struct bench_case all[MOST_CASES];
+  unsigned found = collect(all);
+  for (unsigned index = 0; index < found; index++) {
+    const struct bench_case *it = &all[index];
+    printf("%-7s %-20s %-9s %4u ms x %-3u %s at %s:%d\n", it->set, it->name, it->healthy ? "healthy" : it->cause,
+           it->milliseconds, it->turns, it->function, it->file, it->line);
+  }
+  return 0;
+}
+
+int bench_step(void) {
+  if (current == count) return -1;
+  const struct bench_case *it = &order[current];
+  if (it->deferred) {
+    it->stall(it->milliseconds);
+  } else {
+    // The turns of a healthy case are one case; each repeat of a stall is a stall.
+    if (!it->healthy || turn == 0) bench_begin(it);
+    it->stall(it->milliseconds);
+    if (!it->healthy || turn + 1 == it->turns) bench_end();
+  }
+  if (++turn < it->turns) return (int)it->pause;
+  turn = 0;
+  current++;
+  // A deferred case needs its time after this turn.
+  return (int)(PAUSE + draw(PAUSE_RANGE) + (it->deferred ? it->milliseconds : 0));
+}
+
+int main(int argument_count, char **arguments) {
+  if (argument_count > 1 && strcmp(arguments[1], "--list") == 0) return list_cases();
+  if (argument_count < 3) {
+    fprintf(stderr, "usage: %s --list | SET SEED [,CASE,CASE,]\n", arguments[0]);
+    return 2;
+  }
+  // As a program does that wants to be debugged: lets tools of the same user attach under Yama's scope 1.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+  plan(arguments[1], strtoull(arguments[2], NULL, 10), argument_count > 3 ? arguments[3] : NULL);
+  bench_run_loop(arguments[1]);
+  bench_finish();
+  return 0;
 }
