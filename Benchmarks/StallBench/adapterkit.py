@@ -38,8 +38,8 @@ LOOK = 0.005
 # What the innermost functions outside the program say about the cause. The adapters of all tools that print stacks alone use
 # it, as a person would who reads them.
 CAUSES = (
-    ("child", r"wait4|waitpid|waitid|posix_spawn|do_system|\bsystem\b"),
-    ("lock", r"mutex|rwlock|cond_(timed|clock)?wait|_cond_|futex|sem_(timed|clock)?wait|lll_lock|pthread_join|do_wait\b"
+    ("child", r"wait4|\bdo_wait\b|waitpid|waitid|posix_spawn|do_system|\bsystem\b"),
+    ("lock", r"mutex|rwlock|cond_(timed|clock)?wait|_cond_|futex|sem_(timed|clock)?wait|lll_lock|pthread_join"
              r"|pthread_clockjoin|new_sem|dispatch_(semaphore|group)|clockjoin"),
     ("sleep", r"nanosleep|usleep|\bsleep\b"),
     ("paging", r"userfault|page_fault"),

@@ -7,6 +7,7 @@ import statistics
 # A report may begin a little before the case does: with the turn, or by the clock of another process.
 SLACK = 0.03
 Z = 1.96
+NATIVE = ("glib-a", "glib-b", "thread", "cf", "swift")
 # The rounds of the bootstrap.
 ROUNDS = 400
 
@@ -215,10 +216,10 @@ def losses(results, sets, tools, ours="stallwatch"):
         for one in stalls:
             for metric, title in SHARES:
                 if one[metric] is False and (metric in ("detected", "in time") or one["detected"]):
-                    wrong.setdefault((title, one["case"]), []).append(row["run"])
+                    wrong.setdefault((title, one["case"]), set()).add(row["run"])
         for one in healthy:
             if one["alarm"]:
-                wrong.setdefault(("false alarm", one["case"]), []).append(row["run"])
+                wrong.setdefault(("false alarm", one["case"]), set()).add(row["run"])
     for title in [title for _, title in SHARES] + ["false alarm"]:
         names = [f"{case} ({len(runs)} of {results['runs']})" if len(runs) != results["runs"] else case
                  for (kind, case), runs in sorted(wrong.items()) if kind == title]
@@ -231,7 +232,7 @@ def losses(results, sets, tools, ours="stallwatch"):
 
 def page(results):
     """The losses, the tables and the command lines, as Markdown."""
-    native = [name for name in ("glib-a", "glib-b", "thread", "cf", "swift")]
+    native = list(NATIVE)
     tools = list(results["commands"])
     shown = [tool for tool in tools if tool not in ("py_spy", "python_faulthandler")]
     rows = [row for row in results["rows"] if row["status"] == "ok"]
@@ -240,7 +241,7 @@ def page(results):
     load = statistics.median([row["load"] for row in rows]) if rows else 0
     text = [f"Run of {results['date']}: Linux {results['machine']['kernel']}, {results['machine']['processors']} processors, "
             f"seed {results['seed']}, {results['runs']} runs, threshold {results['threshold'] * 1000:.0f} ms; median load "
-            f"average {load:.1f}. The first tool had {some['stalls']} stalls and {some['healthy']} healthy cases in all runs.",
+            f"average {load:.1f}. Each tool had {some['stalls']} stalls and {some['healthy']} healthy cases in all runs.",
             "", "### Our losses", ""]
     text += [f"- {line[0].upper()}{line[1:]}" for line in losses(results, native, shown)]
     text += ["", "### C and Swift", "", table(results, native, shown)]
@@ -263,7 +264,7 @@ def page(results):
 def comparison(one, other):
     """How many numbers of another run are within the intervals of this one, and which are not."""
     inside, outside = 0, []
-    for sets in (["glib-a", "glib-b", "thread", "cf", "swift"], ["python"]):
+    for sets in (NATIVE, ("python",)):
         for tool in one["commands"]:
             first, second = summarize(one, tool, sets), summarize(other, tool, sets)
             if isinstance(first, str) or isinstance(second, str):

@@ -7,7 +7,7 @@ import subprocess
 
 from adapterkit import blame, incident, missing_program, missing_root, program_functions
 
-COMMAND = "bpftrace -p PID turns.bt (uprobes of the program's turns, profile:hz:99, sched_switch; the script is in the adapter)"
+COMMAND = "bpftrace -B line -c PROGRAM -e SCRIPT (uprobes where turns begin and end, profile:hz:99, sched_switch)"
 
 SCRIPT = """
 uprobe:{program}:bench_turn_begin {{ @began = nsecs; @thread = tid; @told = 0; }}

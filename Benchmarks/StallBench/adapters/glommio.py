@@ -1,7 +1,7 @@
 """A twin of glommio's stall detector: timerfd, SIGUSR1, unwinding in the handler, a report when the turn ends."""
 from adapterkit import run_plugin
 
-COMMAND = "the program with plugins/glommio.c"
+COMMAND = "the program with plugins/twins.c -DGLOMMIO"
 
 
 def needs(job):

@@ -5,9 +5,9 @@ import subprocess
 
 from adapterkit import missing_program, missing_root, program_functions, start, turns_of
 
-RECORD = ["perf", "record", "-q", "-F", "99", "--call-graph", "dwarf,8192", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock",
-          "-e", "sched:sched_switch"]
-COMMAND = " ".join(RECORD + ["-- PROGRAM", "; perf script --no-inline"])
+RECORD = ["perf", "record", "-q", "--call-graph", "dwarf,8192", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock/freq=99/",
+          "-e", "sched:sched_switch", "--switch-events"]
+COMMAND = " ".join(RECORD + ["-- PROGRAM; perf script --no-inline"])
 
 
 def needs(job):
@@ -18,7 +18,7 @@ def needs(job):
 
 def run(job):
     data = os.path.join(job.output, "perf.data")
-    program = start(job, [*RECORD, "--switch-events", "-o", data, "--", *job.command])
+    program = start(job, [*RECORD, "-o", data, "--", *job.command])
     program.wait()
     words = ["perf", "script", "--no-inline", "-i", data, "--ns", "--show-switch-events",
              "-F", "tid,time,event,ip,sym,comm"]

@@ -1,7 +1,7 @@
 """A twin of Seastar's stall detector: a timer on the CPU clock of the thread, unwinding in the signal handler."""
 from adapterkit import run_plugin
 
-COMMAND = "the program with plugins/seastar.c"
+COMMAND = "the program with plugins/twins.c -DSEASTAR"
 
 
 def needs(job):

@@ -64,11 +64,10 @@ def read(report, at):
         kind = "kernel"
     if (cause.get("systemCall") or {}).get("name") in ("wait4", "waitid"):
         kind = "child"
-    frames = report["frames"]
-    culprit = report.get("culprit")
-    frame = frames[culprit["frame"] if isinstance(culprit, dict) else culprit] if culprit is not None else {}
-    owners = (cause.get("lock") or {}).get("owners") or []
-    owner = owners[0].get("thread", {}).get("id") if owners else None
+    culprit = report.get("culprit") or {}
+    lock = cause.get("lock") or {}
+    owner = (lock.get("owners") or [lock.get("owner")])[0] or {}
+    owner = (owner.get("thread") or owner).get("id")
     began = datetime.datetime.fromisoformat(report["startedAt"].replace("Z", "+00:00")).timestamp()
-    return incident(monotonic(began), at, frame.get("function") or frame.get("symbol"), kind, owner,
+    return incident(monotonic(began), at, culprit.get("function"), kind, owner,
                     report["durationMilliseconds"] / 1000)

@@ -1,7 +1,7 @@
 """A watchdog thread in the process that signals the loop's thread, as crash reporters have."""
 from adapterkit import run_plugin
 
-COMMAND = "the program with plugins/watchdog.c"
+COMMAND = "the program with plugins/twins.c -DWATCHDOG"
 
 
 def needs(job):

@@ -89,7 +89,8 @@ private func row(
     _ stall: @escaping @convention(c) (UInt32) -> Void
 ) -> bench_case {
     bench_case(
-        set: strdup("swift"), name: strdup(name), function: strdup(function), file: strdup("Cases.swift"), line: line(of: function),
+        set: strdup("swift"), name: strdup(name), function: strdup(function), file: strdup("Cases.swift"),
+        line: line(of: function),
         stall: stall, cause: strdup(cause), milliseconds: milliseconds, turns: 1, pause: 0, healthy: false,
         deferred: isDeferred)
 }

@@ -70,8 +70,8 @@ void bench_run_nested(unsigned milliseconds);
 // How a case is written. SPIN uses the processor in the case's own function, and adds up the gaps between two clock reads that
 // are longer than 50 us: the thread did not run there, or was stopped.
 
-#define CASE(name)                  \
-  static const int name##_line = __LINE__; \
+#define CASE(name)                                            \
+  static const int name##_line = __LINE__;                    \
   __attribute__((noinline)) void name(unsigned milliseconds); \
   void name(unsigned milliseconds)
 
@@ -80,12 +80,12 @@ void bench_run_nested(unsigned milliseconds);
 #define ROWS(set, name, function, cause, milliseconds, turns, pause) \
   { set, name, #function, __FILE_NAME__, function##_line, function, cause, milliseconds, turns, pause, false, false }
 
-#define SPIN(milliseconds, work)                                                                     \
+#define SPIN(milliseconds, work)                                                                                  \
   for (double spin_began = bench_now(), spin_last = spin_began; spin_last < spin_began + (milliseconds) / 1e3;) { \
-    work;                                                                                            \
-    double spin_now = bench_now();                                                                   \
-    if (spin_now - spin_last > 5e-5) bench_gaps += spin_now - spin_last;                              \
-    spin_last = spin_now;                                                                            \
+    work;                                                                                                         \
+    double spin_now = bench_now();                                                                                \
+    if (spin_now - spin_last > 5e-5) bench_gaps += spin_now - spin_last;                                          \
+    spin_last = spin_now;                                                                                         \
   }
 
 /// Counts a call that a signal or a stop has cut short.
@@ -108,6 +108,5 @@ struct bench_holder {
 void bench_hold(struct bench_holder holder, bool has_owner);
 /// Writes a byte to the descriptor later, from another thread.
 void bench_write_later(int descriptor, unsigned milliseconds);
-
 
 #endif

@@ -28,9 +28,10 @@ static char buffer[1 << 16];
 
 CASE(count_words) { SPIN(milliseconds, for (int i = 0; i < 300; i++) bits = bits * 31 + 7) }
 CASE(sum_columns) { SPIN(milliseconds, for (int i = 0; i < 300; i++) sink = sink * 0.5 + i) }
-CASE(format_rows) { SPIN(milliseconds, snprintf(buffer, 200, "%s %d %f", "row", (int)bits, sink)) }
-CASE(clear_pages) { SPIN(milliseconds, memset(buffer, (int)bits, sizeof buffer)) }
-CASE(build_list) { SPIN(milliseconds, void *volatile node = malloc(48); free(node)) }
+CASE(format_rows){SPIN(milliseconds, snprintf(buffer, 200, "%s %d %f", "row", (int)bits, sink))} CASE(clear_pages){
+    SPIN(milliseconds, memset(buffer, (int)bits, sizeof buffer))} CASE(build_list) {
+  SPIN(milliseconds, void *volatile node = malloc(48); free(node))
+}
 __attribute__((noinline)) void walk_tree(unsigned milliseconds);
 static const int walk_tree_line = __LINE__ + 1;
 void walk_tree(unsigned milliseconds) {
@@ -45,8 +46,7 @@ void walk_tree(unsigned milliseconds) {
 
 // The kernel works for the thread.
 
-CASE(fill_random) { SPIN(milliseconds, NOTE(getrandom(buffer, 8192, 0))) }
-CASE(read_zeros) {
+CASE(fill_random){SPIN(milliseconds, NOTE(getrandom(buffer, 8192, 0)))} CASE(read_zeros) {
   int file = open("/dev/zero", O_RDONLY | O_CLOEXEC);
   SPIN(milliseconds, NOTE(read(file, buffer, sizeof buffer)))
   close(file);
@@ -231,7 +231,7 @@ CASE(compute_until_abort) {
 const struct bench_case bench_busy[] = {
     ROW("glib-a", "cpu", count_words, "cpu", 250),
     ROW("glib-a", "cpu-short", sum_columns, "cpu", 120),
-    ROW("glib-a", "cpu-long", format_rows, "cpu", 2000),
+    ROW("glib-a", "cpu-long", format_rows, "cpu", 1500),
     ROW("glib-a", "cpu-deep", walk_tree, "cpu", 250),
     ROW("glib-a", "cpu-library", clear_pages, "cpu", 250),
     ROW("glib-a", "kernel-random", fill_random, "kernel", 250),

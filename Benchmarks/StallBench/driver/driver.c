@@ -141,7 +141,7 @@ void bench_finish(void) {
 
 // The plan: the cases of a set in an order that the seed decides, one turn at a time.
 
-enum { MOST_CASES = 160, PAUSE = 80, PAUSE_RANGE = 50 };
+enum { MOST_CASES = 160, PAUSE = 45, PAUSE_RANGE = 40 };
 
 static struct bench_case order[MOST_CASES];
 static unsigned count, current, turn;

@@ -83,8 +83,7 @@ static volatile uint64_t bits;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 CASE(do_nothing) { (void)milliseconds; }
-CASE(draw_frame) { SPIN(milliseconds, bits = bits * 31 + 7) }
-CASE(rest_briefly) {
+CASE(draw_frame){SPIN(milliseconds, bits = bits * 31 + 7)} CASE(rest_briefly) {
   struct timespec left = {0, (long)milliseconds * 1000000};
   int result;
   while ((result = nanosleep(&left, &left)) < 0) NOTE(result);

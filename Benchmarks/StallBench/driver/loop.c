@@ -68,16 +68,16 @@ static void step(CFRunLoopTimerRef timer, void *info) {
     CFRunLoopStop(CFRunLoopGetMain());
     return;
   }
-  CFRunLoopTimerRef next =
-      CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + pause / 1e3, 0, 0, 0, step, NULL);
+  CFRunLoopTimerRef next = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + pause / 1e3, 0, 0, 0, step, NULL);
   CFRunLoopAddTimer(CFRunLoopGetMain(), next, kCFRunLoopCommonModes);
   CFRelease(next);
 }
 
 void bench_run_loop(const char *set) {
   bench_start(set);
-  CFRunLoopObserverRef observer = CFRunLoopObserverCreate(
-      NULL, kCFRunLoopEntry | kCFRunLoopAfterWaiting | kCFRunLoopBeforeWaiting | kCFRunLoopExit, true, 0, observe, NULL);
+  CFRunLoopObserverRef observer =
+      CFRunLoopObserverCreate(NULL, kCFRunLoopEntry | kCFRunLoopAfterWaiting | kCFRunLoopBeforeWaiting | kCFRunLoopExit,
+                              true, 0, observe, NULL);
   CFRunLoopAddObserver(CFRunLoopGetMain(), observer, kCFRunLoopCommonModes);
   CFRunLoopTimerRef first = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 0.4, 0, 0, 0, step, NULL);
   CFRunLoopAddTimer(CFRunLoopGetMain(), first, kCFRunLoopCommonModes);
@@ -85,9 +85,7 @@ void bench_run_loop(const char *set) {
   bench_turn_end();
 }
 
-void bench_run_nested(unsigned milliseconds) {
-  CFRunLoopRunInMode(kCFRunLoopDefaultMode, milliseconds / 1e3, false);
-}
+void bench_run_nested(unsigned milliseconds) { CFRunLoopRunInMode(kCFRunLoopDefaultMode, milliseconds / 1e3, false); }
 
 #else
 // A loop that the program has written itself, on a thread of its own; the main thread only waits for it.

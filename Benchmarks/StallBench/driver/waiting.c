@@ -201,7 +201,7 @@ static void drop_page(void) {
 
 CASE(open_mapped_book) {
   prepare_page(milliseconds);
-  bits += (uint64_t)*(volatile char *)late.page;
+  bits += (uint64_t) * (volatile char *)late.page;
   drop_page();
 }
 CASE(edit_mapped_book) {
