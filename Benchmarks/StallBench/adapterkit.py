@@ -170,17 +170,17 @@ def run_plugin(job, name):
     return read_plugin(job)
 
 
-def turns_of(events, job, own):
+def turns_of(events, job, own, end):
     """Splits what a profiler saw of one thread into turns, and returns those over the threshold as incidents.
 
     `events` are (time, kind, stack) in order; kind is "cpu" for a sample on a CPU, "out" and "in" for context switches, and a
     stack has names, innermost first. The loop waits between turns if it is switched out while its innermost function of the
-    program is one of the job's loop functions.
+    program is one of the job's loop functions. `end` is when the program ended.
     """
     incidents, turn, began = [], [], None
     for at, kind, stack in events:
         inside = next((name for name in stack if name in own), None)
-        if kind == "out" and stack and (inside is None or inside in job.loop_functions):
+        if kind == "out" and inside in job.loop_functions:
             if turn and at - began >= job.threshold:
                 incidents.append(heaviest(turn, began, at, own))
             turn, began = [], None
@@ -188,8 +188,8 @@ def turns_of(events, job, own):
             began, turn = at, [(at, kind, stack)]
         elif began is not None:
             turn.append((at, kind, stack))
-    if turn and turn[-1][0] - began >= job.threshold:
-        incidents.append(heaviest(turn, began, turn[-1][0], own))
+    if turn and end - began >= job.threshold:
+        incidents.append(heaviest(turn, began, end, own))
     return incidents
 
 

@@ -93,7 +93,7 @@ class JudgeTests(unittest.TestCase):
 class IntervalTests(unittest.TestCase):
     def test_a_certain_share_still_has_an_interval(self):
         low, high = score.wilson(20, 20)
-        self.assertEqual(high, 1)
+        self.assertAlmostEqual(high, 1)
         self.assertAlmostEqual(low, 0.839, places=3)
 
     def test_a_median_is_within_its_interval_and_the_same_each_time(self):

@@ -36,8 +36,8 @@ def run(job):
             if kind:
                 threads.setdefault(int(head[2]), []).append((float(head[3]), kind, stack))
     # The loop's thread: the only one that waits in the loop's functions.
-    incidents = []
+    incidents, end = [], max((events[-1][0] for events in threads.values()), default=0)
     for events in threads.values():
         if any(set(stack) & set(job.loop_functions) for _, _, stack in events):
-            incidents += turns_of(events, job, own)
+            incidents += turns_of(events, job, own, end)
     return incidents
