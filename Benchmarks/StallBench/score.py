@@ -240,10 +240,13 @@ def page(results):
                  if not isinstance(summarize(results, tool, native), str)), {"stalls": 0, "healthy": 0})
     load = statistics.median([row["load"] for row in rows]) if rows else 0
     text = [f"Run of {results['date']}: Linux {results['machine']['kernel']}, {results['machine']['processors']} processors, "
-            f"seed {results['seed']}, {results['runs']} runs, threshold {results['threshold'] * 1000:.0f} ms; median load "
-            f"average {load:.1f}. Each tool had {some['stalls']} stalls and {some['healthy']} healthy cases in all runs.",
+            f"seed {results['seed']}, {results['runs']} rounds, threshold {results['threshold'] * 1000:.0f} ms; median load "
+            f"average {load:.1f}. Each tool had {some['stalls']} stalls and {some['healthy']} healthy cases in all rounds.",
             "", "### Our losses", ""]
     text += [f"- {line[0].upper()}{line[1:]}" for line in losses(results, native, shown)]
+    elsewhere = summarize(results, "stallwatch", ["python"])
+    if isinstance(elsewhere, str) and "stallwatch" in tools:
+        text.append(f"- Python: {elsewhere}.")
     text += ["", "### C and Swift", "", table(results, native, shown)]
     if "python" in {row["set"] for row in results["rows"]}:
         text += ["", "### Python", "",
@@ -270,14 +273,15 @@ def comparison(one, other):
             if isinstance(first, str) or isinstance(second, str):
                 continue
             for metric, title in SHARES + NUMBERS:
-                if first[metric] is None or second[metric] is None:
+                # Of no tool nothing is measured but the program itself.
+                if first[metric] is None or second[metric] is None or tool == "none":
                     continue
                 if first[metric][1] - 1e-9 <= second[metric][0] <= first[metric][2] + 1e-9:
                     inside += 1
                 else:
                     outside.append(f"{title_of(tool)}, {title}: {second[metric][0]:.1f}, not in {first[metric][1]:.1f} to "
                                    f"{first[metric][2]:.1f}")
-    lines = [f"A second run (seed {other['seed']}): {inside} of {inside + len(outside)} numbers are within the intervals above."]
+    lines = [f"A second run ({other['runs']} rounds, seed {other['seed']}): {inside} of {inside + len(outside)} numbers are within the intervals above."]
     return "\n".join(lines + ([""] if outside else []) + [f"- {line}" for line in outside]) + "\n"
 
 
