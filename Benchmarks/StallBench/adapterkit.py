@@ -9,13 +9,12 @@ An adapter is a Python file with
     needs(job)    returns what is missing, as a sentence, or None
     run(job)      runs job.command under the tool, and returns its incidents
 
-A job is what the runner gives: `command` and `environment` of the driver, `heartbeat` (a file, see `watch`), `threshold` in
-seconds, `output` (an empty folder), `loop_functions` (the driver's functions that wait between turns) and `set`. The truth is
-not in it. An incident is what `incident` returns.
+A job is what the runner gives: `command` and `environment` of the driver, `heartbeat` (a file, see `watch`),
+`threshold` in seconds, `output` (an empty folder), `loop_functions` (the driver's functions that wait between turns)
+and `set`. The truth is not in it. An incident is what `incident` returns.
 
-Without an adapter the program runs alone. Exit status: 0 if the incidents are in the folder's incidents.json, 69 if something
-is missing, else the tool failed.
-"""
+Without an adapter the program runs alone. Exit status: 0 if the incidents are in the folder's incidents.json, 69 if
+something is missing, else the tool failed. """
 
 import importlib.util
 import json
@@ -35,8 +34,8 @@ MISSING = 69
 # How often a watchdog outside the process reads the heartbeat.
 LOOK = 0.005
 
-# What the innermost functions outside the program say about the cause. The adapters of all tools that print stacks alone use
-# it, as a person would who reads them.
+# What the innermost functions outside the program say about the cause. The adapters of all tools that print stacks
+# alone use it, as a person would who reads them.
 CAUSES = (
     ("child", r"wait4|\bdo_wait\b|waitpid|waitid|posix_spawn|do_system|\bsystem\b"),
     ("lock", r"mutex|rwlock|cond_(timed|clock)?wait|_cond_|futex|sem_(timed|clock)?wait|lll_lock|pthread_join"
@@ -97,8 +96,8 @@ def base_name(name):
 
 
 def blame(stack, own):
-    """The function and the cause of a stack of names, innermost first: the innermost of the program's own functions, and what
-    it called outside the program."""
+    """The function and the cause of a stack of names, innermost first: the innermost of the program's own functions,
+    and what it called outside the program."""
     for index, name in enumerate(stack):
         if name in own:
             return base_name(name), cause_of(stack[:index])
@@ -173,10 +172,9 @@ def run_plugin(job, name):
 def turns_of(events, job, own, end):
     """Splits what a profiler saw of one thread into turns, and returns those over the threshold as incidents.
 
-    `events` are (time, kind, stack) in order; kind is "cpu" for a sample on a CPU, "out" and "in" for context switches, and a
-    stack has names, innermost first. The loop waits between turns if it is switched out while its innermost function of the
-    program is one of the job's loop functions. `end` is when the program ended.
-    """
+    `events` are (time, kind, stack) in order; kind is "cpu" for a sample on a CPU, "out" and "in" for context switches,
+    and a stack has names, innermost first. The loop waits between turns if it is switched out while its innermost
+    function of the program is one of the job's loop functions. `end` is when the program ended. """
     incidents, turn, began = [], [], None
     for at, kind, stack in events:
         inside = next((name for name in stack if name in own), None)

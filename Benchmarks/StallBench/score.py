@@ -13,7 +13,8 @@ ROUNDS = 400
 
 
 def cases_of(lines):
-    """The stalls and healthy cases in the lines of a driver. A case without an end ended with its process: it is left out."""
+    """The stalls and healthy cases in the lines of a driver. A case without an end ended with its process: it is left
+    out."""
     cases, current = [], None
     for line in lines:
         if "case" in line:
@@ -96,7 +97,8 @@ def mean_of_runs(values):
     return mean, mean - half, mean + half
 
 
-SHARES = (("detected", "found"), ("in time", "in time"), ("function", "function"), ("cause", "cause"), ("owner", "owner"))
+SHARES = (("detected", "found"), ("in time", "in time"), ("function", "function"), ("cause", "cause"),
+          ("owner", "owner"))
 NUMBERS = (("alarms", "false alarms"), ("delay", "reported after, ms"), ("error", "duration off by, ms"),
            ("early", "early returns"), ("stopped", "stood still, ms"), ("cpu", "CPU, %"))
 # For these a greater number is better.
@@ -104,7 +106,8 @@ GREATER = {"detected", "in time", "function", "cause", "owner"}
 
 
 def summarize(results, tool, sets):
-    """A tool's numbers over some sets: {metric: (value, low, high)}, None where there is none, or the reason for no row."""
+    """A tool's numbers over some sets: {metric: (value, low, high)}, None where there is none, or the reason for no
+    row."""
     rows = [row for row in results["rows"] if row["tool"] == tool and row["set"] in sets]
     good = [row for row in rows if row["status"] == "ok"]
     if not good:
@@ -239,9 +242,10 @@ def page(results):
     some = next((summarize(results, tool, native) for tool in tools
                  if not isinstance(summarize(results, tool, native), str)), {"stalls": 0, "healthy": 0})
     load = statistics.median([row["load"] for row in rows]) if rows else 0
-    text = [f"Run of {results['date']}: Linux {results['machine']['kernel']}, {results['machine']['processors']} processors, "
-            f"seed {results['seed']}, {results['runs']} rounds, threshold {results['threshold'] * 1000:.0f} ms; median load "
-            f"average {load:.1f}. Each tool had {some['stalls']} stalls and {some['healthy']} healthy cases in all rounds.",
+    machine = results["machine"]
+    text = [f"Run of {results['date']}: Linux {machine['kernel']}, {machine['processors']} processors, seed {results['seed']}, "
+            f"{results['runs']} rounds, threshold {results['threshold'] * 1000:.0f} ms; median load average {load:.1f}. "
+            f"Each tool had {some['stalls']} stalls and {some['healthy']} healthy cases in all rounds.",
             "", "### Our losses", ""]
     text += [f"- {line[0].upper()}{line[1:]}" for line in losses(results, native, shown)]
     elsewhere = summarize(results, "stallwatch", ["python"])
@@ -279,9 +283,10 @@ def comparison(one, other):
                 if first[metric][1] - 1e-9 <= second[metric][0] <= first[metric][2] + 1e-9:
                     inside += 1
                 else:
-                    outside.append(f"{title_of(tool)}, {title}: {second[metric][0]:.1f}, not in {first[metric][1]:.1f} to "
-                                   f"{first[metric][2]:.1f}")
-    lines = [f"A second run ({other['runs']} rounds, seed {other['seed']}): {inside} of {inside + len(outside)} numbers are within the intervals above."]
+                    outside.append(f"{title_of(tool)}, {title}: {second[metric][0]:.1f}, not in "
+                                   f"{first[metric][1]:.1f} to {first[metric][2]:.1f}")
+    lines = [f"A second run ({other['runs']} rounds, seed {other['seed']}): {inside} of {inside + len(outside)} numbers are "
+             "within the intervals above."]
     return "\n".join(lines + ([""] if outside else []) + [f"- {line}" for line in outside]) + "\n"
 
 

@@ -5,13 +5,12 @@
     ./stallbench.py .build/stallbench --list
     ./stallbench.py --score results.json [--page docs/StallBench.md] [--compare other.json]
 
-Each tool runs each set of cases in a process of its own (adapterkit.py) whose folder has no truth in it. The driver sends the
-truth through a socket to this process, which keeps it in memory until the adapter has ended. A tool that is missing, fails or
-hangs gets a row that says so. Order and pauses of the cases come from the seed.
+Each tool runs each set of cases in a process of its own (adapterkit.py) whose folder has no truth in it. The driver
+sends the truth through a socket to this process, which keeps it in memory until the adapter has ended. A tool that is
+missing, fails or hangs gets a row that says so. Order and pauses of the cases come from the seed.
 
-Exit status: 0 if the run is complete, whatever the tools did; with --expect 1 if one of the named tools failed or missed a
-stall; 64 for a wrong argument.
-"""
+Exit status: 0 if the run is complete, whatever the tools did; with --expect 1 if one of the named tools failed or
+missed a stall; 64 for a wrong argument. """
 
 import argparse
 import json
@@ -92,7 +91,8 @@ def run_set(tool, case_set, seed, options):
     if not driver.exists():
         return {**row, "reason": f"no {driver.name} on this machine"}
     # The truth's socket is not in the adapter's folder.
-    with tempfile.TemporaryDirectory(prefix="stallbench-") as hidden, tempfile.TemporaryDirectory(prefix="tool-") as folder:
+    with tempfile.TemporaryDirectory(prefix="stallbench-") as hidden, \
+            tempfile.TemporaryDirectory(prefix="tool-") as folder:
         heartbeat = pathlib.Path(folder, "heartbeat")
         heartbeat.write_bytes(bytes(24))
         truth = Truth(f"{hidden}/truth")
@@ -135,7 +135,8 @@ def run_set(tool, case_set, seed, options):
 
 
 def measure(options):
-    """All runs of all tools. The order of the tools changes from run to run, so that the machine's moods do not fall on one."""
+    """All runs of all tools. The order of the tools changes from run to run, so that the machine's moods do not fall on
+    one."""
     rows = []
     for run in range(options.runs):
         tools = list(options.tools)
@@ -149,7 +150,7 @@ def measure(options):
                 print(f"run {run + 1}: {tool} on {case_set}: {row['status']} {row['reason']} "
                       f"({len(row['incidents'])} incidents, {found} stalls, {row['wall']:.0f} s, load {load:.1f})",
                       flush=True)
-    machine = {"kernel": platform.release().split("-")[0], "processors": os.cpu_count(), "python": platform.python_version()}
+    machine = {"kernel": platform.release().split("-")[0], "processors": os.cpu_count()}
     return {"rows": rows, "machine": machine, "seed": options.seed, "runs": options.runs, "threshold": THRESHOLD,
             "date": time.strftime("%Y-%m-%d"), "commands": {tool: command_of(tool, options) for tool in options.tools}}
 
@@ -190,7 +191,8 @@ def parse():
     parser.add_argument("--results", type=pathlib.Path, help="where to write everything that was measured")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the tools' own output")
     parser.add_argument("--score", type=pathlib.Path, help="score these results and measure nothing")
-    parser.add_argument("--compare", type=pathlib.Path, help="another run's results: how many of its numbers are in the intervals")
+    parser.add_argument("--compare", type=pathlib.Path,
+                        help="another run's results: how many of its numbers are in the intervals")
     parser.add_argument("--page", type=pathlib.Path, help="a page whose tables are replaced")
     parser.add_argument("--expect", default="", help="tools that have to find every stall")
     options = parser.parse_args()

@@ -16,13 +16,13 @@ import score  # noqa: E402
 
 
 def stall(**values):
-    return {"case": "mutex", "function": "save", "cause": "lock", "healthy": False, "start": 10.0, "end": 10.25, "gaps": 0,
-            "early": 0, "longest": 0.25, "owner": 7, "owner name": "saver", **values}
+    return {"case": "mutex", "function": "save", "cause": "lock", "healthy": False, "start": 10.0, "end": 10.25,
+            "gaps": 0, "early": 0, "longest": 0.25, "owner": 7, "owner name": "saver", **values}
 
 
 def report(**values):
-    return {"began": 10.001, "reported": 10.11, "function": "Store.save(_:)", "cause": "lock", "owner": 7, "duration": 0.24,
-            **values}
+    return {"began": 10.001, "reported": 10.11, "function": "Store.save(_:)", "cause": "lock", "owner": 7,
+            "duration": 0.24, **values}
 
 
 def row(truth, incidents, **values):
@@ -31,13 +31,14 @@ def row(truth, incidents, **values):
 
 
 def results(*rows):
-    return {"rows": list(rows), "threshold": 0.1, "runs": 1, "seed": 1, "date": "2026-01-01", "commands": {"one": "one -x"},
-            "machine": {"kernel": "6.1", "processors": 2, "python": "3"}}
+    return {"rows": list(rows), "threshold": 0.1, "runs": 1, "seed": 1, "date": "2026-01-01",
+            "commands": {"one": "one -x"}, "machine": {"kernel": "6.1", "processors": 2}}
 
 
 class TruthTests(unittest.TestCase):
     def test_an_owner_belongs_to_the_case_before_it(self):
-        lines = [{"set": "thread", "pid": 1}, {"case": "a", "start": 1}, {"owner": 5, "owner name": "x", "owner function": "f"},
+        lines = [{"set": "thread", "pid": 1}, {"case": "a", "start": 1},
+                 {"owner": 5, "owner name": "x", "owner function": "f"},
                  {"end": 2, "early": 0, "gaps": 0, "longest": 1}, {"case": "b", "start": 3}, {"end": 4}]
         self.assertEqual([(one["case"], one["owner"], one["end"]) for one in score.cases_of(lines)],
                          [("a", 5, 2), ("b", None, 4)])
@@ -147,7 +148,8 @@ TOOLS = {
     "missing": "def needs(job): return 'needs a thing'\n",
     "crashing": "import os, signal\ndef needs(job): pass\ndef run(job): os.kill(os.getpid(), signal.SIGSEGV)\n",
     "raising": "def needs(job): pass\ndef run(job): raise ValueError('no such output')\n",
-    "hanging": "import time\nfrom adapterkit import start\ndef needs(job): pass\ndef run(job): start(job, ['sleep', '60']).wait()\n",
+    "hanging": "import time\nfrom adapterkit import start\ndef needs(job): pass\n"
+               "def run(job): start(job, ['sleep', '60']).wait()\n",
     "nosy": "import os, pathlib\nfrom adapterkit import start\ndef needs(job): pass\ndef run(job):\n"
             "    start(job).wait()\n    found = [str(path) for path in pathlib.Path('..').rglob('*')]\n"
             "    assert not any('truth' in path for path in found), found\n    return []\n",
@@ -163,7 +165,7 @@ class RunnerTests(unittest.TestCase):
             for name, text in TOOLS.items():
                 (folder / f"{name}.py").write_text("COMMAND = 'x'\n" + text)
             command = [BENCH / "stallbench.py", folder, "--adapters", folder, "--sets", "thread", "--runs", "1",
-                       "--limit", "3", "--tools", "hanging,crashing,raising,missing,absent,nosy,good,none",
+                       "--limit", "6", "--tools", "hanging,crashing,raising,missing,absent,nosy,good,none",
                        "--results", folder / "results.json", "--expect", "good"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -173,7 +175,7 @@ class RunnerTests(unittest.TestCase):
                           "absent": "failed", "nosy": "ok", "good": "ok", "none": "ok"})
         self.assertEqual(rows["missing"]["reason"], "needs a thing")
         self.assertIn("no such output", rows["raising"]["reason"])
-        self.assertIn("| hanging | hung: did not end within 3 s |", done.stdout)
+        self.assertIn("| hanging | hung: did not end within 6 s |", done.stdout)
 
     def test_a_tool_that_is_expected_to_find_all_and_does_not_is_an_error(self):
         with tempfile.TemporaryDirectory() as root:

@@ -1,5 +1,5 @@
-"""bpftrace: probes where a turn begins and ends, samples of the CPU and context switches; it prints a turn that is over the
-threshold while it lasts. Its stacks follow frame pointers."""
+"""bpftrace: probes where a turn begins and ends, samples of the CPU and context switches; it prints a turn that is over
+the threshold while it lasts. Its stacks follow frame pointers."""
 import os
 import re
 import shlex

@@ -1,4 +1,5 @@
-"""perf: samples of the CPU, and the context switches (off-CPU), each with a stack. The analysis comes after the program."""
+"""perf: samples of the CPU, and the context switches (off-CPU), each with a stack. The analysis comes after the
+program."""
 import os
 import re
 import subprocess

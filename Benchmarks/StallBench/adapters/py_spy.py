@@ -15,8 +15,8 @@ def needs(job):
 
 def run(job):
     def stack(process, thread):
-        text = subprocess.run(["py-spy", "dump", "--pid", str(process)], capture_output=True, text=True, errors="replace",
-                              check=False).stdout
+        text = subprocess.run(["py-spy", "dump", "--pid", str(process)], capture_output=True, text=True,
+                              errors="replace", check=False).stdout
         # The first thread with Python frames of the loop; py-spy marks a thread that waits as idle.
         for part in re.split(r"^Thread ", text, flags=re.MULTILINE)[1:]:
             head = part.split("\n", 1)[0]

@@ -1,5 +1,5 @@
-"""faulthandler of Python's library: dump_traceback_later, armed at the begin of each turn and cancelled at its end. This file is
-also the plugin that the driver in Python loads."""
+"""faulthandler of Python's library: dump_traceback_later, armed at the begin of each turn and cancelled at its end.
+This file is also the plugin that the driver in Python loads."""
 import faulthandler
 import os
 import re

@@ -1,5 +1,5 @@
-"""StallWatch: `stallwatch run` for the loops that it knows, and a LoopProbe (plugins/stallwatch) for a loop of the program's
-own. The adapter reads the reports as they appear."""
+"""StallWatch: `stallwatch run` for the loops that it knows, and a LoopProbe (plugins/stallwatch) for a loop of the
+program's own. The adapter reads the reports as they appear."""
 import datetime
 import json
 import os

@@ -1,5 +1,5 @@
-// What the driver's files share. The driver stalls a loop in known ways, one case after another, and sends the truth about
-// each to the runner.
+// What the driver's files share. The driver stalls a loop in known ways, one case after another, and sends the truth
+// about each to the runner.
 
 #ifndef STALLBENCH_H
 #define STALLBENCH_H
@@ -73,8 +73,8 @@ void bench_run_loop(const char *set);
 /// Runs the loop inside a turn for some time, as a modal window does.
 void bench_run_nested(unsigned milliseconds);
 
-// How a case is written. SPIN uses the processor in the case's own function, and adds up the gaps between two clock reads that
-// are longer than 50 us: the thread did not run there, or was stopped.
+// How a case is written. SPIN uses the processor in the case's own function, and adds up the gaps between two clock
+// reads that are longer than 50 us: the thread did not run there, or was stopped.
 
 #define CASE(name)                                            \
   static const int name##_line = __LINE__;                    \
@@ -110,7 +110,8 @@ struct bench_holder {
   int ready[2];
 };
 
-/// The thread goes on holding for `milliseconds`, and then releases. The truth gets its name, unless the lock has no owner.
+/// The thread goes on holding for `milliseconds`, and then releases. The truth gets its name, unless the lock has no
+/// owner.
 void bench_hold(struct bench_holder holder, bool has_owner);
 /// Writes a byte to the descriptor later, from another thread.
 void bench_write_later(int descriptor, unsigned milliseconds);

@@ -6,9 +6,9 @@
 #
 # What cannot be built here (no GLib, no Swift) is left out, with a line that says so.
 set -euo pipefail
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 mkdir -p -- "$1"
 out=$(cd -- "$1" && pwd)
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 CC=${CC:-$(command -v clang || echo cc)}
 flags=(-std=gnu17 -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra -Werror)
 common=(driver.c busy.c waiting.c healthy.c loop.c)

@@ -1,5 +1,5 @@
-// Stalls that compute, that wait for locks and other threads, that have two phases, and that end the process. Each is one
-// function, which calls what stalls it directly.
+// Stalls that compute, that wait for locks and other threads, that have two phases, and that end the process. Each is
+// one function, which calls what stalls it directly.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <math.h>

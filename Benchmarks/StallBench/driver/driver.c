@@ -1,5 +1,6 @@
-// The driver's main program: the plan, and the truth. The truth goes through a socket to the runner, so that a tool cannot read it. Beside it the driver publishes what any
-// program may: a heartbeat in a shared file, and calls of a plugin, at the begin and the end of each turn.
+// The driver's main program: the plan, and the truth. The truth goes through a socket to the runner, so that a tool
+// cannot read it. Beside it the driver publishes what any program may: a heartbeat in a shared file, and calls of a
+// plugin, at the begin and the end of each turn.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

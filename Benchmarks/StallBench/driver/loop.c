@@ -1,4 +1,5 @@
-// The loops. One is compiled: with LOOP_GLIB that of GLib, with LOOP_CF that of CoreFoundation, else one of the program's own.
+// The loops. One is compiled: with LOOP_GLIB that of GLib, with LOOP_CF that of CoreFoundation, else one of the
+// program's own.
 #define _GNU_SOURCE
 #include "bench.h"
 

@@ -1,6 +1,7 @@
-// Twins of three ways to watch a loop from within its process, as plugins of the driver. Each is written from a description; no
-// project's code is used. They share the report file: a line names the moment of the report and the begin of the turn, on
-// CLOCK_MONOTONIC, then comes the stack, innermost frame first, and at the end of the turn its length.
+// Twins of three ways to watch a loop from within its process, as plugins of the driver. Each is written from a
+// description; no project's code is used. They share the report file: a line names the moment of the report and the
+// begin of the turn, on CLOCK_MONOTONIC, then comes the stack, innermost frame first, and at the end of the turn its
+// length.
 #define _GNU_SOURCE
 #include <execinfo.h>
 #include <fcntl.h>
@@ -43,8 +44,8 @@ static void write_line(const char *word, double first, double second) {
 }
 
 #if defined(SEASTAR)
-// A twin of Seastar's stall detector: a timer on the CPU clock of the loop's thread, whose signal unwinds in the handler and
-// reports at once. A thread that blocks uses no CPU time.
+// A twin of Seastar's stall detector: a timer on the CPU clock of the loop's thread, whose signal unwinds in the
+// handler and reports at once. A thread that blocks uses no CPU time.
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -88,8 +89,8 @@ void plugin_end_turn(void) {
 }
 
 #elif defined(GLOMMIO)
-// A twin of glommio's stall detector: a timerfd and a thread that sends SIGUSR1 to the loop's thread; the handler unwinds, and
-// the loop itself reports when the turn has ended.
+// A twin of glommio's stall detector: a timerfd and a thread that sends SIGUSR1 to the loop's thread; the handler
+// unwinds, and the loop itself reports when the turn has ended.
 
 static pthread_t loop;
 static int timer = -1;
@@ -141,8 +142,8 @@ void plugin_end_turn(void) {
 }
 
 #elif defined(WATCHDOG)
-// A watchdog thread inside the process, as crash reporters have: it looks every 50 ms, and after the threshold it sends the
-// loop's thread a signal whose handler unwinds; the watchdog then reports at once.
+// A watchdog thread inside the process, as crash reporters have: it looks every 50 ms, and after the threshold it sends
+// the loop's thread a signal whose handler unwinds; the watchdog then reports at once.
 
 static pthread_t loop;
 static void *frames[MOST_FRAMES];
