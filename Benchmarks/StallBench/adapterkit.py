@@ -14,7 +14,8 @@ A job is what the runner gives: `command` and `environment` of the driver, `hear
 and `set`. The truth is not in it. An incident is what `incident` returns.
 
 Without an adapter the program runs alone. Exit status: 0 if the incidents are in the folder's incidents.json, 69 if
-something is missing, else the tool failed. """
+something is missing, else the tool failed.
+"""
 
 import importlib.util
 import json
@@ -174,7 +175,8 @@ def turns_of(events, job, own, end):
 
     `events` are (time, kind, stack) in order; kind is "cpu" for a sample on a CPU, "out" and "in" for context switches,
     and a stack has names, innermost first. The loop waits between turns if it is switched out while its innermost
-    function of the program is one of the job's loop functions. `end` is when the program ended. """
+    function of the program is one of the job's loop functions. `end` is when the program ended.
+    """
     incidents, turn, began = [], [], None
     for at, kind, stack in events:
         inside = next((name for name in stack if name in own), None)

@@ -243,9 +243,9 @@ def page(results):
                  if not isinstance(summarize(results, tool, native), str)), {"stalls": 0, "healthy": 0})
     load = statistics.median([row["load"] for row in rows]) if rows else 0
     machine = results["machine"]
-    text = [f"Run of {results['date']}: Linux {machine['kernel']}, {machine['processors']} processors, seed {results['seed']}, "
-            f"{results['runs']} rounds, threshold {results['threshold'] * 1000:.0f} ms; median load average {load:.1f}. "
-            f"Each tool had {some['stalls']} stalls and {some['healthy']} healthy cases in all rounds.",
+    text = [f"Run of {results['date']}: Linux {machine['kernel']}, {machine['processors']} processors, "
+            f"seed {results['seed']}, {results['runs']} rounds, threshold {results['threshold'] * 1000:.0f} ms; "
+            f"median load average {load:.1f}. Each tool had {some['stalls']} stalls and {some['healthy']} healthy cases in all rounds.",
             "", "### Our losses", ""]
     text += [f"- {line[0].upper()}{line[1:]}" for line in losses(results, native, shown)]
     elsewhere = summarize(results, "stallwatch", ["python"])
@@ -285,8 +285,8 @@ def comparison(one, other):
                 else:
                     outside.append(f"{title_of(tool)}, {title}: {second[metric][0]:.1f}, not in "
                                    f"{first[metric][1]:.1f} to {first[metric][2]:.1f}")
-    lines = [f"A second run ({other['runs']} rounds, seed {other['seed']}): {inside} of {inside + len(outside)} numbers are "
-             "within the intervals above."]
+    lines = [f"A second run ({other['runs']} round{'s' * (other['runs'] > 1)}, seed {other['seed']}): {inside} of {inside + len(outside)} numbers "
+             "are within the intervals above."]
     return "\n".join(lines + ([""] if outside else []) + [f"- {line}" for line in outside]) + "\n"
 
 

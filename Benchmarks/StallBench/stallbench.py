@@ -10,7 +10,8 @@ sends the truth through a socket to this process, which keeps it in memory until
 missing, fails or hangs gets a row that says so. Order and pauses of the cases come from the seed.
 
 Exit status: 0 if the run is complete, whatever the tools did; with --expect 1 if one of the named tools failed or
-missed a stall; 64 for a wrong argument. """
+missed a stall; 64 for a wrong argument.
+"""
 
 import argparse
 import json
