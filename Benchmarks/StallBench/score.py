@@ -245,8 +245,8 @@ def page(results):
     machine = results["machine"]
     text = [f"Run of {results['date']}: Linux {machine['kernel']}, {machine['processors']} processors, "
             f"seed {results['seed']}, {results['runs']} rounds, threshold {results['threshold'] * 1000:.0f} ms; "
-            f"median load average {load:.1f}. Each tool had {some['stalls']} stalls and {some['healthy']} healthy cases "
-            "in all rounds.",
+            f"median load average {load:.1f}. Each tool had {some['stalls']} stalls and {some['healthy']} healthy "
+            "cases in all rounds.",
             "", "### Our losses", ""]
     text += [f"- {line[0].upper()}{line[1:]}" for line in losses(results, native, shown)]
     elsewhere = summarize(results, "stallwatch", ["python"])
@@ -287,8 +287,8 @@ def comparison(one, other):
                     outside.append(f"{title_of(tool)}, {title}: {second[metric][0]:.1f}, not in "
                                    f"{first[metric][1]:.1f} to {first[metric][2]:.1f}")
     rounds = "1 round" if other["runs"] == 1 else f"{other['runs']} rounds"
-    lines = [f"A second run ({rounds}, seed {other['seed']}): {inside} of {inside + len(outside)} numbers are within the "
-             "intervals above" + (". These are not:" if outside else ".")]
+    lines = [f"A second run ({rounds}, seed {other['seed']}): {inside} of {inside + len(outside)} numbers are within "
+             "the intervals above" + (". These are not:" if outside else ".")]
     return "\n".join(lines + ([""] if outside else []) + [f"- {line}" for line in outside]) + "\n"
 
 
