@@ -4,7 +4,9 @@ import StallWatch
 nonisolated(unsafe) private var monitor: StallMonitor?
 nonisolated(unsafe) private var probe: LoopProbe?
 
-/// Watches the loop of the driver. The driver calls it once, before the first turn.
+/// Watches the loop of the driver.
+///
+/// The driver calls it once, before the first turn.
 ///
 /// - Parameters:
 ///   - milliseconds: The threshold.
