@@ -77,6 +77,7 @@ test: ## Build and run all tests
 	@Tests/Programs/beside.sh '$(MAKE) --no-print-directory builds-ahead' '$(MAKE) --no-print-directory program-tests'
 	$(STEP) 'Tests by the clock' $(TESTS) --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)'
 	$(STEP) 'Stalls in tests' $(MAKE) --no-print-directory stalls-in-tests
+	$(STEP) 'StallBench' $(MAKE) --no-print-directory stallbench-short
 	$(STEP) 'Inert library' $(MAKE) --no-print-directory inert
 	$(STEP) 'Published packages' $(MAKE) --no-print-directory packages-static
 	@Tests/Programs/step.sh
@@ -89,6 +90,7 @@ script-tests:
 	Tests/ScriptTests/summarize-failures-tests.sh
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
+	Tests/ScriptTests/stallbench-tests.py
 
 # These programs mostly wait, and judge nothing by the clock that a build beside them would change.
 .PHONY: program-tests
@@ -244,6 +246,30 @@ bench: install ## Measure what StallWatch costs beside the alternatives: about 1
 	$(BUILD) --package-path Benchmarks -c release
 	$(SWIFT) package --package-path Benchmarks benchmark --format markdown --no-progress
 	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"
+
+STALLBENCH := Benchmarks/StallBench/stallbench.py .build/stallbench
+# Another order of the cases, other tools: make stallbench MORE="--seed 2 --tools none,stallwatch,gdb"
+MORE :=
+
+.PHONY: stallbench
+stallbench: install ## Run stall monitors on labelled stalls and write the table of docs/StallBench.md: 20 minutes on a quiet machine
+	@scripts/install-dependencies.sh test
+	for product in stallwatch StallWatchAgent StallWatchPreload; do \
+		$(BUILD) -c release --product $$product || exit; done
+	$(BUILD) -c release --package-path Benchmarks/StallBench/plugins/stallwatch
+	Benchmarks/StallBench/driver/build.sh .build/stallbench
+	$(STALLBENCH) --stallwatch "$$($(SWIFT) build -c release --show-bin-path)/stallwatch" --stallwatch-plugin \
+		Benchmarks/StallBench/plugins/stallwatch/.build/release/libstallbench-stallwatch.so \
+		--results .build/stallbench/results.json --page docs/StallBench.md $(MORE)
+
+# Five cases, and the tools that make test has: that the benchmark itself works.
+.PHONY: stallbench-short
+stallbench-short:
+	for product in stallwatch StallWatchAgent StallWatchPreload; do \
+		$(BUILD) --product $$product --enable-all-traits || exit; done
+	Benchmarks/StallBench/driver/build.sh .build/stallbench --only-c
+	$(STALLBENCH) --stallwatch "$$($(SWIFT) build --show-bin-path)/stallwatch" --sets glib-a --runs 1 --expect stallwatch \
+		--tools none,stallwatch,gdb,seastar,glommio --cases cpu,mutex,pipe,nanosleep,glib-a-idle
 
 # The output directory of the documentation.
 DOCS := .build/documentation

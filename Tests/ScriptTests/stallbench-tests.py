@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Tests the scorer of Benchmarks/StallBench, and its runner with a driver and tools that are made up."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BENCH = pathlib.Path(__file__).resolve().parent.parent.parent / "Benchmarks/StallBench"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(BENCH))
+
+import score  # noqa: E402
+
+
+def stall(**values):
+    return {"case": "mutex", "function": "save", "cause": "lock", "healthy": False, "start": 10.0, "end": 10.25,
+            "gaps": 0, "early": 0, "longest": 0.25, "owner": 7, "owner name": "saver", **values}
+
+
+def report(**values):
+    return {"began": 10.001, "reported": 10.11, "function": "Store.save(_:)", "cause": "lock", "owner": 7,
+            "duration": 0.24, **values}
+
+
+def row(truth, incidents, **values):
+    return {"tool": "one", "set": "thread", "status": "ok", "reason": "", "run": 0, "cpu": 0.5, "wall": 10, "load": 0,
+            "truth": truth, "incidents": incidents, **values}
+
+
+def results(*rows):
+    return {"rows": list(rows), "threshold": 0.1, "runs": 1, "seed": 1, "date": "2026-01-01",
+            "commands": {"one": "one -x"}, "machine": {"kernel": "6.1", "processors": 2}}
+
+
+class TruthTests(unittest.TestCase):
+    def test_an_owner_belongs_to_the_case_before_it(self):
+        lines = [{"set": "thread", "pid": 1}, {"case": "a", "start": 1},
+                 {"owner": 5, "owner name": "x", "owner function": "f"},
+                 {"end": 2, "early": 0, "gaps": 0, "longest": 1}, {"case": "b", "start": 3}, {"end": 4}]
+        self.assertEqual([(one["case"], one["owner"], one["end"]) for one in score.cases_of(lines)],
+                         [("a", 5, 2), ("b", None, 4)])
+
+    def test_a_case_without_an_end_is_left_out(self):
+        self.assertEqual(score.cases_of([{"case": "a", "start": 1}]), [])
+
+
+class JudgeTests(unittest.TestCase):
+    def verdict(self, *incidents, **case):
+        return score.judge(row([stall(**case)], incidents), 0.1)[0][0]
+
+    def test_a_right_report_is_right_in_all(self):
+        verdict = self.verdict(report())
+        for metric in ("detected", "in time", "function", "cause", "owner"):
+            self.assertTrue(verdict[metric], metric)
+        self.assertAlmostEqual(verdict["error"], 0.01)
+        self.assertAlmostEqual(verdict["delay"], 0.11)
+
+    def test_a_late_report_is_not_in_time(self):
+        self.assertFalse(self.verdict(report(reported=10.3))["in time"])
+
+    def test_a_wrong_function_cause_and_owner_are_wrong(self):
+        verdict = self.verdict(report(function="bench_step", cause="cpu", owner=8))
+        self.assertEqual([verdict[metric] for metric in ("detected", "function", "cause", "owner")],
+                         [True, False, False, False])
+
+    def test_an_owner_may_be_named(self):
+        self.assertTrue(self.verdict(report(owner="saver"))["owner"])
+
+    def test_without_an_owner_none_is_judged(self):
+        self.assertIsNone(self.verdict(report(), owner=None)["owner"])
+
+    def test_without_a_report_nothing_is_right(self):
+        self.assertFalse(self.verdict()["detected"])
+        self.assertIsNone(self.verdict()["error"])
+
+    def test_a_report_from_another_time_is_about_nothing(self):
+        stalls, _, stray = score.judge(row([stall()], [report(began=12, reported=13)]), 0.1)
+        self.assertEqual((stalls[0]["detected"], stray), (False, 1))
+
+    def test_a_report_on_a_healthy_case_is_a_false_alarm(self):
+        healthy = stall(healthy=True, longest=0.03)
+        self.assertEqual(score.judge(row([healthy], [report()]), 0.1)[1], [{"case": "mutex", "alarm": True}])
+
+    def test_a_healthy_case_that_the_machine_stretched_is_not_counted(self):
+        self.assertEqual(score.judge(row([stall(healthy=True, longest=0.2)], [report()]), 0.1)[1], [])
+
+    def test_names_lose_their_module_type_and_parameters(self):
+        self.assertEqual([score.plain(name) for name in ("save", "Notes.Store.save(_:)", None)], ["save", "save", ""])
+
+
+class IntervalTests(unittest.TestCase):
+    def test_a_certain_share_still_has_an_interval(self):
+        low, high = score.wilson(20, 20)
+        self.assertAlmostEqual(high, 1)
+        self.assertAlmostEqual(low, 0.839, places=3)
+
+    def test_a_median_is_within_its_interval_and_the_same_each_time(self):
+        values = [1, 2, 3, 4, 100]
+        middle, low, high = score.median_of(values)
+        self.assertTrue(low <= middle <= high)
+        self.assertEqual(score.median_of(values), score.median_of(values))
+
+    def test_runs_that_differ_widen_the_mean(self):
+        mean, low, high = score.mean_of_runs([1, 2, 3])
+        self.assertEqual((mean, round(high - low, 1)), (2, 5.0))
+
+    def test_the_cpu_of_the_program_alone_is_subtracted(self):
+        alone = row([], [], tool="none", cpu=0.2)
+        summary = score.summarize(results(row([stall()], [report()]), alone), "one", ["thread"])
+        self.assertAlmostEqual(summary["cpu"][0], 3)
+
+
+class PageTests(unittest.TestCase):
+    def test_a_tool_that_did_not_run_says_why(self):
+        page = score.page(results(row([], [], status="hung", reason="did not end within 9 s")))
+        self.assertIn("| one | hung: did not end within 9 s |", page)
+
+    def test_losses_come_before_the_table(self):
+        ours = row([stall()], [report(reported=10.4)], tool="stallwatch")
+        page = score.page({**results(ours, row([stall()], [report()])), "commands": {"stallwatch": "s", "one": "one"}})
+        self.assertLess(page.index("In time: StallWatch 0.0 %; one 100.0 %"), page.index("| tool |"))
+        self.assertIn("Not in time: mutex.", page)
+
+    def test_a_comparison_counts_what_is_outside(self):
+        one = results(row([stall()] * 40, [report()]))
+        other = results(row([stall()] * 40, []))
+        self.assertIn("one, found: 0.0, not in", score.comparison(one, other))
+
+
+# Stalls once, and tells the truth about it.
+DRIVER = """#!/usr/bin/env python3
+import json, os, socket, time
+truth = socket.socket(socket.AF_UNIX)
+truth.connect(os.environ["STALLBENCH_TRUTH"])
+tell = lambda **values: truth.sendall(json.dumps(values).encode() + b"\\n")
+tell(case="mutex", function="save", cause="lock", healthy=False, start=time.monotonic())
+time.sleep(0.15)
+tell(end=time.monotonic(), early=0, gaps=0, longest=0.15)
+tell(done=True)
+"""
+TOOLS = {
+    "good": "import time\nfrom adapterkit import incident, start\ndef needs(job): pass\ndef run(job):\n"
+            "    began = time.monotonic()\n    start(job).wait()\n"
+            "    return [incident(began + 0.05, time.monotonic(), 'save', 'lock', None, 0.1)]\n",
+    "missing": "def needs(job): return 'needs a thing'\n",
+    "crashing": "import os, signal\ndef needs(job): pass\ndef run(job): os.kill(os.getpid(), signal.SIGSEGV)\n",
+    "raising": "def needs(job): pass\ndef run(job): raise ValueError('no such output')\n",
+    "hanging": "import time\nfrom adapterkit import start\ndef needs(job): pass\n"
+               "def run(job): start(job, ['sleep', '60']).wait()\n",
+    "nosy": "import os, pathlib\nfrom adapterkit import start\ndef needs(job): pass\ndef run(job):\n"
+            "    start(job).wait()\n    found = [str(path) for path in pathlib.Path('..').rglob('*')]\n"
+            "    assert not any('truth' in path for path in found), found\n    return []\n",
+}
+
+
+class RunnerTests(unittest.TestCase):
+    def test_tools_that_are_missing_crash_or_hang_get_rows_and_the_run_goes_on(self):
+        with tempfile.TemporaryDirectory() as root:
+            folder = pathlib.Path(root)
+            (folder / "driver-thread").write_text(DRIVER)
+            (folder / "driver-thread").chmod(0o755)
+            for name, text in TOOLS.items():
+                (folder / f"{name}.py").write_text("COMMAND = 'x'\n" + text)
+            command = [BENCH / "stallbench.py", folder, "--adapters", folder, "--sets", "thread", "--runs", "1",
+                       "--limit", "6", "--tools", "hanging,crashing,raising,missing,absent,nosy,good,none",
+                       "--results", folder / "results.json", "--expect", "good"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            rows = {one["tool"]: one for one in json.loads((folder / "results.json").read_text())["rows"]}
+        self.assertEqual({tool: one["status"] for tool, one in rows.items()},
+                         {"hanging": "hung", "crashing": "failed", "raising": "failed", "missing": "missing",
+                          "absent": "failed", "nosy": "ok", "good": "ok", "none": "ok"})
+        self.assertEqual(rows["missing"]["reason"], "needs a thing")
+        self.assertIn("no such output", rows["raising"]["reason"])
+        self.assertIn("| hanging | hung: did not end within 6 s |", done.stdout)
+
+    def test_a_tool_that_is_expected_to_find_all_and_does_not_is_an_error(self):
+        with tempfile.TemporaryDirectory() as root:
+            folder = pathlib.Path(root)
+            (folder / "driver-thread").write_text(DRIVER)
+            (folder / "driver-thread").chmod(0o755)
+            command = [BENCH / "stallbench.py", folder, "--sets", "thread", "--runs", "1", "--tools", "none",
+                       "--expect", "none"]
+            self.assertEqual(subprocess.run(command, capture_output=True, timeout=60).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
