@@ -1,4 +1,6 @@
+import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import LinuxSupport
@@ -29,5 +31,115 @@ import Testing
     @Test func anotherFileHasNoEntries() {
         #expect(directoryEntries("/proc/self/stat") == nil)
         #expect(errno == ENOTDIR)
+    }
+}
+
+@Suite struct AtomicFileTests {
+    /// Opening a FIFO for writing waits for a reader, for ever.
+    @Test(.timeLimit(.minutes(1))) func `a FIFO at a file's name is replaced, and does not block`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path("file")
+        try #require(mkfifo(path, 0o600) == 0)
+        #expect(try AtomicFile.write([1, 2], to: path) == .done)
+        #expect(AtomicFile.read(path, limit: 10) == [1, 2])
+    }
+
+    @Test func `a symbolic link at a file's name is replaced, and its target stays`() throws {
+        let directory = try TemporaryDirectory()
+        let target = try directory.write("target", "old")
+        try #require(symlink(target, directory.path("link")) == 0)
+        try AtomicFile.write([1], to: directory.path("link"))
+        #expect(AtomicFile.read(target, limit: 10) == Array("old".utf8))
+    }
+
+    @Test func `no temporary file has a name that can be foreseen`() throws {
+        let directory = try TemporaryDirectory()
+        #expect(Set((0..<10).map { _ in AtomicFile.temporaryPath(for: "a") }).count == 10)
+        // What the process would have used: the file is replaced although the name is taken.
+        try #require(mkfifo(directory.path("state.\(getpid()).tmp"), 0o600) == 0)
+        try AtomicFile.replace(directory.path("state"), with: [1])
+        try AtomicFile.replaceUnflushed(directory.path("state"), with: [2], changedAt: 0)
+        #expect(AtomicFile.read(directory.path("state"), limit: 10) == [2])
+        #expect(directory.names.count == 2)
+    }
+}
+
+@Suite struct FileFlushTests {
+    @Test func `a file of an ordinary file system is flushed`() throws {
+        let directory = try TemporaryDirectory()
+        #expect(try AtomicFile.write([1], to: directory.path("file")) == .done)
+    }
+
+    /// A pipe cannot be flushed (fsync(2): EINVAL).
+    @Test func `a refused flush is no failure`() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        defer { for end in ends { close(end) } }
+        #expect(FileFlush(ends[1]) == .unavailable(errno: EINVAL))
+    }
+
+    @Test(arguments: [ENOSYS, EPERM, EOPNOTSUPP, EROFS])
+    func `a refusal is not a fault of the disk`(error: Int32) {
+        #expect(FileFlush(errno: error) == .unavailable(errno: error))
+    }
+
+    @Test(arguments: [EIO, ENOSPC, EDQUOT])
+    func `a fault of the disk is a failure`(error: Int32) {
+        #expect(FileFlush(errno: error) == .failed(errno: error))
+    }
+}
+
+struct CRC32Tests {
+    @Test("the check value of the standard")
+    func checkValue() {
+        var checksum = CRC32()
+        #expect(checksum.value == 0)
+        checksum.add(Array("123456789".utf8))
+        #expect(checksum.value == 0xcbf4_3926)
+    }
+
+    @Test("pieces give the same checksum as the whole")
+    func pieces() {
+        var whole = CRC32()
+        whole.add(Array("stalled".utf8))
+        var pieces = CRC32()
+        pieces.add(Array("stall".utf8))
+        pieces.add(Array("ed".utf8))
+        #expect(pieces.value == whole.value)
+    }
+}
+
+@Suite struct OpenFileSearchTests {
+    @Test(arguments: [("0100000", true, false), ("02000001", false, true), ("02", true, true)])
+    func `the flags say what the descriptor is open for`(flags: String, reads: Bool, writes: Bool) throws {
+        let info = "pos:\t0\nflags:\t\(flags)\nmnt_id:\t14\n"
+        let descriptor = try #require(OpenDescriptor(process: 7, number: 3, info: info))
+        #expect(descriptor.isReadable == reads && descriptor.isWritable == writes)
+    }
+
+    @Test func `text without flags is no descriptor`() {
+        #expect(OpenDescriptor(process: 7, number: 3, info: "pos:\t0\n") == nil)
+        #expect(OpenDescriptor(process: 7, number: 3, info: "flags:\t9\n") == nil)
+    }
+
+    @Test func `both ends of a pipe are found, here and in a child`() throws {
+        let input = Pipe()
+        let process = Command(program: "/bin/sleep", arguments: ["60"]).process()
+        process.standardInput = input
+        try process.run(atMost: 60)
+        defer { process.kill() }
+        let writeEnd = input.fileHandleForWriting.fileDescriptor
+        let link = try #require(readLink("/proc/self/fd/\(writeEnd)"))
+        let search = OpenFileSearch(for: link, first: [getpid()])
+        #expect(search.found.contains { $0.process == getpid() && $0.number == writeEnd && $0.isWritable })
+        #expect(search.found.contains { $0.process == process.processIdentifier && $0.isReadable && !$0.isWritable })
+        #expect(!search.isCut)
+        let own = OpenFileSearch(for: link, first: [getpid()], others: false)
+        #expect(Set(own.found.map(\.process)) == [getpid()])
+    }
+
+    @Test func `a file that is not open is not found`() {
+        #expect(OpenFileSearch(for: "pipe:[0]", first: []).found == [])
+        #expect(OpenFileSearch(for: "pipe:[0]", first: [0x3fff_fff0], others: false).found == [])
     }
 }

@@ -57,3 +57,117 @@ import Testing
         if case .connected(let descriptor) = UnixSocket.connect(to: path) { descriptor } else { nil }
     }
 }
+
+@Suite struct ServiceNotifierTests {
+    @Test(arguments: [false, true]) func `a message is one datagram`(isAbstract: Bool) throws {
+        let receiver = try DatagramReceiver(isAbstract: isAbstract)
+        let notifier = try ServiceNotifier(socket: receiver.name)
+        #expect(notifier.send("READY=1\nSTATUS=works") == nil)
+        #expect(notifier.send("WATCHDOG=1") == nil)
+        #expect(receiver.next() == "READY=1\nSTATUS=works")
+        #expect(receiver.next() == "WATCHDOG=1")
+        #expect(receiver.next() == nil)
+    }
+
+    @Test func `a full queue is an error and no wait`() throws {
+        let receiver = try DatagramReceiver()
+        let notifier = try ServiceNotifier(socket: receiver.name)
+        var sent = 0
+        var failure: Int32?
+        // The queue's length is net.unix.max_dgram_qlen, 10 or some hundred.
+        let begun = monotonicNow()
+        while failure == nil, sent < 100_000 {
+            failure = notifier.send("WATCHDOG=1")
+            if failure == nil { sent += 1 }
+        }
+        #expect(failure == EAGAIN)
+        #expect(monotonicNow() - begun < 5_000_000_000)
+        for _ in 0..<sent { #expect(receiver.next() == "WATCHDOG=1") }
+        #expect(notifier.send("READY=1") == nil)
+        #expect(receiver.next() == "READY=1")
+    }
+
+    @Test func `a manager that is gone is an error and no signal`() throws {
+        let directory = try TemporaryDirectory()
+        let notifier = try ServiceNotifier(socket: directory.path("missing"))
+        #expect(notifier.send("READY=1") == ENOENT)
+    }
+
+    @Test(arguments: ["", "@", "relative/path", "vsock:2:1", "/" + String(repeating: "x", count: 107)])
+    func `an address of another kind is refused`(socket: String) {
+        #expect(throws: SystemError.self) { try ServiceNotifier(socket: socket) }
+    }
+
+    @Test func `the longest path is 107 bytes`() throws {
+        _ = try ServiceNotifier(socket: "/" + String(repeating: "x", count: 106))
+        _ = try ServiceNotifier(socket: "@" + String(repeating: "x", count: 107))
+    }
+
+    @Test(
+        arguments: [
+            ("2000000", nil, 1_000_000_000), ("3", nil, 1_500), ("2000000", "4700", 1_000_000_000),
+            ("2000000", "4701", nil), ("2000000", "", nil), ("0", nil, nil), ("-1", nil, nil), ("soon", nil, nil),
+            ("18446744073709551615", nil, nil), (nil, nil, nil),
+        ] as [(String?, String?, UInt64?)])
+    func `the period is half of what the manager expects`(microseconds: String?, process: String?, period: UInt64?) {
+        let found = ServiceNotifier.watchdogPeriod(microseconds: microseconds, process: process, own: 4_700)
+        #expect(found == period)
+    }
+
+    @Test func `a status is one short line`() {
+        #expect(ServiceNotifier.statusLine("a\nREADY=1\r\nb") == "a READY=1 b")
+        let long = ServiceNotifier.statusLine(String(repeating: "ä", count: 600))
+        #expect(long == String(repeating: "ä", count: 500))
+    }
+}
+
+@Suite struct UnixSocketPeerTests {
+    private func message(type: UInt8 = 20, inode: UInt8 = 5, length: UInt8 = 48, attributes: [UInt8]) -> [UInt8] {
+        [length, 0, 0, 0, type, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0] + [1, 1, 1, 0, inode, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9]
+            + attributes
+    }
+
+    /// UNIX_DIAG_SHUTDOWN with a byte and padding, then UNIX_DIAG_PEER.
+    private let attributes: [UInt8] = [5, 0, 6, 0, 0, 0, 0, 0, 8, 0, 2, 0, 0x39, 0x30, 0, 0]
+
+    @Test func `the peer is the attribute of that number`() {
+        #expect(UnixSocketPeer.peer(in: message(attributes: attributes), of: 5) == 12345)
+        #expect(UnixSocketPeer.peer(in: message(length: 40, attributes: attributes), of: 5) == nil)
+    }
+
+    @Test func `another answer has no peer`() {
+        #expect(UnixSocketPeer.peer(in: message(type: 2, attributes: attributes), of: 5) == nil)
+        #expect(UnixSocketPeer.peer(in: message(inode: 6, attributes: attributes), of: 5) == nil)
+        #expect(UnixSocketPeer.peer(in: message(length: 60, attributes: attributes), of: 5) == nil)
+        #expect(UnixSocketPeer.peer(in: message(length: 8, attributes: attributes), of: 5) == nil)
+        #expect(UnixSocketPeer.peer(in: message(attributes: [0, 0, 2, 0] + attributes.dropFirst(4)), of: 5) == nil)
+        #expect(UnixSocketPeer.peer(in: [], of: 5) == nil)
+        for count in 0..<48 {
+            let cut = Array(message(attributes: attributes).prefix(count))
+            #expect(UnixSocketPeer.peer(in: cut, of: 5) == nil)
+        }
+    }
+
+    @Test func `the ends of a socket pair are each other's peers`() throws {
+        var ends: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        #expect(UnixSocketPeer.process(of: ends[0]) == getpid())
+        let inodes = ends.compactMap { readLink("/proc/self/fd/\($0)").flatMap { UInt32($0.dropFirst(8).dropLast()) } }
+        let peer = UnixSocketPeer.inode(ofPeerOf: inodes[0])
+        #expect(peer == nil || peer == inodes[1], "the kernel may lack unix_diag")
+    }
+
+    @Test func `other descriptors have no peer`() {
+        let single = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let inet = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer {
+            close(single)
+            close(inet)
+        }
+        #expect(UnixSocketPeer.process(of: single) == nil)
+        #expect(UnixSocketPeer.process(of: inet) == nil)
+        #expect(!UnixSocketPeer.isUnix(inet) && UnixSocketPeer.isUnix(single))
+        #expect(UnixSocketPeer.process(of: 1_000_000) == nil)
+    }
+}

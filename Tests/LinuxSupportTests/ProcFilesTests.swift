@@ -1,6 +1,6 @@
 import Glibc
-import Testing
 import TestSupport
+import Testing
 
 @testable import LinuxSupport
 
@@ -123,5 +123,150 @@ import TestSupport
         #expect(OwnExecutable.file == "/proc/self/exe")
         #expect(fileName("/opt/app/bin/app") == "app")
         #expect(fileName("app") == "app")
+    }
+}
+
+@Suite struct ProcStatTests {
+    @Test func `a command name may have any character`() {
+        let stat = ProcStat("4700 (a) R 1) S 1 2 3 4 5 6 11 12 13 14 15 16 17 18 19 20 5 0 4242 23\n")
+        #expect(stat?.letter == "S")
+        #expect(stat?.parent == 1)
+        #expect(stat?.minorFaults == 11)
+        #expect(stat?.majorFaults == 13)
+        #expect(stat?.userTicks == 15)
+        #expect(stat?.systemTicks == 16)
+        #expect(stat?.nice == 20)
+        #expect(stat?.threads == 5)
+        #expect(stat?.startTicks == 4242)
+        #expect(ProcStat("nonsense") == nil)
+        #expect(ProcStat("4700 (a) S 1 2 3 4 5 6 11 12 13 14 15 16 17 18 19 20 5 0 x 23") == nil)
+    }
+
+    @Test func `the start time is the twenty-second field`() {
+        let fields = (3...52).map { $0 == 3 ? "R" : String($0) }.joined(separator: " ")
+        let stat = ProcStat("4700 (a) \(fields)\n")
+        #expect(stat?.startTicks == 22)
+        #expect(stat?.threads == 20)
+        #expect(stat?.exitSignal == 38)
+    }
+
+    @Test func `a thread that is not the first one has no exit signal and a processor`() {
+        let fields = (3...52).map { $0 == 3 ? "R" : $0 == 38 ? "-1" : String($0) }.joined(separator: " ")
+        let stat = ProcStat("4700 (a) \(fields)\n")
+        #expect(stat?.exitSignal == -1)
+    }
+
+    @Test func `switches are counted where the system shows them`() {
+        let whole = "Name:\tx\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n"
+        let counts = SwitchCounts(ByteCursor(whole))
+        #expect(counts?.state == UInt8(ascii: "S"))
+        #expect(counts?.voluntary == 5)
+        #expect(counts?.involuntary == 7)
+        #expect(SwitchCounts(ByteCursor("Name:\tx\n")) == nil)
+        #expect(SchedulingTimes(ByteCursor("12 3 4\n"))?.runQueue == 3)
+        #expect(SchedulingTimes(ByteCursor("12 3\n")) == nil)
+    }
+}
+
+@Suite struct ThreadProcTests {
+    @Test func `the calling thread's own files are read`() throws {
+        let files = try #require(ThreadProc.ofThisThread([.schedstat, .stat]))
+        #expect(files.stat?.letter == "R")
+        #expect(files.text(.status) == nil, "it is not open")
+    }
+
+    @Test func `/proc shows this process`() {
+        #expect(showsOwnThreads)
+        #expect(!isProcForeign)
+    }
+}
+
+@Suite struct ThreadFileTests {
+    @Test(arguments: [
+        (ThreadFile.syscall, "running\n", true), (.syscall, "", false), (.wchan, "futex_wait_queue", true),
+        (.wchan, "0", false), (.schedstat, "12 3 4\n", true), (.schedstat, "0 0 0\n", false),
+        (.schedstat, "1\n", false),
+        (.status, "Name:\tx\nvoluntary_ctxt_switches:\t5\n", true), (.status, "Name:\tx\n", false),
+        (.stat, "1 (x) S 1\n", false), (.stack, "[<0>] futex_wait+0x1/0x2\n", true), (.stack, "", false),
+    ])
+    func `a file shows its value or not`(file: ThreadFile, text: String, isShown: Bool) {
+        #expect(file.isShown(text) == isShown)
+    }
+
+    @Test func `files of a waiting thread are read`() throws {
+        try ProbedThread.run(isWaiting: true) { thread in
+            for file in [ThreadFile.schedstat, .stat, .status] {
+                #expect(file.read(in: "/proc/self/task/\(thread)") == .shown)
+            }
+        }
+    }
+
+    @Test func `a missing file has an error number`() throws {
+        let directory = try TemporaryDirectory()
+        #expect(ThreadFile.wchan.read(in: directory.path) == .missing(errno: ENOENT))
+        try directory.write("wchan", "0")
+        #expect(ThreadFile.wchan.read(in: directory.path) == .hidden)
+    }
+}
+
+/// Lines of an epoll instance's file in /proc/self/fdinfo.
+@Suite struct EpollEntryTests {
+    @Test func libdispatchArmsAnEntryAndTheKernelDisarmsIt() {
+        let armed = EpollEntry(line: "tfd:       22 events: 40004019 data:     7f8be8000b70  pos:0 ino:80751 sdev:f")
+        #expect(armed?.descriptor == 22)
+        #expect(armed?.isArmed == true)
+        let disarmed = EpollEntry(line: "tfd:       22 events: 40004018 data:     7f8be8000b70  pos:0 ino:80751 sdev:f")
+        #expect(disarmed?.descriptor == 22)
+        #expect(disarmed?.isArmed == false)
+    }
+
+    @Test(arguments: [
+        "tfd:       20 events:     4019 data:                1  pos:0 ino:40e sdev:10",
+        "tfd:        3 events: c0000019 data:                3  pos:0 ino:40e sdev:10",
+        "pos:\t0", "tfd:", "tfd: x events: 40000001", "tfd: 7 events: x", "",
+    ])
+    func anotherEntryIsNone(line: String) {
+        #expect(EpollEntry(line: line[...]) == nil)
+    }
+}
+
+@Suite struct EpollWaitTests {
+    #if arch(x86_64)
+        private static let call = "232"
+    #else
+        private static let call = "22"
+    #endif
+
+    @Test func `a wait without an end is recognized`() {
+        let text = "\(Self.call) 0x4 0x7fbc1d0c1ec4 0x1 0xffffffff 0x0 0x0 0x7fbc1d0c1e80 0x7fbc1d1cef36\n"
+        #expect(
+            EpollWait(ByteCursor(text))
+                == EpollWait(descriptor: 4, stackPointer: 0x7fbc_1d0c_1e80, programCounter: 0x7fbc_1d1c_ef36))
+    }
+
+    @Test(arguments: [
+        "running\n", "", "0 0x4 0x7f 0x1 0xffffffff 0x0 0x0 0x7f 0x7f\n",
+        "232 0x4 0x7f 0x1 0x0 0x0 0x0 0x7f 0x7f\n", "22 0x4 0x7f 0x1 0x64 0x0 0x0 0x7f 0x7f\n",
+        "232 0x4 0x7f 0x1 0xffffffff 0x0\n", "-1 0x7f 0x7f\n",
+        "232 0x1ffffffff 0x7f 0x1 0xffffffff 0x0 0x0 0x7f 0x7f\n",
+    ])
+    func `anything else is not`(text: String) {
+        #expect(EpollWait(ByteCursor(text)) == nil)
+    }
+
+    @Test func `a thread in epoll_wait is read again and again`() throws {
+        let loop = try EpollThread()
+        let reader = try #require(EpollWaitReader(thread: loop.thread))
+        let place = try #require(loop.place())
+        #expect(place.descriptor == loop.descriptor)
+        #expect(reader.read() == place)
+        loop.send()
+        #expect(eventually { reader.read() == place })
+        loop.stop()
+        #expect(eventually { reader.read() == nil })
+    }
+
+    @Test func `a thread that waits for something else does not`() throws {
+        #expect(try ProbedThread.run(isWaiting: true) { EpollWaitReader(thread: $0)?.read() } == nil)
     }
 }

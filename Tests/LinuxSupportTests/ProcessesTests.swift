@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
-import Testing
+import Synchronization
 import TestSupport
+import Testing
 
 @testable import LinuxSupport
 
@@ -73,4 +74,117 @@ import TestSupport
         #expect(RunningProcess.all().contains { $0.id == getpid() && $0.startTicks == own.startTicks })
         #expect(RunningProcess(id: 0x3fff_fff0) == nil)
     }
+}
+
+@Suite struct ClockTests {
+    @Test(
+        arguments: [
+            (.zero, 0), (.nanoseconds(1), 1), (.milliseconds(250), 250_000_000), (.seconds(86_400), 86_400_000_000_000),
+            (.seconds(9_223_372_036), 9_223_372_036_000_000_000),
+        ] as [(Duration, UInt64)])
+    func aDurationConvertsToNanoseconds(duration: Duration, value: UInt64) {
+        #expect(nanoseconds(duration) == value)
+    }
+
+    @Test func fractionsOfANanosecondAreDropped() {
+        #expect(nanoseconds(Duration(secondsComponent: 1, attosecondsComponent: 1_999_999_999)) == 1_000_000_001)
+    }
+
+    @Test(arguments: [.nanoseconds(-1), .seconds(-1), .seconds(Int64.min)] as [Duration])
+    func aNegativeDurationIsZero(duration: Duration) {
+        #expect(nanoseconds(duration) == 0)
+    }
+
+    @Test(arguments: [.seconds(9_223_372_037), .seconds(Int64.max)] as [Duration])
+    func aDurationOfCenturiesIsClamped(duration: Duration) {
+        #expect(nanoseconds(duration) == UInt64(Int64.max))
+    }
+}
+
+@Suite struct ProbedThreadTests {
+    @Test func `the thread waits or computes`() throws {
+        func state(_ thread: Int32) -> String? {
+            readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init)?.letter
+        }
+        #expect(try ProbedThread.run(isWaiting: true, state) == "S")
+        #expect(try ProbedThread.run(isWaiting: false, state) == "R")
+    }
+
+    @Test(arguments: [true, false])
+    func `the thread is gone afterwards`(isWaiting: Bool) throws {
+        let thread = try ProbedThread.run(isWaiting: isWaiting) { $0 }
+        // It is joined, but the kernel removes its entry in /proc a moment later.
+        let deadline = monotonicNow() + 30_000_000_000
+        while ThreadIdentity.all().contains(thread), monotonicNow() < deadline { nap() }
+        #expect(!ThreadIdentity.all().contains(thread))
+    }
+
+    @Test func `the given signal is not blocked`() throws {
+        let blocked = try ProbedThread.run(isWaiting: true, signal: SIGUSR2) { blockedSignals(of: "self/task/\($0)") }
+        #expect(blocked?.contains(SIGUSR2) == false)
+        #expect(blocked?.contains(SIGUSR1) == true)
+    }
+}
+
+@Suite struct WorkerThreadTests {
+    @Test func `a crash handler can stop the thread, and the app's signals stay away from it`() throws {
+        let blocked = try #require(try ProbedThread.run(isWaiting: true) { blockedSignals(of: "self/task/\($0)") })
+        let own = try #require(blockedSignals(of: "thread-self"))
+        let ofCrashes: Set<Int32> = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP]
+        #expect(blocked.intersection(ofCrashes) == own.intersection(ofCrashes))
+        #expect(blocked.isSuperset(of: [SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE, SIGALRM, SIGQUIT]))
+    }
+
+    @Test func `a monitor's thread is known by its id while it runs`() throws {
+        let id = Atomic<Int32>(0)
+        let gate = Semaphore()
+        let worker = try WorkerThread(name: "any name") {
+            id.store(ownThread() ?? 0, ordering: .releasing)
+            gate.wait()
+        }
+        #expect(eventually { WorkerThread.ids.contains(id.load(ordering: .acquiring)) })
+        gate.post()
+        worker.join()
+        #expect(!WorkerThread.ids.contains(id.load(ordering: .acquiring)))
+        let own = try #require(ownThread())
+        #expect(!WorkerThread.ids.contains(own))
+        #expect(WorkerThread.asOwnThread { WorkerThread.ids.contains(own) })
+        #expect(!WorkerThread.ids.contains(own))
+    }
+
+    /// Profilers send SIGPROF to any thread that uses a CPU.
+    @Test func `a signal does not end a wait`() throws {
+        var action = sigaction()
+        action.__sigaction_handler.sa_handler = { _ in }
+        var previous = sigaction()
+        sigaction(SIGPROF, &action, &previous)
+        defer { sigaction(SIGPROF, &previous, nil) }
+        let semaphore = Semaphore()
+        let waited = Mutex<(wasPosted: Bool, nanoseconds: UInt64)?>(nil)
+        let thread = Atomic<UInt>(0)
+        let worker = try WorkerThread(name: "test-wait") {
+            thread.store(UInt(pthread_self()), ordering: .releasing)
+            let start = monotonicNow()
+            let wasPosted = semaphore.wait(until: start + 100_000_000)
+            waited.withLock { $0 = (wasPosted, monotonicNow() - start) }
+        }
+        while thread.load(ordering: .acquiring) == 0 { sched_yield() }
+        for _ in 0..<20 where waited.withLock({ $0 == nil }) {
+            // The thread exists: it is joined below.
+            pthread_kill(pthread_t(thread.load(ordering: .acquiring)), SIGPROF)
+            usleep(2_000)
+        }
+        worker.join()
+        let result = try #require(waited.withLock { $0 })
+        #expect(!result.wasPosted)
+        #expect(result.nanoseconds >= 100_000_000)
+    }
+}
+
+/// Returns the signals that the thread with this directory in /proc blocks (proc_pid_status(5)).
+func blockedSignals(of thread: String) -> Set<Int32>? {
+    var status = readSmallFile("/proc/\(thread)/status").map(ByteCursor.init)
+    guard status?.skip(pastLinePrefix: "SigBlk:") == true, let word = status?.word(), let mask = UInt64(word, radix: 16)
+    else { return nil }
+    return Set((1...64).filter { mask >> UInt64($0 - 1) & 1 == 1 })
 }

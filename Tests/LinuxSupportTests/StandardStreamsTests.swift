@@ -1,6 +1,6 @@
 import Glibc
-import Testing
 import TestSupport
+import Testing
 
 @testable import LinuxSupport
 
@@ -60,5 +60,83 @@ import TestSupport
         func bytes(at address: UInt64, count: Int) -> [UInt8]? {
             UnsafeRawPointer(bitPattern: UInt(address)).map { Array(UnsafeRawBufferPointer(start: $0, count: count)) }
         }
+    }
+}
+
+@Suite struct FileLocksTests {
+    /// Returns the processes that hold locks, for a request of process 900 for inode 1234.
+    private func holders(
+        _ kind: String = "FLOCK  ADVISORY ", _ type: String = "WRITE", of process: Int32 = 900, bytes: String = "0 EOF",
+        inode: UInt64? = 1234, in text: String
+    ) throws -> [Int32] {
+        let line = "9: -> \(kind) \(type) \(process) 00:2f:1234 \(bytes)"
+        let waiting = try #require(FileLock(line: Substring(line)))
+        let request = FileLockRequest(
+            waiting.kind, isExclusive: waiting.isExclusive, of: process, inode: inode, bytes: waiting.bytes)
+        return request.holders(in: text + "\n" + line + "\n").map(\.process)
+    }
+
+    @Test func `a line has the kind, type, process, file and range`() throws {
+        let lock = try #require(FileLock(line: "3: POSIX  ADVISORY  WRITE 812 fd:0a:1234 10 19"))
+        #expect(lock.id == 3 && lock.kind == .process && lock.isExclusive && !lock.isWaiting)
+        #expect(lock.process == 812 && lock.device == [0xfd, 10] && lock.inode == 1234 && lock.bytes == 10...19)
+        let shown = try #require(FileLock(line: "lock:\t1: OFDLCK ADVISORY  READ -1 00:2f:1234 0 EOF"))
+        #expect(shown.kind == .openFile && shown.process == -1 && !shown.isExclusive && shown.bytes == 0 ... .max)
+        let waiting = try #require(FileLock(line: "1: -> FLOCK  ADVISORY  WRITE 900 00:2f:1234 0 EOF"))
+        #expect(waiting.isWaiting && waiting.kind == .flock)
+    }
+
+    @Test(arguments: [
+        "", "1:", "1: LEASE  ACTIVE    READ  812 00:2f:1234 0 EOF", "1: FLOCK  ADVISORY  WRITE 812 <none>:0 0 EOF",
+        "1: FLOCK  ADVISORY  WRITE 812 00:2f 0 EOF", "1: FLOCK  ADVISORY  WRITE x 00:2f:1 0 EOF",
+        "1: POSIX  ADVISORY  WRITE 812 00:2f:1 9 3", "x FLOCK  ADVISORY  WRITE 812 00:2f:1 0 EOF",
+        "1: FLOCK  ADVISORY  WRITE 812 00:2f:99999999999999999999 0 EOF",
+    ]) func `other lines are no locks`(line: String) {
+        #expect(FileLock(line: Substring(line)) == nil)
+    }
+
+    @Test func `the holder has the same file`() throws {
+        let text = """
+            1: FLOCK  ADVISORY  WRITE 811 00:2f:99 0 EOF
+            2: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF
+            3: FLOCK  ADVISORY  WRITE 813 00:30:1234 0 EOF
+            """
+        #expect(try holders(in: text) == [812])
+        #expect(try holders("POSIX  ADVISORY ", in: text) == [])
+        #expect(try holders("OFDLCK ADVISORY ", of: -1, in: text) == [])
+        #expect(try holders(inode: nil, in: text) == [812])
+    }
+
+    @Test func `the holder has a conflicting type and range`() throws {
+        let text = """
+            1: POSIX  ADVISORY  READ 811 00:2f:1234 0 9
+            2: POSIX  ADVISORY  WRITE 812 00:2f:1234 10 19
+            3: OFDLCK ADVISORY  WRITE -1 00:2f:1234 30 EOF
+            4: POSIX  ADVISORY  WRITE 900 00:2f:1234 0 EOF
+            """
+        let kind = "POSIX  ADVISORY "
+        #expect(try holders(kind, in: text) == [811, 812, -1])
+        #expect(try holders(kind, "READ", in: text) == [812, -1])
+        #expect(try holders(kind, bytes: "0 5", in: text) == [811])
+        #expect(try holders(kind, bytes: "20 29", in: text) == [])
+        // A lock of the same process is in the way of a lock of an open file.
+        #expect(try holders("OFDLCK ADVISORY ", of: -1, bytes: "12 12", in: text) == [812, 900])
+    }
+
+    @Test func `without the request no holder is believed`() {
+        let text = "2: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF\n"
+        let request = FileLockRequest(.flock, isExclusive: true, of: 900, inode: 1234)
+        #expect(request.holders(in: text) == [])
+        #expect(request.holders(in: text + "2: -> FLOCK  ADVISORY  WRITE 901 00:2f:1234 0 EOF\n") == [])
+    }
+
+    @Test func `a request that may be for one of two files has no holder`() throws {
+        let text = """
+            2: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF
+            3: FLOCK  ADVISORY  WRITE 813 00:30:77 0 EOF
+            3: -> FLOCK  ADVISORY  WRITE 900 00:30:77 0 EOF
+            """
+        #expect(try holders(inode: nil, in: text) == [])
+        #expect(try holders(in: text) == [812])
     }
 }

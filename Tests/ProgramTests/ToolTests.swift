@@ -1,7 +1,7 @@
 import Foundation
 import StallWatch
-import Testing
 import TestSupport
+import Testing
 
 @testable import StallWatchCLI
 
@@ -242,5 +242,19 @@ enum ToolReports {
         #expect(culprits.contains { $0.culprit == Tool.spinning })
         let top = try Tool.decode(Tool.Top.self, Tool.run(["top", directory.path("stalls"), "--json"]))
         #expect(abs(culprits.reduce(0) { $0 + $1.milliseconds } - top.totalMilliseconds) < 0.01)
+    }
+}
+
+/// Names that mean something to terminals, pages, Markdown, XML and CI systems go through every command and format.
+@Suite struct ToolHostileNamesTests {
+    @Test func `real readers see only text`() throws {
+        let directory = try TemporaryDirectory()
+        try DetailedReport.write(to: directory.path, loops: 0)
+        let names = try directory.write("names.json", [UInt8](JSONEncoder().encode(HostileNames.make(5_000, seed: 36))))
+        let read = try Tool.reader(
+            "read-hostile-names.py",
+            [Command.product("stallwatch"), directory.path("reports.ndjson"), names])
+        #expect(read.status == 0, "\(read.text)")
+        #expect(read.output.split(separator: "\n").count == 4, "\(read.text)")
     }
 }

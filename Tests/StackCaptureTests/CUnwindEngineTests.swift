@@ -1,7 +1,9 @@
 import CLinux
 import Dispatch
 import Foundation
+import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LinuxSupport
@@ -76,5 +78,171 @@ import Testing
         for thread in threads { _ = try capture.capture(thread: thread.id) }
         #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach)
         for thread in threads { thread.end() }
+    }
+}
+
+@Suite struct CaptureProbeTests {
+    @Test func `the result agrees with the engine's own probe`() throws {
+        let mayUsePtrace = try CUnwindEngine().probeStop()
+        let probe = CaptureProbe.result(mayUsePtrace: nil)
+        #expect(probe.read == .works)
+        #expect((probe.ptrace == .works) == mayUsePtrace)
+        #expect((probe.signal == .notTried("not used where ptrace works")) == mayUsePtrace)
+        #expect(probe.memory != nil)
+        #expect(probe.perf != .notTried("not tried"))
+    }
+
+    @Test func `the methods are tried once`() {
+        #expect(CaptureProbe.result(mayUsePtrace: nil) == CaptureProbe.result(mayUsePtrace: nil))
+    }
+
+    @Test func `each method is a feature`() {
+        let probe = CaptureProbe.result(mayUsePtrace: nil)
+        let features = probe.features(
+            works: { _ in "works" }, missing: { "missing: \($0)" }, notTried: { "not tried: \($0)" })
+        #expect(Set(features.keys) == ["read", "ptrace", "signal", "perf", "processVMReadv", "libunwind"])
+        #expect(features["read"] == "works")
+        if probe.ptrace == .works { #expect(features["signal"] == "not tried: not used where ptrace works") }
+    }
+
+    @Test func `the number of disagreements follows the library's name`() {
+        #expect(CaptureProbe.detail(of: "libunwind 1.6.2", 0) == "libunwind 1.6.2")
+        let text = CaptureProbe.detail(of: "libunwind 1.6.2", 3)
+        #expect(text == "libunwind 1.6.2, which differs from the built-in unwinder at 3 steps")
+    }
+}
+
+@Suite struct CapturedFrameTests {
+    @Test func aReturnAddressIsLookedUpInsideTheCall() {
+        #expect(CapturedStack.Frame(address: 0x1000, isExact: false).lookupAddress == 0xfff)
+    }
+
+    @Test func anExactAddressIsLookedUpUnchanged() {
+        #expect(CapturedStack.Frame(address: 0x1000, isExact: true).lookupAddress == 0x1000)
+    }
+
+    @Test func aNullReturnAddressStaysNull() {
+        #expect(CapturedStack.Frame(address: 0, isExact: false).lookupAddress == 0)
+    }
+}
+
+@Suite struct ImageListTests {
+    private let low = LoadedImage.stub(path: "/opt/notes/bin/notes", addresses: 0x1000..<0x2000)
+    private let middle = LoadedImage.stub(path: "/lib/libc.so.6", addresses: 0x2000..<0x2800)
+    private let high = LoadedImage.stub(path: "linux-vdso.so.1", addresses: 0xf000..<0xf001)
+
+    @Test func theImageThatContainsAnAddressIsFound() {
+        let list = ImageList([high, low, middle])
+        #expect(list.images == [low, middle, high])
+        #expect(list.image(at: 0xfff) == nil)
+        #expect(list.image(at: 0x1000) == low)
+        #expect(list.image(at: 0x1fff) == low)
+        #expect(list.image(at: 0x2000) == middle)
+        #expect(list.image(at: 0x27ff) == middle)
+        #expect(list.image(at: 0x2800) == nil, "a gap")
+        #expect(list.image(at: 0xf000) == high)
+        #expect(list.image(at: 0xf001) == nil)
+        #expect(list.image(at: 0) == nil)
+        #expect(list.image(at: .max) == nil)
+    }
+
+    @Test func addressesAreFoundInManyImages() {
+        let images = (0..<200).map { index in
+            LoadedImage.stub(path: "/lib/\(index).so", addresses: UInt64(index) * 0x100..<UInt64(index) * 0x100 + 0x80)
+        }
+        let list = ImageList(images.reversed())
+        for (index, image) in images.enumerated() {
+            #expect(list.image(at: UInt64(index) * 0x100) == image)
+            #expect(list.image(at: UInt64(index) * 0x100 + 0x7f) == image)
+            #expect(list.image(at: UInt64(index) * 0x100 + 0x80) == nil)
+        }
+    }
+
+    @Test func anEmptyListContainsNoAddress() {
+        #expect(ImageList().image(at: 0x1000) == nil)
+    }
+
+    @Test func anEmptyImageContainsNoAddress() {
+        #expect(ImageList([.stub(path: "/lib/empty.so", addresses: 0x10..<0x10)]).image(at: 0x10) == nil)
+    }
+
+    @Test func theNameIsThePathsLastPart() {
+        #expect(low.name == "notes")
+        #expect(high.name == "linux-vdso.so.1")
+        #expect(LoadedImage.stub(path: "", addresses: 0..<1).name == "")
+    }
+}
+
+@Suite struct SystemCallEvidenceTests {
+    private func time(user: UInt64 = 5, system: UInt64 = 5) -> TickedCPUTime {
+        TickedCPUTime(user: user, system: system)
+    }
+
+    @Test func `the last tick decides`() {
+        var presence = SystemCallEvidence(time(), turn: 1)
+        presence.note(time(system: 6))
+        #expect(presence.mayBeInKernel)
+        presence.note(time(user: 6, system: 6))
+        #expect(!presence.mayBeInKernel)
+        presence.note(time(user: 7, system: 7))
+        #expect(presence.mayBeInKernel, "either tick may be the last one")
+    }
+
+    /// It waits for a CPU: a stop would cut the call short in which it has been for long.
+    @Test func `without a tick a thread stays where it was`() {
+        var presence = SystemCallEvidence(time(), turn: 1)
+        presence.note(time(system: 6))
+        for _ in 1...30 { presence.note(time(system: 6)) }
+        #expect(presence.mayBeInKernel)
+        presence.note(time(user: 6, system: 6))
+        for _ in 1...30 { presence.note(time(user: 6, system: 6)) }
+        #expect(!presence.mayBeInKernel)
+    }
+
+    @Test func `a thread without any tick in its turn may be in the kernel`() {
+        var presence = SystemCallEvidence(time(), turn: 1)
+        presence.note(time(), turn: 1)
+        #expect(presence.mayBeInKernel)
+        #expect(SystemCallEvidence(time(), turn: nil).mayBeInKernel)
+    }
+
+    @Test func `ticks of an earlier turn show nothing`() {
+        var presence = SystemCallEvidence(time(), turn: 1)
+        presence.note(time(user: 6), turn: 1)
+        #expect(!presence.mayBeInKernel)
+        presence.note(time(user: 7), turn: 2)
+        #expect(presence.mayBeInKernel, "nothing shows where the tick of turn 2 was")
+        presence.note(time(user: 8), turn: 2)
+        #expect(!presence.mayBeInKernel)
+    }
+
+    @Test func `a thread that was seen outside of calls is not in one`() {
+        var presence = SystemCallEvidence(time(), turn: nil)
+        presence.noteUserMode()
+        #expect(!presence.mayBeInKernel)
+        presence.note(time(system: 6))
+        #expect(presence.mayBeInKernel)
+    }
+}
+
+@Suite struct TickedCPUTimeTests {
+    @Test func `a computing thread gets ticks in user mode`() throws {
+        let thread = clinux_gettid()
+        let before = try #require(TickedCPUTime(thread: thread))
+        // By its own CPU time, so that a busy machine does not matter: 100 ms are 10 ticks of the slowest kernel.
+        var used = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
+        let until = used.tv_sec * 1_000 + used.tv_nsec / 1_000_000 + 100
+        while used.tv_sec * 1_000 + used.tv_nsec / 1_000_000 < until {
+            for _ in 0..<200 { _ = Int.random(in: 0..<9) }
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
+        }
+        let after = try #require(TickedCPUTime(thread: thread))
+        #expect(after.user > before.user)
+        #expect(after.system >= before.system)
+    }
+
+    @Test func `a thread that does not exist has no CPU time`() {
+        #expect(TickedCPUTime(thread: 0x3fff_fff0) == nil)
     }
 }

@@ -91,3 +91,126 @@ import Testing
         #expect(stalled.summary == "main stalled and has not come back after 812 ms in f()")
     }
 }
+
+@Suite struct ControlRequestTests {
+    private static let requests: [ControlRequest] =
+        [.state, .watch, .stacks, .tasks]
+        + [(1, 1), (300, 100), (10, 50)].compactMap { ProfilePlan(seconds: $0, hertz: $1) }.map(ControlRequest.profile)
+
+    @Test(arguments: requests) func `a request is read as it is sent`(request: ControlRequest) throws {
+        #expect(try ControlRequest(Array(request.line.utf8.dropLast())) == request)
+    }
+
+    @Test(arguments: [
+        ("", "not a request"), ("state", "not a request"), ("stallwatch 1  state", "not a request"),
+        ("stallwatch one state", "not a request"), ("stallwatch 2 state", "has version 1"),
+        ("stallwatch 1 memory", "does not know"), ("stallwatch 1 state 1", "does not know"),
+        ("stallwatch 1 profile", "does not know"), ("stallwatch 1 profile 10", "does not know"),
+        ("stallwatch 1 profile 0 50", "takes 1 to 300 seconds"),
+        ("stallwatch 1 profile 301 50", "takes 1 to 300 seconds"),
+        ("stallwatch 1 profile 10 101", "at 1 to 100 samples"), ("stallwatch 1 profile ten 50", "takes 1 to 300"),
+        ("stallwatch 1 profile 10 9999999999999999999999", "takes 1 to 300"), ("\u{0}\u{1}", "not a request"),
+    ])
+    func `another line is refused with a reason`(line: String, reason: String) {
+        do throws(ControlRequest.Fault) {
+            _ = try ControlRequest(Array(line.utf8))
+            Issue.record("accepted: \(line)")
+        } catch {
+            #expect(error.message.contains(reason))
+        }
+    }
+
+    @Test func `an answer over the limit becomes an error`() throws {
+        let loop = ControlAnswer.LoopState(
+            label: String(repeating: "x", count: 500), turnMilliseconds: nil, thresholdMilliseconds: 1, utilization: 0,
+            busyMilliseconds: 0, watchedMilliseconds: 1, stalls: 0, lastStall: nil
+        )
+        let answer = ControlAnswer(pid: 1, loops: [loop])
+        #expect(try #require(ControlAnswer(jsonData: answer.jsonLine())).loops == [loop])
+        let short = try #require(ControlAnswer(jsonData: answer.jsonLine(limit: 400)))
+        #expect(short.loops == nil && short.error == "the answer has more than 400 bytes")
+    }
+}
+
+@Suite struct StallBaselineTests {
+    private let fingerprint = "9f2c41d07a3be815"
+
+    private func day(_ text: String) throws -> CalendarDay { try #require(CalendarDay(text)) }
+
+    private func baseline(until day: String) throws -> StallBaseline {
+        StallBaseline([StallBaseline.Entry(fingerprint: fingerprint, expires: try self.day(day))])
+    }
+
+    @Test func `an entry excuses its stall up to and including its day`() throws {
+        let baseline = try baseline(until: "2027-03-31")
+        #expect(baseline.excuses(fingerprint, on: try day("2027-03-31")))
+        #expect(!baseline.excuses(fingerprint, on: try day("2027-04-01")))
+        #expect(!baseline.excuses("0000000000000000", on: try day("2027-03-01")))
+        #expect(!baseline.excuses(nil, on: try day("2027-03-01")))
+    }
+
+    @Test func `an expired entry is found from the next day on`() throws {
+        let baseline = try baseline(until: "2027-03-31")
+        #expect(baseline.expired(fingerprint, on: try day("2027-03-31")) == nil)
+        #expect(baseline.expired(fingerprint, on: try day("2027-04-01"))?.expires.description == "2027-03-31")
+    }
+
+    @Test func `an entry that exists stays as it is`() throws {
+        var baseline = try baseline(until: "2027-03-31")
+        let wasAdded = baseline.add(StallBaseline.Entry(fingerprint: fingerprint, expires: try day("2029-01-01")))
+        #expect(!wasAdded)
+        #expect(baseline.entries.map(\.expires.description) == ["2027-03-31"])
+    }
+
+    @Test func `a written file is read as it was`() throws {
+        let entry = StallBaseline.Entry(
+            fingerprint: fingerprint, expires: try day("2027-03-31"), loop: "main", culprit: "save(_:)",
+            cause: "A \"wait\".")
+        let baseline = StallBaseline([entry])
+        #expect(try StallBaseline(jsonData: baseline.jsonData()) == baseline)
+    }
+
+    @Test(arguments: [
+        ("", "the file is empty"),
+        ("{\"version\": 1}", "stalls"),
+        ("{\"version\": 2, \"stalls\": []}", "version is 2, but has to be 1"),
+        (#"{"version": 1, "stalls": [{"fingerprint": "9f2c", "expires": "2027-03-31"}]}"#, "stalls[0].fingerprint"),
+        (#"{"version": 1, "stalls": [{"fingerprint": "9f2c41d07a3be815", "expires": "soon"}]}"#, "is not a day like"),
+        (#"{"version": 1, "stalls": [{"fingerprint": "9f2c41d07a3be815"}]}"#, "expires"),
+        (
+            #"{"version": 1, "stalls": [{"fingerprint": "9f2c41d07a3be815", "expires": "2027-03-31"}, "#
+                + #"{"fingerprint": "9f2c41d07a3be815", "expires": "2027-04-30"}]}"#, "stalls[1].fingerprint"
+        ),
+    ])
+    func `a damaged file is refused with the place of the fault`(json: String, part: String) throws {
+        let error = try #require(throws: StallWatchError.self) { try StallBaseline(jsonData: Array(json.utf8)) }
+        #expect(error.message.contains(part), "\(error.message)")
+    }
+}
+
+@Suite struct CalendarDayTests {
+    @Test(arguments: ["2027-03-31", "2028-02-29", "1999-12-31"])
+    func `a day is read and written`(text: String) {
+        #expect(CalendarDay(text)?.description == text)
+    }
+
+    @Test(arguments: ["2027-02-29", "2027-13-01", "2027-3-1", "2027-03-31T00:00", "tomorrow", ""])
+    func `a day that does not exist is refused`(text: String) {
+        #expect(CalendarDay(text) == nil)
+    }
+
+    @Test func `days are counted across months`() {
+        #expect(CalendarDay("2027-02-20")?.adding(days: 30).description == "2027-03-22")
+    }
+
+    @Test func `the last moment of a day belongs to it`() throws {
+        let end = try #require(Timestamp("2027-03-31T23:59:59.999999Z"))
+        #expect(CalendarDay(end).description == "2027-03-31")
+        let early = try #require(Timestamp("1969-12-31T23:59:59.999999Z"))
+        #expect(CalendarDay(early).description == "1969-12-31")
+    }
+
+    @Test func `days have an order`() throws {
+        #expect(try #require(CalendarDay("2027-03-31")) < #require(CalendarDay("2027-04-01")))
+    }
+}

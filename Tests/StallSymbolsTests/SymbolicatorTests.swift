@@ -1,6 +1,9 @@
-import Testing
+import Glibc
 import TestSupport
+import Testing
 
+@testable import LinuxSupport
+@testable import StallReports
 @testable import StallSymbols
 
 @Suite struct CodeLocationTests {
@@ -52,5 +55,166 @@ import TestSupport
                 decoding: bytes.prefix(Int.random(in: 2...bytes.count, using: &generator)), as: UTF8.self)
             #expect(!Demangler.functionName(symbol).isEmpty)
         }
+    }
+}
+
+@Suite struct SymbolProbeTests {
+    @Test func `the test's executable has symbols and debug information`() {
+        let files = SymbolProbe(executable: "/proc/self/exe").files()
+        #expect(files[.symbols] == .works())
+        #expect(files[.debugInformation] == .works())
+    }
+
+    @Test func `a file that is no executable has neither`() {
+        let files = SymbolProbe(executable: "/proc/self/stat").files()
+        #expect(files[.symbols] == .missing())
+        #expect(files[.debugInformation] == .missing())
+        #expect(SymbolProbe(executable: "/nowhere").files()[.symbols] == .missing("/nowhere cannot be read"))
+    }
+
+    @Test func `only what the configuration asks for is tried`() {
+        let probe = SymbolProbe(executable: "/proc/self/exe", settings: .none)
+        #expect(probe.files()[.symbols] == .notTried("the configuration asks for no names"))
+        let names = SymbolProbe(executable: "/proc/self/exe", settings: .names)
+        #expect(names.libdw(isLoaded: true) == .notTried("the configuration asks for no lines"))
+        #expect(names.files()[.debugInformation] == .notTried("the configuration asks for no lines"))
+    }
+
+    @Test func `a library that can be loaded is also found`() {
+        let probe = SymbolProbe(executable: "/proc/self/exe")
+        let isFound = probe.libdw(isLoaded: false) == .works("installed; loaded for the first report")
+        #expect((probe.libdw(isLoaded: true) == .works()) == isFound)
+    }
+}
+
+@Suite struct HostProbeTests {
+    @Test func `the rules of this process are read`() {
+        let environment = HostProbe.environment()
+        #expect(environment.pid == getpid())
+        #expect(environment.userID == geteuid())
+        #expect(environment.seccompMode != nil)
+        #expect(environment.isDumpable == true)
+        #expect(!environment.kernel.isEmpty)
+    }
+
+    @Test func `rules seen from outside are those seen from inside`() throws {
+        let status = try #require(readSmallFile("/proc/self/status").flatMap(ProcessStatus.init))
+        var outside = HostProbe.environment(of: getpid(), status)
+        let inside = HostProbe.environment()
+        // Root's files belong to root, dumpable or not.
+        if geteuid() == 0 {
+            #expect(outside.isDumpable == nil)
+            outside.isDumpable = inside.isDumpable
+        }
+        #expect(outside == inside)
+    }
+
+    @Test func `labels of security modules`() {
+        #expect(HostProbe.securityLabel("docker-default (enforce)\n") == "docker-default (enforce)")
+        #expect(HostProbe.securityLabel("unconfined\n") == nil)
+        #expect(HostProbe.securityLabel("system_u:system_r:container_t:s0\0") == "system_u:system_r:container_t:s0")
+        #expect(HostProbe.securityLabel("") == nil)
+        #expect(HostProbe.securityLabel(nil) == nil)
+    }
+
+    @Test func `missing files of a thread are missing sources`() {
+        let sources = HostProbe.sources(thread: "/nowhere")
+        for name in [Capabilities.FeatureName.syscall, .waitChannel, .schedstat, .stat, .status, .kernelStack] {
+            #expect(sources[name] == .missing("No such file or directory"))
+        }
+        #expect(sources[.bootID] == .works())
+    }
+}
+
+@Suite struct HangTextTests {
+    private func thread(
+        _ id: Int32, _ name: String? = nil, functions: [String] = [], lock: StallReport.Lock? = nil,
+        _ report: inout StallReport
+    ) -> StallReport.OtherThread {
+        let first = report.frames.count
+        report.frames += functions.map {
+            StallReport.Frame(
+                offset: "0x1", function: $0, file: "/app/Notes.swift", line: 7, isInApp: true, kind: .code)
+        }
+        report.stacks.append(Array(first..<report.frames.count))
+        return StallReport.OtherThread(
+            thread: StallReport.ThreadDescription(id: id, name: name), stack: report.stacks.count - 1,
+            threadState: .blocked, heldMicroseconds: 0, lock: lock)
+    }
+
+    private func mutex(ownedBy owner: Int32, isDeadlock: Bool = false) -> StallReport.Lock {
+        let owner = StallReport.LockOwner(
+            thread: StallReport.ThreadDescription(id: owner, name: nil), isRunning: false)
+        return StallReport.Lock(
+            kind: .pthreadMutex, function: "pthread_mutex_lock", isDeadlock: isDeadlock, owners: [owner])
+    }
+
+    /// A report whose main thread is in no code of the app.
+    private func idle() throws -> StallReport {
+        var report = try StallReport.literal()
+        report.samples = []
+        report.cause = nil
+        return report
+    }
+
+    @Test func `deadlocked threads come first, with the app's functions`() throws {
+        var report = try idle()
+        report.otherThreads = [
+            thread(1, functions: ["busy()"], &report),
+            thread(2, functions: ["first()", "test()"], lock: mutex(ownedBy: 3, isDeadlock: true), &report),
+            thread(3, lock: mutex(ownedBy: 2, isDeadlock: true), &report),
+        ]
+        #expect(
+            HangText(report).lines == [
+                "thread 2 is in a deadlock: waits in pthread_mutex_lock for the mutex, which thread 3 holds",
+                "    first()  /app/Notes.swift:7", "    test()  /app/Notes.swift:7",
+                "thread 3 is in a deadlock: waits in pthread_mutex_lock for the mutex, which thread 2 holds",
+                "thread 1 waits", "    busy()  /app/Notes.swift:7",
+                "in no code of the app: thread 4700 \"notes\"",
+            ])
+    }
+
+    @Test func `a thread of a program named like the monitor's threads is shown`() throws {
+        var report = try idle()
+        report.loop.thread?.name = "stallwatch-app"
+        report.otherThreads = [thread(2, "stallwatch-app", functions: ["busy()"], &report)]
+        #expect(
+            HangText(report).lines == [
+                "thread 2 \"stallwatch-app\" waits", "    busy()  /app/Notes.swift:7",
+                "in no code of the app: thread 4700 \"stallwatch-app\"",
+            ])
+    }
+
+    @Test func `a program in which nothing runs waits for an event`() throws {
+        var report = try idle()
+        report.otherThreads = [thread(1, functions: [], &report)]
+        let lines = HangText(report).lines
+        #expect(lines.first == "in no code of the app: thread 4700 \"notes\", thread 1")
+        #expect(lines.last?.contains("a continuation that was never resumed") == true)
+    }
+
+    @Test func `the main thread has the report's stack and lock`() throws {
+        var report = try StallReport.literal()
+        report.cause = StallReport.Cause(
+            kind: .lock, summary: "", confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
+            blockedMilliseconds: 1, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0,
+            involuntarySwitches: 0, lock: mutex(ownedBy: 3))
+        let lines = HangText(report).lines
+        #expect(
+            lines.first == "thread 4700 \"notes\" waits in pthread_mutex_lock for the mutex, which thread 3 holds")
+        #expect(lines.dropFirst().first == "    NoteStore.save(_:)")
+    }
+
+    @Test func `a deep stack is cut short`() throws {
+        var report = try idle()
+        report.otherThreads = [thread(1, functions: (1...9).map { "f\($0)()" }, &report)]
+        #expect(HangText(report).lines.filter { $0.hasPrefix("    ") }.count == 7)
+        #expect(HangText(report).lines.contains("    … 3 more"))
+    }
+
+    @Test func `threads that were not captured are counted`() throws {
+        var report = try idle()
+        report.omittedThreads = 12
+        #expect(HangText(report).lines.contains("not captured, because there are too many: 12"))
     }
 }

@@ -137,7 +137,8 @@ import TestSupport
             "usleep", "fsync", "fifo", "connect", "connect-tcp", "silent-server", "file-lock", "child-process",
             "rwlock-reader", "rwlock-readers", "lazy-global", "dispatch-once", "lock-chain", "busy-queue", "semaphore",
             "flock-of-child", "record-lock-of-child", "socket-to-child", "pipe-of-child", "stdio-lock", "linker-lock",
-            "linger", "main-queue", "dispatch-group", "deadlock-two", "deadlock-three", "deadlock-main-queue", "deadlock-self",
+            "linger", "main-queue", "dispatch-group", "deadlock-two", "deadlock-three", "deadlock-main-queue",
+            "deadlock-self",
         ]
         for name in held + others {
             #expect(Scenario.all.contains { $0.name == name && $0.expected?.cause != nil }, "\(name)")

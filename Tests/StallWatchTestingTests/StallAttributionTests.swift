@@ -1,6 +1,7 @@
+import LinuxSupport
 import StallReports
-import Testing
 import TestSupport
+import Testing
 
 @testable import StallWatchTesting
 
@@ -290,5 +291,62 @@ import TestSupport
         #expect(!function.contains(frame("OtherFileTests.reads()")))
         #expect(!function.contains(frame("FileTests.reads()", file: "/app/Tests/Other.swift")))
         #expect(!function.contains(frame(nil)))
+    }
+}
+
+@Suite struct HangTimerTests {
+    @Test func `a test that ends in time is not reported`() throws {
+        let timer = try HangTimer(limit: .max / 4) { _ in HangTimer.Hang(text: "hang") }
+        #expect(timer.end() == nil)
+    }
+
+    @Test func `a test that does not end is reported once`() throws {
+        let reported = Semaphore()
+        let timer = try HangTimer(limit: 0) { _ in
+            defer { reported.post() }
+            return HangTimer.Hang(text: "hang")
+        }
+        try #require(reported.wait(until: monotonicNow() + 30_000_000_000))
+        // The thread keeps the text right after it has reported.
+        while timer.end() == nil { nap() }
+        #expect(timer.end()?.text == "hang")
+        #expect(!reported.wait(until: monotonicNow()))
+    }
+}
+
+@Suite struct StallBudgetTests {
+    private func time(_ least: Double, _ most: Double? = nil) -> CodeTime {
+        var time = CodeTime(exactly: least)
+        time.most = most ?? least
+        return time
+    }
+
+    @Test func `a stall fails the test at exactly the limit`() {
+        let budget = StallBudget(fail: .milliseconds(100))
+        #expect(budget.severity(of: time(100)) == .error)
+        #expect(budget.severity(of: time(99.9)) == nil)
+    }
+
+    @Test func `a stall between the limits is a warning`() {
+        let budget = StallBudget(warn: .milliseconds(50), fail: .milliseconds(100))
+        #expect(budget.severity(of: time(49)) == nil)
+        #expect(budget.severity(of: time(50)) == .warning)
+        #expect(budget.severity(of: time(99)) == .warning)
+        #expect(budget.severity(of: time(100)) == .error)
+    }
+
+    @Test func `a stall that may be the machine's does not fail the test`() {
+        #expect(StallBudget(fail: .milliseconds(100)).severity(of: time(60, 140)) == nil)
+        let budget = StallBudget(warn: .milliseconds(50), fail: .milliseconds(100))
+        #expect(budget.severity(of: time(40, 140)) == .warning)
+    }
+
+    @Test func `a stall of one of several tests is an error only if it is one for each`() {
+        let strict = StallBudget(fail: .milliseconds(100))
+        let lax = StallBudget(fail: .milliseconds(500))
+        #expect(StallBudget.severity(of: time(600), inOneOf: [strict, lax]) == .error)
+        #expect(StallBudget.severity(of: time(200), inOneOf: [strict, lax]) == .warning)
+        #expect(StallBudget.severity(of: time(90), inOneOf: [strict, lax]) == nil)
+        #expect(StallBudget.severity(of: time(600), inOneOf: []) == nil)
     }
 }

@@ -1,5 +1,6 @@
 package import Foundation
 import Glibc
+import LinuxSupport
 package import StallReports
 package import Testing
 
@@ -199,5 +200,95 @@ extension Trait where Self == ConditionTrait {
     /// Skips a suite on a machine without the Swift toolchain's tools.
     package static var needsToolchain: Self {
         .enabled(if: SymbolicationToolchain.isComplete, "the toolchain has no clang, llvm-symbolizer or llvm-objcopy")
+    }
+}
+
+/// Names that mean something to a terminal, a page, Markdown, XML or a CI system if they are not escaped.
+package enum HostileNames {
+    private static let pieces: [String] = [
+        "\"", "'", "<", ">", "&", "`", "``", "|", "\\", "\\|", "*", "_", "[", "]", "(", ")", "~", "$", "@", "#", "%",
+        ",",
+        ";", ":", "!", "\n", "\r", "\r\n", "\t", " ", "  ", "\n::error::", "::warning file=a::", "##[error]", "-->",
+        "]]>",
+        "<!--", "<![CDATA[", "<script>window.wasRun=1</script>", "</script>", "\" onerror=\"window.wasRun=1",
+        "\"\u{200d} onmouseover=\"window.wasRun=1", "<img src=x onerror=window.wasRun=1>", "<b>", "</div>", "&lt;",
+        "&#60;", "%0A", "%3A", "![a](https://example.com/a.png)", "[a](https://example.com)", "https://example.com",
+        "www.example.com", "@everyone", "**bold**", "~~gone~~", "```", "# title", "- item", "| a | b |", "`\u{301}",
+        "|\u{301}", "\u{301}", "\u{20dd}", "\u{200d}", "\u{fe0f}", "\u{202e}", "\u{2066}", "\u{2069}", "\u{200f}",
+        "\u{2028}", "\u{2029}", "\u{1b}[2J", "\u{1b}[31m", "\u{1b}]0;title\u{7}", "\u{1b}c", "\u{9b}2J",
+        "\u{9d}0;t\u{9c}",
+        "\u{7f}", "\u{fffe}", "\u{feff}", "a", "f(_:)", "std::vector", "é", "漢", "😀",
+    ]
+
+    /// Returns names, the same ones for the same seed.
+    package static func make(_ count: Int, seed: UInt64) -> [String] {
+        var generator = SeededGenerator(seed: seed)
+        return (0..<count).map { _ in
+            (0..<Int.random(in: 1...7, using: &generator)).map { _ in
+                // Every fifth piece is one of the controls.
+                guard Int.random(in: 0..<5, using: &generator) > 0 else {
+                    let value = UInt32.random(in: 0..<0x40, using: &generator)
+                    // Below U+00A0 every value is a scalar.
+                    return Unicode.Scalar(value < 0x20 ? value : value + 0x60).map { String($0) } ?? ""
+                }
+                return pieces[Int.random(in: 0..<pieces.count, using: &generator)]
+            }.joined()
+        }
+    }
+}
+
+/// A socket that receives datagrams, as a service manager has one for its services.
+package final class DatagramReceiver: Sendable {
+    /// The failure of a system call.
+    package struct Failure: Error {
+        package let errno: Int32
+    }
+
+    /// The value for `NOTIFY_SOCKET`.
+    package let name: String
+    private let descriptor: Int32
+    /// The directory of a socket with a path.
+    private let directory: TemporaryDirectory?
+
+    /// Creates a socket.
+    ///
+    /// - Parameter isAbstract: Whether its name is in the abstract namespace instead of a directory.
+    /// - Throws: ``Failure`` if the system has no socket.
+    package init(isAbstract: Bool = false) throws {
+        directory = isAbstract ? nil : try TemporaryDirectory()
+        name = directory?.path("notify") ?? "@stallwatch-tests-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        var bytes = Array(name.utf8)
+        if isAbstract { bytes[0] = 0 } else { bytes.append(0) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + bytes.count)
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let result = withUnsafePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) }
+        }
+        guard descriptor >= 0, result == 0 else { throw Failure(errno: errno) }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Returns the next datagram; `nil` if none arrives before the deadline, in monotonic nanoseconds.
+    package func next(until deadline: UInt64 = 0) -> String? {
+        var buffer = [UInt8](repeating: 0, count: 8_192)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            if count >= 0 { return String(decoding: buffer.prefix(count), as: UTF8.self) }
+            let now = monotonicNow()
+            guard errno == EAGAIN || errno == EINTR, now < deadline else { return nil }
+            var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            Glibc.poll(&poll, 1, Int32(min((deadline - now) / 1_000_000 + 1, 1_000)))
+        }
+    }
+
+    /// Returns all datagrams that come until the deadline, in monotonic nanoseconds.
+    package func all(until deadline: UInt64) -> [String] {
+        var all: [String] = []
+        while let message = next(until: deadline) { all.append(message) }
+        return all
     }
 }

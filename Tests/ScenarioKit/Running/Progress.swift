@@ -1,4 +1,7 @@
+package import ArgumentParser
 import Glibc
+import LinuxSupport
+import StallWatch
 import TextOutput
 
 /// Shows the demo's progress: a line per scenario, which changes in place on a terminal.
@@ -86,5 +89,117 @@ extension Progress.Style {
         // A terminal that does not know its size (0 columns) has at least 80.
         let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
         return .inPlace(columns: isKnown ? Int(size.ws_col) : 80)
+    }
+}
+
+/// The rule for running a scenario again.
+///
+/// The demo, the soak and the rounds all follow it.
+///
+/// The host of a virtual machine can take its CPUs away (steal, proc_stat(5)). A result that the clock decides is then no
+/// evidence about StallWatch, so the scenario runs again. Each repetition is printed and counted. Every other result
+/// stands, whatever the host does.
+package struct RetryPolicy: Sendable {
+    /// The number of times that a scenario runs at most.
+    ///
+    /// The last attempt stands.
+    package static let maximumAttempts = 5
+
+    /// Starts to watch the host.
+    ///
+    /// The result says whether the host has since taken more than a disturbing share.
+    package var watchHost: @Sendable () -> @Sendable () -> Bool = {
+        let steal = CPUSteal()
+        return { steal.isDisturbing }
+    }
+
+    /// Runs a scenario until its result stands.
+    ///
+    /// - Parameters:
+    ///   - attempt: Runs the scenario once.
+    ///   - onRetry: Called with each outcome that does not stand.
+    /// - Returns: The outcome that stands, with the number of attempts before it.
+    /// - Throws: The errors of `attempt` and `onRetry`.
+    package func settle(
+        _ attempt: () async throws(DemoFailure) -> Outcome, onRetry: (Outcome) throws(DemoFailure) -> Void
+    ) async throws(DemoFailure) -> Outcome {
+        for retries in 0..<Self.maximumAttempts - 1 {
+            let isDisturbed = watchHost()
+            var outcome = try await attempt()
+            outcome.retries = retries
+            guard outcome.result.mayRunAgain(isDisturbed: isDisturbed()) else { return outcome }
+            try onRetry(outcome)
+        }
+        var last = try await attempt()
+        last.retries = Self.maximumAttempts - 1
+        return last
+    }
+}
+
+extension ScenarioResult {
+    /// Whether the clock decides this result: it is evidence only if the machine gave the program its CPUs.
+    ///
+    /// A wrong function, owner, cause or mode, a lost report and a crash are wrong at any speed.
+    package var isDecidedByTheClock: Bool {
+        switch self {
+        case .wrongDuration, .wrongSplit, .falseAlarm, .suppressed: true
+        case .ok, .missed, .wrongKind, .wrongLoop, .wrongMode, .wrongCallout, .wrongFunction, .wrongCause, .wrongOwner,
+            .incompleteStack, .notCounted, .notAvailable, .inconclusive, .noResult:
+            false
+        }
+    }
+
+    /// Whether the scenario runs again.
+    ///
+    /// An inconclusive run has judged nothing, so a repetition excuses nothing.
+    fileprivate func mayRunAgain(isDisturbed: Bool) -> Bool {
+        self == .inconclusive || isDecidedByTheClock && isDisturbed
+    }
+}
+
+/// A threshold on the command line: a number and one of the units `us`, `ms` and `s`.
+package struct Threshold: Equatable, CustomStringConvertible {
+    package static let standard = Threshold(description: "250ms", duration: .milliseconds(250))
+
+    /// The text on the command line.
+    package let description: String
+    package let duration: Duration
+
+    private init(description: String, duration: Duration) {
+        self.description = description
+        self.duration = duration
+    }
+
+    /// Reads `text`.
+    ///
+    /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
+    package init(parsing text: String) throws(ValidationError) {
+        guard let nanoseconds = Self.nanoseconds(text) else {
+            throw ValidationError(
+                "it is not a duration. Write a number and a unit without a space, such as 250ms, 0.5s or 7500us."
+            )
+        }
+        let shortest = StallMonitor.Configuration.minimumThreshold
+        let longest = StallMonitor.Configuration.maximumThreshold
+        guard nanoseconds >= shortest / .nanoseconds(1), nanoseconds <= longest / .nanoseconds(1) else {
+            throw ValidationError(
+                "it is out of range. Choose a threshold from \(Int(shortest.milliseconds))ms "
+                    + "to \(longest.components.seconds)s (24 hours)."
+            )
+        }
+        // In range, so it is far from what an integer can hold.
+        self.init(description: text, duration: .nanoseconds(Int64(nanoseconds.rounded())))
+    }
+
+    /// The longer units first where one ends in another.
+    private static let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9)]
+
+    private static func nanoseconds(_ text: String) -> Double? {
+        guard let (unit, factor) = units.first(where: { text.hasSuffix($0.0) }) else { return nil }
+        let number = text.dropLast(unit.count)
+        // Double also reads 0x10, 1e3, inf and nan, which are no durations here.
+        let isDecimal = number.allSatisfy { $0.isASCII && ($0.isNumber || $0 == "." || $0 == "-") }
+        guard isDecimal, let value = Double(number) else { return nil }
+        return value * factor
     }
 }

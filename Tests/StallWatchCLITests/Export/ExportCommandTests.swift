@@ -1,3 +1,5 @@
+import Foundation
+import StallReports
 import Testing
 
 @testable import StallWatchCLI
@@ -28,5 +30,277 @@ import Testing
         #expect(
             String(decoding: CollapsedStacks.data(profile), as: UTF8.self)
                 == "app a\u{fffd}[2J;## [error]x\u{fffd} 300000\n")
+    }
+}
+
+@Suite struct FirefoxProfileTests {
+    private struct File: Decodable {
+        struct Meta: Decodable { var startTime: Int }
+        struct Thread: Decodable {
+            struct Samples: Decodable {
+                var time: [Double]
+                var weight: [Double]
+                var stack: [Int]
+            }
+            struct Markers: Decodable {
+                var name: [Int]
+                var startTime: [Double]
+                var endTime: [Double]
+            }
+            var name: String
+            var isMainThread: Bool
+            var samples: Samples
+            var markers: Markers
+        }
+        struct Shared: Decodable { var stringArray: [String] }
+        var meta: Meta
+        var shared: Shared
+        var threads: [Thread]
+    }
+
+    @Test func aThreadForEachLoop() throws {
+        let bytes = FirefoxProfile.data(try .fixture(), product: "StallWatch")
+        let file = try JSONDecoder().decode(File.self, from: Data(bytes))
+        #expect(file.meta.startTime == 1_795_248_000_000)
+        #expect(file.threads.map(\.name) == ["main", "other loop"])
+        #expect(file.threads[0].isMainThread)
+        #expect(file.threads[0].samples.time == [0, 1_000, 1_500])
+        #expect(file.threads[0].samples.weight == [300.25, 500, 500])
+        #expect(file.threads[0].markers.startTime == [0, 1_000])
+        #expect(file.threads[0].markers.endTime == [300.25, 2_000])
+    }
+
+    @Test func samplesOfOverlappingStallsAreInOrder() throws {
+        var profile = StallProfile()
+        for start in ["00.000000", "00.100000"] {
+            profile.add(
+                try StackFixture.report(
+                    900, startedAt: "2026-11-21T08:00:\(start)Z",
+                    [.init(at: 250, stack: ["a"]), .init(at: 600, stack: ["b"])]
+                )
+            )
+        }
+        let file = try JSONDecoder().decode(
+            File.self, from: Data(FirefoxProfile.data(profile, product: "StallWatch")))
+        #expect(file.threads[0].samples.time == [0, 100, 425, 525])
+    }
+
+    @Test func `turns are markers, also of a loop without stalls`() throws {
+        func history(_ label: String, _ turns: [(at: Double, duration: Double)]) -> StallReport.LoopHistory {
+            StallReport.LoopHistory(
+                label: label, kind: .init(rawValue: "runLoop"),
+                turns: turns.map {
+                    .init(atMilliseconds: $0.at, durationMilliseconds: $0.duration, waitedMilliseconds: 0)
+                })
+        }
+        var report = try StackFixture.report(
+            300, startedAt: "2026-11-21T08:00:01.000000Z", [.init(at: 250, stack: ["save"])])
+        report.history = StallReport.History(
+            windowMilliseconds: 5_000, loops: [history(report.loop.label, [(-100, 40)]), history("db", [(10, 500)])])
+        var profile = StallProfile()
+        profile.add(report)
+        let file = try JSONDecoder().decode(File.self, from: Data(FirefoxProfile.data(profile, product: "StallWatch")))
+        #expect(file.threads.map(\.name) == [report.loop.label, "db"])
+        // The profile begins with the first turn.
+        #expect(file.threads[0].markers.startTime == [100, 0])
+        #expect(file.threads[0].markers.endTime == [400, 40])
+        #expect(file.threads[0].markers.name.map { file.shared.stringArray[$0] } == ["Stall", "Turn"])
+        #expect(file.threads[0].samples.time == [100])
+        #expect(file.threads[1].markers.startTime == [110])
+        #expect(file.threads[1].markers.endTime == [610])
+        #expect(file.threads[1].samples.time == [])
+    }
+}
+
+@Suite struct JSONTextTests {
+    @Test func everyKindOfValue() {
+        let value = JSONText.Value.object([
+            ("a", .null), ("b", .bool(true)), ("c", .int(-3)), ("d", .array([.string("x"), .ints([1, 2])])),
+            ("e", .indices([0, nil])), ("f", .strings([])), ("g", .optional(nil as String?)),
+        ])
+        #expect(
+            JSONText(value).text
+                == #"{"a":null,"b":true,"c":-3,"d":["x",[1,2]],"e":[0,null],"f":[],"g":null}"#
+        )
+    }
+
+    @Test(arguments: [
+        (0, "0"), (1, "0.001"), (-1, "-0.001"), (1_500, "1.5"), (1_000, "1"), (-2_050, "-2.05"),
+        (9_007_199_254_740_993, "9007199254740.993"),
+    ])
+    func millisecondsAreExact(microseconds: Int, text: String) {
+        #expect(JSONText(.milliseconds([microseconds])).text == "[\(text)]")
+    }
+
+    @Test func everyTextIsReadBackUnchanged() throws {
+        for text in ["", "\"\\/", "a\nb\t\u{0}\u{1f}\u{7f}", "é🙂\u{2028}", "</script><!-- &amp;"] {
+            for escapesMarkup in [false, true] {
+                let bytes = JSONText(.strings([text]), escapesMarkup: escapesMarkup).bytes
+                #expect(try JSONDecoder().decode([String].self, from: Data(bytes)) == [text])
+            }
+        }
+    }
+
+    @Test func noTextEndsAScriptElement() {
+        let text = JSONText(.string("</script><!--<script>&"), escapesMarkup: true).text
+        #expect(!text.contains("<") && !text.contains(">") && !text.contains("&"))
+    }
+}
+
+@Suite struct OTLPProfilesTests {
+    private func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
+        (ProtobufReader.fields(bytes) ?? []).compactMap { found in
+            if case (field, .data(let bytes)) = found { bytes } else { nil }
+        }
+    }
+
+    /// The samples of all profiles.
+    private func samples(_ data: [UInt8]) -> [[UInt8]] {
+        messages(data, 1).flatMap { messages($0, 2) }.flatMap { messages($0, 2) }.flatMap { messages($0, 2) }
+    }
+
+    @Test func weightsAreStalledNanoseconds() throws {
+        let profile = try StallProfile.fixture()
+        let weights = samples(OTLPProfiles.data(profile)).map { sample in
+            messages(sample, 4)[0].enumerated().reduce(0) { $0 | Int($1.element & 0x7f) << (7 * $1.offset) }
+        }
+        #expect(weights.count == 4)
+        #expect(weights.reduce(0, +) == profile.stalls.reduce(0) { $0 + $1.microseconds } * 1_000)
+    }
+
+    @Test func isTheSameEachTime() throws {
+        let profile = try StallProfile.fixture()
+        #expect(OTLPProfiles.data(profile) == OTLPProfiles.data(profile))
+        let profiles = messages(OTLPProfiles.data(profile), 1).flatMap { messages($0, 2) }.flatMap { messages($0, 2) }
+        #expect(profiles.allSatisfy { messages($0, 7)[0].count == 16 })
+    }
+
+    @Test func everyTableBeginsWithAnEmptyElement() throws {
+        let dictionary = messages(OTLPProfiles.data(try .fixture()), 2)[0]
+        for table in 1...7 { #expect(messages(dictionary, table).first == []) }
+    }
+
+    @Test func timesOutOfRangeAreNoFault() throws {
+        var profile = StallProfile()
+        for year in ["0001", "9999"] {
+            profile.add(
+                try StackFixture.report(
+                    300, startedAt: "\(year)-01-01T00:00:00.000000Z", [.init(at: 250, stack: ["a"])]))
+        }
+        #expect(samples(OTLPProfiles.data(profile)).count == 2)
+    }
+}
+
+@Suite struct LoopTimelineTests {
+    private func turn(_ at: Double, _ duration: Double) -> StallReport.Turn {
+        StallReport.Turn(atMilliseconds: at, durationMilliseconds: duration, waitedMilliseconds: 0)
+    }
+
+    private func history(_ label: String, _ turns: [StallReport.Turn]) -> StallReport.LoopHistory {
+        StallReport.LoopHistory(label: label, kind: .init(rawValue: "runLoop"), turns: turns)
+    }
+
+    /// Returns a report of a stall of the loop "main" that began that many seconds after a fixed moment.
+    private func report(_ seconds: Int, _ loops: [StallReport.LoopHistory]) throws -> StallReport {
+        var report = try StackFixture.report(
+            300, startedAt: "2026-11-21T08:00:0\(seconds).000000Z", [.init(at: 250, stack: ["save", "main"])])
+        report.history = StallReport.History(windowMilliseconds: 5_000, loops: loops)
+        return report
+    }
+
+    private func timelines(_ reports: [StallReport]) -> [LoopTimeline] {
+        var profile = StallProfile()
+        for report in reports { profile.add(report) }
+        return LoopTimeline.timelines(of: profile)
+    }
+
+    /// The begin and duration of each span in milliseconds after the first stall, and whether it is a stall.
+    private func shown(_ timeline: LoopTimeline, since: Int64) -> [String] {
+        timeline.spans.map { "\(($0.begin - since) / 1_000)+\($0.microseconds / 1_000)\($0.stall == nil ? "" : "!")" }
+    }
+
+    @Test func turnsAndStallsAreOnOneLine() throws {
+        let first = try report(1, [history("main", [turn(-100, 40), turn(-50, 40)]), history("db", [turn(10, 500)])])
+        let found = timelines([first])
+        let since = first.startedAt.microsecondsSince1970
+        #expect(found.map(\.loop.label) == [first.loop.label, "db"])
+        #expect(found.first.map { shown($0, since: since) } == ["-100+40", "-50+40", "0+300!"])
+        #expect(found.last.map { shown($0, since: since) } == ["10+500"])
+    }
+
+    /// The second report's history has the first stall, and turns that the first report has too.
+    @Test func whatTwoReportsHaveIsShownOnce() throws {
+        let first = try report(1, [history("main", [turn(-100, 40)])])
+        let second = try report(2, [history("main", [turn(-1_100.001, 40), turn(-1_000.001, 300), turn(-200, 10)])])
+        let found = timelines([second, first])
+        #expect(found.count == 1)
+        #expect(
+            found.first.map { shown($0, since: first.startedAt.microsecondsSince1970) } == [
+                "-100+40", "0+300!", "800+10", "1000+300!",
+            ])
+    }
+
+    @Test func stallsThatTwoMonitorsReportHaveLanes() throws {
+        let found = timelines([try report(1, []), try report(1, [])])
+        #expect(found.map(\.loop.lane) == [0, 1])
+        #expect(found.allSatisfy { $0.spans.count == 1 })
+    }
+}
+
+@Suite struct PprofProfileTests {
+    @Test func isTheSameEachTime() throws {
+        let profile = try StallProfile.fixture()
+        #expect(PprofProfile.data(profile, exporter: "test") == PprofProfile.data(profile, exporter: "test"))
+    }
+
+    @Test func timesOutOfRangeAreLeftOut() throws {
+        var profile = StallProfile()
+        for year in ["0001", "9999"] {
+            profile.add(
+                try StackFixture.report(
+                    300, startedAt: "\(year)-01-01T00:00:00.000000Z", [.init(at: 250, stack: ["a"])])
+            )
+        }
+        #expect(!PprofProfile.data(profile, exporter: "test").isEmpty)
+    }
+}
+
+@Suite struct GzipFileTests {
+    @Test func emptyAndLong() {
+        #expect(
+            GzipFile.data([]) == [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]
+        )
+        let long = GzipFile.data([UInt8](repeating: 7, count: 70_000))
+        #expect(long[10..<15] == [0, 0xff, 0xff, 0, 0])
+        #expect(long.count == 10 + 5 + 65_535 + 5 + 4_465 + 8)
+    }
+}
+
+@Suite struct ProtobufWriterTests {
+    /// The examples of the encoding's own documentation.
+    @Test func wireFormat() {
+        var writer = ProtobufWriter()
+        writer.number(1, 150)
+        writer.string(2, "testing")
+        writer.numbers(6, [3, 270, 86_942])
+        #expect(
+            writer.bytes == [
+                0x08, 0x96, 0x01, 0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67, 0x32, 0x06, 0x03, 0x8e, 0x02,
+                0x9e,
+                0xa7, 0x05,
+            ]
+        )
+    }
+
+    @Test func edges() {
+        var writer = ProtobufWriter()
+        writer.number(1, 0)
+        writer.numbers(2, [])
+        #expect(writer.bytes.isEmpty)
+        writer.string(3, "")
+        #expect(writer.bytes == [0x1a, 0x00])
+        var negative = ProtobufWriter()
+        negative.number(1, -1)
+        #expect(negative.bytes == [0x08] + [UInt8](repeating: 0xff, count: 9) + [0x01])
     }
 }

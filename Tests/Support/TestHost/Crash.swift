@@ -1,3 +1,5 @@
+import Dispatch
+import Foundation
 import Glibc
 import StallWatch
 
@@ -35,3 +37,146 @@ enum Crash {
         fatalError("the test's own crash")
     }
 }
+
+/// A deadlock of the main thread and another thread, until the process is killed.
+enum Deadlock {
+    static func run(directory: String, threshold: Duration) throws {
+        let monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .directory(directory)))
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        let (first, second) = (NSLock(), NSLock())
+        let (hasSecond, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let isThere = DispatchSemaphore(value: 0)
+        startThread("bystander") {
+            isThere.signal()
+            pause()
+        }
+        isThere.wait()
+        startThread("other-side") {
+            second.lock()
+            hasSecond.signal()
+            mayGoOn.wait()
+            first.lock()
+            tell("came back")
+        }
+        hasSecond.wait()
+        stallOnce {
+            first.lock()
+            mayGoOn.signal()
+            second.lock()
+            tell("came back")
+        }
+    }
+
+    static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        Thread.detachNewThread {
+            // Takes effect at once, unlike Foundation's thread name.
+            if let file = fopen("/proc/thread-self/comm", "w") {
+                fputs(name, file)
+                fclose(file)
+            }
+            body()
+        }
+    }
+}
+
+/// A disk that is temporarily full.
+struct FullDisk {
+    let directory: String
+
+    /// Temporarily limits the file size to a few bytes (RLIMIT_FSIZE), which needs no privilege.
+    func runWithSmallFiles() throws {
+        signal(SIGXFSZ, SIG_IGN)
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(directory)))
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        let whole = limit
+        limit.rlim_cur = 16
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        stallOnce(firstWay)
+        wait { monitor.statistics.failedWrites > 0 }
+        tell("small: reports \(reports(in: directory)), failures \(monitor.statistics.failedWrites > 0)")
+        limit = whole
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        wait { reports(in: directory) == 1 }
+        monitor.stop()
+        tell("large: reports \(reports(in: directory)), temporary \(temporaries(in: directory))")
+        tell("stalls \(monitor.statistics.stalls), lost \(monitor.statistics.reportsLost)")
+    }
+
+    /// Fills a tmpfs of 256 KiB to its last byte.
+    func run() throws {
+        guard mount() else { exit(77) }
+        let mountPoint = directory
+        let directory = mountPoint + "/stalls"
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(directory)))
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+
+        stallOnce(firstWay)
+        wait { reports(in: directory) == 1 }
+        let filler = mountPoint + "/filler"
+        fill(filler)
+        // Use different functions, so that no stall is suppressed as a repeat.
+        stallOnce(oneWay)
+        stallOnce(anotherWay)
+        wait { monitor.statistics.failedWrites > 0 }
+        tell("full: reports \(reports(in: directory)), failures \(monitor.statistics.failedWrites > 0)")
+        unlink(filler)
+        // The store retries by itself within the backoff's first seconds.
+        wait { reports(in: directory) == 3 }
+        tell("free: reports \(reports(in: directory))")
+        removeAll(directory)
+        stallOnce(aThirdWay)
+        wait { reports(in: directory) == 1 }
+        monitor.stop()
+        let statistics = monitor.statistics
+        tell("deleted: reports \(reports(in: directory)), temporary \(temporaries(in: directory))")
+        tell("stalls \(statistics.stalls), lost \(statistics.reportsLost)")
+    }
+
+    /// Mounts the tmpfs.
+    ///
+    /// Call it only in a private mount namespace, in which the test starts the process.
+    func mount() -> Bool {
+        Glibc.mount("tmpfs", directory, "tmpfs", 0, "size=256k") == 0
+    }
+
+    private func fill(_ path: String) {
+        let file = open(path, O_WRONLY | O_CREAT, 0o600)
+        let block = [UInt8](repeating: 0, count: 4096)
+        while write(file, block, block.count) > 0 {}
+        close(file)
+    }
+
+    private func names(in directory: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+    }
+
+    private func reports(in directory: String) -> Int {
+        names(in: directory).filter { $0.hasPrefix("stall-") && $0.hasSuffix(".json") }.count
+    }
+
+    private func temporaries(in directory: String) -> Int {
+        names(in: directory).filter { $0.hasSuffix(".tmp") }.count
+    }
+
+    private func removeAll(_ directory: String) {
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// Waits up to 20 seconds for other threads; the test checks the output afterwards.
+    private func wait(for condition: () -> Bool) {
+        let deadline = now() + 20_000_000_000
+        while !condition(), now() < deadline { usleep(10_000) }
+    }
+}
+
+// Each function does work after its call, so that its frame stays on the stack during the call. The first one begins with the
+// monitor, whose watchdog may need 100 ms until its first poll in a debug build beside other programs.
+@inline(never) private func firstWay() { usleep(300_000); tell("0") }
+@inline(never) private func oneWay() { usleep(300_000); tell("1") }
+@inline(never) private func anotherWay() { usleep(300_000); tell("2") }
+@inline(never) private func aThirdWay() { usleep(300_000); tell("3") }

@@ -48,17 +48,20 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
 
 @Suite struct LockIdentifierTests {
     /// The function that waits for the mutex is the linker's, or one of libc that lists libraries.
-    @Test(arguments: [
-        ("dl_iterate_phdr", "libc.so.6", .dynamicLinker),
-        (nil, "ld-linux-x86-64.so.2", .dynamicLinker),
-        (nil, "libnotes.so", .pthreadMutex),
-        ("pthread_mutex_lock", "notes", .pthreadMutex),
-    ] as [(String?, String, AwaitedLock.Kind)]) func `a mutex of the dynamic linker is told from others`(
-        caller: String?, image: String, kind: AwaitedLock.Kind
-    ) throws {
-        let frames = libc("pthread_mutex_lock") + [
-            NamedFrame(function: caller, image: image), NamedFrame(function: nil, image: "ld-linux-x86-64.so.2"),
-        ]
+    @Test(
+        arguments: [
+            ("dl_iterate_phdr", "libc.so.6", .dynamicLinker),
+            (nil, "ld-linux-x86-64.so.2", .dynamicLinker),
+            (nil, "libnotes.so", .pthreadMutex),
+            ("pthread_mutex_lock", "notes", .pthreadMutex),
+        ] as [(String?, String, AwaitedLock.Kind)]) func `a mutex of the dynamic linker is told from others`(
+            caller: String?, image: String, kind: AwaitedLock.Kind
+        ) throws
+    {
+        let frames =
+            libc("pthread_mutex_lock") + [
+                NamedFrame(function: caller, image: image), NamedFrame(function: nil, image: "ld-linux-x86-64.so.2"),
+            ]
         let lock = identify(try futex(plainWait, value: 2), [2, 1, 101, 1, 1], frames)
         #expect(lock?.kind == kind)
         #expect(lock?.owner == 101)

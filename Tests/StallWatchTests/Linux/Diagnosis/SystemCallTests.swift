@@ -1,5 +1,6 @@
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 @Suite struct SystemCallTests {
@@ -88,5 +89,73 @@ import Testing
         let read = try call("read", 0)
         #expect(read.original(waitChannel: "hrtimer_nanosleep") == read)
         #expect(read.original(frames: [NamedFrame(function: "poll", image: "libc.so.6")]) == read)
+    }
+}
+
+/// What a call's arguments say of whom it waits for.
+@Suite struct SystemCallPeersTests {
+    /// Memory that is some 64-bit words at address 0x1000.
+    private struct Words: MemoryReading {
+        var words: [UInt64]
+
+        func bytes(at address: UInt64, count: Int) -> [UInt8]? {
+            guard address >= 0x1000, address + UInt64(count) <= 0x1000 + UInt64(words.count * 8) else { return nil }
+            return (0..<UInt64(count)).map { offset in
+                let at = address - 0x1000 + offset
+                return UInt8(truncatingIfNeeded: words[Int(at / 8)] >> (at % 8 * 8))
+            }
+        }
+    }
+
+    private func call(_ name: String, _ arguments: UInt64...) throws -> SystemCall {
+        SystemCall(
+            number: try #require(SystemCallNames.current.number(of: name)), arguments: arguments, stackPointer: 0,
+            programCounter: 0)
+    }
+
+    /// Returns the request of a call of fcntl(2) with a struct flock of these words.
+    private func request(_ command: UInt64, _ words: UInt64...) throws -> FileLockRequest {
+        try call("fcntl", 3, command, 0x1000).lockRequest(of: 900, inode: 7, Words(words: words))
+    }
+
+    @Test func `a request has the type and range of its call`() throws {
+        let exclusive = try call("flock", 3, 2).lockRequest(of: 900, inode: 7, Words(words: []))
+        #expect(exclusive == FileLockRequest(.flock, isExclusive: true, of: 900, inode: 7))
+        #expect(try !call("flock", 3, 1).lockRequest(of: 900, inode: 7, Words(words: [])).isExclusive)
+        // F_WRLCK is 1; from 10, 10 bytes, and to the end.
+        #expect(try request(7, 1, 10, 10) == .init(.process, isExclusive: true, of: 900, inode: 7, bytes: 10...19))
+        #expect(try request(38, 0, 10, 0) == .init(.openFile, isExclusive: false, of: -1, inode: 7, bytes: 10 ... .max))
+    }
+
+    @Test func `a range that depends on the file is not known`() throws {
+        #expect(try request(7, 1 | 2 << 16, 10, 10).bytes == nil)
+        #expect(try request(7, 1, 10, UInt64(bitPattern: -5)).bytes == nil)
+        #expect(try request(7, 1, UInt64(bitPattern: -5), 10).bytes == nil)
+        #expect(try request(7, 1, 1 << 62, 1 << 62).bytes == (1 << 62)...(1 << 63) - 1)
+    }
+
+    @Test(arguments: [("read", true), ("recvmsg", true), ("write", false), ("sendto", false)])
+    func `a transfer waits to read or to write`(name: String, reads: Bool) throws {
+        let transfer = try #require(try call(name, 5).transfer(Words(words: [])))
+        #expect(transfer.descriptor == 5 && transfer.reads == reads)
+    }
+
+    @Test func `only a poll of one descriptor is a transfer`() throws {
+        // POLLIN is 1, POLLOUT 4.
+        let reading = try call("ppoll", 0x1000, 1).transfer(Words(words: [5 | 1 << 32]))
+        #expect(reading?.descriptor == 5 && reading?.reads == true)
+        #expect(try call("ppoll", 0x1000, 1).transfer(Words(words: [5 | 4 << 32]))?.reads == false)
+        #expect(try call("ppoll", 0x1000, 2).transfer(Words(words: [5, 6])) == nil)
+        #expect(try call("ppoll", 0x9000, 1).transfer(Words(words: [5])) == nil)
+        #expect(try call("fsync", 5).transfer(Words(words: [])) == nil)
+    }
+
+    @Test func `one child is awaited by its number`() throws {
+        #expect(try call("wait4", 812).awaitedChild == 812)
+        #expect(try call("wait4", UInt64(UInt32.max)).awaitedChild == nil)
+        #expect(try call("wait4", 0).awaitedChild == nil)
+        #expect(try call("waitid", 1, 812).awaitedChild == 812)
+        #expect(try call("waitid", 0, 812).awaitedChild == nil)
+        #expect(try call("waitid", 3, 1_000_000).awaitedChild == nil)
     }
 }

@@ -1,5 +1,9 @@
+import Foundation
+import Glibc
+import TestSupport
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 /// Creates a reading with times in milliseconds.
@@ -160,3 +164,93 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         }
     }
 }
+
+@Suite struct SampleWeightsTests {
+    private typealias Sighting = SampleWeights.Sighting
+
+    @Test func aSightingEndsHalfWayToTheNextOne() {
+        let sightings = [Sighting(from: 30, to: 30), Sighting(from: 50, to: 50), Sighting(from: 90, to: 90)]
+        #expect(SampleWeights.weights(sightings, duration: 100) == [40, 30, 30])
+    }
+
+    @Test func onlyTheTimeBetweenSightingsIsDivided() {
+        let sightings = [Sighting(from: 30, to: 210), Sighting(from: 230, to: 300)]
+        #expect(SampleWeights.weights(sightings, duration: 310) == [220, 90])
+    }
+
+    /// The thread slept, and then used 15 of the 20 ns between the sightings.
+    @Test func theUsedTimeBelongsToTheSightingInWhichTheThreadRan() {
+        let asleep = Sighting(from: 30, to: 210, used: (5, 5))
+        let running = Sighting(from: 230, to: 230, isRunning: true, used: (20, 20))
+        #expect(SampleWeights.weights([asleep, running], duration: 300) == [215, 85])
+        let later = Sighting(from: 230, to: 230, used: (20, 20))
+        let first = Sighting(from: 30, to: 210, isRunning: true, used: (5, 5))
+        #expect(SampleWeights.weights([first, later], duration: 300) == [225, 75])
+    }
+
+    @Test func moreUsedTimeThanPassedCountsAsAllOfIt() {
+        let running = Sighting(from: 10, to: 10, isRunning: true, used: (0, 0))
+        let asleep = Sighting(from: 20, to: 20, used: (999, 999))
+        #expect(SampleWeights.weights([running, asleep], duration: 30) == [20, 10])
+    }
+
+    @Test func noObservationsHaveNoWeights() {
+        #expect(SampleWeights.weights([], duration: 30).isEmpty)
+        #expect(SampleWeights.weights([Sighting(from: 50, to: 60)], duration: 30) == [30])
+    }
+
+    @Test func weightsAlwaysAddUp() {
+        var generator = SeededGenerator(seed: 11)
+        for _ in 0..<1_000 {
+            var age: UInt64 = 0
+            let sightings = (0..<Int.random(in: 1...8, using: &generator)).map { _ in
+                let from = age + UInt64.random(in: 0...50, using: &generator)
+                age = from + UInt64.random(in: 0...50, using: &generator)
+                let used = UInt64.random(in: 0...300, using: &generator)
+                return Sighting(
+                    from: from, to: age, isRunning: .random(using: &generator),
+                    used: Bool.random(using: &generator) ? (used, used) : nil)
+            }
+            let duration = UInt64.random(in: 0...400, using: &generator)
+            #expect(SampleWeights.weights(sightings, duration: duration).reduce(0, +) == duration)
+        }
+    }
+}
+
+@Suite struct PageFaultWatchTests {
+    @Test func aMissingThreadIsNotWatched() throws {
+        let standardInput = try #require(FileStatus(descriptor: STDIN_FILENO))
+        #expect(PageFaultWatch(thread: .max) == nil)
+        // A failed watch must close nothing: its descriptor is 0, which is standard input.
+        #expect(FileStatus(descriptor: STDIN_FILENO)?.identity == standardInput.identity)
+    }
+
+    /// Skipped where the kernel does not report faults or the file cannot be dropped from memory.
+    @Test(.enabled(if: mayWatchFaults, "needs perf_event_open(2)"))
+    func theFileOfAFaultIsNamed() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/pages"
+        let size = 4 << 20
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        defer { close(file) }
+        try #require(pwrite(file, [UInt8](repeating: 7, count: size), size, 0) == size && fsync(file) == 0)
+        posix_fadvise(file, 0, size, Int32(POSIX_FADV_DONTNEED))
+        let pages = try #require(mmap(nil, size, PROT_READ, MAP_SHARED, file, 0))
+        defer { munmap(pages, size) }
+        madvise(pages, size, Int32(MADV_RANDOM))
+        let thread = try #require(readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) })
+        let watch = try #require(PageFaultWatch(thread: thread))
+        let before = try #require(ThreadProc(thread: thread)?.read())
+        var sum = 0
+        // More faults than the ring has room for: the newest records count.
+        for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
+        let after = try #require(ThreadProc(thread: thread)?.read())
+        #expect(sum == 7 * size / 4096)
+        watch.read()
+        #expect(watch.file == (after.majorFaults > before.majorFaults ? path : nil))
+    }
+}
+
+/// Whether the kernel reports this process's page faults to it.
+private let mayWatchFaults =
+    readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }.flatMap(PageFaultWatch.init) != nil

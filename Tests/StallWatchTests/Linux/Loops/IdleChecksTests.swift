@@ -1,5 +1,9 @@
+import CoreFoundation
 import Dispatch
+import Foundation
 import LinuxSupport
+import StackCapture
+import Synchronization
 import TestSupport
 import Testing
 
@@ -132,5 +136,60 @@ import Testing
         ] as [(UInt64, UInt64, Bool)])
     func `a concurrent queue's state counts its items`(state: UInt64, width: UInt64, runs: Bool) {
         #expect(DispatchLayout.runs(state, width: width) == runs)
+    }
+}
+
+/// Names of callouts by return addresses, for a CoreFoundation that does not have them.
+@Suite struct CalloutNamesTests {
+    private let timer = "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__"
+    private let code = CapturedStack.Frame(address: 0x100, isExact: false)
+
+    @Test func `a return address names its function`() {
+        let names = CalloutNames(names: [0x100: timer])
+        let callee = CapturedStack.Frame(address: 0x900, isExact: false)
+        #expect(names.name(of: code, calling: callee) == timer)
+        #expect(names.name(of: callee, calling: code) == nil)
+    }
+
+    @Test func `the caller of libdispatch's function is the main queue's callout`() {
+        let names = CalloutNames(names: [0x300: timer], mainQueueFunction: 0x900..<0x980)
+        let inside = CapturedStack.Frame(address: 0x910, isExact: false)
+        let outside = CapturedStack.Frame(address: 0x9a0, isExact: false)
+        #expect(names.name(of: code, calling: inside) == "__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__")
+        #expect(names.name(of: code, calling: outside) == nil)
+    }
+
+    @Test func `nothing has a name before anything was learned`() {
+        #expect(CalloutNames().name(of: code, calling: code) == nil)
+    }
+}
+
+@Suite struct RunLoopCoreFoundationTests {
+    /// A run loop as its own thread sees it.
+    private final class Seen: @unchecked Sendable {
+        // `@unchecked Sendable`: both are written before the semaphore is posted and read only afterwards.
+        var runLoop: RunLoop?
+        var address: UnsafeMutableRawPointer?
+        let isThere = DispatchSemaphore(value: 0)
+        let mayEnd = DispatchSemaphore(value: 0)
+    }
+
+    @Test func aRunLoopIsAccessibleFromAnotherThread() async throws {
+        let seen = Seen()
+        Thread.detachNewThread {
+            seen.runLoop = RunLoop.current
+            seen.address = CFRunLoopGetCurrent().map { Unmanaged.passUnretained($0).toOpaque() }
+            seen.isThere.signal()
+            seen.mayEnd.wait()
+        }
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                seen.isThere.wait()
+                continuation.resume()
+            }
+        }
+        defer { seen.mayEnd.signal() }
+        let runLoop = try #require(seen.runLoop).coreFoundationRunLoop()
+        #expect(Unmanaged.passUnretained(runLoop).toOpaque() == seen.address)
     }
 }

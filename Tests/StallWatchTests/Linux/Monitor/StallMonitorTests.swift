@@ -3,6 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
+@testable import StackCapture
 @testable import StallReports
 @testable import StallWatch
 
@@ -133,5 +135,204 @@ import Testing
         let temporary = try TemporaryDirectory()
         let file = try temporary.write("taken", "")
         #expect(code { _ = try StallMonitor(.init(reports: .directory(file))) } == .unwritableReports)
+    }
+}
+
+@Suite struct LoopProbeTests {
+    private let probe = LoopProbe(label: "frames")
+
+    private func turn() {
+        probe.beginTurn()
+        probe.endTurn()
+    }
+
+    private func recorder() -> TurnRecorder { TurnRecorder(alarm: WatchdogAlarm()) }
+
+    @Test func turnsBeforeAttachingAreNotReported() throws {
+        turn()
+        let recorder = recorder()
+        try probe.attach(recorder)
+        #expect(recorder.snapshot().number == 0)
+        turn()
+        #expect(recorder.snapshot().number == 1)
+    }
+
+    @Test func recordersCanFollowOneAnother() throws {
+        let recorders = [recorder(), recorder(), recorder()]
+        for recorder in recorders {
+            try probe.attach(recorder)
+            turn()
+            probe.detach(recorder)
+            turn()
+        }
+        #expect(recorders.map { $0.snapshot().number } == [1, 1, 1])
+    }
+
+    @Test func aSecondRecorderIsRefused() throws {
+        let (first, second) = (recorder(), recorder())
+        try probe.attach(first)
+        let error = #expect(throws: StallWatchError.self) { try probe.attach(second) }
+        #expect(error?.code == .alreadyWatched)
+        #expect(error?.description.contains("frames") == true)
+        // Detaching a recorder that was never attached changes nothing.
+        probe.detach(second)
+        turn()
+        #expect(first.snapshot().number == 1)
+        #expect(second.snapshot().number == 0)
+    }
+
+    /// The loop's thread may have loaded a recorder that it has not called yet, so that recorder must stay alive.
+    @Test func aDetachedRecorderLivesUntilALaterOneHasATurn() throws {
+        weak var detached: TurnRecorder?
+        func attachAndDetach(_ recorder: TurnRecorder) throws {
+            detached = recorder
+            try probe.attach(recorder)
+            turn()
+            probe.detach(recorder)
+        }
+        try attachAndDetach(recorder())
+        for isTold in [false, true] {
+            let next = recorder()
+            try probe.attach(next)
+            if isTold { turn() }
+            probe.detach(next)
+            #expect(detached != nil)
+        }
+        try probe.attach(recorder())
+        #expect(detached == nil)
+    }
+
+    @Test func aProbeMayMoveToAnotherMonitor() throws {
+        let monitors = try (0..<3).map { _ in try StallMonitor(.init(reports: .none)) }
+        try monitors[0].watch(.probe(probe))
+        #expect(throws: StallWatchError.self) { try monitors[1].watch(.probe(probe)) }
+        monitors[0].unwatch("frames")
+        try monitors[1].watch(.probe(probe))
+        // Stops a monitor that has not started.
+        monitors[1].stop()
+        try monitors[2].watch(.probe(probe))
+        try monitors[2].start()
+        // Stops a monitor whose watchdog has, most of the time, not run yet.
+        monitors[2].stop()
+        try probe.attach(recorder())
+    }
+}
+
+@Suite struct ContextCalibrationTests {
+    @Test func `every part is found here`() {
+        let calibration = StallContext.calibration
+        #expect(calibration.problem == nil)
+        let layout = calibration.layout
+        #expect(layout.task != nil && layout.hasTaskNames && layout.plainLocals != nil && layout.scope != nil)
+        #expect(layout.robustList != nil && layout.record == nil)
+    }
+
+    /// A publisher whose facts are wrong stands for a runtime with another layout.
+    private func publisher(_ change: (inout ContextPublisher) -> Void) -> ContextPublisher {
+        var publisher = StallContext.publisher
+        change(&publisher)
+        return publisher
+    }
+
+    @Test func `with another value nothing is read`() {
+        let calibration = ContextCalibration(publisher { $0.payload = ContextPayload(label: "another").bytes })
+        #expect(calibration.taskProblem == "the Swift runtime's tasks do not have the expected layout")
+        #expect(calibration.layout.task == nil && !calibration.layout.hasTaskNames)
+        #expect(calibration.layout.plainLocals == nil && calibration.layout.scope == nil)
+    }
+
+    @Test func `with another key no task is read`() {
+        let calibration = ContextCalibration(publisher { $0.key += 8 })
+        #expect(calibration.layout.task == nil && calibration.layout.plainLocals == nil)
+        #expect(calibration.taskProblem != nil && calibration.problem != nil)
+        #expect(calibration.layout.scope != nil, "a scope needs nothing of the runtime")
+    }
+
+    @Test func `with another place no scope is read`() {
+        let calibration = ContextCalibration(publisher { $0.enter = { $0() } })
+        #expect(calibration.layout.scope == nil && calibration.layout.task != nil)
+    }
+}
+
+/// `StallMonitor.health`, and the health file of a monitor in this process.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct StallMonitorHealthTests {
+    private let directory: TemporaryDirectory
+    private let probe = LoopProbe(label: "probe")
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func monitor(health: HealthOutput? = nil) throws -> StallMonitor {
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .none)
+        configuration.health = health
+        return try StallMonitor(configuration)
+    }
+
+    private func fileRecord() -> HealthRecord? {
+        AtomicFile.read(directory.path("health"), limit: 1 << 20).flatMap { HealthRecord(jsonData: $0) }
+    }
+
+    @Test func `a monitor without health settings answers, too`() throws {
+        let monitor = try monitor()
+        #expect(monitor.health.state == .stopped)
+        try monitor.watch(.probe(probe))
+        try monitor.start()
+        #expect(eventually { monitor.health.loops.map(\.state) == [.starting] })
+        #expect(monitor.health.state == .starting)
+        probe.beginTurn()
+        probe.endTurn()
+        #expect(eventually { monitor.health.state == .ok })
+        probe.beginTurn()
+        #expect(eventually { monitor.health.state == .stalled })
+        #expect(eventually { monitor.health.stall?.report != nil })
+        #expect(monitor.health.summary.hasPrefix("probe stalled and has not come back after "))
+        probe.endTurn()
+        #expect(eventually { monitor.health.state == .ok })
+        #expect(eventually { monitor.health.stall?.isOngoing == false })
+        monitor.stop()
+        #expect(monitor.health.state == .stopped)
+        #expect(monitor.health.loops.map(\.label) == ["probe"])
+    }
+
+    @Test func `the file follows the loops and is left behind`() throws {
+        let output = HealthOutput(path: directory.path("health"), interval: .milliseconds(100), notifiesSystemd: false)
+        let monitor = try monitor(health: output)
+        #expect(fileRecord() == nil)
+        try monitor.watch(.probe(probe))
+        try monitor.start()
+        #expect(eventually { fileRecord()?.state == .starting })
+        probe.beginTurn()
+        probe.endTurn()
+        #expect(eventually { fileRecord()?.state == .ok })
+        probe.beginTurn()
+        #expect(eventually { fileRecord()?.state == .stalled })
+        let stalled = try #require(fileRecord())
+        #expect(eventually { (fileRecord()?.checkedAt).map { $0 > stalled.checkedAt } ?? false })
+        #expect(fileRecord()?.progressedAt == stalled.progressedAt, "the file's age grows during a stall")
+        probe.endTurn()
+        #expect(eventually { fileRecord()?.state == .ok })
+        monitor.stop()
+        #expect(fileRecord()?.state == .stopped)
+        #expect(directory.names == ["health"])
+    }
+
+    @Test func `only one monitor of a process tells supervisors`() throws {
+        let output = HealthOutput(path: directory.path("health"), notifiesSystemd: false)
+        let first = try monitor(health: output)
+        let second = try monitor(health: output)
+        try first.start()
+        let error = #expect(throws: StallWatchError.self) { try second.start() }
+        #expect(error?.code == .invalidConfiguration)
+        #expect(first.health.state == .starting, "the first one goes on")
+        first.stop()
+        let third = try monitor(health: output)
+        try third.start()
+        third.stop()
+    }
+
+    @Test func `a health file that cannot be written is refused`() {
+        let error = #expect(throws: StallWatchError.self) {
+            try monitor(health: HealthOutput(path: directory.path("no/health")))
+        }
+        #expect(error?.code == .unwritableReports)
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import Testing
 import TestSupport
+import Testing
 
 @testable import LinuxSupport
 @testable import StackCapture
@@ -136,5 +136,128 @@ import TestSupport
                 #expect(symbol(at: 0x1000, in: image) == "function\(index)")
             }
         }
+    }
+}
+
+@Suite struct UnlinkedFileTests {
+    private let capabilities = Capabilities(.init(pid: 4700), [.read: .works()])
+
+    /// The descriptors of this process that are open for a file in `directory`.
+    private func open(in directory: TemporaryDirectory) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").map { "/proc/self/fd/\($0)" }.filter {
+            readLink($0)?.hasPrefix("\(directory.path)/.\(Capabilities.fileName).") ?? false
+        }
+    }
+
+    @Test func `the file has no name and lasts as long as its owner`() throws {
+        let directory = try TemporaryDirectory()
+        var file = UnlinkedFile(
+            capabilities.jsonData(), named: Capabilities.fileName, in: directory.path)
+        #expect(file != nil)
+        #expect(directory.names.isEmpty)
+        let paths = try open(in: directory)
+        #expect(paths.count == 1)
+        let bytes = try #require(paths.first.flatMap { AtomicFile.read($0, limit: 1 << 20) })
+        #expect(Capabilities(jsonData: bytes) == capabilities)
+        file = nil
+        #expect(try open(in: directory).isEmpty)
+    }
+
+    @Test func `an unwritable directory gets no file`() {
+        #expect(UnlinkedFile(capabilities.jsonData(), named: Capabilities.fileName, in: "/nowhere") == nil)
+    }
+}
+
+@Suite struct CapabilityProbeTests {
+    private func probe(
+        _ symbolication: StallMonitor.Symbolication = .lines, unflushed: [String]? = []
+    ) -> CapabilityProbe {
+        CapabilityProbe(symbolication: symbolication, unflushed: unflushed)
+    }
+
+    @Test func `every feature is tried or says why not`() {
+        let capabilities = probe().capabilities(loadsLibrary: true)
+        #expect(capabilities.features.map(\.name) == Capabilities.FeatureName.known)
+        for feature in capabilities.features {
+            #expect(feature.state != .notTried || feature.name == .signal, "\(feature)")
+        }
+        #expect(capabilities[.read]?.state == .works)
+        #expect(capabilities[.status]?.state == .works)
+        #expect(capabilities.environment.pid == getpid())
+    }
+
+    @Test func `flushing is what the stores have found`() {
+        #expect(probe(unflushed: nil).capabilities(loadsLibrary: false)[.flush]?.state == .notTried)
+        #expect(probe(unflushed: []).capabilities(loadsLibrary: false)[.flush]?.state == .works)
+        let refused = probe(unflushed: ["/a: fsync: no", "/b: fsync: no"]).capabilities(loadsLibrary: false)[.flush]
+        #expect(refused?.state == .missing)
+        #expect(refused?.detail == "/a: fsync: no, /b: fsync: no")
+    }
+
+    @Test func `without symbolication nothing is lost by a missing libdw`() {
+        let capabilities = probe(.none).capabilities(loadsLibrary: true)
+        for name in [Capabilities.FeatureName.libdw, .symbols, .debugInformation] {
+            #expect(capabilities[name]?.state == .notTried)
+        }
+    }
+
+    @Test func `capabilities are readable before, during and after a run`() throws {
+        let monitor = try StallMonitor(.init(reports: .none))
+        let before = monitor.capabilities
+        try monitor.start()
+        #expect(monitor.capabilities.features.map(\.state) == before.features.map(\.state))
+        monitor.stop()
+        #expect(monitor.capabilities.features.map(\.state) == before.features.map(\.state))
+        #expect(before[.flush]?.state == .notTried)
+    }
+}
+
+@Suite struct TerminationLogTests {
+    private func ongoing() throws -> StallReport {
+        var report = try StallReport.literal()
+        report.state = .ongoing
+        return report
+    }
+
+    @Test func `the message has the sentence, the cause and the report`() throws {
+        var report = try ongoing()
+        report.cause = .fixture(kind: .lock, summary: "Blocked in pthread_mutex_lock.")
+        #expect(
+            String(decoding: TerminationLog.message(report), as: UTF8.self) == """
+                main stalled and has not come back after 812 ms in NoteStore.save(_:) (timer)
+                Blocked in pthread_mutex_lock.
+                report: \(report.fileName)
+
+                """)
+    }
+
+    @Test func `a message has at most 4096 bytes, and whole characters`() throws {
+        var report = try ongoing()
+        report.loop.label = String(repeating: "ä", count: 5_000)
+        let message = TerminationLog.message(report)
+        #expect(message.count == 4_096)
+        #expect(String(validating: message, as: UTF8.self) != nil)
+    }
+
+    @Test func `it replaces what is in the file`() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.write("log", String(repeating: "old", count: 3_000))
+        let identity = FileStatus(path: path)?.identity
+        #expect(TerminationLog.writeInTime(Array("new\n".utf8), to: path) == nil)
+        #expect(AtomicFile.read(path, limit: 1 << 20) == Array("new\n".utf8))
+        #expect(FileStatus(path: path)?.identity == identity, "a mounted file cannot be replaced by another one")
+        #expect(TerminationLog.writeInTime([], to: directory.path("made")) == nil)
+        #expect(directory.names == ["log", "made"])
+    }
+
+    @Test func `a file that cannot be written is an error and no wait`() throws {
+        let directory = try TemporaryDirectory()
+        mkfifo(directory.path("fifo"), 0o600)
+        let begun = monotonicNow()
+        for path in [directory.path("fifo"), directory.path("no/log"), directory.path] {
+            let error = try #require(TerminationLog.writeInTime([1], to: path))
+            #expect(error.message == "the termination log \(path) cannot be opened: name a file that may be written")
+        }
+        #expect(monotonicNow() - begun < TerminationLog.timeLimit)
     }
 }

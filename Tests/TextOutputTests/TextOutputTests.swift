@@ -175,3 +175,66 @@ import Testing
         #expect(table == "| name | count |\n| --- | ---: |\n| a | 1 |\n| b | 2 |\n")
     }
 }
+
+@Suite struct GlyphsTests {
+    @Test(
+        arguments: [
+            ([:], true), (["LC_ALL": "C"], false), (["LC_ALL": "C", "LANG": "de_DE.UTF-8"], false),
+            (["LC_ALL": "", "LANG": "C.utf8"], true), (["LC_CTYPE": "POSIX", "LANG": "C.UTF-8"], false),
+            (["LANG": "de_DE.ISO-8859-1"], false),
+        ] as [([String: String], Bool)])
+    func `the first locale that is set decides`(environment: [String: String], isUnicode: Bool) {
+        #expect(LocaleCharacters.areUnicode { environment[$0] } == isUnicode)
+    }
+
+    @Test func `drawings are ASCII and names stay`() {
+        #expect("├─ a\n└─ b".drawnInASCII == "|- a\n`- b")
+        #expect("…and 2 more, … 3 frames, refre…".drawnInASCII == "...and 2 more, ... 3 frames, refre~")
+        #expect("×3 █▓░ ▁▂▃▄▅▆▇█".drawnInASCII == "x3 #=. _.:-=+*#")
+        #expect("größe()".drawnInASCII == "größe()")
+    }
+}
+
+@Suite struct StringColumnsTests {
+    @Test func widthsCountColumns() {
+        #expect("naïve".columns == 5)
+        #expect("漢字".columns == 4)
+        #expect("漢字漢字".truncated(to: 5) == "漢字…")
+        #expect("abc".truncated(to: 3) == "abc")
+        #expect("abcd".truncated(to: 3) == "ab…")
+        #expect("漢".padded(to: 4, .right) == "  漢")
+    }
+}
+
+@Suite struct TerminalTests {
+    @Test func colorIsForTerminals() {
+        #expect(Terminal().style("x", .red) == "x")
+        #expect(Terminal(isTerminal: true, hasColor: true).style("x", .bold, .red) == "\u{1b}[1;31mx\u{1b}[0m")
+    }
+}
+
+@Suite struct TextTableTests {
+    @Test func theWidestColumnIsCutFirst() {
+        var table = TextTable([.init("n", .right), .init("name", isFlexible: true), .init("where", isFlexible: true)])
+        table.add(["1", "abcdefghijklmnopqrst", "0123456789"])
+        #expect(table.text(for: Terminal()) == "n  name                  where\n1  abcdefghijklmnopqrst  0123456789\n")
+        #expect(
+            table.text(for: Terminal(width: 27)) == "n  name          where\n1  abcdefghijk…  0123456789\n"
+        )
+    }
+
+    @Test func `cells that would read the same are cut in the middle`() {
+        var table = TextTable([.init("function", isFlexible: true)])
+        for name in ["Cache.refresh(now:)", "Cache.refresh(later:)", "Inbox.open()"] { table.add([name]) }
+        let lines = table.text(for: Terminal(width: 13)).split(separator: "\n")
+        #expect(lines == ["function", "Cache.…(now:)", "Cache.…ater:)", "Inbox.open()"])
+    }
+
+    @Test func `a place keeps its line number, and a width is limited only where lines are not`() {
+        var table = TextTable([.init("where", isFlexible: true, minimumWidth: 10, keepsEnds: true, unlimitedWidth: 12)])
+        table.add(["NoteStore.swift:88"])
+        #expect(table.text(for: Terminal(width: 10)) == "where\nNoteS…t:88\n")
+        #expect(table.text(for: Terminal()) == "where\nNoteSt…ft:88\n")
+        #expect(table.text(for: Terminal(width: 80)) == "where\nNoteStore.swift:88\n")
+    }
+}
