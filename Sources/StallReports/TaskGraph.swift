@@ -155,7 +155,7 @@ package struct TaskGraph {
 
     /// Returns the tasks in groups by their functions and waits, the largest group first.
     ///
-    /// - Parameter isShown: Whether a task counts.
+    /// Only tasks for which `isShown` is true count.
     package func groups(where isShown: (TaskList.Task) -> Bool = { _ in true }) -> [Group] {
         struct Key: Hashable {
             var place: String
