@@ -5,7 +5,7 @@ import Testing
 
 @testable import StackCapture
 @testable import StallReports
-@testable import StallSymbols
+@_spi(Benchmarks) @testable import StallSymbols
 @testable import StallWatch
 
 /// Executables for address lookups.
