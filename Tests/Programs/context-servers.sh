@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Blocks one of 100 concurrent requests of a Hummingbird and of a NIO server, again and again, and counts the reports that
-# name its route, trace, span and task: in a static release build, and in the same without symbols.
+# name its route, trace, span and task: in a static release build, and in the same without symbols. Then one of 1,000 requests
+# waits for a continuation that nobody resumes, and its report has to name the route and the function that waits.
 #
 #   Tests/Programs/context-servers.sh [rounds]
 #
@@ -20,4 +21,5 @@ for program in context-servers context-servers-stripped; do
         "$programs/$program" "$server" "$rounds" || status=1
     done
 done
+"$programs/context-servers" leaks "$rounds" || status=1
 exit $status

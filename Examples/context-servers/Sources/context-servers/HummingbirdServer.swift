@@ -1,6 +1,7 @@
 import Hummingbird
 import NIOPosix
 import ServiceLifecycle
+import StallWatch
 
 /// A Hummingbird server, whose handlers run on its event loop.
 enum HummingbirdServer {
@@ -9,19 +10,27 @@ enum HummingbirdServer {
     /// - Parameters:
     ///   - group: Its event loops.
     ///   - routes: The number of routes.
+    ///   - monitor: Reports the requests that take longer than `limit`.
+    ///   - limit: The limit of a request.
     /// - Returns: The port.
     /// - Throws: Nothing: the errors of the server end its task.
-    static func start(on group: MultiThreadedEventLoopGroup, routes: Int) async throws -> Int {
+    static func start(
+        on group: MultiThreadedEventLoopGroup, routes: Int, monitor: StallMonitor, limit: Duration
+    ) async throws -> Int {
         let router = Router()
         router.addMiddleware {
             TracingMiddleware()
             StallContextMiddleware()
+            OverdueMiddleware(monitor: monitor, limit: limit)
         }
         for number in 0..<routes {
             router.get("item/\(number)") { _, _ in
                 // A task with a name: SE-0469.
                 await withTaskGroup(of: Void.self) { tasks in
-                    tasks.addTask(name: "item \(number)") { Work.run(number) }
+                    tasks.addTask(name: "item \(number)") {
+                        Work.run(number)
+                        await Leak.wait(in: number)
+                    }
                 }
                 return "done"
             }

@@ -6,24 +6,41 @@ import Tracing
 
 /// Sends 100 requests at a time, of which one blocks, and counts the reports that name it.
 ///
-///     context-servers hummingbird|nio ROUNDS
+/// With `leaks`, it sends 1,000 requests in each round, and one of them waits for a continuation that is not resumed before
+/// its report.
+///
+///     context-servers hummingbird|nio|leaks ROUNDS
 @main
 struct Program {
     private static let requests = 100
+    /// How often 100 requests are sent in a round with `leaks`.
+    private static let batches = 10
+    /// The time from which a request is overdue: longer than the block of ``Work``.
+    private static let limit = Duration.milliseconds(500)
 
     static func main() async throws {
         let arguments = CommandLine.arguments
-        guard arguments.count == 3, let rounds = Int(arguments[2]), ["hummingbird", "nio"].contains(arguments[1]) else {
-            print("Give a server and a number of rounds: context-servers hummingbird|nio ROUNDS")
+        guard arguments.count == 3, let rounds = Int(arguments[2]),
+            ["hummingbird", "nio", "leaks"].contains(arguments[1])
+        else {
+            print("Give a server and a number of rounds: context-servers hummingbird|nio|leaks ROUNDS")
             exit(64)
         }
         InstrumentationSystem.bootstrap(TraceParent())
-        let isHummingbird = arguments[1] == "hummingbird"
+        let (isHummingbird, leaks) = (arguments[1] != "nio", arguments[1] == "leaks")
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let reports = Mutex<[StallReport]>([])
         var configuration = StallMonitor.Configuration(
             threshold: .milliseconds(100), reports: .none,
-            sinks: [.closure { report in if report.state == .ended { reports.withLock { $0.append(report) } } }]
+            sinks: [
+                .closure { report in
+                    guard (report.kind == .overdue) == leaks, report.state == (leaks ? .ongoing : .ended) else {
+                        return
+                    }
+                    reports.withLock { $0.append(report) }
+                    Leak.resume()
+                }
+            ]
         )
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
@@ -32,7 +49,8 @@ struct Program {
         try monitor.start()
         let port =
             try await isHummingbird
-            ? HummingbirdServer.start(on: group, routes: requests) : NIOServer.start(on: group)
+            ? HummingbirdServer.start(on: group, routes: requests, monitor: monitor, limit: limit)
+            : NIOServer.start(on: group)
         Switching.start()
 
         // A thread of its own: a blocked pool must not keep the client from counting.
@@ -46,18 +64,28 @@ struct Program {
             for round in 0..<rounds {
                 let blocked = (round * 37 + 11) % requests
                 reports.withLock { $0.removeAll() }
-                Work.block(blocked)
-                let answers = Client.send(requests, round: round, to: port)
+                var answers = 0
+                if leaks {
+                    for batch in 0..<batches {
+                        if batch == round % batches { Leak.expect(in: blocked) }
+                        answers += Client.send(requests, round: round, to: port)
+                    }
+                } else {
+                    Work.block(blocked)
+                    answers = Client.send(requests, round: round, to: port)
+                }
                 var waited = 0
                 while reports.withLock({ $0.isEmpty }), waited < 5_000 {
                     usleep(1_000)
                     waited += 1
                 }
                 let found = reports.withLock { $0 }
-                if answers == requests, isRight(found, blocked, round: round, hasTask: isHummingbird) {
+                let isRight =
+                    leaks ? isRightLeak(found, blocked) : isRight(found, blocked, round, hasTask: isHummingbird)
+                if answers == (leaks ? batches * requests : requests), isRight {
                     right.withLock { $0 += 1 }
                 } else {
-                    print("round \(round): \(answers) answers, \(found.map(\.context))")
+                    print("round \(round): \(answers) answers, \(found.map { ($0.context, $0.cause?.summary) })")
                 }
             }
             isOver.withLock { $0 = true }
@@ -73,10 +101,17 @@ struct Program {
     }
 
     /// Whether there is one report, and it names the route, the trace, the span and the task of the request.
-    private static func isRight(_ reports: [StallReport], _ number: Int, round: Int, hasTask: Bool) -> Bool {
+    private static func isRight(_ reports: [StallReport], _ number: Int, _ round: Int, hasTask: Bool) -> Bool {
         guard reports.count == 1, let context = reports[0].context else { return false }
         return context.label == "GET /item/\(number)" && context.traceID == Client.trace(number, round: round)
             && context.spanID == Client.span(number, round: round)
             && (!hasTask || (context.taskName == "item \(number)" && context.taskID != nil))
+    }
+
+    /// Whether there is one report, and it names the route and the function that waits for the continuation.
+    private static func isRightLeak(_ reports: [StallReport], _ number: Int) -> Bool {
+        guard reports.count == 1, let last = reports[0].waits?.last else { return false }
+        return reports[0].context?.label == "GET /item/\(number)" && reports[0].cause?.kind == .continuation
+            && last.kind == .continuation && last.function?.contains("Leak.wait") == true
     }
 }

@@ -22,6 +22,36 @@ enum Work {
     }
 }
 
+/// The request whose continuation is not resumed until it is reported.
+enum Leak {
+    private struct State {
+        var number = -1
+        var continuation: CheckedContinuation<Void, Never>?
+    }
+    private static let state = Mutex(State())
+
+    /// Chooses the request that gets stuck next.
+    static func expect(in number: Int) {
+        resume()
+        state.withLock { $0.number = number }
+    }
+
+    /// Carries out a request.
+    static func wait(in number: Int) async {
+        guard state.withLock({ $0.number == number }) else { return }
+        await withCheckedContinuation { continuation in
+            state.withLock { $0 = State(continuation: continuation) }
+        }
+    }
+
+    static func resume() {
+        state.withLock { state in
+            defer { state.continuation = nil }
+            return state.continuation
+        }?.resume()
+    }
+}
+
 /// Other tasks and threads that change their contexts all the time.
 enum Switching {
     private static let count = Atomic<Int>(0)
