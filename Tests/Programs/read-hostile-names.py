@@ -239,7 +239,22 @@ class Monitor:
             }
             for index, report in enumerate(reports[:20])
         ]
+        executors = [{"kind": "actor", "name": name, "address": hex(16 * index)} for index, name in enumerate(names[:20])]
+        tasks = [
+            {
+                "id": index + 1, "name": name, "state": "enqueued", "wait": "executor", "target": index % 20,
+                "stack": index % len(reports[0]["stacks"]),
+            } if index % 2 else {"id": index + 1, "name": name, "state": "suspended", "wait": "continuation"}
+            for index, name in enumerate(names[:40])
+        ]
         self.answers = {
+            "tasks": {
+                "report": reports[0],
+                "tasks": {
+                    "tasks": tasks, "executors": executors, "searchedBytes": 1, "readMilliseconds": 1,
+                    "incompleteReason": names[0],
+                },
+            },
             "state": {"loops": loops}, "watch": {"loops": loops, "stalls": stalls}, "stacks": {"report": reports[0]},
             "profile": {
                 "profile": {
@@ -370,10 +385,13 @@ class Checks:
         self.text("ps")
         self.text("state", self.pid)
         self.text("stacks", self.pid)
+        self.text("tasks", self.pid)
+        self.text("tasks", self.pid, "--tree")
         self.text("profile", self.pid, "--seconds", 1, "--minimum", "0")
         self.json("ps")
         self.json("state", self.pid)
         self.json("stacks", self.pid)
+        self.json("tasks", self.pid)
         self.json("profile", self.pid, "--seconds", 1, "--format", "json")
         for name in ["collapsed", "firefox"]:
             output, what = self.run("profile", self.pid, "--seconds", 1, "--format", name)
