@@ -156,6 +156,10 @@ package struct ControlAnswer: Codable, Sendable {
         package var turnMilliseconds: Double?
         /// The duration from which a turn is a stall, in milliseconds.
         package var thresholdMilliseconds: Double
+        /// The duration that at most one in 100 turns has exceeded since the start, in milliseconds.
+        ///
+        /// It is the upper bound of the histogram's bucket; `nil` before the first turn has ended.
+        package var p99Milliseconds: Double?
         /// The share of its time since the start that the loop has spent in turns: 0 to 1.
         package var utilization: Double
         /// The time since the start that the loop has spent in turns, the current one included, in milliseconds.
@@ -168,12 +172,14 @@ package struct ControlAnswer: Codable, Sendable {
         package var lastStall: Timestamp?
 
         package init(
-            label: String, turnMilliseconds: Double?, thresholdMilliseconds: Double, utilization: Double,
-            busyMilliseconds: Double, watchedMilliseconds: Double, stalls: Int, lastStall: Timestamp?
+            label: String, turnMilliseconds: Double?, thresholdMilliseconds: Double, p99Milliseconds: Double? = nil,
+            utilization: Double, busyMilliseconds: Double, watchedMilliseconds: Double, stalls: Int,
+            lastStall: Timestamp?
         ) {
             self.label = label
             self.turnMilliseconds = turnMilliseconds
             self.thresholdMilliseconds = thresholdMilliseconds
+            self.p99Milliseconds = p99Milliseconds
             self.utilization = utilization
             self.busyMilliseconds = busyMilliseconds
             self.watchedMilliseconds = watchedMilliseconds

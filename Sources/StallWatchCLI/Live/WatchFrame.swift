@@ -172,6 +172,8 @@ struct WatchLine: Encodable {
         let label: String
         let turnMilliseconds: Double?
         let thresholdMilliseconds: Double
+        /// The duration that at most one in 100 turns has exceeded since the start.
+        let p99Milliseconds: Double?
         /// The share of the interval that the loop has spent in turns, 0 to 1.
         let busy: Double?
         let stalls: Int
@@ -183,14 +185,16 @@ struct WatchLine: Encodable {
         loops = frame.loops.map { loop in
             Loop(
                 label: loop.state.label, turnMilliseconds: loop.state.turnMilliseconds,
-                thresholdMilliseconds: loop.state.thresholdMilliseconds, busy: loop.busy, stalls: loop.state.stalls)
+                thresholdMilliseconds: loop.state.thresholdMilliseconds, p99Milliseconds: loop.state.p99Milliseconds,
+                busy: loop.busy, stalls: loop.state.stalls)
         }
         stalls = frame.stalls
         problem = frame.problem
     }
 }
 
-/// The columns of the loops on the screen of `watch`: label, load of the last minute, share, state, threshold, stalls.
+/// The columns of the loops on the screen of `watch`: label, load of the last minute, share, state, p99, threshold and
+/// stalls.
 struct WatchLoopLine {
     private static let gap = "  "
     /// "100.0 %".
@@ -198,6 +202,8 @@ struct WatchLoopLine {
     private static let stallColumns = 6
     private static let thresholdColumns = 9
     private static let columnsForThreshold = 72
+    private static let p99Columns = 8
+    private static let columnsForP99 = 100
     /// The screens that are too narrow for the number of stalls.
     private static let columnsForStalls = 60
 
@@ -207,6 +213,7 @@ struct WatchLoopLine {
     private let showsStalls: Bool
     /// The columns of the threshold with the gap before it.
     private let threshold: Int
+    private let showsP99: Bool
 
     init(_ loops: [WatchFrame.Loop], columns: Int) {
         showsStalls = columns >= Self.columnsForStalls
@@ -215,8 +222,10 @@ struct WatchLoopLine {
         // Wide enough for "in a turn for 999 ms", so that the bars keep their length.
         state = min(max(longest, 20), columns / 3)
         threshold = columns >= Self.columnsForThreshold ? Self.gap.count + Self.thresholdColumns : 0
+        showsP99 = columns >= Self.columnsForP99
+        let p99 = showsP99 ? Self.gap.count + Self.p99Columns : 0
         let others =
-            label + Self.shareColumns + state + threshold + (showsStalls ? Self.stallColumns + Self.gap.count : 0)
+            p99 + label + Self.shareColumns + state + threshold + (showsStalls ? Self.stallColumns + Self.gap.count : 0)
         bar = min(max(columns - others - 3 * Self.gap.count, 3), LoadHistory.seconds)
     }
 
@@ -226,6 +235,7 @@ struct WatchLoopLine {
         let share = (title.columns > room ? "busy" : title).padded(to: room)
         let cells = ["loop".padded(to: label), share, "state".padded(to: state)]
         return cells.joined(separator: Self.gap)
+            + (showsP99 ? Self.gap + "p99".padded(to: Self.p99Columns, .right) : "")
             + (showsStalls
                 ? (threshold > 0 ? Self.gap + "threshold" : "") + Self.gap
                     + "stalls".padded(to: Self.stallColumns, .right) : "")
@@ -245,8 +255,10 @@ struct WatchLoopLine {
         ]
         let stalls = "\(loop.state.stalls)".truncated(to: Self.stallColumns).padded(to: Self.stallColumns, .right)
         let limit = loop.state.thresholdMilliseconds.duration.truncated(to: Self.thresholdColumns)
+        let p99 = (loop.state.p99Milliseconds?.duration ?? "").truncated(to: Self.p99Columns)
         let last =
-            (threshold > 0 ? Self.gap + limit.padded(to: Self.thresholdColumns, .right) : "") + Self.gap + stalls
+            (showsP99 ? Self.gap + p99.padded(to: Self.p99Columns, .right) : "")
+            + (threshold > 0 ? Self.gap + limit.padded(to: Self.thresholdColumns, .right) : "") + Self.gap + stalls
         let text = cells.joined(separator: Self.gap) + (showsStalls ? last : "")
         return showsStalls || terminal.hasColor ? text : String(text.reversed().drop { $0 == " " }.reversed())
     }

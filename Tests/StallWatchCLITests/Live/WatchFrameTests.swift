@@ -14,8 +14,9 @@ import TextOutput
     ) -> WatchFrame.Loop {
         WatchFrame.Loop(
             state: .init(
-                label: label, turnMilliseconds: turn, thresholdMilliseconds: threshold, utilization: 0.5,
-                busyMilliseconds: 0, watchedMilliseconds: 1, stalls: stalls, lastStall: nil),
+                label: label, turnMilliseconds: turn, thresholdMilliseconds: threshold,
+                p99Milliseconds: busy.map { $0 * 16 }, utilization: 0.5, busyMilliseconds: 0, watchedMilliseconds: 1,
+                stalls: stalls, lastStall: nil),
             busy: busy,
             history: (0..<60).map { second in
                 busy.flatMap { second < 10 ? nil : Double(second % 8) / 8 * $0 }

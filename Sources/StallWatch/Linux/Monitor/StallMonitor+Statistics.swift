@@ -45,12 +45,14 @@ extension StallMonitor {
         return state.loops.map { label, monitors in
             let turn = monitors.compactMap { $0.turnDuration(at: now) }.max()
             let since = max(state.started ?? now, state.watchedSince[label] ?? now)
-            let busy = TurnHistogram.Snapshot(sumOf: monitors.map { $0.recorder.histogram.snapshot() }).busyNanoseconds
+            let turns = TurnHistogram.Snapshot(sumOf: monitors.map { $0.recorder.histogram.snapshot() })
+            let busy = turns.busyNanoseconds
             let watched = Double(max(now &- min(since, now), 1))
             return ControlAnswer.LoopState(
                 label: label, turnMilliseconds: turn.map { Double($0) / 1_000_000 },
                 // Every label has at least one monitor, and all have the same threshold.
                 thresholdMilliseconds: Double(monitors.first?.threshold ?? 0) / 1_000_000,
+                p99Milliseconds: turns.turns == 0 ? nil : Double(turns.upperBound(quantile: 0.99)) / 1_000_000,
                 utilization: min((Double(busy) + Double(turn ?? 0)) / watched, 1),
                 busyMilliseconds: (Double(busy) + Double(turn ?? 0)) / 1_000_000,
                 watchedMilliseconds: watched / 1_000_000,
