@@ -34,16 +34,14 @@ struct Program {
             threshold: .milliseconds(100), reports: .none,
             sinks: [
                 .closure { report in
-                    guard (report.kind == .overdue) == leaks, report.state == (leaks ? .ongoing : .ended) else {
-                        return
-                    }
+                    guard (report.kind == .overdue) == leaks, report.state == .ended else { return }
                     reports.withLock { $0.append(report) }
-                    Leak.resume()
                 }
             ]
         )
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
+        configuration.onStallBegan = { report in if report.kind == .overdue { Leak.resume() } }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.eventLoops(of: group, label: "http"))
         try monitor.start()
