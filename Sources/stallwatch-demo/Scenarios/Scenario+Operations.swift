@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import ScenarioKit
 import StallWatch
 import Synchronization
@@ -197,15 +198,29 @@ private actor Store {
         count += 1
     }
 
-    func read() -> Int { count }
+    @inline(never)
+    func read() -> Int {
+        errno = 0
+        return count
+    }
 }
 
+// What follows an await keeps the function on the stack in release builds: without it the await would be a tail call. The
+// rules in Stalls.swift apply.
+
+@inline(never)
 private func awaitTheReply(_ hang: Hang) async {
     await withCheckedContinuation { continuation in hang.whenReleased { continuation.resume() } }
+    errno = 0
 }
 
-private func awaitTheTask(_ task: Task<Void, Never>) async { await task.value }
+@inline(never)
+private func awaitTheTask(_ task: Task<Void, Never>) async {
+    await task.value
+    errno = 0
+}
 
+@inline(never)
 private func awaitTheChildren(_ hang: Hang) async {
     await withTaskGroup(of: Void.self) { group in
         group.addTask {}
@@ -213,26 +228,46 @@ private func awaitTheChildren(_ hang: Hang) async {
         group.addTask { await pause(.milliseconds(10)) }
         await group.waitForAll()
     }
+    errno = 0
 }
 
+@inline(never)
 private func readTheEvents(_ stream: AsyncStream<Int>) async {
     for await _ in stream {}
+    errno = 0
 }
 
-@MainActor private func touchTheScreen() {}
+@inline(never)
+@MainActor private func touchTheScreen() { errno = 0 }
 
-private func useTheMainActor() async { await touchTheScreen() }
+@inline(never)
+private func useTheMainActor() async {
+    await touchTheScreen()
+    errno = 0
+}
 
-private func useTheActor(_ store: Store) async { _ = await store.read() }
+@inline(never)
+private func useTheActor(_ store: Store) async {
+    _ = await store.read()
+    errno = 0
+}
 
+@inline(never)
 private func sleepOnRegardless(for duration: Duration) async {
     // Another task, which is not canceled.
     await Task.detached { await sleepToTheEnd(for: duration) }.value
+    errno = 0
 }
 
-private func sleepToTheEnd(for duration: Duration) async { try? await Task.sleep(for: duration) }
+@inline(never)
+private func sleepToTheEnd(for duration: Duration) async {
+    try? await Task.sleep(for: duration)
+    errno = 0
+}
 
+@inline(never)
 private func awaitTheChild(_ lock: PthreadLock) async {
     async let child: Void = waitForTheLock(lock)
     await child
+    errno = 0
 }
