@@ -239,7 +239,9 @@ extension ReportedStall {
             file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
             nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
             milliseconds: report.durationMilliseconds, startUncertainty: report.startUncertaintyMilliseconds ?? 0,
-            function: report.culprit?.function, sourceFile: report.culprit?.file, line: report.culprit?.line,
+            // An optimized build may run a copy for its callers' constants, which is the same function.
+            function: report.culprit?.function.replacing("specialized ", with: "", maxReplacements: 1),
+            sourceFile: report.culprit?.file, line: report.culprit?.line,
             cause: report.cause?.kind.rawValue,
             owner: report.cause?.lock?.owners.first?.thread.name,
             ownerDoes: report.cause?.lock?.owners.first.flatMap { owner in
