@@ -177,7 +177,7 @@ enum KnownTask {
     /// `nil` if the runtime does not tell it.
     static func run(name: String?, _ body: @escaping @Sendable (_ task: UInt64) -> Void) -> UInt64? {
         let executor = Executor()
-        Task(name: name, executorPreference: executor) { body(address()) }
+        Task(name: name, executorPreference: executor) { body(SwiftTask.currentAddress) }
         return executor.run()
     }
 
@@ -192,16 +192,6 @@ enum KnownTask {
             }
         }
         _ = executor.run()
-    }
-
-    /// Returns the address of the current task; 0 if there is none or it is not known.
-    private static func address() -> UInt64 {
-        withUnsafeCurrentTask { task in
-            // The type has one field, the reference to the task (stdlib/public/Concurrency/Task.swift). If that
-            // changes, the address is not found in the runtime's memory, and tasks are not read.
-            guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt>.size else { return 0 }
-            return UInt64(unsafeBitCast(task, to: UInt.self))
-        }
     }
 }
 

@@ -34,6 +34,18 @@ package struct SwiftTask: Sendable, Equatable {
     package var callers: [UInt64] = []
 }
 
+extension SwiftTask {
+    /// The address of the task that the calling thread runs; 0 if it runs none, or that is not known.
+    package static var currentAddress: UInt64 {
+        withUnsafeCurrentTask { task in
+            // The type has one field, the reference to the task (stdlib/public/Concurrency/Task.swift). If that
+            // changes, the calibrations fail, and tasks are not read.
+            guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt>.size else { return 0 }
+            return UInt64(unsafeBitCast(task, to: UInt.self))
+        }
+    }
+}
+
 /// Reads tasks by the layout of Swift 6.3 on 64-bit platforms without priority escalation.
 ///
 /// The sources are swift/ABI/Task.h, TaskStatus.h and MetadataValues.h, and TaskPrivate.h of the runtime;

@@ -108,11 +108,7 @@ private final class KnownTasks: TaskExecutor {
 
     /// Notes the address of the current task.
     private func note(_ name: String) {
-        let address = withUnsafeCurrentTask { task in
-            // The type has one field, the reference to the task (stdlib/public/Concurrency/Task.swift).
-            guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt>.size else { return UInt64(0) }
-            return UInt64(unsafeBitCast(task, to: UInt.self))
-        }
+        let address = SwiftTask.currentAddress
         state.withLock { $0.tasks[name] = address }
     }
 

@@ -39,19 +39,14 @@ struct OperationInspector {
 
     private let capturer: ThreadCapture
     private let threads: ProcessThreads
-    /// `nil` if tasks cannot be read.
-    private let reader: TaskReader?
-    private let problem: String?
+    private let reader: Result<TaskReader, TaskReader.Unreadable>
 
     /// Prepares, in some milliseconds; `nil` if the system has no memory for it.
     init?() {
         guard let engine = try? CUnwindEngine() else { return nil }
         capturer = ThreadCapture(engine: engine, maySignal: false)
         threads = ProcessThreads(capturer: capturer)
-        let (calibration, contexts) = (TaskCalibration.ofThisProcess, StallContext.calibration)
-        let isReadable = contexts.layout.task != nil && contexts.layout.robustList != nil
-        problem = calibration.problem ?? (isReadable ? nil : contexts.problem ?? "the threads' tasks cannot be read")
-        reader = problem == nil ? TaskReader(calibration, contexts.layout) : nil
+        reader = Result { () throws(TaskReader.Unreadable) in try TaskReader.ofThisProcess() }
     }
 
     var methods: [CapturedStack.Method] { capturer.methods }
@@ -59,8 +54,11 @@ struct OperationInspector {
 
     /// Returns what the tasks at these addresses wait for, in their order; they live until this returns.
     func inspect(_ addresses: [UInt64]) -> [Finding] {
-        guard let reader else {
-            return addresses.map { _ in Finding(operation: OverdueOperation(reason: problem ?? "")) }
+        let reader: TaskReader
+        switch self.reader {
+        case .success(let known): reader = known
+        case .failure(let problem):
+            return addresses.map { _ in Finding(operation: OverdueOperation(reason: problem.reason)) }
         }
         var findings: [Int: Finding] = [:]
         for _ in 0..<Self.maximumReadings where findings.count < addresses.count {

@@ -39,13 +39,9 @@ final class OperationWatch: Sendable {
 
     /// Begins an operation of the current task; returns its slot in the registry.
     func begin(_ name: String, _ limit: Duration, _ context: StallContext?) -> Int {
-        let task = withUnsafeCurrentTask { task in
-            // The type has one field, the reference to the task (stdlib/public/Concurrency/Task.swift).
-            guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt>.size else { return UInt64(0) }
-            return UInt64(unsafeBitCast(task, to: UInt.self))
-        }
         let limit = max(nanoseconds(limit), Self.minimumLimit)
-        let (slot, isEarlier) = registry.begin(name, limit: limit, context: context, task: task, at: monotonicNow())
+        let (slot, isEarlier) = registry.begin(
+            name, limit: limit, context: context, task: SwiftTask.currentAddress, at: monotonicNow())
         if isEarlier { wakeThread() }
         return slot
     }

@@ -20,15 +20,11 @@ struct TaskInspection {
     init(_ configuration: StallMonitor.Configuration) { self.configuration = configuration }
 
     func answer() throws(StallWatchError) -> ControlAnswer {
-        let calibration = TaskCalibration.ofThisProcess
-        if let problem = calibration.problem { return ControlAnswer(pid: getpid(), error: problem) }
-        let layout = StallContext.calibration.layout
-        guard layout.task != nil, layout.robustList != nil else {
-            return ControlAnswer(
-                pid: getpid(), error: StallContext.calibration.problem ?? "the threads' tasks cannot be read")
+        let reader: TaskReader
+        do { reader = try TaskReader.ofThisProcess() } catch {
+            return ControlAnswer(pid: getpid(), error: error.reason)
         }
         let began = monotonicNow()
-        let reader = TaskReader(calibration, layout)
         let reading = reader.read()
         let took = monotonicNow() - began
         let capturer = try throwing(.systemFailure) { () throws(SystemError) in
@@ -161,6 +157,23 @@ struct TaskInspection {
         report.shortenPaths(configuration.pathStyle)
         if let redact = configuration.redact { _ = report.redact(with: redact) }
         return report
+    }
+}
+
+extension TaskReader {
+    /// Why tasks cannot be read: a sentence without its period.
+    struct Unreadable: Error {
+        let reason: String
+    }
+
+    /// Returns the reader of this process; throws if the calibration does not allow one.
+    static func ofThisProcess() throws(Unreadable) -> TaskReader {
+        let (tasks, contexts) = (TaskCalibration.ofThisProcess, StallContext.calibration)
+        if let problem = tasks.problem { throw Unreadable(reason: problem) }
+        guard contexts.layout.task != nil, contexts.layout.robustList != nil else {
+            throw Unreadable(reason: contexts.problem ?? "the threads' tasks cannot be read")
+        }
+        return TaskReader(tasks, contexts.layout)
     }
 }
 
