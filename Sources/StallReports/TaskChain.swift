@@ -30,8 +30,7 @@ package struct TaskChain: Sendable, Equatable {
     /// Follows a task; of several children in a group, the oldest one.
     package init(from first: UInt64, in list: TaskList) {
         let known = Dictionary(list.tasks.map { ($0.id, $0) }) { first, _ in first }
-        // Right: these tasks have a group.
-        let children = Dictionary(grouping: list.tasks.filter { $0.group != nil }) { $0.group ?? 0 }
+        let children = list.children
         /// The places in the chain from which another task may end the wait.
         var choices: [Int] = []
         var next: UInt64? = first
@@ -51,17 +50,20 @@ package struct TaskChain: Sendable, Equatable {
             case .group:
                 let members = task.target.flatMap { children[$0] } ?? []
                 if members.count > 1 { choices.append(tasks.count - 1) }
-                next = members.first?.id
+                next = members.first.map { list.tasks[$0].id }
             case .executor: end = list.executor(of: task)?.thread.map(End.thread) ?? .executor
             }
         }
     }
-
-    /// The executor that the last task waits for.
-    package func executor(in list: TaskList) -> TaskList.Executor? { tasks.last.flatMap(list.executor) }
 }
 
 extension TaskList {
+    /// The indices of each group's child tasks.
+    var children: [UInt64: [Int]] {
+        // Right: these tasks have a group.
+        Dictionary(grouping: tasks.indices.filter { tasks[$0].group != nil }) { tasks[$0].group ?? 0 }
+    }
+
     /// The executor that a task waits for; `nil` if it waits for something else, or the executor is not known.
     package func executor(of task: Task) -> Executor? {
         guard task.wait == .executor, let index = task.target.flatMap(Int.init(exactly:)),

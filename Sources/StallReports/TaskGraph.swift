@@ -20,10 +20,7 @@ package struct TaskGraph {
         self.list = list
         self.report = report
         indices = Dictionary(list.tasks.indices.map { (list.tasks[$0].id, $0) }) { first, _ in first }
-        children = Dictionary(grouping: list.tasks.indices.filter { list.tasks[$0].group != nil }) {
-            // Right: these tasks have a group.
-            list.tasks[$0].group ?? 0
-        }
+        children = list.children
         threads = Dictionary((report.otherThreads ?? []).map { ($0.thread.id, $0) }) { first, _ in first }
         let awaited = list.tasks.compactMap { task in task.wait == .task ? task.target.map { (task.id, $0) } : nil }
         deadlocked = Self.circles(Dictionary(awaited) { first, _ in first })
@@ -84,7 +81,7 @@ package struct TaskGraph {
     package func step(of task: TaskList.Task) -> String { wait(of: task, "s", links: Self.maximumLinks + 1) }
 
     private func wait(of task: TaskList.Task, _ s: String, links: Int) -> String {
-        guard let wait = task.wait else { return running(task, s, links) }
+        guard let wait = task.wait else { return running(task, s) }
         if deadlocked.contains(task.id) {
             return "await\(s) a task that waits for this one: a deadlock"
         }
@@ -92,7 +89,7 @@ package struct TaskGraph {
         case .continuation: return "await\(s) a continuation"
         case .sleep: return "sleep\(s)"
         case .pool: return "wait\(s) for a thread"
-        case .executor: return "await\(s) \(executor(task.target, links))"
+        case .executor: return "await\(s) \(executor(of: task))"
         case .task:
             guard let awaited = task.target.flatMap({ self.task($0) }) else {
                 return "await\(s) a task that was not read"
@@ -115,11 +112,8 @@ package struct TaskGraph {
         return "\(place), which \(wait(of: task, "s", links: links + 1))"
     }
 
-    private func executor(_ index: UInt64?, _ links: Int) -> String {
-        guard let index = index.flatMap(Int.init(exactly:)), list.executors.indices.contains(index) else {
-            return "an executor that is not known"
-        }
-        let executor = list.executors[index]
+    private func executor(of task: TaskList.Task) -> String {
+        guard let executor = list.executor(of: task) else { return "an executor that is not known" }
         let name =
             switch executor.kind {
             case .actor: "actor \(executor.name.map { "`\($0)`" } ?? executor.address)"
@@ -131,7 +125,7 @@ package struct TaskGraph {
         return "\(name), which runs \(place(of: list.tasks[task])) on \(doing(thread))"
     }
 
-    private func running(_ task: TaskList.Task, _ s: String, _ links: Int) -> String {
+    private func running(_ task: TaskList.Task, _ s: String) -> String {
         guard let thread = task.thread else { return "run\(s)" }
         return "run\(s) on \(doing(thread))"
     }
@@ -194,10 +188,7 @@ package struct TaskGraph {
         case .task: return task.target.map { [$0] } ?? []
         case .group: return (task.target.flatMap { children[$0] } ?? []).map { list.tasks[$0].id }
         case .executor:
-            guard let target = task.target.flatMap(Int.init(exactly:)), list.executors.indices.contains(target),
-                let thread = list.executors[target].thread
-            else { return [] }
-            return runs[thread].map { [list.tasks[$0].id] } ?? []
+            return list.executor(of: task)?.thread.flatMap { runs[$0] }.map { [list.tasks[$0].id] } ?? []
         default: return []
         }
     }
@@ -225,7 +216,7 @@ extension TaskGraph {
         let target: String? =
             switch task.wait {
             // Indices and numbers are those of one answer.
-            case .executor: task.target.flatMap(Int.init(exactly:)).map { list.executors[$0].address }
+            case .executor: list.executor(of: task)?.address
             case .group: "\(awaited(by: task))"
             default: task.target.map { "\($0)" }
             }

@@ -78,7 +78,7 @@ struct LockIdentifier {
             } else if Self.isInsideLibc(frames), case .thread(let owner) = mutexOwner(address) {
                 // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
                 // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.
-                lock.kind = LinkerFunction.isWaiting(in: frames) ? .dynamicLinker : .pthreadMutex
+                lock.kind = Self.mutexKind(frames)
                 lock.ownership = .thread(owner)
             } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
                 // sem_wait and similar functions jump to such a function, too.
@@ -97,7 +97,7 @@ struct LockIdentifier {
     ) {
         switch function.kind {
         case .mutex:
-            lock.kind = LinkerFunction.isWaiting(in: frames) ? .dynamicLinker : .pthreadMutex
+            lock.kind = Self.mutexKind(frames)
             lock.ownership = mutexOwner(lock.address)
         case .condition:
             // A thread that was woken and waits for its mutex waits on the mutex's futex: glibc uses plain FUTEX_WAIT with value 2 for
@@ -126,6 +126,10 @@ struct LockIdentifier {
         case .barrier: (lock.kind, lock.ownership) = (.barrier, .none)
         case .dispatchUnfairLock: break
         }
+    }
+
+    private static func mutexKind(_ frames: [NamedFrame]) -> AwaitedLock.Kind {
+        LinkerFunction.isWaiting(in: frames) ? .dynamicLinker : .pthreadMutex
     }
 
     private static func priorityInheritanceKind(_ function: LockFunction?, _ frames: [NamedFrame]) -> AwaitedLock.Kind {
