@@ -134,6 +134,30 @@ def watch(job, on_stall):
     return incidents
 
 
+def watch_by_printing(job, command, part, mine, frame):
+    """`watch` with a program that prints the stacks of all threads: `command(process)` is its command line, each thread's
+    text follows `part`, begins with `mine(thread)` for the stalled one, and has its functions by `frame`. All three are
+    regular expressions."""
+    own = program_functions(job.command[0])
+
+    def stack(process, thread):
+        text = subprocess.run(command(process), capture_output=True, text=True, errors="replace", check=False,
+                              env={"PATH": "/usr/local/bin:/usr/bin:/bin", "DEBUGINFOD_URLS": ""}).stdout
+        for one in re.split(part, text, flags=re.MULTILINE)[1:]:
+            if re.match(mine(thread), one):
+                return (*blame(re.findall(frame, one, re.MULTILINE), own), None)
+        return None, None, None
+
+    return watch(job, stack)
+
+
+def needs_debugger(job, name):
+    """What a program that prints stacks of native functions needs, or None."""
+    if job.set == "python":
+        return "shows the interpreter's functions, not the program's"
+    return missing_program(name, "nm")
+
+
 def read_plugin(job):
     """The incidents in the report file of a plugin (plugins/plugin.h)."""
     own = program_functions(job.command[0])

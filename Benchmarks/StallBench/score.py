@@ -196,11 +196,11 @@ def losses(results, sets, tools, ours="stallwatch"):
     if isinstance(own, str):
         return [f"StallWatch has no row: {own}."]
     lines = []
+    others = {tool: summarize(results, tool, sets) for tool in tools if tool not in (ours, "none")}
     for metric, title in SHARES + NUMBERS:
         better = []
-        for tool in tools:
-            other = summarize(results, tool, sets)
-            if tool in (ours, "none") or isinstance(other, str) or not other[metric] or not own[metric]:
+        for tool, other in others.items():
+            if isinstance(other, str) or not other[metric] or not own[metric]:
                 continue
             sign = 1 if metric in GREATER else -1
             if sign * (other[metric][0] - own[metric][0]) > 0.05:
@@ -239,8 +239,9 @@ def page(results):
     tools = list(results["commands"])
     shown = [tool for tool in tools if tool not in ("py_spy", "python_faulthandler")]
     rows = [row for row in results["rows"] if row["status"] == "ok"]
-    some = next((summarize(results, tool, native) for tool in tools
-                 if not isinstance(summarize(results, tool, native), str)), {"stalls": 0, "healthy": 0})
+    good = {tool: summary for tool in tools
+            if not isinstance(summary := summarize(results, tool, native), str)}
+    some = next(iter(good.values()), {"stalls": 0, "healthy": 0})
     load = statistics.median([row["load"] for row in rows]) if rows else 0
     machine = results["machine"]
     text = [f"Run of {results['date']}: Linux {machine['kernel']}, {machine['processors']} processors, "
@@ -257,9 +258,8 @@ def page(results):
         text += ["", "### Python", "",
                  table(results, ["python"], [tool for tool in tools])]
     notes = []
-    for tool in tools:
-        summary = summarize(results, tool, native)
-        if not isinstance(summary, str) and (summary["notes"] or summary["stray"]):
+    for tool, summary in good.items():
+        if summary["notes"] or summary["stray"]:
             notes.append(f"- {title_of(tool)}: " + "; ".join(
                 [*summary["notes"], *([f"{summary['stray']} reports about no case"] if summary["stray"] else [])]))
     if notes:
