@@ -3,10 +3,8 @@
 set -euo pipefail
 
 script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/debian-root.sh
-scratch=$(mktemp -d)
-trap 'rm -rf -- "$scratch"' EXIT
-failures=0
-case_name=
+# shellcheck source=Tests/ScriptTests/machine.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/machine.sh"
 
 # machine NAME: creates a machine with the user root, debootstrap, a mirror and enough space. `mounted` is what is mounted.
 machine() {
@@ -28,12 +26,6 @@ machine() {
         mkdir -p "$STATE/roots/sid/etc/apt"'
 }
 
-# stub NAME BODY: adds a command to the machine.
-stub() {
-    printf '#!%s/bin/bash\n%s\n' "$state" "$2" >"$state/bin/$1"
-    chmod +x "$state/bin/$1"
-}
-
 # run ARGUMENT...: runs the script on the machine.
 run() {
     status=0
@@ -41,14 +33,6 @@ run() {
         status=$?
 }
 
-fail() {
-    echo "$case_name: $1"
-    sed 's/^/    | /' "$state/output" "$state/calls"
-    failures=$((failures + 1))
-}
-
-exits_with() { [ "$status" -eq "$1" ] || fail "exit status $status, not $1"; }
-says() { grep -qF -- "$1" "$state/output" || fail "does not say: $1"; }
 # refuses SENTENCE: checks for status 69, one line, and that nothing was made.
 refuses() {
     exits_with 69

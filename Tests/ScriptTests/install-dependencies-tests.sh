@@ -3,10 +3,8 @@
 set -euo pipefail
 
 script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/install-dependencies.sh
-scratch=$(mktemp -d)
-trap 'rm -rf -- "$scratch"' EXIT
-failures=0
-case_name=
+# shellcheck source=Tests/ScriptTests/machine.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/machine.sh"
 
 # machine NAME: creates a Debian machine with the user root, swift, current package lists, and none of our packages.
 # The machine's state is a directory of files that the stubs read and write.
@@ -35,26 +33,12 @@ machine() {
         esac'
 }
 
-# stub NAME BODY: adds a command to the machine.
-stub() {
-    printf '#!%s/bin/bash\n%s\n' "$state" "$2" >"$state/bin/$1"
-    chmod +x "$state/bin/$1"
-}
-
 # run ARGUMENT...: runs the script on the machine, without a terminal.
 run() {
     status=0
     STATE=$state PATH=$state/bin "$BASH" "$script" "$@" </dev/null >"$state/output" 2>&1 || status=$?
 }
 
-fail() {
-    echo "$case_name: $1"
-    sed 's/^/    | /' "$state/output" "$state/calls"
-    failures=$((failures + 1))
-}
-
-exits_with() { [ "$status" -eq "$1" ] || fail "exit status $status, not $1"; }
-says() { grep -qF -- "$1" "$state/output" || fail "does not say: $1"; }
 says_nothing() { [ ! -s "$state/output" ] || fail 'says something'; }
 # calls VERB...: checks the calls of apt-get, in order.
 calls() {
