@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Blocks one of 100 concurrent requests of a Hummingbird and of a NIO server, again and again, and counts the reports that
 # name its route, trace, span and task: in a static release build, and in the same without symbols. Then one of 1,000 requests
-# waits for a continuation that nobody resumes, and its report has to name the route and the function that waits.
+# waits for a continuation that is resumed only after its report, which has to name the route and the waiting function.
 #
 #   Tests/Programs/context-servers.sh [rounds]
 #

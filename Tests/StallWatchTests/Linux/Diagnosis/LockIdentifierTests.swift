@@ -54,7 +54,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             (nil, "ld-linux-x86-64.so.2", .dynamicLinker),
             (nil, "libnotes.so", .pthreadMutex),
             ("pthread_mutex_lock", "notes", .pthreadMutex),
-        ] as [(String?, String, AwaitedLock.Kind)]) func `a mutex of the dynamic linker is told from others`(
+        ] as [(String?, String, AwaitedLock.Kind)]) func `a mutex of the dynamic linker is distinguished from others`(
             caller: String?, image: String, kind: AwaitedLock.Kind
         ) throws
     {
