@@ -8,7 +8,7 @@ import statistics
 SLACK = 0.03
 Z = 1.96
 NATIVE = ("glib-a", "glib-b", "thread", "cf", "swift")
-# The rounds of the bootstrap.
+# Pairs of samples of the bootstrap.
 ROUNDS = 400
 
 
@@ -48,7 +48,7 @@ def judge(row, threshold):
         first = row["incidents"][about[0]] if about else {}
         length = case["end"] - case["start"]
         stalls.append({
-            "case": case["case"], "computes": case["cause"] == "cpu" and case["gaps"] > 0, "gaps": case["gaps"],
+            "case": case["case"], "stopped": case["stopped"] if case["cause"] == "cpu" and case["stopped"] >= 0 else None,
             "early": case["early"], "detected": bool(about),
             "in time": bool(about) and first["reported"] <= case["end"],
             "function": bool(about) and plain(first["function"]) == case["function"],
@@ -76,25 +76,46 @@ def wilson(hits, count):
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
-def median_of(values, seed=1):
-    """The median and its 95 % interval, by a bootstrap with a seed; None without values."""
-    if not values:
-        return None
-    draw = random.Random(seed)
-    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(ROUNDS))
-    return statistics.median(values), medians[ROUNDS * 25 // 1000], medians[-1 - ROUNDS * 25 // 1000]
+def spread_of(rounds):
+    """How far a second run of as many rounds may be from the mean of these, by what the rounds differ (Student's t, 95 %); 0
+    for one round."""
+    if len(rounds) < 2:
+        return 0.0
+    t = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}.get(len(rounds), 2.5)
+    return t * statistics.stdev(rounds) * math.sqrt(2 / len(rounds))
 
 
-def mean_of_runs(values):
-    """The mean of a few runs and its 95 % interval (Student's t); None without values."""
+def median_of(rounds, seed=1):
+    """The median of the values of all rounds, and the interval of a second run's; None without values."""
+    values = [value for one in rounds for value in one]
     if not values:
         return None
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return mean, mean, mean
-    t = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}.get(len(values), 2.5)
-    half = t * statistics.stdev(values) / math.sqrt(len(values))
-    return mean, mean - half, mean + half
+    draw, middle = random.Random(seed), statistics.median(values)
+    medians = [statistics.median(draw.choices(values, k=len(values))) for _ in range(2 * ROUNDS)]
+    # Two runs differ by what two samples do.
+    differences = sorted(one - other for one, other in zip(medians[::2], medians[1::2]))
+    spread = spread_of([statistics.median(one) for one in rounds if one])
+    low, high = differences[ROUNDS * 25 // 1000], differences[-1 - ROUNDS * 25 // 1000]
+    return middle, middle + min(low, -spread), middle + max(high, spread)
+
+
+def mean_of_rounds(rounds):
+    """The mean of the rounds' values, and the interval of a second run's; None without values."""
+    if not rounds:
+        return None
+    mean, spread = statistics.fmean(rounds), spread_of(rounds)
+    return mean, mean - spread, mean + spread
+
+
+def share_of(rounds):
+    """The share of what is true in all rounds, in percent, and the interval of a second run's; None without values."""
+    judged = [value for one in rounds for value in one]
+    if not judged:
+        return None
+    # Two runs differ by what two samples do, which have twice the variance of one: as if there were half as many values.
+    low, high = wilson(sum(judged) / 2, len(judged) / 2)
+    share, spread = sum(judged) / len(judged), spread_of([sum(one) / len(one) for one in rounds if one])
+    return 100 * share, 100 * max(min(low, share - spread), 0), 100 * min(max(high, share + spread), 1)
 
 
 SHARES = (("detected", "found"), ("in time", "in time"), ("function", "function"), ("cause", "cause"),
@@ -112,42 +133,31 @@ def summarize(results, tool, sets):
     good = [row for row in rows if row["status"] == "ok"]
     if not good:
         return next((f"{row['status']}: {row['reason']}" for row in rows), "not run")
-    stalls, healthy, stray = [], [], 0
+    # Per round: the verdicts on its stalls and on its healthy cases.
+    stalls, healthy, stray = {}, {}, 0
     for row in good:
         more = judge(row, results["threshold"])
-        stalls += more[0]
-        healthy += more[1]
+        stalls.setdefault(row["run"], []).extend(more[0])
+        healthy.setdefault(row["run"], []).extend(more[1])
         stray += more[2]
     alone = [row for row in results["rows"] if row["tool"] == "none" and row["status"] == "ok" and row["set"] in
              {one["set"] for one in good}]
-    summary = {"stalls": len(stalls), "healthy": len(healthy), "stray": stray}
+
+    def values(pick, of=stalls):
+        """What is picked from each verdict that has it, per round."""
+        return [[value for one in of[run] if (value := pick(one)) is not None] for run in sorted(of)]
+
+    summary = {"stalls": sum(map(len, stalls.values())), "healthy": sum(map(len, healthy.values())), "stray": stray}
     for metric, _ in SHARES:
-        judged = [one[metric] for one in stalls if one[metric] is not None]
-        summary[metric] = share_of(judged)
-    summary["alarms"] = share_of([one["alarm"] for one in healthy])
-    for metric in ("delay", "error"):
-        values = [one[metric] * 1000 for one in stalls if one[metric] is not None]
-        summary[metric] = median_of(values)
-    summary["early"] = share_of([one["early"] > 0 for one in stalls])
-    base = {}
-    for row in alone:
-        for one in judge(row, results["threshold"])[0]:
-            base.setdefault(one["case"], []).append(one["gaps"])
-    gaps = [(one["gaps"] - statistics.median(base[one["case"]])) * 1000 for one in stalls
-            if one["computes"] and one["case"] in base]
-    summary["stopped"] = median_of(gaps)
-    summary["cpu"] = mean_of_runs([cpu_share(good, alone, run) for run in {row["run"] for row in good}])
+        summary[metric] = share_of(values(lambda one: one[metric]))
+    summary["alarms"] = share_of(values(lambda one: one["alarm"], healthy))
+    for metric in ("delay", "error", "stopped"):
+        summary[metric] = median_of(values(lambda one: one[metric] * 1000 if one[metric] is not None else None))
+    summary["early"] = share_of(values(lambda one: one["early"] > 0))
+    summary["cpu"] = mean_of_rounds([cpu_share(good, alone, run) for run in sorted(stalls)])
     failed = {f"{row['set']} {row['status']}: {row['reason']}" for row in rows if row["status"] in ("hung", "failed")}
     summary["notes"] = sorted({row["reason"] for row in rows if row["status"] == "missing"} | failed)
     return summary
-
-
-def share_of(judged):
-    """The share of what is true, in percent, with its interval."""
-    if not judged:
-        return None
-    low, high = wilson(sum(judged), len(judged))
-    return 100 * sum(judged) / len(judged), 100 * low, 100 * high
 
 
 def cpu_share(rows, alone, run):
@@ -160,11 +170,21 @@ def cpu_share(rows, alone, run):
         sum(row["wall"] for row in rows)
 
 
-def cell(value, digits=0):
-    """A number with its interval, as in "97 (95–99)"."""
+# The digits that the tables show behind the point.
+DIGITS = {"cpu": 1, "stopped": 2, "error": 1, "early": 1}
+
+
+def printed(metric, value):
+    """A number and its interval, as the tables show them."""
+    # Without a minus before zero.
+    return [round(number, DIGITS.get(metric, 0)) + 0.0 for number in value]
+
+
+def cell(metric, value):
+    """A number with its interval, as in "97 (95 to 99)"."""
     if value is None:
         return "–"
-    shown = [f"{number:.{digits}f}".replace("-0.0", "0.0") for number in value]
+    shown = [f"{number:.{DIGITS.get(metric, 0)}f}" for number in printed(metric, value)]
     return f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 
@@ -178,8 +198,7 @@ def table(results, sets, tools):
         if isinstance(summary, str):
             lines.append(f"| {title_of(tool)} | {summary} |" + " |" * (len(columns) - 2))
             continue
-        digits = {"cpu": 1, "stopped": 2, "error": 1, "early": 1}
-        cells = [cell(summary[metric], digits.get(metric, 0)) for metric, _ in SHARES + NUMBERS]
+        cells = [cell(metric, summary[metric]) for metric, _ in SHARES + NUMBERS]
         lines.append(f"| {title_of(tool)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -281,11 +300,11 @@ def comparison(one, other):
                 # Of no tool nothing is measured but the program itself.
                 if first[metric] is None or second[metric] is None or tool == "none":
                     continue
-                if first[metric][1] - 1e-9 <= second[metric][0] <= first[metric][2] + 1e-9:
+                value, (_, low, high) = printed(metric, second[metric])[0], printed(metric, first[metric])
+                if low <= value <= high:
                     inside += 1
                 else:
-                    outside.append(f"{title_of(tool)}, {title}: {second[metric][0]:.1f}, not in "
-                                   f"{first[metric][1]:.1f} to {first[metric][2]:.1f}")
+                    outside.append(f"{title_of(tool)}, {title}: {value}, not in {low} to {high}")
     rounds = "1 round" if other["runs"] == 1 else f"{other['runs']} rounds"
     lines = [f"A second run ({rounds}, seed {other['seed']}): {inside} of {inside + len(outside)} numbers are within "
              "the intervals above" + (". These are not:" if outside else ".")]

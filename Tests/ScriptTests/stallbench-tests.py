@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import score  # noqa: E402
 
 def stall(**values):
     return {"case": "mutex", "function": "save", "cause": "lock", "healthy": False, "start": 10.0, "end": 10.25,
-            "gaps": 0, "early": 0, "longest": 0.25, "owner": 7, "owner name": "saver", **values}
+            "stopped": 0, "early": 0, "longest": 0.25, "owner": 7, "owner name": "saver", **values}
 
 
 def report(**values):
@@ -39,7 +40,7 @@ class TruthTests(unittest.TestCase):
     def test_an_owner_belongs_to_the_case_before_it(self):
         lines = [{"set": "thread", "pid": 1}, {"case": "a", "start": 1},
                  {"owner": 5, "owner name": "x", "owner function": "f"},
-                 {"end": 2, "early": 0, "gaps": 0, "longest": 1}, {"case": "b", "start": 3}, {"end": 4}]
+                 {"end": 2, "early": 0, "stopped": 0, "longest": 1}, {"case": "b", "start": 3}, {"end": 4}]
         self.assertEqual([(one["case"], one["owner"], one["end"]) for one in score.cases_of(lines)],
                          [("a", 5, 2), ("b", None, 4)])
 
@@ -98,14 +99,35 @@ class IntervalTests(unittest.TestCase):
         self.assertAlmostEqual(low, 0.839, places=3)
 
     def test_a_median_is_within_its_interval_and_the_same_each_time(self):
-        values = [1, 2, 3, 4, 100]
+        values = [[1, 2, 3, 4, 100]]
         middle, low, high = score.median_of(values)
         self.assertTrue(low <= middle <= high)
         self.assertEqual(score.median_of(values), score.median_of(values))
 
-    def test_runs_that_differ_widen_the_mean(self):
-        mean, low, high = score.mean_of_runs([1, 2, 3])
-        self.assertEqual((mean, round(high - low, 1)), (2, 5.0))
+    def test_rounds_that_differ_widen_each_interval(self):
+        mean, low, high = score.mean_of_rounds([1, 2, 3])
+        self.assertEqual((mean, round(high - low, 1)), (2, 7.0))
+        alike, apart = [[True] * 15 + [False] * 5] * 3, [[True] * 20, [True] * 15 + [False] * 5, [True] * 10 + [False] * 10]
+        self.assertEqual(score.share_of(alike)[0], score.share_of(apart)[0])
+        self.assertGreater(score.share_of(alike)[1], score.share_of(apart)[1] + 10)
+        self.assertGreater(score.median_of([[1, 2, 3]] * 3)[1], score.median_of([[1] * 3, [2] * 3, [3] * 3])[1] + 1)
+
+    def test_a_second_run_falls_within_nineteen_times_in_twenty(self):
+        draw, rounds = random.Random(3), 3
+
+        def run():
+            return [[draw.random() < 0.9 for _ in range(70)] for _ in range(rounds)], \
+                [[draw.expovariate(1) for _ in range(70)] for _ in range(rounds)]
+
+        inside = {"share": 0, "median": 0}
+        for _ in range(200):
+            shares, times = run()
+            more, later = run()
+            for name, (_, low, high), (value, *_) in (
+                    ("share", score.share_of(shares), score.share_of(more)),
+                    ("median", score.median_of(times), score.median_of(later))):
+                inside[name] += low <= value <= high
+        self.assertGreater(min(inside.values()), 180, inside)
 
     def test_the_cpu_of_the_program_alone_is_subtracted(self):
         alone = row([], [], tool="none", cpu=0.2)
@@ -138,7 +160,7 @@ truth.connect(os.environ["STALLBENCH_TRUTH"])
 tell = lambda **values: truth.sendall(json.dumps(values).encode() + b"\\n")
 tell(case="mutex", function="save", cause="lock", healthy=False, start=time.monotonic())
 time.sleep(0.15)
-tell(end=time.monotonic(), early=0, gaps=0, longest=0.15)
+tell(end=time.monotonic(), early=0, stopped=0, longest=0.15)
 tell(done=True)
 """
 TOOLS = {

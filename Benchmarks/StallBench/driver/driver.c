@@ -34,6 +34,22 @@ static void (*plugin_begin)(void), (*plugin_end)(void), (*plugin_stop)(void);
 static bool is_open;
 /// When the turn began, and the longest one of this case: a healthy case that the machine has stretched is not healthy.
 static double turn_began, longest;
+/// How long the case's thread had waited for a processor when the case began, in seconds. Negative if the kernel does not
+/// say.
+static double waited;
+
+/// Seconds for which the loop's thread has been ready to run without a processor, since its start. The kernel counts them;
+/// a thread that a tool has stopped is not ready to run.
+static double time_waited_for_processor(void) {
+  char path[64], text[96];
+  snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", heartbeat->thread);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+  if (file >= 0) close(file);
+  unsigned long long ran, ready;
+  text[length < 0 ? 0 : length] = 0;
+  return sscanf(text, "%llu %llu", &ran, &ready) == 2 ? (double)ready / 1e9 : -1;
+}
 
 int bench_thread(void) { return gettid(); }
 
@@ -92,6 +108,7 @@ void bench_begin(const struct bench_case *it) {
   bench_gaps = 0;
   bench_excused = 0;
   longest = 0;
+  waited = time_waited_for_processor();
   int length = snprintf(line, sizeof line,
                         "{\"case\": \"%s\", \"function\": \"%s\", \"file\": \"%s\", \"line\": %d, \"cause\": \"%s\", "
                         "\"milliseconds\": %u, \"healthy\": %s, \"thread\": %d, \"start\": ",
@@ -103,9 +120,11 @@ void bench_begin(const struct bench_case *it) {
 
 void bench_end(void) {
   char line[200];
-  double now = bench_now(), turn = now - turn_began;
-  snprintf(line, sizeof line, "{\"end\": %.6f, \"early\": %u, \"gaps\": %.6f, \"longest\": %.6f}\n", now,
-           bench_early_returns, bench_gaps, (turn > longest ? turn : longest) - bench_excused);
+  double now = bench_now(), turn = now - turn_began, waits = time_waited_for_processor() - waited;
+  // The gaps in which the thread only waited for a processor are no tool's doing.
+  double stopped = waited < 0 ? -1 : bench_gaps > waits ? bench_gaps - waits : 0;
+  snprintf(line, sizeof line, "{\"end\": %.6f, \"early\": %u, \"stopped\": %.6f, \"longest\": %.6f}\n", now,
+           bench_early_returns, stopped, (turn > longest ? turn : longest) - bench_excused);
   send_line(line);
 }
 
