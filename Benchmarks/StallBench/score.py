@@ -96,7 +96,8 @@ def median_of(rounds, seed=1):
     differences = sorted(one - other for one, other in zip(medians[::2], medians[1::2]))
     spread = spread_of([statistics.median(one) for one in rounds if one])
     low, high = differences[ROUNDS * 25 // 1000], differences[-1 - ROUNDS * 25 // 1000]
-    return middle, middle + min(low, -spread), middle + max(high, spread)
+    # What it is used for is never negative.
+    return middle, max(middle + min(low, -spread), 0), middle + max(high, spread)
 
 
 def mean_of_rounds(rounds):
