@@ -110,7 +110,8 @@ class IntervalTests(unittest.TestCase):
         alike, apart = [[True] * 15 + [False] * 5] * 3, [[True] * 20, [True] * 15 + [False] * 5, [True] * 10 + [False] * 10]
         self.assertEqual(score.share_of(alike)[0], score.share_of(apart)[0])
         self.assertGreater(score.share_of(alike)[1], score.share_of(apart)[1] + 10)
-        self.assertGreater(score.median_of([[1, 2, 3]] * 3)[1], score.median_of([[1] * 3, [2] * 3, [3] * 3])[1] + 1)
+        self.assertGreater(score.median_of([[21, 22, 23]] * 3)[1],
+                           score.median_of([[21] * 3, [22] * 3, [23] * 3])[1] + 1)
 
     def test_a_second_run_falls_within_nineteen_times_in_twenty(self):
         draw, rounds = random.Random(3), 3

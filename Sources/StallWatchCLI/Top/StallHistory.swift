@@ -106,3 +106,60 @@ struct HourlyRate: Encodable, Sendable, Equatable {
         high = bound(Double(count) + 1, 1)
     }
 }
+
+/// How long programs were watched while they wrote reports: the basis of rates.
+struct MonitoredTime: Sendable, Equatable {
+    enum Source: String, Encodable, Sendable {
+        /// The command line.
+        case given
+        /// Statistics files next to the reports.
+        case statistics
+        /// The reports: each process from its start to the end of its last stall. A lower bound.
+        case reports
+    }
+
+    var hours: Double
+    var source: Source
+
+    /// The minimum, one second, which keeps rates finite.
+    static let minimumHours = 1.0 / 3_600
+
+    init(hours: Double, source: Source) {
+        self.hours = max(hours, Self.minimumHours)
+        self.source = source
+    }
+
+    /// The best of: what the command line says, the statistics files among `files`, and what the reports show.
+    init(given: Double? = nil, statistics files: [String], reports: Double) {
+        if let given {
+            self.init(hours: given, source: .given)
+            return
+        }
+        var statistics = StatisticsSum()
+        for path in files {
+            if let file = try? StatisticsFile(path: path) { statistics.add(file) }
+        }
+        let isKnown = statistics.watchedSeconds > 0
+        self.init(
+            hours: isKnown ? statistics.watchedSeconds / 3_600 : reports, source: isKnown ? .statistics : .reports)
+    }
+}
+
+/// Computes from reports alone a lower bound of how long their processes were watched.
+struct ProcessSpans {
+    /// In microseconds since 1970.
+    private var spans: [ReportSummary.Process: (start: Int64, end: Int64)] = [:]
+
+    mutating func add(_ report: ReportSummary) {
+        let began = report.startedAt.microsecondsSince1970
+        let end = began.addingReportingOverflow(Int64(report.durationMilliseconds * 1_000)).partialValue
+        let start = min(report.process.startedAt?.microsecondsSince1970 ?? began, began)
+        let known = spans[report.process]
+        spans[report.process] = (min(known?.start ?? start, start), max(known?.end ?? end, end))
+    }
+
+    var hours: Double {
+        let microseconds = spans.values.reduce(0.0) { $0 + (Double($1.end) - Double($1.start)) }
+        return microseconds / 3_600_000_000
+    }
+}

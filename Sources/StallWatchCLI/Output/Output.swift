@@ -1,0 +1,175 @@
+import ArgumentParser
+import Foundation
+import Glibc
+import LinuxSupport
+import TextOutput
+
+enum StandardOutput {
+    /// Writes text for people; throws ``ClosedOutput`` when the reader has closed its end, else a ``CommandFailure``.
+    static func write(_ text: String) throws { try write(Array(text.forThisReader.utf8)) }
+
+    /// Writes a document or commands; throws as for text.
+    static func write(_ bytes: [UInt8]) throws {
+        guard let error = writeAll(bytes, to: STDOUT_FILENO) else { return }
+        if error == EPIPE { throw ClosedOutput() }
+        throw CommandFailure(.inputOutput, "standard output cannot be written: \(String(cString: strerror(error)))")
+    }
+
+    /// Whether the reader has closed its end: hours may pass without a write that would show it.
+    static var isClosed: Bool {
+        var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+        return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR | POLLNVAL) != 0
+    }
+}
+
+enum StandardError {
+    /// Writes at once, and ignores errors: there is no other place to report them.
+    static func write(_ text: String) {
+        _ = writeAll(Array(text.forThisReader.utf8), to: STDERR_FILENO)
+    }
+}
+
+extension String {
+    /// The text as the reader's locale and log can take it.
+    fileprivate var forThisReader: String {
+        WorkflowLog.plain(LocaleCharacters.areUnicode ? self : drawnInASCII)
+    }
+}
+
+/// The log of a job of GitHub Actions, in which output can be a command.
+enum WorkflowLog {
+    private static let isUsed = getenv("GITHUB_ACTIONS").map { strcmp($0, "true") == 0 } ?? false
+
+    /// The text, without commands if it goes to such a log.
+    static func plain(_ text: String) -> String { isUsed ? text.withoutWorkflowCommands : text }
+}
+
+/// The reader has closed standard output, as in `stallwatch top | head`, which ends the command without an error.
+struct ClosedOutput: Error {}
+
+/// A progress bar on standard error, for work over a second on a terminal.
+final class ProgressBar {
+    /// To the line's beginning, and clear to its end (ECMA-48).
+    private static let rewind = "\r\u{1b}[K"
+
+    private let label: String
+    private let total: Int
+    private let isShown: Bool
+    private let columns: Int
+    private var due: UInt64
+    private var isDrawn = false
+
+    /// Makes a bar; `total` is the final value of ``advance(to:)``, 0 if unknown.
+    init(_ label: String, total: Int) {
+        self.label = label
+        self.total = total
+        var size = winsize()
+        let isTerminal =
+            isatty(STDERR_FILENO) == 1 && getenv("TERM").map { strcmp($0, "dumb") != 0 && $0.pointee != 0 } == true
+        let isKnown = isTerminal && ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+        isShown = isTerminal
+        columns = isKnown ? Int(size.ws_col) : 80
+        due = monotonicNow() + 1_000_000_000
+    }
+
+    /// Shows the progress, at most ten times a second.
+    func advance(to done: Int) {
+        guard isShown, monotonicNow() >= due else { return }
+        due = monotonicNow() + 100_000_000
+        isDrawn = true
+        StandardError.write(Self.rewind + Self.text(label, done: done, total: total, columns: columns))
+    }
+
+    func show() {
+        due = 0
+        advance(to: 0)
+    }
+
+    func clear() {
+        guard isDrawn else { return }
+        isDrawn = false
+        StandardError.write(Self.rewind)
+    }
+
+    /// The bar in one row, without the last column, where a terminal may wrap.
+    static func text(_ label: String, done: Int, total: Int, columns: Int) -> String {
+        guard total > 0 else { return "\(label) …".truncated(to: columns - 1) }
+        let share = min(max(Double(done) / Double(total), 0), 1)
+        let percent = "\(Int(share * 100)) %".padded(to: 6, .right)
+        let width = min(40, columns - 1 - label.columns - percent.columns - 3)
+        guard width > 3 else { return "\(label)\(percent)".truncated(to: columns - 1) }
+        let filled = Int(share * Double(width))
+        let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: width - filled)
+        return "\(label) \(bar) \(percent)"
+    }
+}
+
+struct FormatOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Print text, json, markdown, github (annotations and a job summary) or junit (XML).", valueName: "format"))
+    var format: OutputFormat?
+
+    @Flag(help: "The same as --format markdown: for an issue or a comment.")
+    var markdown = false
+
+    @Flag(help: "The same as --format json.")
+    var json = false
+
+    var chosen: OutputFormat { format ?? (json ? .json : markdown ? .markdown : .text) }
+
+    func validate() throws {
+        if [format != nil, markdown, json].count(where: { $0 }) > 1 {
+            throw ValidationError("Give only one of --format, --markdown and --json.")
+        }
+    }
+}
+
+enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
+    case text, json, markdown
+    /// Annotations for GitHub Actions, with a job summary in Markdown.
+    case github
+    /// The XML of JUnit, which CI systems read.
+    case junit
+}
+
+struct TerminalOptions: ParsableArguments {
+    enum Color: String, CaseIterable, ExpressibleByArgument {
+        case always, auto, never
+    }
+
+    @Option(
+        help: ArgumentHelp(
+            "Use color: always, auto or never. auto: on a terminal, unless NO_COLOR is set.", valueName: "when"))
+    var color = Color.auto
+
+    var terminal: Terminal {
+        var terminal = Terminal.standardOutput
+        if color != .auto { terminal.hasColor = color == .always }
+        return terminal
+    }
+}
+
+/// The options of commands that print text or JSON.
+struct TextOrJSONOptions: ParsableArguments {
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    /// Prints a value as JSON, or the text.
+    func write(_ value: @autoclosure () -> some Encodable, text: (Terminal) throws -> String) throws {
+        if json { return try StandardOutput.write(JSONOutput.bytes(value())) }
+        try StandardOutput.write(text(terminalOptions.terminal))
+    }
+}
+
+enum JSONOutput {
+    /// Encodes a value with sorted keys, without controls that a terminal obeys, and with a line feed at the end.
+    static func bytes(_ value: some Encodable, isIndented: Bool = true) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if isIndented { encoder.outputFormatting.insert(.prettyPrinted) }
+        return PlainJSON.escaped([UInt8](try encoder.encode(value))) + [UInt8(ascii: "\n")]
+    }
+}
