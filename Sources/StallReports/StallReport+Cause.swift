@@ -353,6 +353,10 @@ extension StallReport {
         /// The time in which the owner was ready to run but had no CPU.
         public var runQueueMilliseconds: Double
 
+        package var blockedMilliseconds: Double {
+            max(observedMilliseconds - onCPUMilliseconds - runQueueMilliseconds, 0)
+        }
+
         package init(observedMilliseconds: Double, onCPUMilliseconds: Double, runQueueMilliseconds: Double) {
             self.observedMilliseconds = observedMilliseconds
             self.onCPUMilliseconds = onCPUMilliseconds

@@ -149,6 +149,10 @@ extension StallReport.LockOwner {
             return "waited for a CPU for \(StallReport.Cause.whole(time.runQueueMilliseconds)) of "
                 + "\(StallReport.Cause.whole(time.observedMilliseconds)) ms" + (priorityInversion?.inWords ?? "")
         }
+        if isRunning, let time, time.blockedMilliseconds > time.observedMilliseconds / 2 {
+            return "was blocked for \(StallReport.Cause.whole(time.blockedMilliseconds)) of "
+                + "\(StallReport.Cause.whole(time.observedMilliseconds)) ms"
+        }
         if isRunning { return "is running" }
         if waitsFor != nil { return "waits for \(awaitedName)" }
         return systemCall.map { "is in \($0)" } ?? "is waiting"

@@ -50,6 +50,9 @@ import Testing
         starved.time = .init(observedMilliseconds: 400, onCPUMilliseconds: 9.6, runQueueMilliseconds: 390.4)
         let start = "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which "
         #expect(sentence(.lock, mutex([starved])) == start + "waited for a CPU for 390 of 400 ms.")
+        var blocked = starved
+        blocked.time = StallReport.OwnerTime(observedMilliseconds: 400, onCPUMilliseconds: 2, runQueueMilliseconds: 45)
+        #expect(sentence(.lock, mutex([blocked])) == start + "was blocked for 353 of 400 ms.")
         starved.priorityInversion = .init(nice: 10, waiterNice: 0)
         #expect(
             sentence(.lock, mutex([starved]))

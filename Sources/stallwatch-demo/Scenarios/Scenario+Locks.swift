@@ -30,6 +30,19 @@ extension Scenario {
         }
     }
 
+    /// An owner does something else than what it was doing when the monitor first looked, at half of the threshold.
+    private static func changing(_ first: Holding, then last: Holding) -> Scenario {
+        .stalling(
+            "owner-\(last.rawValue)-later", "the mutex's owner is \(first.rawValue), then \(last.rawValue)", times: 2,
+            .main(
+                .mainQueue, in: "PthreadLock.acquire()", lock: .pthreadMutex, owner: "holder", ownerDoes: last.activity)
+        ) { context in
+            let lock = PthreadLock()
+            lock.hold(by: "holder", [(first, context.stall * 0.3), (last, context.stall * 0.7)])
+            return await MainLoop.mainQueue { lock.pass() }
+        }
+    }
+
     /// The same with a kind of pthread mutex.
     private static func mutex(
         _ name: String, _ summary: String, _ make: @escaping @Sendable () -> PthreadLock
@@ -51,6 +64,7 @@ extension Scenario {
         + mutex("mutex-adaptive", "an adaptive mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_ADAPTIVE_NP)) }
         + mutex("mutex-robust", "a robust mutex") { PthreadLock(robust: true) }
         + mutex("mutex-inheriting", "a mutex with priority inheritance") { PthreadLock(inheriting: true) }
+        + [changing(.sleeping, then: .computing), changing(.computing, then: .sleeping)]
         + held("mutex-cxx", "a std::mutex of C++", in: "demo_cxx_lock", .pthreadMutex) { CxxLock() }
         + held("mutex-swift", "a Swift Mutex", in: "SwiftLock.acquire()", .swiftMutex) { SwiftLock() }
         + foundation("nslock", "an NSLock") { NSLock() }

@@ -56,12 +56,13 @@ struct TurnCase {
         _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
         mayStop: () -> Bool = { true }
     ) -> Inspection {
-        var reading: ThreadReading?
-        if case .thread(let thread) = target { reading = diagnostician.check(thread) }
+        var thread: Int32?
+        if case .thread(let one) = target { thread = one }
+        let reading = thread.flatMap { diagnostician.check($0) }
         let age = context.now() &- start
-        if let reading, let last = samples.last, samples.isCurrent(slices: reading.slices) {
+        if let thread, let reading, let last = samples.last, samples.isCurrent(slices: reading.slices) {
             samples.extendLast(to: age, used: reading.used)
-            diagnostician.extend(to: reading)
+            diagnostician.extend(to: reading, of: thread, stack: try? last.stack.get())
             return Inspection(sample: last, isUnchanged: true)
         }
         var sample = context.sample(target, age: age, mayStop: mayStop())

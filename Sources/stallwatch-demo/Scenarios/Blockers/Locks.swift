@@ -250,11 +250,14 @@ extension ThreadLock {
     }
 
     /// Makes a thread named `name` hold the lock for `duration`, and returns once it does.
-    func hold(by name: String, _ holding: Holding, for duration: Duration) {
+    func hold(by name: String, _ holding: Holding, for duration: Duration) { hold(by: name, [(holding, duration)]) }
+
+    /// The same, in several ways one after another.
+    func hold(by name: String, _ parts: [(holding: Holding, duration: Duration)]) {
         NamedThread.start(name) { ready in
             acquire()
             ready()
-            holding.run(for: duration)
+            for part in parts { part.holding.run(for: part.duration) }
             release()
         }
     }
