@@ -250,6 +250,11 @@ bench: install ## Measure what StallWatch costs beside the alternatives: about 1
 STALLBENCH := Benchmarks/StallBench/stallbench.py .build/stallbench
 # Another order of the cases, other tools: make stallbench MORE="--seed 2 --tools none,stallwatch,gdb"
 MORE :=
+# Checkouts of projects whose libraries are measured, too: make stallbench SENTRY_NATIVE=PATH SWIFT_PROFILE_RECORDER=PATH
+SENTRY_NATIVE :=
+SWIFT_PROFILE_RECORDER :=
+CHECKOUTS = $(if $(SENTRY_NATIVE),--sentry-native '$(SENTRY_NATIVE)') \
+	$(if $(SWIFT_PROFILE_RECORDER),--swift-profile-recorder '$(SWIFT_PROFILE_RECORDER)')
 
 .PHONY: stallbench
 stallbench: install ## Run stall monitors on labelled stalls and write the table of docs/StallBench.md: 20 minutes on a quiet machine
@@ -257,10 +262,10 @@ stallbench: install ## Run stall monitors on labelled stalls and write the table
 	for product in stallwatch StallWatchAgent StallWatchPreload; do \
 		$(BUILD) -c release --product $$product || exit; done
 	$(BUILD) -c release --package-path Benchmarks/StallBench/plugins/stallwatch
-	Benchmarks/StallBench/driver/build.sh .build/stallbench
+	Benchmarks/StallBench/driver/build.sh .build/stallbench $(CHECKOUTS)
 	$(STALLBENCH) --stallwatch "$$($(SWIFT) build -c release --show-bin-path)/stallwatch" --stallwatch-plugin \
 		Benchmarks/StallBench/plugins/stallwatch/.build/release/libstallbench-stallwatch.so \
-		--results .build/stallbench/results.json --page docs/StallBench.md $(MORE)
+		--results .build/stallbench/results.json --page docs/StallBench.md $(CHECKOUTS) $(MORE)
 
 # Five cases, and the tools that make test has: that the benchmark itself works.
 .PHONY: stallbench-short

@@ -25,6 +25,7 @@ import pathlib
 import re
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -107,9 +108,9 @@ def blame(stack, own):
 
 def start(job, command=None, **variables):
     """Starts the driver, or `command`, with the environment of the job."""
-    log = open(os.path.join(job.output, "program.log"), "wb")
-    return subprocess.Popen(command or job.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                            env={**os.environ, **job.environment, **variables})
+    with open(os.path.join(job.output, "program.log"), "wb") as log:
+        return subprocess.Popen(command or job.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                env={**os.environ, **job.environment, **variables})
 
 
 def watch(job, on_stall):
@@ -188,10 +189,57 @@ def read_plugin(job):
     return incidents
 
 
+def plugin_of(job, name):
+    return os.path.join(os.path.dirname(job.command[0]), f"{name}.so")
+
+
 def run_plugin(job, name):
     """Runs the driver with a plugin, and returns what it wrote."""
-    start(job, STALLBENCH_PLUGIN=os.path.join(os.path.dirname(job.command[0]), f"{name}.so")).wait()
+    start(job, STALLBENCH_PLUGIN=plugin_of(job, name)).wait()
     return read_plugin(job)
+
+
+def run_library(job, name, file):
+    """Runs the driver with a plugin that has another project's library, and returns the text of the plugin's file."""
+    status = start(job, STALLBENCH_PLUGIN=plugin_of(job, name)).wait()
+    # The last case of a set may abort or be killed. After another end cases are missing, which would not count.
+    if status not in (0, -signal.SIGABRT, -signal.SIGKILL):
+        raise RuntimeError(f"the program ended with {status}")
+    return pathlib.Path(job.output, file).read_text(errors="replace")
+
+
+def needs_checkout(job, name):
+    """What a plugin with another project's library needs, or None."""
+    if job.set == "python":
+        return "is not for Python"
+    if not job.tools.get(name):
+        return "no checkout given"
+    if not os.path.exists(plugin_of(job, name)):
+        return "cannot be built from the checkout: driver/build.sh says why"
+    return missing_program("addr2line", "nm")
+
+
+def functions_at(addresses, images):
+    """The functions at the addresses of a stack, innermost first; an address without a name has its file's.
+
+    `images` are (start, end, slide, path) of what the process has mapped.
+    """
+    files, names = {}, ["?"] * len(addresses)
+    for index, address in enumerate(addresses):
+        for start_of, end, slide, path in images:
+            if start_of <= address < end:
+                # A return address may be in the next function.
+                files.setdefault(path, []).append((index, address - slide - (index > 0)))
+                names[index] = os.path.basename(path)
+                break
+    for path, places in files.items():
+        words = ["addr2line", "-a", "-f", "-i", "-e", path, *(hex(place) for _, place in places)]
+        text = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False).stdout
+        for (index, _), part in zip(places, re.split(r"^0x", text, flags=re.MULTILINE)[1:]):
+            # The last function is the one that the others are inlined into.
+            name = part.splitlines()[1:][-2]
+            names[index] = names[index] if name == "??" else name
+    return names
 
 
 def turns_of(events, job, own, end):

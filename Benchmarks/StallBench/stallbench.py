@@ -33,8 +33,8 @@ import score
 
 HERE = pathlib.Path(__file__).resolve().parent
 SETS = ("glib-a", "glib-b", "thread", "cf", "swift", "python")
-TOOLS = ("none", "stallwatch", "perf", "bpftrace", "gdb", "eu_stack", "seastar", "glommio", "watchdog", "py_spy",
-         "python_faulthandler")
+TOOLS = ("none", "stallwatch", "perf", "bpftrace", "gdb", "eu_stack", "seastar", "glommio", "watchdog",
+         "sentry-native", "swift-profile-recorder", "py_spy", "python_faulthandler")
 # The driver's functions in which a loop waits, or that call its wait.
 LOOP_FUNCTIONS = ["poll_between_turns", "wait_for_events", "bench_run_loop", "main"]
 THRESHOLD = 0.1
@@ -189,6 +189,8 @@ def parse():
     parser.add_argument("--adapters", type=pathlib.Path, default=HERE / "adapters")
     parser.add_argument("--stallwatch", help="the tool, with its libraries beside it")
     parser.add_argument("--stallwatch-plugin", help="the library of plugins/stallwatch")
+    parser.add_argument("--sentry-native", help="the checkout that driver/build.sh was given")
+    parser.add_argument("--swift-profile-recorder", help="the checkout that driver/build.sh was given")
     parser.add_argument("--results", type=pathlib.Path, help="where to write everything that was measured")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the tools' own output")
     parser.add_argument("--score", type=pathlib.Path, help="score these results and measure nothing")
@@ -201,7 +203,9 @@ def parse():
         parser.exit(64, "stallbench: name the folder of the drivers\n")
     options.tools, options.sets = options.tools.split(","), options.sets.split(",")
     options.paths = {name: os.path.abspath(path) for name, path in
-                     (("stallwatch", options.stallwatch), ("plugin", options.stallwatch_plugin)) if path}
+                     (("stallwatch", options.stallwatch), ("plugin", options.stallwatch_plugin),
+                      ("sentry-native", options.sentry_native),
+                      ("swift-profile-recorder", options.swift_profile_recorder)) if path}
     if options.programs:
         options.programs = options.programs.resolve()
     options.adapters = options.adapters.resolve()

@@ -7,12 +7,14 @@ import random
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent.parent / "Benchmarks/StallBench"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(BENCH))
 
+import adapterkit  # noqa: E402
 import score  # noqa: E402
 
 
@@ -151,6 +153,101 @@ class PageTests(unittest.TestCase):
         one = results(row([stall()] * 40, [report()]))
         other = results(row([stall()] * 40, []))
         self.assertIn("one, found: 0.0, not in", score.comparison(one, other))
+
+
+def adapter(name):
+    return adapterkit.load(BENCH / f"adapters/{name}.py")
+
+
+def names(addresses, images):
+    """Functions of the two images that the recorded outputs have."""
+    known = {0x401150: "save", 0x401090: "main", 0x7f0000ee7de5: "clock_nanosleep"}
+    return [known[address] if any(one[0] <= address < one[1] for one in images) else "?" for address in addresses]
+
+
+ENVELOPES = """envelope 1013.500000000
+{"event_id":"4c035723-8638-4c3a-923f-2ab9d08b4018"}
+{"type":"event","length":700}
+{"level":"error","exception":{"values":[{"type":"AppHang","value":"App hung for at least 1250 ms.","stacktrace":\
+{"frames":[{"instruction_addr":"0x401090"},{"instruction_addr":"0x401150"},{"instruction_addr":"0x7f0000ee7de5"}]}}]},\
+"debug_meta":{"images":[{"code_file":"/none/driver","image_addr":"0x400000","image_size":8192},\
+{"code_file":"/none/libc.so.6","image_addr":"0x7f0000e00000","image_size":1968128}]}}
+envelope 1020.000000000
+{}
+{"type":"client_report","length":2}
+{}
+""".replace("\\\n", "")
+
+SAMPLES = """stall 10.001000 42
+[SWIPR] VERS { "version": 1}
+[SWIPR] VMAP {"path": "/none/driver", "architecture": "", "segmentSlide": "0x0", "segmentStartAddress": "0x400000", \
+"segmentEndAddress": "0x402000"}
+[SWIPR] VMAP {"path": "/none/libc.so.6", "architecture": "", "segmentSlide": "0x7f0000e00000", \
+"segmentStartAddress": "0x7f0000e00000", "segmentEndAddress": "0x7f0000fe0800"}
+[SWIPR] CONF { "sampleCount": 1, "microSecondsBetweenSamples": 0, "currentTimeSeconds": 1, \\
+"currentTimeNanoseconds": 2, }
+[SWIPR] SMPL {"pid": 41, "tid": 41, "name": "driver", "timeSec": 1, "timeNSec": 3}
+[SWIPR] STCK {"ip": "0x401090", "sp": "0x7ffe0000"}
+[SWIPR] STCK {"ip": "0x401090", "sp": "0x7ffe0000"}
+[SWIPR] DONE
+[SWIPR] SMPL {"pid": 41, "tid": 42, "name": "loop", "timeSec": 1, "timeNSec": 3}
+[SWIPR] STCK {"ip": "0x7f0000ee7de5", "sp": "0x7ffe0100"}
+[SWIPR] STCK {"ip": "0x7f0000ee7de5", "sp": "0x7ffe0100"}
+[SWIPR] STCK {"ip": "0x401150", "sp": "0x7ffe0200"}
+[SWIPR] DONE
+sampled 10.110000
+end 0.250000
+stall 11.000000 42
+""".replace("\\\n", "")
+
+
+DYING = """#!/bin/sh
+echo 'ProfileRecorder precondition failed: sampler.c:288: my_idx >= 0' >&2
+touch "$(dirname "$0")/samples.txt"
+kill -"$1" $$
+"""
+
+
+class CheckoutTests(unittest.TestCase):
+    def test_a_hang_of_sentry_native_has_no_end(self):
+        self.assertEqual(adapter("sentry-native").read(ENVELOPES, {"save", "main"}, names),
+                         [{"began": 1012.25, "reported": 1013.5, "function": "save", "cause": "sleep",
+                           "owner": None, "duration": None}])
+
+    def test_a_sample_is_of_the_loop_and_one_that_did_not_come_is_no_report(self):
+        self.assertEqual(adapter("swift-profile-recorder").read(SAMPLES, {"save", "main"}, names),
+                         [{"began": 10.001, "reported": 10.11, "function": "save", "cause": "sleep", "owner": None,
+                           "duration": 0.25}])
+
+    def test_a_library_that_ends_the_program_has_failed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            driver = pathlib.Path(folder, "driver")
+            driver.write_text(DYING)
+            driver.chmod(0o755)
+            for signal, message in (("ABRT", "it ended the program: .*my_idx >= 0"), ("PIPE", "ended with -13")):
+                job = types.SimpleNamespace(command=[driver, signal], output=folder, environment={})
+                with self.assertRaisesRegex(RuntimeError, message):
+                    adapter("swift-profile-recorder").run(job)
+
+    def test_without_a_checkout_both_are_missing(self):
+        job = types.SimpleNamespace(set="thread", tools={}, command=["/none/driver"])
+        for name in ("sentry-native", "swift-profile-recorder"):
+            self.assertEqual(adapter(name).needs(job), "no checkout given")
+            job.tools[name] = "/none"
+            self.assertIn("cannot be built", adapter(name).needs(job))
+
+    def test_an_address_has_the_name_of_the_function_that_others_are_inlined_into(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = f"{folder}/a.c", f"{folder}/a.so"
+            pathlib.Path(source).write_text(
+                "static inline __attribute__((always_inline)) int inner(volatile int *at) { return *at + 1; }\n"
+                "int outer(volatile int *at) { return inner(at) * 3; }\n")
+            subprocess.run(["cc", "-O2", "-g", "-shared", "-fPIC", source, "-o", library], check=True)
+            table = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
+            place = next(int(line.split()[0], 16) for line in table.splitlines() if line.endswith(" outer"))
+            images = [(0x10000, 0x20000, 0x10000, library)]
+            self.assertEqual(adapterkit.functions_at([0x10000 + place, 0x30000, 0x10001], images),
+                             ["outer", "?", "a.so"])
 
 
 # Stalls once, and tells the truth about it.

@@ -199,7 +199,8 @@ CASE(read_then_compute) {
   int ends[2];
   if (pipe(ends)) abort();
   bench_write_later(ends[1], milliseconds / 4);
-  NOTE(read(ends[0], buffer, 8));
+  ssize_t result;
+  while ((result = read(ends[0], buffer, 8)) < 0) NOTE(result);
   close(ends[0]), close(ends[1]);
   SPIN(milliseconds * 3 / 4, bits = bits * 31 + 7)
 }

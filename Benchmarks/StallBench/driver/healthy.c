@@ -93,7 +93,8 @@ CASE(read_briefly) {
   uint64_t byte;
   if (pipe(ends)) abort();
   bench_write_later(ends[1], milliseconds);
-  NOTE(read(ends[0], &byte, sizeof byte));
+  ssize_t result;
+  while ((result = read(ends[0], &byte, sizeof byte)) < 0) NOTE(result);
   close(ends[0]), close(ends[1]);
 }
 static void take(void *mutex) { pthread_mutex_lock(mutex); }

@@ -31,7 +31,8 @@ CASE(read_answer) {
   int ends[2];
   if (pipe(ends)) abort();
   bench_write_later(ends[1], milliseconds);
-  NOTE(read(ends[0], buffer, 8));
+  ssize_t result;
+  while ((result = read(ends[0], buffer, 8)) < 0) NOTE(result);
   close(ends[0]), close(ends[1]);
 }
 CASE(receive_reply) {
@@ -55,7 +56,8 @@ CASE(fetch_page) {
     abort();
   int server = accept(listener, NULL, NULL);
   bench_write_later(server, milliseconds);
-  NOTE(read(client, buffer, 8));
+  ssize_t result;
+  while ((result = read(client, buffer, 8)) < 0) NOTE(result);
   close(listener), close(client), close(server);
 }
 CASE(poll_device) {
@@ -95,7 +97,8 @@ CASE(epoll_device) {
 CASE(await_event) {
   int event = eventfd(0, EFD_CLOEXEC);
   bench_write_later(event, milliseconds);
-  NOTE(read(event, buffer, 8));
+  ssize_t result;
+  while ((result = read(event, buffer, 8)) < 0) NOTE(result);
   close(event);
 }
 CASE(send_upload) {
@@ -110,7 +113,10 @@ CASE(send_upload) {
     while (read(ends[0], buffer, 4096) == 4096) continue;
     _exit(0);
   }
-  NOTE(write(ends[1], buffer, 8192));
+  // A signal may also end it when a part is written.
+  for (ssize_t left = 8192, sent; left > 0; left -= sent > 0 ? sent : 0) {
+    if ((sent = write(ends[1], buffer, (size_t)left)) < left) bench_early_returns++;
+  }
   close(ends[0]), close(ends[1]);
   waitpid(reader, NULL, 0);
 }
