@@ -62,7 +62,8 @@ struct TurnCase {
         let age = context.now() &- start
         if let thread, let reading, let last = samples.last, samples.isCurrent(slices: reading.slices) {
             samples.extendLast(to: age, used: reading.used)
-            diagnostician.extend(to: reading, of: thread, stack: try? last.stack.get())
+            // No thread is stopped for a turn that is not late yet.
+            diagnostician.extend(to: reading, of: thread, stack: try? last.stack.get(), isLate: record != nil)
             return Inspection(sample: last, isUnchanged: true)
         }
         var sample = context.sample(target, age: age, mayStop: mayStop())

@@ -62,15 +62,16 @@ struct StallDiagnostician {
 
     mutating func check(_ thread: Int32) -> ThreadReading? { read(thread) }
 
-    /// Notes that the thread is still in the place of the last observation, whose stack is given.
-    mutating func extend(to reading: ThreadReading, of thread: Int32, stack: CapturedStack?) {
+    /// Notes that the thread is still in the place of the last observation, whose stack is given; of a late turn, looks at
+    /// the lock's owners again if they spent the time otherwise than they were seen.
+    mutating func extend(to reading: ThreadReading, of thread: Int32, stack: CapturedStack?, isLate: Bool) {
         guard let index = observations.indices.last else { return }
         observations[index].until = reading.time
         observations[index].used = observations[index].used.map { ($0.from, reading.used) }
         // A thread that was woken has the lock, or nearly.
         guard !reading.isRunnable, owner != nil else { return }
         owner?.read()
-        guard looksAgain < Self.maximumLooksAgain, let seen = observations[index].lock?.owners.last,
+        guard isLate, looksAgain < Self.maximumLooksAgain, let seen = observations[index].lock?.owners.last,
             owner?.time(waiterNice: nil)?.contradicts(seenRunning: seen.isRunning) == true
         else { return }
         looksAgain += 1
