@@ -284,6 +284,8 @@ def page(results):
                 [*summary["notes"], *([f"{summary['stray']} reports about no case"] if summary["stray"] else [])]))
     if notes:
         text += ["", "Notes:", "", *notes]
+    text += ["", "In parentheses is the interval in which a second run of as many rounds is expected 19 times in 20: what two samples "
+             "of this size differ by, or what the rounds of this run differ by, whichever is more."]
     text += ["", "### Command lines", ""]
     text += [f"- {title_of(tool)}: `{command}`" for tool, command in results["commands"].items()]
     return "\n".join(text) + "\n"
