@@ -257,14 +257,14 @@ truth = socket.socket(socket.AF_UNIX)
 truth.connect(os.environ["STALLBENCH_TRUTH"])
 tell = lambda **values: truth.sendall(json.dumps(values).encode() + b"\\n")
 tell(case="mutex", function="save", cause="lock", healthy=False, start=time.monotonic())
-time.sleep(0.15)
-tell(end=time.monotonic(), early=0, stopped=0, longest=0.15)
+time.sleep(0.6)
+tell(end=time.monotonic(), early=0, stopped=0, longest=0.6)
 tell(done=True)
 """
 TOOLS = {
     "good": "import time\nfrom adapterkit import incident, start\ndef needs(job): pass\ndef run(job):\n"
-            "    began = time.monotonic()\n    start(job).wait()\n"
-            "    return [incident(began + 0.05, time.monotonic(), 'save', 'lock', None, 0.1)]\n",
+            "    start(job).wait()\n    began = time.monotonic() - 0.4\n"
+            "    return [incident(began, began + 0.1, 'save', 'lock', None, 0.1)]\n",
     "missing": "def needs(job): return 'needs a thing'\n",
     "crashing": "import os, signal\ndef needs(job): pass\ndef run(job): os.kill(os.getpid(), signal.SIGSEGV)\n",
     "raising": "def needs(job): pass\ndef run(job): raise ValueError('no such output')\n",
