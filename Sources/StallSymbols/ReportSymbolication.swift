@@ -252,6 +252,13 @@ package struct ReportSymbolication {
             }
         }
 
+        /// Returns whether the image has no debug information and does not belong to the executable.
+        private func isForeign(_ image: StallReport.Image) -> Bool {
+            let reason = symbolication.symbolicator.reason(for: symbolication.identity(of: image))
+            return reason?.hasPrefix(DebugInformation.UnavailableReason.absent.reason) == true
+                && InAppRule.isForeign(imageAt: image.path, executable: report.process.executable)
+        }
+
         private func named(
             _ frame: StallReport.Frame, _ location: CodeLocation, _ function: FunctionClassifier.Function?,
             _ answer: CodeLookup, in image: StallReport.Image, _ number: Int, isMerged: Bool
@@ -260,7 +267,8 @@ package struct ReportSymbolication {
             let owner =
                 isAppsImage
                 ? symbolication.functions.owner(
-                    of: location, function, isOutsideDebugInformation: answer.isOutsideDebugInformation) : .library
+                    of: location, function, isOutsideDebugInformation: answer.isOutsideDebugInformation,
+                    isForeign: isForeign(image)) : .library
             // Code without a line in a source, in a function of the source: the line of the function's declaration.
             let isExpanded = location.file.map(MacroExpansion.isFile) == true
             let declaration = location.declaration.flatMap { MacroExpansion.isFile($0.file) ? nil : $0 }
