@@ -68,6 +68,15 @@ struct DemoCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "Run no scenario but five kinds of healthy loops at once for this time, such as 10m. A report is a failure.",
+            valueName: "time"
+        ),
+        transform: SoakLength.init(parsing:)
+    )
+    var healthy: SoakLength?
+
+    @Option(
+        help: ArgumentHelp(
             "Run all scenarios this many times, each in its own process and two at a time, and count the results.",
             valueName: "number"
         )
@@ -109,6 +118,10 @@ struct DemoCommand: ParsableCommand {
         if judge != nil, soak != nil || rounds != nil || !names.isEmpty || summary != nil {
             throw ValidationError("--judge runs nothing: leave out --scenario, --soak, --rounds and --summary.")
         }
+        if healthy != nil, soak != nil || rounds != nil || judge != nil || !names.isEmpty || summary != nil {
+            throw ValidationError(
+                "--healthy runs no scenario: leave out --scenario, --soak, --rounds, --judge and --summary.")
+        }
         if judge?.isEmpty == true { throw ValidationError("The value '' of --judge is empty: name a file.") }
         if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
         if summary?.isEmpty == true { throw ValidationError("The value '' of --summary is empty: name a file.") }
@@ -118,7 +131,10 @@ struct DemoCommand: ParsableCommand {
         do {
             if list {
                 try StandardOutput.write(Scenario.list(Scenario.all))
-            } else if try !(judge.map(judgeAgain) ?? soak.map(runSoak) ?? rounds.map(runRounds) ?? runScenarios()) {
+            } else if try
+                !(judge.map(judgeAgain) ?? healthy.map(runHealthy) ?? soak.map(runSoak)
+                ?? rounds.map(runRounds) ?? runScenarios())
+            {
                 throw ExitCode.failure
             }
         } catch let failure as DemoFailure {
@@ -179,6 +195,20 @@ struct DemoCommand: ParsableCommand {
         let tally = try MainLoop.run { () async throws(DemoFailure) in try await stress.run() }
         try file?.write(tally)
         return try hasPassed(tally)
+    }
+
+    private func runHealthy(_ length: SoakLength) throws -> Bool {
+        let run = HealthyRun(length: length.duration, threshold: threshold.duration, directory: output)
+        return try MainLoop.run { () async throws(DemoFailure) in
+            do {
+                return try await run.run()
+            } catch let failure as DemoFailure {
+                throw failure
+            } catch {
+                throw (error as? StallWatchError).map { DemoFailure($0) }
+                    ?? DemoFailure(.systemError, "the loops cannot run: \(error)")
+            }
+        }
     }
 
     private func hasPassed(_ tally: ScenarioTally) throws -> Bool {
