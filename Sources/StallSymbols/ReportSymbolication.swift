@@ -162,16 +162,34 @@ package struct ReportSymbolication {
                 report.images[number].isInApp ?? frame.isInApp,
                 let offset = UInt64(frame.offset.dropFirst(2), radix: 16)
             else { return nil }
-            let image = report.images[number]
-            let identity = symbolication.identity(of: image)
+            // A frame's offset is in its call, the byte before the return address.
+            let found = symbolication.symbolicator.calledFunction(
+                before: offset &+ 1, inImage: number, of: report.images, unless: function.symbol
+            ) { symbolication.identity(of: $0) }
+            guard let found else { return nil }
             let code = CalledFunction.Jumped(
-                address: callee.image == number ? UInt64(callee.offset.dropFirst(2), radix: 16) : nil,
+                address: callee.image == found.image ? UInt64(callee.offset.dropFirst(2), radix: 16) : nil,
                 symbol: function.symbol, isMerged: function.compilerGenerated == .merged
             )
-            // A frame's offset is in its call, the byte before the return address.
-            guard let called = symbolication.symbolicator.calledFunction(before: offset &+ 1, in: identity),
-                called.hasJumped(to: code)
-            else { return nil }
+            var called: CalledFunction? = found.function
+            // Functions that no source has pass the call on.
+            for _ in 0..<CalledFunction.maximumThunks {
+                guard let jumped = called, jumped.hasJumped(to: code) else { return nil }
+                if let result = tailCall(jumped, in: found.image, to: code, for: frame) { return result }
+                let identity = symbolication.identity(of: report.images[found.image])
+                called = jumped.destination.flatMap {
+                    symbolication.symbolicator.function(startingAt: $0.lowerBound, in: identity)
+                }
+            }
+            return nil
+        }
+
+        /// Returns the frame of the function, which has jumped to `code`; `nil` if no source has it.
+        private mutating func tailCall(
+            _ called: CalledFunction, in number: Int, to code: CalledFunction.Jumped, for frame: StallReport.Frame
+        ) -> (frame: StallReport.Frame?, isFolded: Bool)? {
+            let image = report.images[number]
+            let identity = symbolication.identity(of: image)
             let answer = symbolication.symbolicator.lookUp(
                 called.addresses.lowerBound, in: identity, deadline: deadline)
             if answer.isUnfinished { isFinished = false }

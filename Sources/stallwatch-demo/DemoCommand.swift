@@ -269,7 +269,7 @@ extension Scenario {
     /// All scenarios, in the order in which they run.
     static let all =
         stallingScenarios + causeScenarios + lockScenarios + peerScenarios + calloutScenarios + waitingScenarios
-        + nestingScenarios
+        + nestingScenarios + tailCallScenarios
         + modeScenarios + modeStarvationScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios
         + eventLoopScenarios
         + probeScenarios + operationScenarios
