@@ -164,7 +164,7 @@ package struct ReportSymbolication {
             else { return nil }
             // A frame's offset is in its call, the byte before the return address.
             let found = symbolication.symbolicator.calledFunction(
-                before: offset &+ 1, inImage: number, of: report.images, unless: function.symbol
+                before: offset &+ 1, inImage: number, of: report.images, to: function
             ) { symbolication.identity(of: $0) }
             guard let found else { return nil }
             let code = CalledFunction.Jumped(

@@ -56,14 +56,17 @@ package struct CalledFunction: Sendable, Equatable {
 extension Symbolicating {
     /// Returns the function that the direct call before a return address names, and the number of its image.
     ///
-    /// A function of another image is called through the PLT, by its symbol. If that is `callee`, no function is missing.
+    /// A function of another image is called through the PLT, by its symbol. If the callee has it, none is missing.
     func calledFunction(
-        before returnAddress: UInt64, inImage number: Int, of images: [StallReport.Image], unless callee: String?,
+        before returnAddress: UInt64, inImage number: Int, of images: [StallReport.Image], to callee: StallReport.Frame,
         identity: (StallReport.Image) -> ImageIdentity
     ) -> (function: CalledFunction, image: Int)? {
         let caller = identity(images[number])
         if let called = calledFunction(before: returnAddress, in: caller) { return (called, number) }
-        guard let symbol = importedSymbol(calledBefore: returnAddress, in: caller), symbol != callee else { return nil }
+        // At the first call the PLT leads to the dynamic linker, which looks the function up.
+        guard callee.image.map({ images.indices.contains($0) && images[$0].name.hasPrefix("ld-") }) != true,
+            let symbol = importedSymbol(calledBefore: returnAddress, in: caller), symbol != callee.symbol
+        else { return nil }
         let found = images.indices.compactMap { index in
             images[index].isInApp == true
                 ? exportedFunction(symbol, of: identity(images[index])).map { ($0, index) } : nil

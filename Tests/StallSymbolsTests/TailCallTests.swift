@@ -193,12 +193,18 @@ import Testing
         let addImages = { (report: inout StallReport) in
             report.images += [
                 StallReport.Image(name: "vault.so", path: "/opt/notes/lib/vault.so", baseAddress: "0x2", isInApp: true),
+                StallReport.Image(name: "ld-linux.so.2", path: "/lib64/ld-linux.so.2", baseAddress: "0x4"),
                 StallReport.Image(name: "libz.so", path: "/usr/lib/libz.so", baseAddress: "0x3", isInApp: false),
             ]
         }
         let frames = try program.frames(addImages)
         #expect(frames.count == (image == nil ? 2 : 3))
         #expect(frames.first { $0.isTailCall == true }?.image == image)
+        let inLinker = try program.frames { report in
+            addImages(&report)
+            report.frames[0].image = 2
+        }
+        #expect(inLinker.count == 2, "the dynamic linker looks the function up")
         program.hash.symbol = program.imported
         #expect(try program.frames(addImages).count == 2, "the code that runs is the called function's")
     }
