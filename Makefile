@@ -34,6 +34,14 @@ soak: install ## Run all scenarios in random order for ten minutes (SOAK=8h) bes
 	$(BUILD) --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 
+# Longer: make healthy HEALTHY=1h
+HEALTHY := 10m
+
+.PHONY: healthy
+healthy: install ## Run healthy loops of five kinds for ten minutes (HEALTHY=1h), and fail if one is reported
+	$(BUILD) --product stallwatch-demo
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --healthy $(HEALTHY) $(DEMO)
+
 # For all users: make install-cli PREFIX=/usr/local
 PREFIX := $(HOME)/.local
 

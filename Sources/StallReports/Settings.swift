@@ -9,9 +9,11 @@ package enum EscalationAction: Sendable {
 /// Which code is the app's own.
 ///
 /// The first frame of the app's own code is what a report blames: see ``StallReport/culprit``. By default that is the root
-/// package's code: sources in a `checkouts` folder of the package manager are dependencies, and so is C code without debug
-/// information in an executable that has some. Code of the system and of the Swift toolchain is never the app's. An
-/// executable without debug information does not say where its code was compiled: there, name the app's modules.
+/// package's code: sources in a `checkouts` folder of the package manager are dependencies. Code of the system and of
+/// the Swift toolchain is never the app's. Code without debug information is a dependency's in an executable that has
+/// some, and in a library that was not installed with the executable, such as a plug-in. Installed with it is what lies
+/// below its folder, or below the one around its `bin`, and not below `/tmp`, `/var/tmp` or `/dev/shm`. In an
+/// executable without any, it is the app's: there, name the app's modules.
 public struct InAppSettings: Sendable, Equatable {
     /// Directories whose images are not the app's, besides `/lib`, `/usr/lib`, `/usr/local/lib` and the Swift
     /// toolchain's.

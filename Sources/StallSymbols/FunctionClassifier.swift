@@ -67,7 +67,11 @@ final class FunctionClassifier {
     }
 
     /// The same for a location whose function has been looked up.
-    func owner(of location: CodeLocation, _ function: Function?, isOutsideDebugInformation: Bool) -> CodeOwner {
+    ///
+    /// `isForeign`: Whether the image's code is a dependency's where its debug information does not say more.
+    func owner(
+        of location: CodeLocation, _ function: Function?, isOutsideDebugInformation: Bool, isForeign: Bool = false
+    ) -> CodeOwner {
         let source = source(of: location)
         if let module = function?.module {
             if excludedModules.contains(module) { return .dependency }
@@ -75,11 +79,11 @@ final class FunctionClassifier {
             if SwiftModule.ofLibraries.contains(module) { return .library }
             if let source { return source }
             // The place where it was compiled is unknown.
-            return includedModules.isEmpty || location.directory != nil ? .app : .dependency
+            return location.directory != nil || includedModules.isEmpty && !isForeign ? .app : .dependency
         }
         if let source { return source }
         if function?.library != nil { return .library }
-        return isOutsideDebugInformation ? .dependency : .app
+        return isOutsideDebugInformation || isForeign && location.directory == nil ? .dependency : .app
     }
 
     /// Returns the owner of the source file; `nil` if the file is unknown.
@@ -191,6 +195,9 @@ package struct InAppRule {
         "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib",
     ]
 
+    /// Directories of files that do not last.
+    private static let temporaryDirectories = ["/tmp", "/var/tmp", "/dev/shm"]
+
     private let excludedDirectories: [String]
 
     /// - Parameters:
@@ -206,6 +213,19 @@ package struct InAppRule {
         if isExecutable { return StallReport.interpretedLanguage(ofExecutable: path) == nil }
         guard path.hasPrefix("/") else { return false }
         return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
+    }
+}
+
+extension InAppRule {
+    /// Whether an image without debug information is taken for a dependency, such as a plug-in.
+    ///
+    /// It is the app's only if it was installed with the executable: below its folder, or the one around its `bin`.
+    static func isForeign(imageAt path: String, executable: String) -> Bool {
+        guard path.hasPrefix("/"), path != executable else { return false }
+        if temporaryDirectories.contains(where: { path.hasPrefix($0 + "/") }) { return true }
+        var folder = directory(of: executable)
+        if folder.hasSuffix("/bin") { folder = directory(of: folder) }
+        return !folder.isEmpty && !path.hasPrefix(folder + "/")
     }
 }
 

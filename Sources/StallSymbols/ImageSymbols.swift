@@ -93,11 +93,28 @@ final class ImageSymbols {
     /// Returns the function that the direct call before `returnAddress` names; `nil` if there is none.
     func calledFunction(before returnAddress: UInt64) -> CalledFunction? {
         open()
-        guard let target = file?.callTarget(before: returnAddress), let names = openNames(),
-            var function = names.function(startingAt: target)
-        else { return nil }
-        function.destination = file?.jumpTarget(at: target).flatMap { names.function(startingAt: $0)?.addresses }
+        return file?.callTarget(before: returnAddress).flatMap { function(startingAt: $0) }
+    }
+
+    /// Returns the function that starts at the file's virtual address `address`; `nil` if there is none.
+    func function(startingAt address: UInt64) -> CalledFunction? {
+        guard let names = openNames(), var function = names.function(startingAt: address) else { return nil }
+        let target =
+            function.isThunk ? file?.lastJumpTarget(in: function.addresses) : file?.jumpTarget(at: address)
+        function.destination = target.flatMap { names.function(startingAt: $0)?.addresses }
         return function
+    }
+
+    /// Returns the symbol of the function that the call before `returnAddress` reaches through the PLT.
+    func importedSymbol(calledBefore returnAddress: UInt64) -> String? {
+        open()
+        return file?.importedSymbol(calledBefore: returnAddress)
+    }
+
+    /// Returns the function that the image exports with that symbol.
+    func exportedFunction(_ symbol: String) -> CalledFunction? {
+        open()
+        return file?.exportedFunction(symbol).flatMap { function(startingAt: $0) }
     }
 
     /// Returns the functions before and after `address`, up to `count` of each.

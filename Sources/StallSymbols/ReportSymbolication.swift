@@ -162,16 +162,34 @@ package struct ReportSymbolication {
                 report.images[number].isInApp ?? frame.isInApp,
                 let offset = UInt64(frame.offset.dropFirst(2), radix: 16)
             else { return nil }
-            let image = report.images[number]
-            let identity = symbolication.identity(of: image)
+            // A frame's offset is in its call, the byte before the return address.
+            let found = symbolication.symbolicator.calledFunction(
+                before: offset &+ 1, inImage: number, of: report.images, to: function
+            ) { symbolication.identity(of: $0) }
+            guard let found else { return nil }
             let code = CalledFunction.Jumped(
-                address: callee.image == number ? UInt64(callee.offset.dropFirst(2), radix: 16) : nil,
+                address: callee.image == found.image ? UInt64(callee.offset.dropFirst(2), radix: 16) : nil,
                 symbol: function.symbol, isMerged: function.compilerGenerated == .merged
             )
-            // A frame's offset is in its call, the byte before the return address.
-            guard let called = symbolication.symbolicator.calledFunction(before: offset &+ 1, in: identity),
-                called.hasJumped(to: code)
-            else { return nil }
+            var called: CalledFunction? = found.function
+            // Functions that no source has pass the call on.
+            for _ in 0..<CalledFunction.maximumThunks {
+                guard let jumped = called, jumped.hasJumped(to: code) else { return nil }
+                if let result = tailCall(jumped, in: found.image, to: code, for: frame) { return result }
+                let identity = symbolication.identity(of: report.images[found.image])
+                called = jumped.destination.flatMap {
+                    symbolication.symbolicator.function(startingAt: $0.lowerBound, in: identity)
+                }
+            }
+            return nil
+        }
+
+        /// Returns the frame of the function, which has jumped to `code`; `nil` if no source has it.
+        private mutating func tailCall(
+            _ called: CalledFunction, in number: Int, to code: CalledFunction.Jumped, for frame: StallReport.Frame
+        ) -> (frame: StallReport.Frame?, isFolded: Bool)? {
+            let image = report.images[number]
+            let identity = symbolication.identity(of: image)
             let answer = symbolication.symbolicator.lookUp(
                 called.addresses.lowerBound, in: identity, deadline: deadline)
             if answer.isUnfinished { isFinished = false }
@@ -252,6 +270,13 @@ package struct ReportSymbolication {
             }
         }
 
+        /// Returns whether the image has no debug information and does not belong to the executable.
+        private func isForeign(_ image: StallReport.Image) -> Bool {
+            let reason = symbolication.symbolicator.reason(for: symbolication.identity(of: image))
+            return reason?.hasPrefix(DebugInformation.UnavailableReason.absent.reason) == true
+                && InAppRule.isForeign(imageAt: image.path, executable: report.process.executable)
+        }
+
         private func named(
             _ frame: StallReport.Frame, _ location: CodeLocation, _ function: FunctionClassifier.Function?,
             _ answer: CodeLookup, in image: StallReport.Image, _ number: Int, isMerged: Bool
@@ -260,7 +285,8 @@ package struct ReportSymbolication {
             let owner =
                 isAppsImage
                 ? symbolication.functions.owner(
-                    of: location, function, isOutsideDebugInformation: answer.isOutsideDebugInformation) : .library
+                    of: location, function, isOutsideDebugInformation: answer.isOutsideDebugInformation,
+                    isForeign: isForeign(image)) : .library
             // Code without a line in a source, in a function of the source: the line of the function's declaration.
             let isExpanded = location.file.map(MacroExpansion.isFile) == true
             let declaration = location.declaration.flatMap { MacroExpansion.isFile($0.file) ? nil : $0 }

@@ -23,11 +23,19 @@ final class Symbolicator: Symbolicating {
         var offset: UInt64
     }
 
+    private struct Export: Hashable {
+        var image: ImageIdentity
+        var symbol: String
+    }
+
     private let settings: SymbolicationSettings
     private let files: DebugFiles
     private var answers: [Place: CodeLookup] = [:]
     /// What the calls before return addresses name, also where they name nothing.
     private var calls: [Place: CalledFunction?] = [:]
+    /// The functions that calls reach through the PLT, and where images export them.
+    private var imports: [Place: String?] = [:]
+    private var exports: [Export: CalledFunction?] = [:]
     private var images: [ImageIdentity: ImageSymbols] = [:]
     /// Kept with the answers, and longer than the images.
     private var reasons: [ImageIdentity: String] = [:]
@@ -70,6 +78,29 @@ final class Symbolicator: Symbolicating {
         let called = open(image).calledFunction(before: returnAddress)
         calls[place] = .some(called)
         return called
+    }
+
+    func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction? {
+        open(image).function(startingAt: address)
+    }
+
+    func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? {
+        guard settings.detail != .none else { return nil }
+        let place = Place(image: image, offset: returnAddress)
+        if let known = imports[place] { return known }
+        if imports.count >= Self.maximumAnswers { imports.removeAll() }
+        let symbol = open(image).importedSymbol(calledBefore: returnAddress)
+        imports[place] = .some(symbol)
+        return symbol
+    }
+
+    func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction? {
+        let export = Export(image: image, symbol: symbol)
+        if let known = exports[export] { return known }
+        if exports.count >= Self.maximumAnswers { exports.removeAll() }
+        let function = open(image).exportedFunction(symbol)
+        exports[export] = .some(function)
+        return function
     }
 
     func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
@@ -131,6 +162,17 @@ package protocol Symbolicating: AnyObject {
     /// - Returns: `nil` if there is no direct call to the first address of a function.
     func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction?
 
+    /// Returns the function that starts at the virtual address `address` in the file; `nil` if there is none.
+    func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction?
+
+    /// Returns the symbol of the function that the direct call before `returnAddress` reaches through the PLT.
+    ///
+    /// - Returns: `nil` if the call reaches its function in another way.
+    func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String?
+
+    /// Returns the function that the image exports with that symbol.
+    func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction?
+
     /// Returns the place of a function of the same module, for a function that the debug information does not cover.
     func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation?
 
@@ -143,6 +185,9 @@ package protocol Symbolicating: AnyObject {
 
 extension Symbolicating {
     package func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
+    package func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
+    package func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? { nil }
+    package func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction? { nil }
     package func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
         nil
     }

@@ -10,8 +10,16 @@ package struct CalledFunction: Sendable, Equatable {
     var symbol: String
     /// The function's virtual addresses in the image's file.
     var addresses: Range<UInt64>
-    /// The addresses of the function that it jumps to at once; `nil` if it does something else before.
+    /// The addresses of the function that it jumps to at once, or that it is a thunk of; `nil` if there is none.
     var destination: Range<UInt64>?
+
+    /// The most functions in a row that pass a call on.
+    static let maximumThunks = 4
+
+    /// Whether the compiler made the function to pass a call on.
+    var isThunk: Bool {
+        StallReport.CompilerGenerated(function: Demangler.functionName(symbol)) == .thunk
+    }
 
     /// The code that runs in the next frame inwards.
     struct Jumped: Equatable {
@@ -45,6 +53,29 @@ package struct CalledFunction: Sendable, Equatable {
     }
 }
 
+extension Symbolicating {
+    /// Returns the function that the direct call before a return address names, and the number of its image.
+    ///
+    /// A function of another image is called through the PLT, by its symbol. If the callee has it, none is missing.
+    func calledFunction(
+        before returnAddress: UInt64, inImage number: Int, of images: [StallReport.Image], to callee: StallReport.Frame,
+        identity: (StallReport.Image) -> ImageIdentity
+    ) -> (function: CalledFunction, image: Int)? {
+        let caller = identity(images[number])
+        if let called = calledFunction(before: returnAddress, in: caller) { return (called, number) }
+        // At the first call the PLT leads to the dynamic linker, which looks the function up.
+        guard callee.image.map({ images.indices.contains($0) && images[$0].name.hasPrefix("ld-") }) != true,
+            let symbol = importedSymbol(calledBefore: returnAddress, in: caller), symbol != callee.symbol
+        else { return nil }
+        let found = images.indices.compactMap { index in
+            images[index].isInApp == true
+                ? exportedFunction(symbol, of: identity(images[index])).map { ($0, index) } : nil
+        }
+        // Of several, the dynamic linker takes one that the report does not tell.
+        return found.count == 1 ? found[0] : nil
+    }
+}
+
 /// A call or a jump with its target in the instruction.
 enum DirectBranch {
     case call, jump
@@ -54,6 +85,17 @@ enum DirectBranch {
         switch Int32(machine) {
         case EM_X86_64: 5
         case EM_AARCH64: 4
+        default: nil
+        }
+    }
+
+    /// The instructions that make and give back a frame; `nil` for a machine that is not known.
+    static func emptyFrame(machine: UInt16) -> [UInt8]? {
+        switch Int32(machine) {
+        // push %rbp; mov %rsp, %rbp; pop %rbp
+        case EM_X86_64: [0x55, 0x48, 0x89, 0xe5, 0x5d]
+        // stp x29, x30, [sp, #-16]!; mov x29, sp; ldp x29, x30, [sp], #16
+        case EM_AARCH64: [0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0, 0x91, 0xfd, 0x7b, 0xc1, 0xa8]
         default: nil
         }
     }
@@ -94,20 +136,138 @@ extension ELFFile {
     }
 
     /// Returns the virtual address that the direct jump at `address` leads to; `nil` if there is none.
+    ///
+    /// Before it there may be a frame that is made and given back at once.
     func jumpTarget(at address: UInt64) -> UInt64? {
-        (try? header().e_machine).flatMap { target(of: .jump, at: address, machine: $0) }
+        guard let machine = try? header().e_machine, let frame = DirectBranch.emptyFrame(machine: machine) else {
+            return nil
+        }
+        let isFramed = code(at: address, atMost: UInt64(frame.count)) == frame
+        return target(of: .jump, at: isFramed ? address &+ UInt64(frame.count) : address, machine: machine)
+    }
+
+    /// Returns the virtual address that the direct jump at the end of a function leads to; `nil` if there is none.
+    func lastJumpTarget(in function: Range<UInt64>) -> UInt64? {
+        guard let machine = try? header().e_machine, let length = DirectBranch.length(machine: machine),
+            function.upperBound - function.lowerBound >= length
+        else { return nil }
+        return target(of: .jump, at: function.upperBound - length, machine: machine)
     }
 
     private func target(of branch: DirectBranch, at start: UInt64, machine: UInt16) -> UInt64? {
+        guard let length = DirectBranch.length(machine: machine), let code = code(at: start, atMost: length) else {
+            return nil
+        }
+        return branch.target(of: code, at: start, machine: machine)
+    }
+
+    /// Returns the instructions from the virtual address `start` on, up to the end of their section.
+    private func code(at start: UInt64, atMost count: UInt64) -> [UInt8]? {
         let section = try? sections().first {
             $0.flags & UInt64(SHF_EXECINSTR) != 0 && $0.type != UInt32(SHT_NOBITS) && start >= $0.address
                 && start - $0.address < $0.size
         }
-        guard let section, let length = DirectBranch.length(machine: machine),
-            section.size - (start - section.address) >= length
-        else { return nil }
+        guard let section else { return nil }
         let (offset, overflow) = section.offset.addingReportingOverflow(start - section.address)
-        guard !overflow, let code = try? bytes(at: offset, count: length, atMost: Int(length)) else { return nil }
-        return branch.target(of: code, at: start, machine: machine)
+        let length = min(count, section.size - (start - section.address))
+        return overflow ? nil : try? bytes(at: offset, count: length, atMost: Int(count))
+    }
+}
+
+/// An entry of the procedure linkage table (PLT), which jumps to a function that the dynamic linker has found.
+enum LinkageEntry {
+    /// The longest entry, in bytes.
+    static let maximumBytes: UInt64 = 16
+
+    /// Decodes an entry.
+    ///
+    /// - Parameters:
+    ///   - code: Its instructions.
+    ///   - start: Their address.
+    ///   - machine: The file's `e_machine`.
+    /// - Returns: The address of the word with the function's address; `nil` if it is other code.
+    static func slot(of code: [UInt8], at start: UInt64, machine: UInt16) -> UInt64? {
+        let word = { (place: Int) -> UInt32? in
+            guard place + 4 <= code.count else { return nil }
+            return code.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place, as: UInt32.self) }
+        }
+        if Int32(machine) == EM_X86_64 {
+            // endbr64 and bnd, if they are there, and jmp *rel32(%rip).
+            var place = word(0) == 0xfa1e_0ff3 ? 4 : 0
+            if place < code.count, code[place] == 0xf2 { place += 1 }
+            guard code[place...].starts(with: [0xff, 0x25]), let offset = word(place + 2) else { return nil }
+            return start &+ UInt64(place + 6) &+ UInt64(bitPattern: Int64(Int32(bitPattern: offset)))
+        }
+        // bti c, if it is there, adrp x16 and ldr x17, [x16, #…] (Arm's manual, C6.2).
+        let place = word(0) == 0xd503_245f ? 4 : 0
+        guard Int32(machine) == EM_AARCH64, let page = word(place), let load = word(place + 4),
+            page & 0x9f00_001f == 0x9000_0010, load & 0xffc0_03ff == 0xf940_0211
+        else { return nil }
+        let pages = Int64(Int32(bitPattern: page << 8) >> 13) * 4 + Int64(page >> 29 & 3)
+        let base = (start &+ UInt64(place)) & ~0xfff
+        return base &+ UInt64(bitPattern: pages << 12) &+ UInt64(load >> 10 & 0xfff) * 8
+    }
+}
+
+extension ELFFile {
+    /// The most bytes of relocations, symbols or names for the dynamic linker that are looked through.
+    static let maximumLinkageBytes = 32 << 20
+
+    /// Returns the symbol of the function that the call before `returnAddress` reaches through the PLT.
+    func importedSymbol(calledBefore returnAddress: UInt64) -> String? {
+        guard let machine = try? header().e_machine, let target = callTarget(before: returnAddress),
+            let code = code(at: target, atMost: LinkageEntry.maximumBytes),
+            let slot = LinkageEntry.slot(of: code, at: target, machine: machine), let sections = try? sections()
+        else { return nil }
+        // The PLT's relocations are fewer than those of data.
+        let tables = sections.filter { $0.type == UInt32(SHT_RELA) && sections.indices.contains(Int($0.link)) }
+        for relocations in tables.sorted(by: { $0.size < $1.size }) {
+            let symbols = sections[Int(relocations.link)]
+            guard symbols.type == Self.dynamicSymbolTable, sections.indices.contains(Int(symbols.link)),
+                let number = symbolNumber(at: slot, in: relocations)
+            else { continue }
+            let size = UInt64(Self.symbolBytes)
+            guard number < symbols.size / size,
+                let symbol = try? bytes(at: symbols.offset &+ number * size, count: size, atMost: Self.symbolBytes),
+                let names = try? bytes(of: sections[Int(symbols.link)], atMost: Self.maximumLinkageBytes)
+            else { return nil }
+            let start = Int(Self.symbol(0, in: symbol).st_name)
+            guard start > 0, start < names.count else { return nil }
+            return String(decoding: names[start...].prefix { $0 != 0 }, as: UTF8.self)
+        }
+        return nil
+    }
+
+    /// Returns the number of the symbol whose address the dynamic linker stores at `slot`.
+    private func symbolNumber(at slot: UInt64, in section: Section) -> UInt64? {
+        guard let table = try? bytes(of: section, atMost: Self.maximumLinkageBytes) else { return nil }
+        let size = MemoryLayout<Elf64_Rela>.size
+        return table.withUnsafeBytes { bytes in
+            for start in stride(from: 0, to: bytes.count - bytes.count % size, by: size) {
+                // Inside the table: whole relocations only.
+                let relocation = bytes.loadUnaligned(fromByteOffset: start, as: Elf64_Rela.self)
+                if relocation.r_offset == slot { return relocation.r_info >> 32 }
+            }
+            return nil
+        }
+    }
+
+    /// Returns the virtual address of the function that the file exports with that symbol.
+    func exportedFunction(_ name: String) -> UInt64? {
+        guard let sections = try? sections(),
+            let symbols = sections.first(where: { $0.type == Self.dynamicSymbolTable }),
+            sections.indices.contains(Int(symbols.link)),
+            let table = try? bytes(of: symbols, atMost: Self.maximumLinkageBytes),
+            let names = try? bytes(of: sections[Int(symbols.link)], atMost: Self.maximumLinkageBytes)
+        else { return nil }
+        let wanted = Array(name.utf8) + [0]
+        for number in 0..<table.count / Self.symbolBytes {
+            let symbol = Self.symbol(number, in: table)
+            let start = Int(symbol.st_name)
+            if symbol.isNamedFunction, start < names.count, names[start...].starts(with: wanted) {
+                return symbol.st_value
+            }
+        }
+        return nil
     }
 }

@@ -68,6 +68,15 @@ struct DemoCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "Run no scenario but five kinds of healthy loops at once for this time, such as 10m. A report is a failure.",
+            valueName: "time"
+        ),
+        transform: SoakLength.init(parsing:)
+    )
+    var healthy: SoakLength?
+
+    @Option(
+        help: ArgumentHelp(
             "Run all scenarios this many times, each in its own process and two at a time, and count the results.",
             valueName: "number"
         )
@@ -109,6 +118,10 @@ struct DemoCommand: ParsableCommand {
         if judge != nil, soak != nil || rounds != nil || !names.isEmpty || summary != nil {
             throw ValidationError("--judge runs nothing: leave out --scenario, --soak, --rounds and --summary.")
         }
+        if healthy != nil, soak != nil || rounds != nil || judge != nil || !names.isEmpty || summary != nil {
+            throw ValidationError(
+                "--healthy runs no scenario: leave out --scenario, --soak, --rounds, --judge and --summary.")
+        }
         if judge?.isEmpty == true { throw ValidationError("The value '' of --judge is empty: name a file.") }
         if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
         if summary?.isEmpty == true { throw ValidationError("The value '' of --summary is empty: name a file.") }
@@ -118,7 +131,10 @@ struct DemoCommand: ParsableCommand {
         do {
             if list {
                 try StandardOutput.write(Scenario.list(Scenario.all))
-            } else if try !(judge.map(judgeAgain) ?? soak.map(runSoak) ?? rounds.map(runRounds) ?? runScenarios()) {
+            } else if try
+                !(judge.map(judgeAgain) ?? healthy.map(runHealthy) ?? soak.map(runSoak)
+                ?? rounds.map(runRounds) ?? runScenarios())
+            {
                 throw ExitCode.failure
             }
         } catch let failure as DemoFailure {
@@ -181,6 +197,20 @@ struct DemoCommand: ParsableCommand {
         return try hasPassed(tally)
     }
 
+    private func runHealthy(_ length: SoakLength) throws -> Bool {
+        let run = HealthyRun(length: length.duration, threshold: threshold.duration, directory: output)
+        return try MainLoop.run { () async throws(DemoFailure) in
+            do {
+                return try await run.run()
+            } catch let failure as DemoFailure {
+                throw failure
+            } catch {
+                throw (error as? StallWatchError).map { DemoFailure($0) }
+                    ?? DemoFailure(.systemError, "the loops cannot run: \(error)")
+            }
+        }
+    }
+
     private func hasPassed(_ tally: ScenarioTally) throws -> Bool {
         for problem in tally.problems { try StandardOutput.write("FAILED: \(problem)\n") }
         return tally.problems.isEmpty
@@ -239,7 +269,7 @@ extension Scenario {
     /// All scenarios, in the order in which they run.
     static let all =
         stallingScenarios + causeScenarios + lockScenarios + peerScenarios + calloutScenarios + waitingScenarios
-        + nestingScenarios
+        + nestingScenarios + tailCallScenarios
         + modeScenarios + modeStarvationScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios
         + eventLoopScenarios
         + probeScenarios + operationScenarios

@@ -6,10 +6,6 @@ import Testing
 
 /// Functions of an optimized program that left no frame, in the reports of their stalls.
 @Suite(.needsToolchain) struct TailCallProgramTests {
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
-
     /// What each stall of `Tests/Support/TailCalls` has on its stack, in their order.
     private struct Expected {
         /// The function that left no frame; `nil` if none did.
@@ -24,52 +20,51 @@ import Testing
         }
 
         /// A function that ends in a call of one that waits, which is the culprit.
-        static func pauses(_ function: String?, isFolded: Bool = false) -> Expected {
-            Expected(function: function, culprit: "pause(_:)", isFolded: isFolded)
+        static func dozes(_ function: String?, isFolded: Bool = false) -> Expected {
+            Expected(function: function, culprit: "doze(_:)", isFolded: isFolded)
         }
     }
 
     private static let expected: [Expected] = [
         .waits("nap()"), .waits("waitForEvents()"), .waits("readMessage(_:_:)"), .waits("takeLock(_:)"),
-        .waits("countDown(_:_:)"), .pauses("hashPassword(_:)"), .pauses(nil), .pauses("load(_:_:)"),
+        .waits("countDown(_:_:)"), .dozes("hashPassword(_:)"), .dozes(nil), .dozes("load(_:_:)"),
         Expected(function: nil, culprit: "closure #1 in closure #9 in Program"),
-        .waits("specialized retry(_:_:)", isFolded: true), .pauses("Store.compact()"),
-        .pauses("specialized static Store.vacuum(_:)"), .pauses("importUsers(_:)", isFolded: true),
-        .pauses("importGroups(_:)", isFolded: true), .pauses("indexAll<A>(_:_:)", isFolded: true),
-        .pauses("searchAll<A>(_:_:)", isFolded: true),
-        .waits("restUsers()", isFolded: true), Expected(function: nil, culprit: "restGroups()"),
-        .pauses("Shelf.checksum.getter", isFolded: true), .pauses(nil), .waits("nap()"), .pauses(nil),
+        .waits("specialized retry(_:_:)", isFolded: true), .dozes("Archive.compact()"),
+        .dozes("specialized static Archive.vacuum(_:)"), .dozes("importUsers(_:)", isFolded: true),
+        .dozes("importGroups(_:)", isFolded: true), .dozes("indexAll<A>(_:_:)", isFolded: true),
+        .dozes("searchAll<A>(_:_:)", isFolded: true),
+        .waits("restUsers()", isFolded: true), .waits("restGroups()", isFolded: true),
+        .dozes("Shelf.checksum.getter", isFolded: true), .dozes(nil), .waits("nap()"), .dozes(nil),
+        Expected(function: "openSafe(_:)", culprit: "linger(_:)"), .dozes("exportedHash(_:)"),
     ]
 
-    @Test func `the call names the function that left no frame`() throws {
+    // The package manager's builds keep frame pointers.
+    @Test(arguments: [[], ["-Xcc", "-fno-omit-frame-pointer"]])
+    func `the call names the function that left no frame`(frames: [String]) throws {
+        let program = try StallingProgram()
+        let options = ["-swift-version", "6", "-O", "-wmo", "-g", "-I", "."] + frames
         let sources = Repository.support.appendingPathComponent("TailCalls").path
-        let options = ["-swift-version", "6", "-O", "-wmo", "-g"]
-        func compile(_ arguments: [String]) throws {
-            try Command(
-                program: try #require(Command.find("swiftc")), arguments: options + arguments, directory: directory.path
-            ).succeed()
-        }
-        try compile([
-            "-parse-as-library", "-emit-module", "-emit-object", "-module-name", "Vault", "\(sources)/Vault.swift",
-            "-o",
-            "Vault.o",
-        ])
-        try compile(["-module-name", "Program", "\(sources)/main.swift", "Vault.o", "-I", ".", "-o", "program"])
-        try Tool.run([
-            "run", "--quiet", "--threshold", "50ms", "--output", directory.path("stalls"), "--",
-            directory.path("program"),
-        ])
-        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path("stalls"))
-        let reports = try names.filter { StallReport.isFileName($0) }.map { name in
-            let data = try #require(FileManager.default.contents(atPath: directory.path("stalls/\(name)")))
-            return try StallReport(jsonData: [UInt8](data))
-        }
+        let shared = [
+            "Tests/ScenarioKit/TailCalls/Vault.swift", "Sources/stallwatch-demo/Scenarios/Blockers/TailCalls.swift",
+        ].map { Repository.root.appendingPathComponent($0).path }
+        let module = options + ["-parse-as-library", "-emit-module"]
+        try program.compile(
+            module + ["-emit-object", "-module-name", "ScenarioKit", shared[0], "-o", "ScenarioKit.o"])
+        try program.compile(
+            module + ["-emit-library", "-module-name", "Safe", "\(sources)/Safe.swift", "-o", "libSafe.so"])
+        try program.compile(["-O2", "-g", "-c", "\(sources)/caller.c", "-o", "caller.o"], with: "clang")
+        // Without merging, which would make one of closures that differ in the function that they call.
+        try program.compile(
+            options + ["-Xllvm", "-swiftmergefunc-threshold=0", "-module-name", "Program", "\(sources)/main.swift"]
+                + [shared[1], "ScenarioKit.o", "caller.o", "-L", ".", "-lSafe"]
+                + ["-Xlinker", "-rpath", "-Xlinker", "$ORIGIN", "-o", "program"])
+        let reports = try program.reports()
         for (number, expected) in Self.expected.enumerated() {
             let closure = "closure #\(number + 1) in Program"
             let found = reports.first { report in
                 report.samples.contains { $0.isValid && report.functionNames(of: $0).contains(closure) }
             }
-            let report = try #require(found, "\(closure)")
+            let report = try #require(found, "no report of \(closure)")
             for sample in report.samples where sample.isValid {
                 let stack = (sample.stack.map { report.stacks[$0] } ?? []).map { report.frames[$0] }
                 let calls = stack.filter { $0.isTailCall == true }
@@ -77,7 +72,7 @@ import Testing
                 #expect(functions == [expected.function].compactMap(\.self), "\(closure)")
                 #expect(calls.allSatisfy { $0.isInApp && ($0.line == nil) == expected.isFolded }, "\(closure)")
             }
-            #expect(report.culprit?.function == expected.culprit)
+            #expect(report.culprit?.function == expected.culprit, "\(closure)")
         }
     }
 }

@@ -56,6 +56,10 @@ run() {
         fail "the $name build has wrong reports"
     count "$name" "$folder/table.txt"
     blames_all "$name" || fail "the $name build does not blame every function and line"
+    # The debug build, which has all frames, says which functions may be put back.
+    [[ -d $results/debug/reports ]] || return 0
+    Tests/Programs/inserted-frames.py "$results/debug/reports" "$folder/reports" ||
+        fail "the $name build has frames that the debug build has not"
 }
 
 run_stripped() {

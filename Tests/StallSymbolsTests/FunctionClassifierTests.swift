@@ -92,6 +92,24 @@ import Testing
         #expect(functions.owner(of: dependency) == .dependency)
     }
 
+    @Test func `code of a foreign library needs a known source`() {
+        let settings = InAppSettings(includedModules: ["notes"])
+        for symbol in ["deflate", "$s5other4saveyyF"] {
+            for (source, expected) in [("/src/a.c", CodeOwner.app), (nil, .dependency)] {
+                let location = CodeLocation(
+                    symbol: symbol, file: source, directory: source.map { _ in "/src" })
+                let owner = functions.owner(
+                    of: location, functions[symbol], isOutsideDebugInformation: false, isForeign: true)
+                #expect(owner == expected)
+            }
+        }
+        let included = FunctionClassifier(settings)
+        let own = CodeLocation(symbol: "$s5notes4saveyyF")
+        #expect(
+            included.owner(
+                of: own, included["$s5notes4saveyyF"], isOutsideDebugInformation: false, isForeign: true) == .app)
+    }
+
     @Test func codeOutsideDebugInformationIsNotInApp() {
         #expect(owner("deflate", isOutside: true) == .dependency)
         #expect(owner("deflate") == .app)
@@ -216,6 +234,20 @@ import Testing
     ])
     func aLibraryOfTheSystemIsNotInApp(path: String) {
         #expect(!isInApp(path))
+    }
+
+    @Test(arguments: [
+        ("/opt/notes/bin/notes", "/opt/notes/bin/notes", false),
+        ("/opt/notes/lib/libNotes.so", "/opt/notes/bin/notes", false),
+        ("/srv/notes/libNotes.so", "/srv/notes/notes", false), ("/srv/other/plugin.so", "/srv/notes/notes", true),
+        ("/srv/cache/plugin.so", "/usr/bin/notes", true), ("/memfd:plugin (deleted)", "/usr/bin/notes", true),
+        ("/tmp/x/notes", "/tmp/x/notes", false), ("/tmp/x/plugin.so", "/tmp/x/notes", true),
+        ("/srv/plugin.so", "", false), ("/srv/plugin.so", "/notes", false), ("plugin.so", "/srv/notes", false),
+    ])
+    func `a library that was not installed with the executable is foreign`(
+        path: String, executable: String, isForeign: Bool
+    ) {
+        #expect(InAppRule.isForeign(imageAt: path, executable: executable) == isForeign)
     }
 
     @Test(arguments: ["linux-vdso.so.1", "[vdso]", ""])

@@ -33,6 +33,43 @@ import Testing
         #expect(DirectBranch.call.target(of: [0x10, 0, 0, 0x94], at: 0x1000, machine: UInt16(EM_RISCV)) == nil)
     }
 
+    @Test func `a function passes a call on by a jump at once or at its end`() throws {
+        let directory = try TemporaryDirectory()
+        func targets(_ code: [UInt8]) throws -> [UInt64?] {
+            var image = SmallELF(symbols: [])
+            image.instructions = code
+            let file = try ELFFile(path: directory.write("image", image.bytes))
+            return [file.jumpTarget(at: 0x1000), file.lastJumpTarget(in: 0x1000..<0x1000 + UInt64(code.count))]
+        }
+        let jump: [UInt8] = [0xe9, 0x10, 0, 0, 0]
+        let frame = try #require(DirectBranch.emptyFrame(machine: UInt16(EM_X86_64)))
+        #expect(try targets(jump) == [0x1015, 0x1015])
+        #expect(try targets(frame + jump) == [0x101a, 0x101a])
+        #expect(try targets([0x90] + jump) == [nil, 0x1016])
+        #expect(try targets(jump + [0x90]) == [0x1015, nil])
+        #expect(try targets([0xe9, 0x10]) == [nil, nil])
+    }
+
+    @Test func `an entry of the PLT jumps through a slot`() {
+        let x86 = UInt16(EM_X86_64)
+        let jump: [UInt8] = [0xff, 0x25, 0x10, 0, 0, 0]
+        #expect(LinkageEntry.slot(of: jump + [0x68, 1], at: 0x1000, machine: x86) == 0x1016)
+        #expect(LinkageEntry.slot(of: [0xf3, 0x0f, 0x1e, 0xfa] + jump, at: 0x1000, machine: x86) == 0x101a)
+        #expect(LinkageEntry.slot(of: [0xf3, 0x0f, 0x1e, 0xfa, 0xf2] + jump, at: 0x1000, machine: x86) == 0x101b)
+        // push %rbp; call *0x10(%rip); a cut jump; nothing.
+        for code in [[0x55, 0x48, 0x89, 0xe5], [0xff, 0x15, 0x10, 0, 0, 0], [0xff, 0x25, 0x10], []] as [[UInt8]] {
+            #expect(LinkageEntry.slot(of: code, at: 0x1000, machine: x86) == nil)
+        }
+        // adrp x16, .+0x3000; ldr x17, [x16, #0x18], and one page back.
+        let load: [UInt8] = [0x11, 0x0e, 0x40, 0xf9]
+        let arm = UInt16(EM_AARCH64)
+        #expect(LinkageEntry.slot(of: [0x10, 0, 0, 0xf0] + load, at: 0x1234, machine: arm) == 0x4018)
+        #expect(
+            LinkageEntry.slot(
+                of: [0x5f, 0x24, 0x03, 0xd5, 0xf0, 0xff, 0xff, 0xf0] + load, at: 0x1230, machine: arm) == 0x18)
+        #expect(LinkageEntry.slot(of: load + load, at: 0x1234, machine: arm) == nil)
+    }
+
     // MARK: The rule
 
     @Test(
@@ -88,6 +125,9 @@ import Testing
             symbol: "$s5notes12hashPasswordyyF", file: "/src/notes/a.swift", line: 7, column: 3,
             declaration: .init(file: "/src/notes/a.swift", line: 6), directory: "/src/notes")
         var sibling: CodeLocation?
+        /// What the call of `login()` reaches through the PLT, and the images that export it.
+        var imported: String?
+        var exporters: [String] = []
 
         func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
             CodeLookup(locations: [offset == 0x10 ? hash : offset == 0x20 ? login : location])
@@ -97,6 +137,13 @@ import Testing
         }
         func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
             sibling
+        }
+        func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? {
+            returnAddress == 0x21 ? imported : nil
+        }
+        func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction? {
+            exporters.contains(image.path) && symbol == imported
+                ? CalledFunction(symbol: symbol, addresses: 0x100..<0x120) : nil
         }
         func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
         func reason(for image: ImageIdentity) -> String? { nil }
@@ -133,6 +180,33 @@ import Testing
         #expect(frames.map(\.function) == ["hash()", "hashPassword()", "login()"])
         #expect(frames.map(\.isTailCall) == [nil, true, nil])
         #expect(frames[1].line == 6 && frames[1].column == nil && frames[1].offset == "0x100" && frames[1].isInApp)
+    }
+
+    @Test(
+        arguments: [
+            (["/opt/notes/lib/vault.so"], 1), (["/opt/notes/lib/vault.so", "/opt/notes/bin/notes"], nil), ([], nil),
+            (["/usr/lib/libz.so"], nil),
+        ] as [([String], Int?)])
+    func `the called function may be another image's`(exporters: [String], image: Int?) throws {
+        (program.called, program.imported) = (nil, "$s5notes12hashPasswordyyF")
+        program.exporters = exporters
+        let addImages = { (report: inout StallReport) in
+            report.images += [
+                StallReport.Image(name: "vault.so", path: "/opt/notes/lib/vault.so", baseAddress: "0x2", isInApp: true),
+                StallReport.Image(name: "ld-linux.so.2", path: "/lib64/ld-linux.so.2", baseAddress: "0x4"),
+                StallReport.Image(name: "libz.so", path: "/usr/lib/libz.so", baseAddress: "0x3", isInApp: false),
+            ]
+        }
+        let frames = try program.frames(addImages)
+        #expect(frames.count == (image == nil ? 2 : 3))
+        #expect(frames.first { $0.isTailCall == true }?.image == image)
+        let inLinker = try program.frames { report in
+            addImages(&report)
+            report.frames[0].image = 2
+        }
+        #expect(inLinker.count == 2, "the dynamic linker looks the function up")
+        program.hash.symbol = program.imported
+        #expect(try program.frames(addImages).count == 2, "the code that runs is the called function's")
     }
 
     @Test func `a symbolication without the files keeps the frame`() throws {

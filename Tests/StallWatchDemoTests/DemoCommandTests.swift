@@ -38,7 +38,7 @@ import TestSupport
     @Test(arguments: [
         ["--scenario", "nonsense"], ["--scenario", ""], ["--threshold", "0ms"], ["--threshold", "-5ms"],
         ["--threshold", "soon"], ["--output", ""], ["--summary", ""], ["--judge", ""], ["--load-seconds", "0"],
-        ["--soak", "soon"], ["--soak", "0s"], ["--rounds", "0"], ["--rounds", "10001"],
+        ["--soak", "soon"], ["--soak", "0s"], ["--healthy", "soon"], ["--rounds", "0"], ["--rounds", "10001"],
     ])
     func aWrongValueIsNamedInAUsageError(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
@@ -63,7 +63,9 @@ import TestSupport
         }
     }
 
-    @Test(arguments: [["--seed", "1"], ["--step-clock"], ["--rounds", "2", "--soak", "1m"]])
+    @Test(arguments: [
+        ["--seed", "1"], ["--step-clock"], ["--rounds", "2", "--soak", "1m"], ["--healthy", "1m", "--rounds", "2"],
+    ])
     func optionsThatDoNotFitAreUsageErrors(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
         #expect(error.map { DemoCommand.exitCode(for: $0).rawValue } == 64)
@@ -160,7 +162,8 @@ import TestSupport
     @Test func everyExpectationCanFail() {
         for scenario in Scenario.all {
             guard let expected = scenario.expected else { continue }
-            #expect(expected.function != nil || expected.differingSamples, "\(scenario.name)")
+            let judgesStacks = expected.differingSamples || !expected.stacks.isEmpty
+            #expect(expected.function != nil || judgesStacks, "\(scenario.name)")
             #expect(expected.count > 0, "\(scenario.name)")
         }
     }

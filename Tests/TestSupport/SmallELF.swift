@@ -1,6 +1,6 @@
 import Glibc
 
-/// A builder of small 64-bit ELF files that contain only symbol tables and an empty code section (elf(5)).
+/// A builder of small 64-bit ELF files that contain only symbol tables and a code section (elf(5)).
 package struct SmallELF {
     package struct Symbol {
         package var name: String
@@ -30,6 +30,8 @@ package struct SmallELF {
     package var dynamicSymbols: [Symbol]?
     /// The addresses of section 1, which contains the code.
     package var code: Range<UInt64> = 0x1000..<0x1_0000
+    /// The bytes of that section; `nil` for none, as in a debug file.
+    package var instructions: [UInt8]?
     /// A wrong section index of the string tables, for a damaged file; `nil` for the right ones.
     package var link: UInt32?
     /// A wrong number of sections in the file header, for a damaged file; `nil` for the right one.
@@ -52,12 +54,17 @@ package struct SmallELF {
         var addresses: Range<UInt64> = 0..<0
         package var link: UInt32 = 0
         var entryBytes: UInt64 = 0
+        var flags: UInt64 = 0
     }
 
     /// The bytes of the file.
     package var bytes: [UInt8] {
-        // The code section has no contents, as in a debug file: only its addresses matter.
         var sections = [Section(type: SHT_NULL), Section(type: SHT_NOBITS, addresses: code)]
+        if let instructions {
+            sections[1] = Section(
+                type: SHT_PROGBITS, bytes: instructions, addresses: code.lowerBound..<code.lowerBound,
+                flags: UInt64(SHF_EXECINSTR))
+        }
         for (type, table) in [(SHT_DYNSYM, dynamicSymbols), (SHT_SYMTAB, symbols)] {
             guard let table else { continue }
             var strings: [UInt8] = [0]
@@ -81,7 +88,7 @@ package struct SmallELF {
         for section in sections {
             append(UInt32(0), to: &headers)
             append(UInt32(section.type), to: &headers)
-            append(UInt64(0), to: &headers)
+            append(section.flags, to: &headers)
             append(section.addresses.lowerBound, to: &headers)
             append(UInt64(64 + contents.count), to: &headers)
             append(UInt64(max(section.bytes.count, section.addresses.count)), to: &headers)

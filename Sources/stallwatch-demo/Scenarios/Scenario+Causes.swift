@@ -1,3 +1,4 @@
+import CDemo
 import ScenarioKit
 import StallWatch
 
@@ -54,6 +55,10 @@ extension Scenario {
         .inMainLoop(
             "usleep", "usleep(3)", .main(.timer, in: "sleepInMicroseconds(for:)", cause: "sleep", onCPU: 0),
             sleepInMicroseconds),
+        .inMainLoop(
+            "signal-handler", "a signal interrupts a timer, and its handler sleeps on a stack of its own",
+            .main(.timer, in: "sleep_in_handler", cause: "sleep")
+        ) { _ = demo_sleep_in_handler(UInt32($0.milliseconds)) },
         .stalling(
             "fsync", "fsync(2) of a large file", times: 2,
             .main(.mainQueue, in: "synchronize(_:for:)", cause: "io")

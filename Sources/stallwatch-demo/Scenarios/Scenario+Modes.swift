@@ -206,7 +206,7 @@ extension Scenario {
 }
 
 /// Runs the calling thread's loop inside one of its callouts, nested `depth` times.
-private func runNested(for duration: Duration, in mode: String? = nil, depth: Int = 1) {
+func runNested(for duration: Duration, in mode: String? = nil, depth: Int = 1) {
     let loop: CFRunLoop = CFRunLoopGetCurrent()
     let mode: CFRunLoopMode = mode.map(DrivenLoop.mode) ?? kCFRunLoopDefaultMode
     // A run without a source or a timer would end at once.

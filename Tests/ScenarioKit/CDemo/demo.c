@@ -1,9 +1,15 @@
 #define _GNU_SOURCE
+#include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "CDemo.h"
@@ -53,4 +59,44 @@ static int call_out(struct dl_phdr_info *info, size_t size, void *data) {
 void demo_with_loader_lock(void (*work)(void *), void *argument) {
   struct loader_call call = {work, argument};
   dl_iterate_phdr(call_out, &call);
+}
+
+#define HANDLER_STACK_BYTES (64 << 10)
+
+static atomic_bool is_handled;
+static uint32_t handler_milliseconds;
+
+static void sleep_in_handler(int number) {
+  (void)number;
+  int before = errno;
+  struct timespec left = {handler_milliseconds / 1000, handler_milliseconds % 1000 * 1000000l};
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
+  errno = before;
+  atomic_store(&is_handled, true);
+}
+
+static void *send_signal(void *target) {
+  struct timespec span = {0, 10000000};
+  nanosleep(&span, NULL);
+  pthread_kill(*(pthread_t *)target, SIGUSR2);
+  return NULL;
+}
+
+bool demo_sleep_in_handler(uint32_t milliseconds) {
+  stack_t stack = {.ss_sp = malloc(HANDLER_STACK_BYTES), .ss_size = HANDLER_STACK_BYTES}, stack_before;
+  struct sigaction action = {.sa_handler = sleep_in_handler, .sa_flags = SA_ONSTACK}, action_before;
+  if (!stack.ss_sp) return false;
+  atomic_store(&is_handled, false);
+  handler_milliseconds = milliseconds;
+  sigaltstack(&stack, &stack_before);
+  sigaction(SIGUSR2, &action, &action_before);
+  pthread_t self = pthread_self(), sender;
+  bool is_sent = pthread_create(&sender, NULL, send_signal, &self) == 0;
+  // Computes, so that the signal comes at any instruction.
+  while (is_sent && !atomic_load_explicit(&is_handled, memory_order_relaxed)) continue;
+  if (is_sent) pthread_join(sender, NULL);
+  sigaction(SIGUSR2, &action_before, NULL);
+  sigaltstack(&stack_before, NULL);
+  free(stack.ss_sp);
+  return is_sent;
 }

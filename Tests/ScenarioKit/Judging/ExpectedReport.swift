@@ -41,6 +41,8 @@ package struct ExpectedReport: Equatable, Sendable {
     ///
     /// All of them must have these contents.
     package var count = 1
+    /// Functions for each report, in any order: the culprit, and functions that its stack has from there outwards.
+    package var stacks: [[String]] = []
     /// Whether the samples must show different stacks, as many small pieces of work do.
     package var differingSamples = false
     /// Whether stacks may be incomplete, because the system's own code cannot be unwound there.
@@ -50,7 +52,8 @@ package struct ExpectedReport: Equatable, Sendable {
         kind: StallReport.Kind = .stall, loop: String = "main", loopKind: StallReport.LoopKind? = .runLoop,
         nesting: Int = 0, mode: String? = nil, callout: StallReport.Callout? = nil, function: String? = nil,
         cause: String? = nil, owner: String? = nil, ownerDoes: String? = nil, lock: StallReport.LockKind? = nil,
-        call: String? = nil, onCPU: Double? = nil, count: Int = 1, differingSamples: Bool = false
+        call: String? = nil, onCPU: Double? = nil, count: Int = 1, stacks: [[String]] = [],
+        differingSamples: Bool = false
     ) {
         self.kind = kind
         self.loop = loop
@@ -65,7 +68,8 @@ package struct ExpectedReport: Equatable, Sendable {
         self.lock = lock
         self.call = call
         self.onCPU = onCPU
-        self.count = count
+        self.count = max(count, stacks.count)
+        self.stacks = stacks
         self.differingSamples = differingSamples
     }
 }
@@ -216,6 +220,8 @@ package struct ReportedStall: Equatable, Sendable {
     package var holder: String?
     /// The parts of the stall's time, if the report has a cause.
     package var split: Split?
+    /// The functions of its first stack, innermost first.
+    package var functions: [String] = []
     /// The number of different stacks in its samples.
     package var distinctStacks = 1
     /// The number of its samples.
@@ -235,13 +241,12 @@ extension ReportedStall {
 
     package init(_ report: StallReport, file: String) {
         let peer = report.cause?.callsWithPeers.first?.peers?.first
+        let culprit = report.culprit.map { Self.general($0.function) }
         self.init(
             file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
             nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
             milliseconds: report.durationMilliseconds, startUncertainty: report.startUncertaintyMilliseconds ?? 0,
-            // An optimized build may run a copy for its callers' constants, which is the same function.
-            function: report.culprit?.function.replacing("specialized ", with: "", maxReplacements: 1),
-            sourceFile: report.culprit?.file, line: report.culprit?.line,
+            function: culprit, sourceFile: report.culprit?.file, line: report.culprit?.line,
             cause: report.cause?.kind.rawValue,
             owner: report.cause?.lock?.owners.first?.thread.name,
             ownerDoes: report.cause?.lock?.owners.first.flatMap { owner in
@@ -256,6 +261,21 @@ extension ReportedStall {
             distinctStacks: Set(report.samples.compactMap(\.stack)).count, samples: report.samples.count,
             incompleteSamples: report.samples.count { !$0.isComplete }
         )
+        functions =
+            report.samples.first { $0.isValid && $0.stack != nil }
+            .map { report.functionNames(of: $0).map(Self.general) } ?? []
+    }
+
+    /// An optimized build may run a copy of a function for its callers' constants, which is the same function.
+    private static func general(_ function: String) -> String {
+        function.replacing("specialized ", with: "", maxReplacements: 1)
+    }
+
+    /// Whether the culprit is the first of these functions, and the stack has the others from there outwards.
+    package func hasStack(of wanted: [String]) -> Bool {
+        var left = wanted[...]
+        for name in functions where name == left.first { left.removeFirst() }
+        return left.isEmpty && function == wanted.first
     }
 }
 

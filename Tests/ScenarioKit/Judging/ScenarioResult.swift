@@ -89,6 +89,9 @@ extension Outcome {
             if ownReports.count + suppressedStalls >= expected.count { return .suppressed }
             return reports.count > ownReports.count ? .wrongLoop : .missed
         }
+        guard expected.stacks.allSatisfy({ stack in ownReports.contains { $0.hasStack(of: stack) } }) else {
+            return .wrongFunction
+        }
         // The longest report is that of the longest stall, and so on.
         let stalls = injected.sorted(by: >)
         for (index, report) in ownReports.prefix(expected.count).enumerated() {

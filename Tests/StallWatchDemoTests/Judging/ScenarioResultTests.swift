@@ -47,6 +47,22 @@ import Testing
         return outcome(expected, changed).result
     }
 
+    @Test func `each expected stack is that of a report`() {
+        func result(_ stacks: [[String]]) -> ScenarioResult {
+            var reports = [report(500, function: "a()"), report(500, function: "b()")]
+            reports[0].functions = ["usleep", "a()", "?", "c()", "main"]
+            reports[1].functions = ["usleep", "b()", "d()", "main"]
+            var outcome = outcome(ExpectedReport(callout: .timer, stacks: stacks), injected: nil)
+            (outcome.injected, outcome.reports) = ([500, 500], reports)
+            return outcome.result
+        }
+        #expect(result([["b()", "d()"], ["a()", "c()"]]) == .ok)
+        for wrong in [["c()"], ["a()", "d()"], ["a()", "main", "c()"]] {
+            #expect(result([["b()"], wrong]) == .wrongFunction)
+        }
+        #expect(result([["a()"], ["b()"], ["b()", "main"]]) == .missed)
+    }
+
     @Test func eachWrongPartOfAReportHasAResult() {
         #expect(result(expected) { $0.kind = .saturation } == .wrongKind)
         #expect(result(expected) { $0.loopKind = .probe } == .wrongLoop)

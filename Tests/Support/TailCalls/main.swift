@@ -1,26 +1,11 @@
 // Stalls a run loop in functions that an optimizer leaves no frame of, and in some that it does.
 import Foundation
-import Vault
+import Safe
+import ScenarioKit
 
-@inline(never) func nap() { usleep(120_000) }
-@inline(never) func waitForEvents() -> Int32 { poll(nil, 0, 120) }
-@inline(never) func readMessage(_ socket: Int32, _ buffer: UnsafeMutableRawPointer) -> Int { read(socket, buffer, 8) }
-@inline(never) func takeLock(_ mutex: UnsafeMutablePointer<pthread_mutex_t>) -> Int32 { pthread_mutex_lock(mutex) }
-
-/// Recursion that becomes a loop, and then a jump.
-@inline(never) func countDown(_ count: Int, _ time: UInt32) -> Int32 {
-    count == 0 ? usleep(time) : countDown(count &- 1, time ^ 1)
-}
-
-@inline(never) func load(_ name: String, _ read: @convention(c) (Int) -> Int) -> Int { read(name.utf8.count &* 40) }
-@inline(never) func twice(_ time: Int, _ body: (Int) -> Int) -> Int { body(time) }
-@inline(never) func retry(_ body: (Int) -> Void, _ count: Int) { body(count) }
-
-final class Store {
-    var rows = 10
-    @inline(never) func compact() -> Int { pause(rows &* 12) }
-    @inline(never) static func vacuum(_ rows: Int) -> Int { pause(rows &* 11) }
-}
+/// C calls a thunk of it.
+@_cdecl("exported_hash") @inline(never) public func exportedHash(_ rounds: Int) -> Int { doze(rounds &* 12) }
+@_silgen_name("call_hash") func callHash(_ result: UnsafeMutablePointer<Int>)
 
 // These have frames.
 
@@ -28,7 +13,7 @@ final class Store {
     nap()
     results &+= 1
 }
-@inline(never) func waitTwice() -> Int { pause(60) &+ pause(60) }
+@inline(never) func waitTwice() -> Int { doze(60) &+ doze(60) }
 
 nonisolated(unsafe) var results = 0
 nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -50,7 +35,7 @@ func holdLock() {
     Thread.detachNewThread {
         pthread_mutex_lock(mutex)
         held.signal()
-        usleep(120_000)
+        usleep(120 &* unit)
         pthread_mutex_unlock(mutex)
     }
     held.wait()
@@ -71,14 +56,14 @@ nonisolated(unsafe) let stalls: [() -> Void] = [
     { results &+= Int(countDown(10, 120_000)) },
     { results &+= hashPassword(10) &+ 1 },
     { results &+= (try? openVault(120)) ?? 0 },
-    { results &+= load("abc") { time in pause(time) } },
+    { results &+= load("abc") { time in doze(time) } },
     { results &+= twice(120) { time in Int(usleep(UInt32(truncatingIfNeeded: time &* 1_000))) } },
     {
         retry({ _ in nap() }, 1)
         results &+= 1
     },
-    { results &+= Store().compact() },
-    { results &+= Store.vacuum(11) },
+    { results &+= Archive().compact() },
+    { results &+= Archive.vacuum(11) },
     { results &+= importUsers(10) },
     { results &+= importGroups(11) },
     { results &+= indexAll("a", 10) },
@@ -98,6 +83,11 @@ nonisolated(unsafe) let stalls: [() -> Void] = [
         results &+= 2
     },
     { results &+= waitTwice() },
+    { results &+= openSafe(120) &+ 1 },
+    {
+        callHash(&results)
+        results &+= 1
+    },
 ]
 
 pthread_mutex_init(mutex, nil)

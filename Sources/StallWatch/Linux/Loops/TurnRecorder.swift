@@ -106,7 +106,9 @@ extension TurnRecorder {
 
     /// Notes that the loop is in a run, which may have begun before the loop was observed.
     private func noteRun() {
-        if depth.load(ordering: .relaxed) == 0 { depth.store(1, ordering: .relaxed) }
+        guard depth.load(ordering: .relaxed) == 0 else { return }
+        depth.store(1, ordering: .relaxed)
+        noteThread()
     }
 
     /// Notes that the loop has left its wait.

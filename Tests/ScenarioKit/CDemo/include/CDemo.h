@@ -14,6 +14,10 @@ extern "C" {
 /// Waits in epoll_wait(2) without descriptors. Async-signal-safe: yes.
 void demo_wait_in_epoll(int32_t milliseconds);
 
+/// Computes for 10 ms, until SIGUSR2 comes, whose handler sleeps on a stack of its own (sigaltstack(2)). Returns whether
+/// it came. Async-signal-safe: no.
+bool demo_sleep_in_handler(uint32_t milliseconds);
+
 /// Binds the calling thread to the first of its CPUs, until `demo_unpin_thread`. Async-signal-safe: yes.
 void demo_pin_thread(void);
 

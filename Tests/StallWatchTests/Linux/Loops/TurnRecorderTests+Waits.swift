@@ -73,6 +73,12 @@ extension TurnRecorderTests {
         #expect(!recorder.snapshot().isGap, "the callout of the outer run goes on")
     }
 
+    @Test func `the thread of a loop that never waits is known`() {
+        // It ran before it was observed.
+        recorder.reachSources { 10 }
+        #expect(recorder.lastThread == ownThread())
+    }
+
     @Test func theThreadThatRunsTheLoopIsKnown() throws {
         #expect(recorder.lastThread == nil)
         recorder.enter(at: 10)

@@ -1,0 +1,49 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import StallReports
+
+/// Whose code a plug-in without debug information is, which lies in a folder for temporary files.
+@Suite(.needsToolchain) struct PluginTests {
+    @Test(arguments: [[], ["-s"]])
+    func `the function that loads a plug-in or calls it is blamed`(linking: [String]) throws {
+        let program = try StallingProgram()
+        let sources = Repository.support.appendingPathComponent("Plugins").path
+        try program.compile(["-O", "-g", "\(sources)/main.swift", "-o", "program"])
+        try program.compile(
+            ["-O1", "-shared", "-fPIC", "\(sources)/plugin.c", "-o", "plugin.so"] + linking, with: "clang")
+        let reports = try program.reports([program.path("plugin.so")])
+        #expect(Set(reports.compactMap(\.culprit?.function)) == ["loadPlugin(_:)", "runPlugin()"])
+        for report in reports {
+            let frames = report.frames.filter { $0.image.map { report.images[$0].name } == "plugin.so" }
+            #expect(!frames.isEmpty && frames.allSatisfy { !$0.isInApp && $0.isDependency == true })
+        }
+    }
+}
+
+/// A program in a temporary directory, and the reports of its stalls.
+struct StallingProgram {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    func path(_ name: String) -> String { directory.path(name) }
+
+    func compile(_ arguments: [String], with compiler: String = "swiftc") throws {
+        try Command(
+            program: try #require(Command.find(compiler)), arguments: arguments, directory: directory.path
+        ).succeed()
+    }
+
+    /// Runs `program` with these arguments; returns the reports.
+    func reports(_ arguments: [String] = []) throws -> [StallReport] {
+        try Tool.run(
+            ["run", "--quiet", "--threshold", "50ms", "--output", path("stalls"), "--", path("program")] + arguments)
+        let names = try FileManager.default.contentsOfDirectory(atPath: path("stalls"))
+        return try names.filter { StallReport.isFileName($0) }.map { name in
+            let data = try #require(FileManager.default.contents(atPath: path("stalls/\(name)")))
+            return try StallReport(jsonData: [UInt8](data))
+        }
+    }
+}
