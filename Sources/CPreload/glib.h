@@ -31,6 +31,10 @@ void cpreload_watch_glib(void *handle, void (*begin)(void *), void (*end)(void *
 /// context's own lock, which GLib never holds while it waits or calls the program.
 int cpreload_glib_is_watched(void);
 
+/// Stores the name of the source whose callback the loop runs, as "GSource NAME", or its kind if it has none; an empty text if
+/// that is not known. Reads guarded memory only, and may be called on any thread while the loop is in a turn.
+void cpreload_glib_source(char *name, long size);
+
 /// Ends the turn, if one has begun, and begins no more.
 void cpreload_unwatch_glib(void);
 

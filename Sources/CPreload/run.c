@@ -40,8 +40,8 @@
 /// The functions of the agent: see startRun.swift.
 struct agent {
   int (*start)(uint64_t threshold, int loops, const char *output, char *reason, long size);
-  void *(*watch_glib)(const struct cpreload_range *functions, long count, int (*is_followed)(void), char *reason,
-                      long size);
+  void *(*watch_glib)(const struct cpreload_range *functions, long count, int (*is_followed)(void),
+                      void (*source)(char *name, long size), char *reason, long size);
   long (*finish)(char *text, long size);
   void (*begin_turn)(void *), (*end_turn)(void *);
 };
@@ -144,7 +144,8 @@ static bool start_watching_glib(void) {
   if (!start_monitor(0)) return false;
   struct cpreload_range functions[CPRELOAD_GLIB_FUNCTIONS];
   cpreload_glib_functions(functions);
-  void *handle = agent.watch_glib(functions, CPRELOAD_GLIB_FUNCTIONS, cpreload_glib_is_watched, notice, sizeof notice);
+  void *handle = agent.watch_glib(functions, CPRELOAD_GLIB_FUNCTIONS, cpreload_glib_is_watched, cpreload_glib_source,
+                                  notice, sizeof notice);
   if (!handle) return false;
   cpreload_watch_glib(handle, agent.begin_turn, agent.end_turn);
   return is_glib_watched = true;

@@ -127,10 +127,10 @@ struct AdviceFacts {
         return share >= 0.5
     }
 
-    /// Whether the thread ran a Swift task.
+    /// Whether the turn ran a Swift task: not the task of an async `main` that runs the loop.
     var isInTask: Bool {
         report.loop.kind == .cooperativePool
-            || frames.contains { frame in
+            || frames.prefix { StallReport.Callout(symbol: $0.symbol) == nil }.contains { frame in
                 frame.kind == .asyncCaller
                     || ["swift_job_run", "runJobInEstablishedExecutorContext"].contains { name in
                         frame.function?.contains(name) == true

@@ -1,5 +1,5 @@
-// The sentences name what to change first, and stay below two lines. A new rule needs a page in docs/causes, and a right
-// case and a near miss in AdviceTests.
+// The sentences name what to change first, and stay below two lines. A new rule needs a page in docs/causes, a right
+// case and a near miss in AdviceTests, and a stall, a cured twin and a near miss in the demo (Scenario+Advice.swift).
 
 extension AdviceRule {
     /// The rules, special ones first.

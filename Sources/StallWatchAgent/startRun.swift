@@ -32,6 +32,9 @@ public func startRun(
     }
 }
 
+/// The size of the buffer for what a loop's thread works on, in bytes.
+private let sourceBytes = 144
+
 /// Watches GLib's default main context.
 ///
 /// - Parameters:
@@ -39,12 +42,14 @@ public func startRun(
 ///     context runs, one pair after another; both are equal for an unknown function.
 ///   - count: The number of pairs.
 ///   - isFollowed: Returns a value other than 0 as long as the context reports its turns. The monitor's watchdog calls it.
+///   - source: Stores what the loop's thread works on; an empty text if that is not known. The watchdog calls it.
 ///   - reason: Receives the reason after a failure, ended by a zero byte.
 ///   - size: The size of `reason` in bytes.
 /// - Returns: The handle for `stallwatch_begin_turn` and `stallwatch_end_turn`; `nil` after a failure.
 @_cdecl("stallwatch_run_watch_glib")
 public func watchGLib(
     _ functions: UnsafePointer<UInt64>, _ count: Int, _ isFollowed: @escaping @convention(c) @Sendable () -> Int32,
+    _ source: @escaping @convention(c) @Sendable (UnsafeMutablePointer<CChar>, Int) -> Void,
     _ reason: UnsafeMutablePointer<CChar>, _ size: Int
 ) -> UnsafeMutableRawPointer? {
     let ranges = (0..<count).map { min(functions[2 * $0], functions[2 * $0 + 1])..<functions[2 * $0 + 1] }
@@ -52,7 +57,16 @@ public func watchGLib(
     let known = ranges.contains { $0.isEmpty } ? [] : ranges
     do throws(StallWatchError) {
         return try RunMonitor.current.withLock { monitor throws(StallWatchError) in
-            try monitor?.watchGLib(functions: known) { isFollowed() != 0 }
+            try monitor?.watchGLib(functions: known) {
+                isFollowed() != 0
+            } source: {
+                withUnsafeTemporaryAllocation(of: CChar.self, capacity: sourceBytes) { name in
+                    guard let start = name.baseAddress else { return nil }
+                    source(start, name.count)
+                    let text = String(validatingCString: start)
+                    return text?.isEmpty == false ? text : nil
+                }
+            }
         }
     } catch {
         store("the GLib loop could not be watched: \(error.description)", in: reason, size: size)
@@ -116,12 +130,14 @@ struct RunMonitor {
     ///   - functions: The functions of which one has a frame on the stack while the context runs; empty if they are
     ///     unknown.
     ///   - isFollowed: Returns whether the context still reports its turns.
+    ///   - source: Returns the source whose callback runs; `nil` if it is not known.
     /// - Returns: The handle for `stallwatch_begin_turn` and `stallwatch_end_turn`, which is valid until the process ends.
     /// - Throws: ``StallWatchError`` if the monitor watches it already.
     mutating func watchGLib(
-        functions: [Range<UInt64>], isFollowed: @escaping @Sendable () -> Bool
+        functions: [Range<UInt64>], isFollowed: @escaping @Sendable () -> Bool,
+        source: @escaping @Sendable () -> String?
     ) throws(StallWatchError) -> UnsafeMutableRawPointer {
-        let probe = LoopProbe(label: "glib") { addresses in
+        let probe = LoopProbe(label: "glib", work: source) { addresses in
             guard isFollowed() else { return false }
             guard let addresses, !functions.isEmpty else { return true }
             return addresses.contains { address in functions.contains { $0.contains(address) } }

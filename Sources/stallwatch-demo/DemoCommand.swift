@@ -268,10 +268,10 @@ struct DemoCommand: ParsableCommand {
 extension Scenario {
     /// All scenarios, in the order in which they run.
     static let all =
-        stallingScenarios + causeScenarios + lockScenarios + peerScenarios + calloutScenarios + waitingScenarios
-        + nestingScenarios + tailCallScenarios
+        (stallingScenarios + causeScenarios + adviceScenarios + lockScenarios + peerScenarios + calloutScenarios
+        + waitingScenarios + nestingScenarios + tailCallScenarios
         + modeScenarios + modeStarvationScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios
         + eventLoopScenarios
         + probeScenarios + operationScenarios
-        + programScenarios + quietScenarios + loadScenarios + pausedScenarios
+        + programScenarios + quietScenarios + loadScenarios + pausedScenarios).map(\.judgedByAdvice)
 }

@@ -59,11 +59,18 @@ import TestSupport
         #expect(report.cause?.kind == .sleep)
         #expect(report.state == .ended)
         #expect(report.loop.label == (program == .glib ? "glib" : "main"))
+        #expect(program != .glib || report.context?.label == "GSource save the notes")
         #expect(report.durationMilliseconds >= 350)
         // After its first suspension an async main runs on the thread that serves the main queue.
         if program != .asyncMain { #expect(report.loop.thread?.id == Int32(report.process.pid)) }
         let symbols = report.stacks.joined().compactMap { report.frames[$0].symbol }
         #expect(symbols.contains { $0.contains(Self.outerFunctions[program] ?? "?") }, "\(symbols)")
+    }
+
+    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
+    func `a source of GLib without a name is named by its kind`() throws {
+        _ = try run([try RunProgram.glib.path(), "unnamed"])
+        #expect(try writtenReports().map(\.context?.label) == ["GSource without a name (timeout)"])
     }
 
     /// Functions near the beginnings of the programs' stacks.

@@ -39,7 +39,7 @@ enum ToolReports {
             {"schemaVersion":1,"id":"019a0000-0000-7000-8000-\(String(1_000_000_000_000 + number).dropFirst())","kind":"stall",\
             "state":"ended","startedAt":"2026-11-21T\(time).000000Z","durationMilliseconds":\(milliseconds).125,\
             "thresholdMilliseconds":250,"process":{"name":"notes","pid":7,"executable":"/opt/notes","architecture":"x86_64",\
-            "kernel":"6","hostname":"h"},"metadata":{"version":"1.4.2"},"loop":{"label":"\(kind % 2 == 0 ? "main" : "storage")",\
+            "kernel":"6","hostname":"h\(number % 3)"},"metadata":{"version":"1.4.2"},"loop":{"label":"\(kind % 2 == 0 ? "main" : "storage")",\
             "kind":"runLoop","turn":\(number),"nesting":0,"thread":{"id":\(kind % 2 == 0 ? 7 : 8)}},\
             "fingerprint":"\(String(UInt64(kind + 1) &* 0x9e37_79b9_7f4a_7c15, radix: 16))","repeats":\(number % 3),\
             "culprit":{"function":"Kind\(kind).work()","image":"notes","file":"Sources/Kind.swift","line":\(kind)},\

@@ -93,6 +93,10 @@ def compare(tool, name, words, expected, feed=None, environment=None, options=()
     check(report["loop"]["label"] == "glib", f"{name}: the loop is {report['loop']['label']}")
     check(report["loop"]["thread"]["id"] == report["process"]["pid"], f"{name}: the thread is not the main one")
     check(report["cause"]["kind"] in expected["causes"], f"{name}: the cause is {report['cause']['kind']}")
+    source = report.get("context", {}).get("label", "")
+    check(source.startswith("GSource "), f"{name}: the source is {source!r}")
+    app = [frame.get("function") for frame in report["frames"] if frame["isInApp"]]
+    check(not (expected.get("isScript") and app), f"{name}: frames of the interpreter are the app's: {app}")
     for function in expected["functions"]:
         check(any(function in name for name in functions), f"{name}: no frame of {function} in {functions}")
 
@@ -146,7 +150,8 @@ def main():
             raise SystemExit(f"{program} is missing: run scripts/install-dependencies.sh run-programs")
 
     loop = "g_main_loop_run"
-    sleeping = {"causes": {"sleep"}, "functions": ["clock_nanosleep", "g_main_context_dispatch", loop]}
+    sleeping = {"causes": {"sleep"}, "functions": ["clock_nanosleep", "g_main_context_dispatch", loop],
+                "isScript": True}
     with tempfile.TemporaryDirectory() as directory:
         script = pathlib.Path(directory) / "sleeper.py"
         script.write_text(SLEEPER)

@@ -6,7 +6,7 @@
 PAGE is the page of the NDJSON file REPORTS, FUNCTION a function on some but not all stacks, AXE the file axe.min.js.
 Checks that each filter leaves the stalls that it should, counted in REPORTS; that the address after # shows the same
 view again and Back the one before; that a brush on the timeline zooms; in which order Esc undoes; that the page fits its
-width; and that axe finds no fault.
+width; what a group's own view shows; and that axe finds no fault.
 
 Prints figures. Exit status: 0 when all is right, 1 when not, 64 for a wrong argument, 69 when something is missing.
 """
@@ -204,7 +204,41 @@ def check_brush(page, driver, address, reports):
     expect(not again.is_shown("all-times"), "a range is shown after Esc")
 
 
-def check_layout(page, driver, axe):
+def check_group(page, driver, address, reports):
+    """A chosen group has a view with the times, durations, versions and hosts of all its stalls, which a link shows again."""
+    page = Page(driver, address)
+    expect(not page.is_shown("group") and not page.is_shown("views"), "a group is shown before one is chosen")
+    page.press("g", Keys.HOME, Keys.ENTER)
+    expect(page.is_shown("group") and not page.is_shown("detail"), "the chosen group is not shown")
+    fingerprint = page.script("return text(stallwatch.filters.group)")
+    own = [report for report in reports if report["fingerprint"] == fingerprint]
+    wanted = sum(1 + report["repeats"] for report in own)
+    for chart in page.script(
+        """return [...document.querySelectorAll("#group .bars")].map((chart) => [...chart.children].map((bar) => bar.title))"""
+    ):
+        equal(sum(int(title.rsplit(": ", 1)[1].split(" ")[0].replace(",", "")) for title in chart), wanted, "the bars' stalls")
+    tables = page.script(
+        """return [...document.querySelectorAll("#group table")].map((table) => Object.fromEntries(
+        [...table.querySelectorAll("tbody tr")].map((row) => [row.cells[0].textContent, row.cells[1].textContent])))"""
+    )
+    versions, hosts = {}, {}
+    for report in own:
+        for counts, name in [(versions, report["metadata"]["version"]), (hosts, report["process"]["hostname"])]:
+            counts[name] = counts.get(name, 0) + 1 + report["repeats"]
+    equal(tables, [{name: f"{count:,}" for name, count in counts.items()} for counts in [versions, hosts]], "the tables")
+    shown = page.text("group")
+    again = Page(driver, address + page.hash())
+    equal(again.text("group"), shown, "the group of the link")
+    expect(again.is_shown("group"), "the link does not show the group")
+    again.script("document.getElementById('tab-detail').click()")
+    expect(again.is_shown("detail") and not again.is_shown("group"), "the group hides the stall")
+    again.script("document.activeElement.blur()")
+    again.press("r", Keys.END, Keys.ENTER, Keys.ESCAPE)
+    equal(again.state()["stalls"], len(reports), "the stalls without the group")
+    expect(again.is_shown("detail") and not again.is_shown("views"), "the group is still shown")
+
+
+def check_layout(page, driver, axe, view="detail"):
     """At each width, light and dark, the page fits and axe finds no fault."""
     source = pathlib.Path(axe).read_text()
     faults = []
@@ -219,7 +253,7 @@ def check_layout(page, driver, axe):
             driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
             found = page.script("return [innerWidth, document.documentElement.scrollWidth]")
             equal(found, [width, width], "the widths of the window and of the page")
-            for id in ["search", "timeline", "groups", "detail", "flame"]:
+            for id in ["search", "timeline", "groups", view, "flame"]:
                 box = page.script(
                     "const box = document.getElementById(arguments[0]).getBoundingClientRect(); return [box.left, box.right]", id
                 )
@@ -253,8 +287,12 @@ def main(arguments):
         check_frame(page, reports, function, wanted)
         check_address(page, driver, address, reports, function, wanted)
         check_brush(page, driver, address, reports)
+        check_group(page, driver, address, reports)
         check_silence(driver, address)
         check_layout(Page(driver, address), driver, axe)
+        page = Page(driver, address)
+        page.press("g", Keys.HOME, Keys.ENTER)
+        check_layout(page, driver, axe, "group")
         print(f"{len(reports)} reports, {wanted} with the function, {len(WIDTHS)} widths")
     except Fault as fault:
         print(fault)

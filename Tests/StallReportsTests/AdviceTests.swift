@@ -230,6 +230,15 @@ import Testing
         #expect(report.advice?.rule == "image")
     }
 
+    @Test func `the task of an async main that runs a run loop is not the stalled one`() throws {
+        var report = try Stall(kind: .sleep, call: Self.call("nanosleep"), isInTask: true).report()
+        #expect(report.advice?.text.contains("Task.sleep(for:)") == true)
+        let callout = "__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__"
+        report.frames.append(.init(image: 1, offset: "0x5", symbol: callout, isInApp: false, kind: .code))
+        report.stacks[0].insert(report.frames.count - 1, at: report.stacks[0].count - 1)
+        #expect(report.advice?.text.contains("DispatchQueue.asyncAfter") == true)
+    }
+
     @Test func `a task's advice is to await, and a pool's names the pool`() throws {
         let task = Stall(kind: .sleep, call: Self.call("nanosleep"), isInTask: true)
         #expect(try task.report().advice?.text.contains("Task.sleep(for:)") == true)

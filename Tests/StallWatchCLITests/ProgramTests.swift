@@ -79,8 +79,10 @@ import Testing
         }
     }
 
-    @Test func itSaysItsVersion() throws {
-        #expect(try Tool.run(["--version"]).output == "0.1.0\n")
+    @Test func `it says the newest version of the changelog`() throws {
+        let url = Repository.root.appendingPathComponent("CHANGELOG.md")
+        let newest = try String(contentsOf: url, encoding: .utf8).firstMatch(of: /## \[(\d+\.\d+\.\d+)\]/)
+        #expect(try Tool.run(["--version"]).output == (newest.map { "\($0.1)\n" } ?? "none"))
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func shellsAreGivenCompletions(shell: String) throws {

@@ -168,6 +168,18 @@ import TestSupport
         }
     }
 
+    @Test(arguments: AdviceRule.all.map(\.id))
+    func `a rule has a stall that it is right for, a cured twin and a near miss`(rule: String) throws {
+        func scenario(_ name: String) throws -> Scenario { try #require(Scenario.all.first { $0.name == name }) }
+        let known = try #require(Scenario.adviceCases.first { $0.rule == rule })
+        #expect(try scenario(known.right).expected?.advice == rule)
+        let near = try #require(try scenario(known.near).expected?.advice)
+        #expect(near != rule)
+        // A stall of the twin is a false alarm.
+        #expect(try scenario("cured-\(rule)").expected == nil)
+        #expect(Scenario.adviceCases.count == AdviceRule.all.count)
+    }
+
     @Test func theListHasALinePerScenario() {
         let lines = Scenario.list(Scenario.all).split(separator: "\n")
         #expect(lines.count == Scenario.all.count)

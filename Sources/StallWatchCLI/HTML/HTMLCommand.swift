@@ -101,6 +101,7 @@ enum Page {
             PackageResources.flame_js,
             PackageResources.markdown_js,
             PackageResources.detail_js,
+            PackageResources.group_js,
             PackageResources.controls_js,
             PackageResources.main_js,
         ]

@@ -53,7 +53,7 @@ struct PageData {
             ("total", StallWeights.microseconds(report.totalMilliseconds)),
             ("greatest", StallWeights.microseconds(report.greatestMilliseconds)),
             ("culprit", text(culprit?.function)), ("place", text(place)),
-            ("context", text(report.context?.name)),
+            ("context", text(report.context?.name)), ("host", text(report.process.hostname)),
             ("unknown", text(culprit == nil ? report.missingCulpritReason : nil)),
             ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
             ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),

@@ -21,8 +21,10 @@ _Noreturn static void be_peer(demo_peer_kind kind, const char *path, uint32_t mi
   struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   if (kind == DEMO_PEER_FLOCK) flock(file, LOCK_EX);
   if (kind == DEMO_PEER_RECORD_LOCK) fcntl(file, F_SETLK, &whole);
+  static const char much[100000];
   char byte = '!';
   if (write(STDOUT_FILENO, &byte, 1) != 1) _exit(1);
+  if (kind == DEMO_PEER_FILLER && write(file, much, sizeof much) >= 0) _exit(0);
   struct timespec left = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
   if (kind == DEMO_PEER_WRITER && write(file, &byte, 1) != 1) _exit(1);

@@ -37,6 +37,8 @@ package struct ExpectedReport: Equatable, Sendable {
     package var holder: String?
     /// The label of a loop that may have a report, too.
     package var besides: String?
+    /// The id of the rule that says what to do, or ``noAdvice``.
+    package var advice: String?
     /// The number of reports.
     ///
     /// All of them must have these contents.
@@ -88,6 +90,9 @@ extension ExpectedReport {
         expected.mayBeIncomplete = true
         return expected
     }
+
+    /// The report must not say what to do.
+    package static let noAdvice = "none"
 
     package static let defaultMode = "kCFRunLoopDefaultMode"
 
@@ -218,6 +223,8 @@ package struct ReportedStall: Equatable, Sendable {
     package var ends: StallReport.WaitKind?
     /// The app's function of the last link.
     package var holder: String?
+    /// The id of the rule that says what to do; `none` if the report does not say it.
+    package var advice = ExpectedReport.noAdvice
     /// The parts of the stall's time, if the report has a cause.
     package var split: Split?
     /// The functions of its first stack, innermost first.
@@ -257,7 +264,8 @@ extension ReportedStall {
             call: (report.cause?.systemCall).map { $0.name + "(" + ($0.target ?? "") + ")" },
             peer: peer?.role, peerProcess: peer?.pid, peerDoes: peer?.systemCall,
             ends: report.waits?.first { $0.kind == .pool }?.kind ?? report.waits?.last?.kind,
-            holder: report.waits?.last?.function, split: report.cause.map(Split.init),
+            holder: report.waits?.last?.function,
+            advice: report.advice?.rule ?? ExpectedReport.noAdvice, split: report.cause.map(Split.init),
             distinctStacks: Set(report.samples.compactMap(\.stack)).count, samples: report.samples.count,
             incompleteSamples: report.samples.count { !$0.isComplete }
         )

@@ -23,6 +23,8 @@ package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     /// The report names another owner of the lock, or one although there is none, another process that is waited for, or
     /// another end of what an operation waits for.
     case wrongOwner = "wrong-owner"
+    /// The report says what to do by another rule, or although it should not.
+    case wrongAdvice = "wrong-advice"
     /// The parts of the stall's time do not add up to its duration, or differ from the injected ones.
     case wrongSplit = "wrong-split"
     /// Too many of the report's stacks do not reach the thread's first function.
@@ -103,6 +105,7 @@ extension Outcome {
             if expected.ends != nil, report.ends != expected.ends { return .wrongOwner }
             if let holder = expected.holder, report.holder != holder { return .wrongOwner }
             if expected.hasWrongPeer(report, process: peer) { return .wrongOwner }
+            if let advice = expected.advice, report.advice != advice { return .wrongAdvice }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
             if !expected.mayBeIncomplete, report.hasIncompleteStacks { return .incompleteStack }
         }

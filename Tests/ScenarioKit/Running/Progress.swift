@@ -144,7 +144,7 @@ extension ScenarioResult {
         switch self {
         case .wrongDuration, .wrongSplit, .falseAlarm, .suppressed: true
         case .ok, .missed, .wrongKind, .wrongLoop, .wrongMode, .wrongCallout, .wrongFunction, .wrongCause, .wrongOwner,
-            .incompleteStack, .notCounted, .notAvailable, .inconclusive, .noResult:
+            .wrongAdvice, .incompleteStack, .notCounted, .notAvailable, .inconclusive, .noResult:
             false
         }
     }

@@ -19,7 +19,7 @@ package struct Scenario: Sendable {
     /// The duration of the injected stall, as a multiple of the threshold.
     package let stallFactor: Double
     /// The report's required contents; `nil` if there must be no report.
-    package let expected: ExpectedReport?
+    package var expected: ExpectedReport?
     /// The reason for which the monitor must suppress a stall; `nil` if that does not matter.
     package var suppressed: SuppressionReason?
     /// The kind of cause that unexpected reports may have.

@@ -131,7 +131,8 @@ package final class ScenarioLanes: Sendable {
     /// They run one after another, when all others are over.
     package static let alone: Set<String> = [
         "starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy",
-        "priority-inversion", "priority-inversion-queue", "background-owner",
+        "priority-inversion", "priority-inversion-queue", "background-owner", "file-read", "file-write", "cured-fsync",
+        "cured-fileRead", "cured-fileWrite", "cured-paging", "cured-contention", "cured-quota",
     ]
 
     private struct Rest {

@@ -41,7 +41,7 @@ import TextOutput
         outcomes[.pressure] = .missing()
         #expect(
             text(diagnosis(outcomes)) == """
-                StallWatch 0.1.0, as the monitor in process 4700 found at its start
+                StallWatch \(StallWatchVersion.current), as the monitor in process 4700 found at its start
                 Executable: /usr/bin/notes
                 Reports: /var/lib/notes/stalls
                 System: Linux 6.1.0-18-amd64 x86_64, user 1000, a seccomp filter, Yama 1, confined by docker-default (enforce), \
@@ -122,7 +122,8 @@ import TextOutput
         #expect(answer.capabilities.features.map(\.name) == Capabilities.FeatureName.known)
         #expect(answer.capabilities[.processVMReadv]?.state == .works)
         let text = try Tool.run(["doctor"])
-        #expect(text.output.hasPrefix("StallWatch 0.1.0, in a program that is started like this tool\n"))
+        let version = StallWatchVersion.current
+        #expect(text.output.hasPrefix("StallWatch \(version), in a program that is started like this tool\n"))
         #expect(text.status == 0)
     }
 

@@ -114,6 +114,7 @@ import Testing
         let data = try data(of: html(reports))
         #expect(try stalls(data, "metadata") == [0, 1, 0])
         let strings = try #require(data["strings"] as? [String])
+        #expect(try stalls(data, "host").map { $0.map { strings[$0] } } == reports.map(\.process.hostname))
         let sets = try #require(data["metadata"] as? [[Int]])
         #expect(sets.map { $0.map { strings[$0] } } == [["version", "1"], ["host", "a", "version", "2"]])
     }

@@ -71,6 +71,10 @@ import Testing
         #expect(result(expected) { $0.callout = .source0 } == .wrongCallout)
         var inMode = expected
         inMode.mode = "tracking"
+        var advised = expected
+        advised.advice = "sleep"
+        #expect(result(advised) { _ in } == .wrongAdvice)
+        #expect(result(advised) { $0.advice = "sleep" } == .ok)
         #expect(result(inMode) { $0.mode = nil } == .wrongMode)
         #expect(result(inMode) { $0.mode = "tracking" } == .ok)
     }
@@ -314,7 +318,8 @@ import Testing
         #expect(
             ScenarioResult.allCases.map(\.rawValue) == [
                 "ok", "missed", "wrong-kind", "wrong-loop", "wrong-mode", "wrong-callout", "wrong-function",
-                "wrong-duration", "wrong-cause", "wrong-owner", "wrong-split", "incomplete-stack", "false-alarm",
+                "wrong-duration", "wrong-cause", "wrong-owner", "wrong-advice", "wrong-split", "incomplete-stack",
+                "false-alarm",
                 "not-counted", "suppressed", "inconclusive", "not-available", "no-result",
             ]
         )

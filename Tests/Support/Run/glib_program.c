@@ -44,9 +44,10 @@ static gboolean replace_the_poll_function(gpointer data) {
 }
 
 /// Runs the loop for a second, with a callout after some time, so that it is watched by then.
-static void run_loop(GSourceFunc callout, guint milliseconds) {
+static void run_loop(GSourceFunc callout, const char *name, guint milliseconds) {
   loop = g_main_loop_new(NULL, FALSE);
-  if (callout) g_timeout_add(300, callout, NULL);
+  guint source = callout ? g_timeout_add(300, callout, NULL) : 0;
+  if (name) g_source_set_name_by_id(source, name);
   g_timeout_add(milliseconds, quit, loop);
   g_main_loop_run(loop);
   g_main_loop_unref(loop);
@@ -82,16 +83,18 @@ static int fork_children(void) {
 int main(int count, char **arguments) {
   const char *what = count > 1 ? arguments[1] : "";
   if (strcmp(what, "stall") == 0) {
-    run_loop(wait_in_a_callback, 1000);
+    run_loop(wait_in_a_callback, "save the notes", 1000);
+  } else if (strcmp(what, "unnamed") == 0) {
+    run_loop(wait_in_a_callback, NULL, 1000);
   } else if (strcmp(what, "end") == 0) {
-    run_loop(NULL, 600);
+    run_loop(NULL, NULL, 600);
     usleep(2 * LONG_MICROSECONDS);
   } else if (strcmp(what, "nest") == 0) {
-    run_loop(run_a_nested_loop, 1500);
+    run_loop(run_a_nested_loop, NULL, 1500);
   } else if (strcmp(what, "poll") == 0) {
-    run_loop(replace_the_poll_function, 2500);
+    run_loop(replace_the_poll_function, NULL, 2500);
   } else if (strcmp(what, "quick") == 0) {
-    run_loop(NULL, 0);
+    run_loop(NULL, NULL, 0);
   } else if (strcmp(what, "signal") == 0) {
     // The tests may block it.
     sigset_t none;

@@ -192,6 +192,7 @@ extension LoopSupervisor {
         }
         var record = StallRecord(stall, of: loop, poll, at: time)
         if turn.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
+        record.work = loop.source.work
         record.history = StallHistory(of: loop, among: context.loops, start: stall.start, now: context.now())
         turn.record = record
         turn.escalation = context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }

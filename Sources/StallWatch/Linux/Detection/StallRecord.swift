@@ -105,6 +105,8 @@ struct StallRecord: Sendable {
     var unwinder: Unwinder?
     /// What the watched loops did before the stall, and the others during it.
     var history: StallHistory?
+    /// What the loop says that its thread works on; `nil` if it does not know.
+    var work: String?
     var isEscalated = false
     /// What an overdue operation waits for; `nil` for other kinds.
     var operation: OverdueOperation?

@@ -20,6 +20,9 @@ protocol LoopSource: AnyObject, Sendable {
     /// once per turn, when it is over the threshold, with the addresses of the thread's whole stack if they are known.
     func isInTurn(_ addresses: [UInt64]?) -> Bool
 
+    /// What the loop's thread works on, in words; `nil` if the loop does not know.
+    var work: String? { get }
+
     /// Returns the threads whose stacks explain a stall that is in progress now.
     func target(of recorder: TurnRecorder) -> CaptureTarget
 
@@ -59,6 +62,8 @@ extension LoopSource {
     var modeReader: RunLoopModeReader? { nil }
 
     func isInTurn(_ addresses: [UInt64]?) -> Bool { true }
+
+    var work: String? { nil }
 
     func target(of recorder: TurnRecorder) -> CaptureTarget {
         recorder.lastThread.map(CaptureTarget.thread) ?? .unknown

@@ -23,6 +23,8 @@ public final class LoopProbe: Sendable {
     public let label: String
     /// Returns whether the turn that has not ended is one: see ``init(label:isInTurn:)``.
     let isInTurn: @Sendable (_ addresses: [UInt64]?) -> Bool
+    /// Returns what the loop's thread works on, in words.
+    let work: @Sendable () -> String?
     /// The recorder that the calls go to, as an address; 0 while no monitor watches the probe.
     private let recorder = Atomic<UInt>(0)
     /// Keeps alive every recorder that a call of the loop's thread may still use.
@@ -36,15 +38,20 @@ public final class LoopProbe: Sendable {
     public init(label: String) {
         self.label = label
         isInTurn = { _ in true }
+        work = { nil }
     }
 
     /// Creates a probe of a loop that reports its waits and not its end.
     ///
     /// `isInTurn` returns whether the turn that has not ended is one, and not something that the thread does after the
     /// loop has ended. It gets the addresses of the thread's whole stack, or `nil` if they are not known. It runs on
-    /// the watchdog, once for each turn over the threshold.
-    package init(label: String, isInTurn: @escaping @Sendable (_ addresses: [UInt64]?) -> Bool) {
+    /// the watchdog, once for each turn over the threshold, and so does `work`, which returns what the thread works on.
+    package init(
+        label: String, work: @escaping @Sendable () -> String? = { nil },
+        isInTurn: @escaping @Sendable (_ addresses: [UInt64]?) -> Bool
+    ) {
         self.label = label
+        self.work = work
         self.isInTurn = isInTurn
     }
 
@@ -146,6 +153,8 @@ final class ProbeSource: LoopSource {
     }
 
     func isInTurn(_ addresses: [UInt64]?) -> Bool { probe.isInTurn(addresses) }
+
+    var work: String? { probe.work() }
 
     func remove() {
         probe.detach(recorder)

@@ -177,6 +177,11 @@ extension StallReport {
         } else {
             context = samples.lazy.compactMap(\.workers).joined().lazy.flatMap(\.threads).compactMap(\.context).first
         }
+        // The program's own label says more.
+        if let work = record.work, context?.label == nil {
+            context = context ?? Context()
+            context?.label = work
+        }
         if !isWhole {
             missingContextReason = "the app's context was damaged in memory"
         } else if context?.taskID == nil {

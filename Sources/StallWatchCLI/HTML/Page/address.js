@@ -1,6 +1,6 @@
 // What is shown as the part of the page's address after #, so that a view can be linked and Back works.
 
-// view: {filters, stall, tab, isBottomUp, showsRuntimeFrames, zoom}; zoom is the path of child numbers from the root.
+// view: {filters, stall, tab, isOfGroup, isBottomUp, showsRuntimeFrames, zoom}; zoom is the path of child numbers from the root.
 function addressOf(view) {
   const { filters } = view;
   const words = new URLSearchParams();
@@ -17,6 +17,7 @@ function addressOf(view) {
   add("function", filters.functionName);
   if (filters.range !== null) add("time", filters.range.map((time) => Math.round(data.begin + time)).join(","));
   add("stall", view.stall === null ? null : data.ids[view.stall]);
+  if (view.isOfGroup) add("view", "group");
   if (view.tab !== "groups") add("list", view.tab);
   if (view.isBottomUp) add("up", 1);
   if (view.showsRuntimeFrames) add("frames", "all");
@@ -52,6 +53,7 @@ function viewOf(address) {
   const zoom = words.get("zoom") || "";
   return {
     filters, stall: stall < 0 ? null : stall, tab: words.get("list") === "stalls" ? "stalls" : "groups",
+    isOfGroup: words.get("view") === "group",
     isBottomUp: words.get("up") === "1", showsRuntimeFrames: words.get("frames") === "all",
     zoom: /^\d+(\.\d+)*$/.test(zoom) ? zoom.split(".").map(Number) : [],
   };

@@ -3,6 +3,7 @@
 const filters = newFilters();
 let chosenStall = null;
 let tab = "groups";
+let view = "detail";
 
 const by = (value) => (a, b) => value(b) - value(a);
 const byName = (value) => (a, b) => (value(a) || "").localeCompare(value(b) || "");
@@ -36,6 +37,7 @@ const groupList = makeList(
     choose: (group) => {
       filters.group = filters.group === group.key ? undefined : group.key;
       if (filters.group !== undefined) show(group.longest);
+      view = "group";
       changed(null);
     },
   }
@@ -63,17 +65,11 @@ const stallList = makeList(
   ],
   {
     chosen: (stall) => stall === chosenStall,
-    choose: (stall) => {
-      show(stall);
-      writeAddress("stall");
-    },
+    choose: chooseStall,
   }
 );
 const timeline = makeTimeline(byId("timeline"), byId("timeline-words"), {
-  show: (stall) => {
-    show(stall);
-    writeAddress("stall");
-  },
+  show: chooseStall,
   brushed: (range) => {
     filters.range = range;
     changed(null);
@@ -99,6 +95,24 @@ function show(stall) {
   stallList.draw();
 }
 
+function chooseStall(stall) {
+  show(stall);
+  showView("detail");
+  writeAddress("stall");
+}
+
+// Shows the chosen stall, or the chosen group if there is one.
+function showView(name) {
+  view = name;
+  const hasGroup = filters.group !== undefined;
+  byId("views").hidden = !hasGroup;
+  for (const each of ["group", "detail"]) {
+    const isShown = each === (hasGroup ? view : "detail");
+    byId("tab-" + each).setAttribute("aria-selected", String(isShown));
+    byId(each).hidden = !isShown;
+  }
+}
+
 // Shows the stalls that the filters let through, the flame graph zoomed along a path.
 function update(path = []) {
   const kept = allStalls.filter(filterTest(filters));
@@ -106,6 +120,8 @@ function update(path = []) {
   const chosen = kept.filter(inGroup(filters));
   groupList.set(groups);
   stallList.set(chosen);
+  if (filters.group !== undefined) showGroup(byId("group"), chosen);
+  showView(view);
   timeline.setRange(filters.range);
   timeline.set(chosen);
   flame.set(mergedTree(chosen, byId("bottom-up").checked, byId("all-frames").checked), path, filters.search);
@@ -123,22 +139,23 @@ function changed(refines) {
 }
 
 function writeAddress(refines) {
-  const view = {
-    filters, stall: chosenStall, tab, isBottomUp: byId("bottom-up").checked, showsRuntimeFrames: byId("all-frames").checked,
+  const shown = {
+    filters, stall: chosenStall, tab, isOfGroup: filters.group !== undefined && view === "group", isBottomUp: byId("bottom-up").checked, showsRuntimeFrames: byId("all-frames").checked,
     zoom: flame.path,
   };
-  address.write(addressOf(view), refines);
+  address.write(addressOf(shown), refines);
 }
 
 // Shows the view of an address.
 function restore(words) {
-  const view = viewOf(words);
-  Object.assign(filters, view.filters);
-  byId("bottom-up").checked = view.isBottomUp;
-  byId("all-frames").checked = view.showsRuntimeFrames;
-  showTab(view.tab);
-  update(view.zoom);
-  const stall = view.stall === null ? worstOf(allStalls.filter(filterTest(filters))) : view.stall;
+  const wanted = viewOf(words);
+  Object.assign(filters, wanted.filters);
+  byId("bottom-up").checked = wanted.isBottomUp;
+  byId("all-frames").checked = wanted.showsRuntimeFrames;
+  view = wanted.isOfGroup ? "group" : "detail";
+  showTab(wanted.tab);
+  update(wanted.zoom);
+  const stall = wanted.stall === null ? worstOf(allStalls.filter(filterTest(filters))) : wanted.stall;
   if (stall !== null) show(stall);
 }
 
@@ -190,7 +207,7 @@ function fillHeader() {
   // What a click shows: all stalls, the groups, or the longest stall.
   const figures = [
     ["stalls", number(count), () => chooseTab("stalls")], ["stalled", duration(total), showGroups],
-    ["longest", duration(stalls.duration[longest] || 0), () => { show(longest); writeAddress(null); }],
+    ["longest", duration(stalls.duration[longest] || 0), () => chooseStall(longest)],
     ["groups", number(groups.length), showGroups],
   ];
   if (isComparison) {
@@ -237,6 +254,12 @@ byId("all-times").addEventListener("click", () => {
 });
 byId("all-loops").addEventListener("click", () => setLoopsShown(byId("all-loops").getAttribute("aria-expanded") === "false"));
 for (const name of ["groups", "stalls"]) byId("tab-" + name).addEventListener("click", () => chooseTab(name));
+for (const name of ["group", "detail"]) {
+  byId("tab-" + name).addEventListener("click", () => {
+    showView(name);
+    writeAddress(null);
+  });
+}
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {

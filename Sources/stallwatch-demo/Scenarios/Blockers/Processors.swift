@@ -25,10 +25,12 @@ final class Competitors: Sendable {
     private let isOver = Atomic<Bool>(false)
 
     /// Starts the threads, and returns once all run.
-    init(count: Int, sharesTheCPU: Bool = true) {
+    init(count: Int, sharesTheCPU: Bool = true, isNice: Bool = false) {
         for index in 0..<count {
             NamedThread.start("rival-\(index)") { [self] ready in
                 if sharesTheCPU { demo_pin_thread() }
+                // Of this thread: Linux gives each its own value.
+                if isNice { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19) }
                 ready()
                 while !isOver.load(ordering: .relaxed) {}
             }

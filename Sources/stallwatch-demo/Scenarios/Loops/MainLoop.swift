@@ -38,6 +38,23 @@ enum MainLoop {
         }
     }
 
+    /// Calls `start` in a callout, and returns once `start`'s argument has been called and the loop has heard of it.
+    static func untilDone(_ start: @escaping @Sendable (_ done: @escaping Work) -> Void) async {
+        let (ends, end) = AsyncStream<Void>.makeStream()
+        _ = await timer { start { DispatchQueue.main.async { end.finish() } } }
+        for await _ in ends {}
+    }
+
+    /// Makes the loop start `work` on another thread, and returns once the loop has heard of its end.
+    static func offTheLoop(_ work: @escaping Work) async {
+        await untilDone { done in
+            DispatchQueue.global().async {
+                work()
+                done()
+            }
+        }
+    }
+
     /// Makes the loop turn `count` times for a source of version 0 that signals itself.
     static func source0Turns(_ count: Int) async {
         await withCheckedContinuation { continuation in

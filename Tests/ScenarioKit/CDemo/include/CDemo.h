@@ -110,6 +110,8 @@ typedef enum demo_peer_kind {
   DEMO_PEER_WRITER,
   /// Reads the descriptor until it is empty and its other end closed.
   DEMO_PEER_READER,
+  /// Writes more to the descriptor than a pipe holds, at once, and ends.
+  DEMO_PEER_FILLER,
 } demo_peer_kind;
 
 /// Forks a child named `demo-peer` that sleeps for the given time and ends. It has no descriptor open but the given one, or

@@ -65,9 +65,10 @@ import Testing
     /// Returns the report of a stall of 100 ms with samples at these ages, each with its context.
     private func report(
         _ samples: [(age: UInt64, context: CapturedContext?)], missing: String? = nil,
-        change: (inout CapturedStack) -> Void = { _ in }
+        work: String? = nil, change: (inout CapturedStack) -> Void = { _ in }
     ) -> StallReport {
         var record = StallRecord.fixture(milliseconds: 100)
+        record.work = work
         record.samples = samples.enumerated().map { index, sample in
             var stack = CapturedStack(
                 method: .ptrace, threadState: .running, frames: [.init(address: 0x1000 + UInt64(index), isExact: true)],
@@ -86,6 +87,11 @@ import Testing
             (30, captured("short")), (40, captured("long")), (60, captured("long")), (95, captured("last")),
         ])
         #expect(report.context == StallReport.Context(label: "long") && report.missingContextReason == nil)
+    }
+
+    @Test func `what the loop says is the label, unless the program has set one`() {
+        #expect(report([(50, nil)], work: "GSource save").context == StallReport.Context(label: "GSource save"))
+        #expect(report([(50, captured("own", task: 1))], work: "GSource save").context?.label == "own")
     }
 
     @Test func `no context for most of the time is no context`() {

@@ -1,0 +1,92 @@
+// One group: its stalls over time, their durations, and the versions and hosts that have them.
+
+// The times and durations of a group's stalls: [start, microseconds, count]. The repeats of a report, of which only the sum
+// is known, stand at its time with their mean.
+const sizesOf = (list) => list.flatMap((stall) => {
+  const { start, duration, total, repeats } = stalls;
+  const own = [start[stall], duration[stall], 1];
+  const rest = Math.max(total[stall] - duration[stall], 0);
+  return repeats[stall] > 0 ? [own, [start[stall], rest / repeats[stall], repeats[stall]]] : [own];
+});
+
+// How many stalls are in each of `count` equal parts from `first` to `last`.
+function histogram(pairs, count, first, last) {
+  const bins = new Array(count).fill(0);
+  for (const [value, weight] of pairs) {
+    const place = last > first ? Math.floor((value - first) / (last - first) * count) : 0;
+    bins[Math.min(Math.max(place, 0), count - 1)] += weight;
+  }
+  return bins;
+}
+
+// Bars over an axis with a word at each end; `words` says what a bar stands for.
+function barChart(title, bins, ends, words) {
+  const most = Math.max(...bins);
+  const bars = bins.map((count, index) => {
+    const bar = element("span", { title: words(index) + ": " + counted(count, "stall", "stalls") });
+    bar.style.height = (count === 0 ? 0 : Math.max(count / most * 100, 4)) + "%";
+    return bar;
+  });
+  const busiest = bins.indexOf(most);
+  return [
+    element("h3", {}, title),
+    element("div", { class: "bars", role: "img", "aria-label": title + ": at most " + number(most) + ", " + words(busiest) }, ...bars),
+    element("div", { class: "axis" }, ...ends.map((end) => element("span", {}, end))),
+  ];
+}
+
+function overTime(sizes) {
+  const last = stalls.start.reduce((a, b) => Math.max(a, b), 0);
+  const [count, part] = [40, (index) => timeText(last * index / 40).slice(0, 19)];
+  const bins = histogram(sizes.map(([start, , weight]) => [start, weight]), count, 0, last);
+  return barChart("Over time", bins, [part(0), part(count) + " UTC"], (index) => part(index) + " to " + part(index + 1).slice(11));
+}
+
+// Equal parts of the logarithm: durations differ by factors.
+function durations(sizes) {
+  const logs = sizes.map(([, microseconds, weight]) => [Math.log(Math.max(microseconds, 1)), weight]);
+  const [first, last] = logs.reduce(([least, most], [log]) => [Math.min(least, log), Math.max(most, log)], [Infinity, -Infinity]);
+  const [count, end] = [24, (index) => duration(Math.exp(first + (last - first) * index / 24))];
+  return barChart("Durations", histogram(logs, count, first, last), [end(0), end(count)], (index) => end(index) + " to " + end(index + 1));
+}
+
+// A row for each value, the one with the most stalled time first, with a bar of its share.
+function breakdown(title, list, valueOf) {
+  const rows = new Map();
+  for (const stall of list) {
+    const value = valueOf(stall);
+    const row = rows.get(value) || { value, count: 0, total: 0, last: 0 };
+    row.count += 1 + stalls.repeats[stall];
+    row.total += stalls.total[stall];
+    row.last = Math.max(row.last, stalls.start[stall]);
+    rows.set(value, row);
+  }
+  const sorted = [...rows.values()].sort((a, b) => b.total - a.total);
+  const head = element("tr", {}, ...[title, "stalls", "total", "last seen"].map((name) => element("th", { scope: "col" }, name)));
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...sorted.map(({ value, count, total, last }) => {
+    const row = element("tr", {}, ...[value || "not named", number(count), duration(total), timeText(last).slice(0, 19)].map((cell) => element("td", {}, cell)));
+    row.style.setProperty("--share", total / Math.max(sorted[0].total, 1) * 100 + "%");
+    return row;
+  })));
+}
+
+const versionOf = (stall) => (pairsOf(stalls.metadata[stall]).find(([key]) => key === "version") || [])[1];
+
+// Shows the group of these stalls.
+function showGroup(host, list) {
+  if (list.length === 0) return host.replaceChildren(element("p", { class: "empty" }, "No stall matches."));
+  const [group] = groupsOf(list);
+  const sizes = sizesOf(list);
+  const first = list.reduce((least, stall) => Math.min(least, stalls.start[stall]), Infinity);
+  const figures = [
+    ["stalls", number(group.count)], ["total", duration(group.total)], ["p50", duration(group.p50)], ["p95", duration(group.p95)],
+    ["max", duration(group.max)], ["first seen", timeText(first).slice(0, 19)], ["last seen", timeText(group.last).slice(0, 19)],
+  ];
+  host.replaceChildren(
+    element("h2", {}, causeLabel(group.cause), " ", group.culprit || "no culprit"),
+    element("p", { class: "where" }, text(stalls.place[group.longest]) || ""),
+    element("dl", { class: "figures" }, ...figures.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
+    ...overTime(sizes), ...durations(sizes), breakdown("version", list, versionOf), breakdown("host", list, (stall) => text(stalls.host[stall]))
+  );
+  host.scrollTop = 0;
+}

@@ -1,0 +1,251 @@
+import CDemo
+import Dispatch
+import Foundation
+import Glibc
+import ScenarioKit
+import StallWatch
+
+extension Scenario {
+    /// Each rule that says what to do, with the stall that it is right for, and with one that looks alike and is not its own.
+    ///
+    /// The same work after the advice was followed is the scenario `cured-` with the rule's id, in which nothing stalls.
+    static let adviceCases: [(rule: String, right: String, near: String)] = [
+        ("selfDeadlock", "deadlock-self", "deadlock-two"), ("lockOrder", "deadlock-two", "deadlock-three"),
+        ("ownerWaits", "lock", "mutex-computing"), ("semaphoreInTask", "task-semaphore", "main-queue"),
+        ("sleep", "sleep", "timer"), ("fsync", "fsync", "file-write"), ("fileRead", "file-read", "fifo"),
+        ("fileWrite", "file-write", "pipe-write"), ("nameResolution", "silent-server", "connect-tcp"),
+        ("socket", "connect-tcp", "file-read"), ("childPipe", "child-full-pipe", "child-process"),
+        ("child", "child-process", "pipe-of-child"), ("pipe", "pipe-of-child", "pipe-read"),
+        ("json", "json", "between-json"), ("regex", "regex", "text-search"), ("image", "image", "image-copy"),
+        ("contention", "starved", "beside-a-rival"), ("quota", "throttled", "starved"),
+        ("paging", "paging", "file-read"),
+    ]
+
+    /// The scenario, whose report has to say what to do, or not to, if it is in ``adviceCases``.
+    var judgedByAdvice: Scenario {
+        var judged = self
+        if let own = Self.adviceCases.first(where: { $0.right == name }) {
+            judged.expected?.advice = own.rule
+        } else if Self.adviceCases.contains(where: { $0.near == name }) {
+            judged.expected?.advice = ExpectedReport.noAdvice
+        }
+        return judged
+    }
+
+    static let adviceScenarios: [Scenario] = advisedScenarios + curedScenarios
+
+    private static let advisedScenarios: [Scenario] = [
+        .stalling(
+            "task-semaphore", "a task on the main actor waits for a semaphore", times: 2,
+            .main(.mainQueue, in: "waitForTheSemaphore(for:)", lock: .dispatchSemaphore)
+        ) { context in
+            await Task { @MainActor in DrivenLoop.time { waitForTheSemaphore(for: context.stall) } }.value
+        },
+        .stalling(
+            "file-read", "a timer reads a file that is not in memory", times: 2,
+            .main(.timer, in: "readTheBlocks(of:for:)", call: "pread64(/")
+        ) { context in
+            let file = ScratchFile(megabytes: 128)
+            defer { file.close() }
+            return await MainLoop.timer { readTheBlocks(of: file, for: context.stall) }
+        },
+        .stalling(
+            "file-write", "a source0 writes a file, whose blocks have to reach the disk", times: 2,
+            .main(.source0, in: "writeTheBlocks(of:for:)", cause: "io", call: "pwrite64(/")
+        ) { context in
+            let file = ScratchFile(megabytes: 4)
+            defer { file.close() }
+            return await MainLoop.source0 { writeTheBlocks(of: file, for: context.stall) }
+        },
+        .inMainLoop(
+            "pipe-write", "a timer writes to a full pipe",
+            .main(.timer, in: "Holding.writeSlowly(for:)", cause: "io", call: "write(pipe:")
+        ) { Holding.writing.run(for: $0) },
+        .stalling(
+            "child-full-pipe", "a timer waits for a child that waits until its pipe is read", times: 2,
+            .main(.timer, in: "PeerProcess.finish()", cause: "syscall").waiting(for: .child, in: "write")
+        ) { context in
+            let connection = try PeerConnection(DEMO_PEER_FILLER, for: .zero) { pipe(&$0) }
+            context.expectPeer(connection.peer.id)
+            NamedThread.start("late-reader") { ready in
+                ready()
+                sleepTooLong(for: context.stall)
+                demo_read_all(connection.descriptor)
+            }
+            return await MainLoop.timer { connection.peer.finish() }
+        },
+        .inMainLoop("json", "a timer decodes JSON", .main(.timer, in: "decodeTheTable(_:for:)", cause: "cpu")) {
+            decodeTheTable(largeTable, for: $0)
+        },
+        .inMainLoop(
+            "between-json", "a timer computes for longer than it decodes JSON",
+            .main(.timer, in: "spinTheCPU(for:)", cause: "cpu")
+        ) { duration in
+            let end = SuspendingClock.now + duration
+            while case let left = SuspendingClock.now.duration(to: end), left > .zero {
+                decodeTheTable(Data("[]".utf8), for: .milliseconds(5))
+                spinTheCPU(for: min(left, .milliseconds(60)))
+            }
+        },
+        .inMainLoop(
+            "regex", "a source0 matches a regular expression with nested repetitions",
+            .main(.source0, in: "matchTheText(for:)", cause: "cpu"), matchTheText),
+        .inMainLoop(
+            "text-search", "a source0 looks for a fixed text",
+            .main(.source0, in: "searchTheText(for:)", cause: "cpu"), searchTheText),
+        .stalling(
+            "image", "a main-queue block decodes a picture", times: 2,
+            .main(.mainQueue, in: "Picture.decode(for:)", cause: "cpu")
+        ) { context in
+            let picture = try Picture()
+            return await MainLoop.mainQueue { picture.decode(for: context.stall) }
+        },
+        .stalling(
+            "image-copy", "a main-queue block copies a picture", times: 2,
+            .main(.mainQueue, in: "Picture.copy(for:)", cause: "cpu")
+        ) { context in
+            let picture = try Picture()
+            return await MainLoop.mainQueue { picture.copy(for: context.stall) }
+        },
+        .stalling(
+            "beside-a-rival", "a timer computes while another thread computes on another CPU", times: 2,
+            .main(.timer, in: "spinTheCPU(for:)", cause: "cpu")
+        ) { context in
+            let rival = Competitors(count: 1, sharesTheCPU: false)
+            defer { rival.stop() }
+            return await MainLoop.timer { spinTheCPU(for: context.stall) }
+        },
+    ]
+
+    /// A scenario in which the advice of a rule was followed: the loop gets the same done, and does not stall.
+    private static func cured(
+        _ rule: String, _ summary: String, _ run: @escaping @Sendable (ScenarioContext, Duration) async throws -> Void
+    ) -> Scenario {
+        .quiet("cured-" + rule, summary) { context in try await run(context, context.threshold * 2) }
+    }
+
+    /// A scenario in which the work of a stall was moved off the loop.
+    private static func moved<Resource: Sendable>(
+        _ rule: String, _ summary: String, _ make: @escaping @Sendable (Duration) throws -> Resource,
+        _ work: @escaping @Sendable (Resource, Duration) -> Void
+    ) -> Scenario {
+        cured(rule, "another thread " + summary) { _, stall in
+            let resource = try make(stall)
+            await MainLoop.offTheLoop { work(resource, stall) }
+        }
+    }
+
+    private static let curedScenarios: [Scenario] = [
+        cured("selfDeadlock", "a function that holds a lock calls one that expects it to be held") { _, _ in
+            let lock = PthreadLock()
+            _ = await MainLoop.source0 {
+                lock.acquire()
+                spinTheCPU(for: .milliseconds(1))
+                lock.release()
+            }
+        },
+        cured("lockOrder", "two threads take two locks in the same order, a thousand times") { _, _ in
+            let (first, second) = (PthreadLock(), PthreadLock())
+            let takeBoth: @Sendable () -> Void = {
+                for _ in 0..<1_000 {
+                    first.acquire()
+                    second.pass()
+                    first.release()
+                }
+            }
+            let other = Task.detached { takeBoth() }
+            _ = await MainLoop.timer(takeBoth)
+            await other.value
+        },
+        cured("ownerWaits", "the owner of a lock sleeps before it takes it") { _, stall in
+            let lock = PthreadLock()
+            let owner = Task.detached {
+                sleepTooLong(for: stall)
+                lock.pass()
+            }
+            _ = await MainLoop.mainQueue { waitForTheLock(lock) }
+            await owner.value
+        },
+        cured("semaphoreInTask", "a task on the main actor awaits a continuation") { _, stall in
+            await Task { @MainActor in
+                await withCheckedContinuation { reply in
+                    DispatchQueue.global().asyncAfter(deadline: .now() + stall.seconds) { reply.resume() }
+                }
+            }.value
+        },
+        cured("sleep", "a timer fires after the time of a sleep") { _, stall in
+            await MainLoop.untilDone { DispatchQueue.main.asyncAfter(deadline: .now() + stall.seconds, execute: $0) }
+        },
+        moved("fsync", "calls fsync(2) of a large file", { _ in ScratchFile(megabytes: 64, isDirty: true) }) {
+            file, stall in
+            synchronize(file, for: stall)
+            file.close()
+        },
+        moved("fileRead", "reads a file that is not in memory", { _ in ScratchFile(megabytes: 128) }) { file, stall in
+            readTheBlocks(of: file, for: stall)
+            file.close()
+        },
+        moved("fileWrite", "writes a file, whose blocks have to reach the disk", { _ in ScratchFile(megabytes: 4) }) {
+            file, stall in
+            writeTheBlocks(of: file, for: stall)
+            file.close()
+        },
+        moved("nameResolution", "asks a name server that never answers", { _ in SilentServer() }) { server, _ in
+            lookUpAName(at: server)
+        },
+        moved("socket", "connects to a port whose queue is full", { BusyServer(.tcp, for: $0) }) { server, _ in
+            connectTo(server)
+        },
+        cured("childPipe", "a child's output is read to its end before the wait for the child") { _, _ in
+            let connection = try PeerConnection(DEMO_PEER_FILLER, for: .zero) { pipe(&$0) }
+            _ = await MainLoop.timer {
+                demo_read_all(connection.descriptor)
+                connection.peer.finish()
+            }
+        },
+        cured("child", "a child has a termination handler") { _, stall in
+            await MainLoop.untilDone { done in
+                let child = Process()
+                child.executableURL = URL(fileURLWithPath: "/bin/sleep")
+                child.arguments = ["\(stall.seconds)"]
+                child.terminationHandler = { _ in done() }
+                if (try? child.run()) == nil { done() }
+            }
+        },
+        cured("pipe", "a child's pipe has a readability handler") { _, stall in
+            let connection = try PeerConnection(DEMO_PEER_WRITER, for: stall) { pipe(&$0) }
+            defer { connection.peer.finish() }
+            let end = FileHandle(fileDescriptor: connection.descriptor, closeOnDealloc: true)
+            await MainLoop.untilDone { done in
+                end.readabilityHandler = { end in
+                    _ = end.availableData
+                    end.readabilityHandler = nil
+                    done()
+                }
+            }
+        },
+        moved("json", "decodes JSON", { _ in largeTable }) { decodeTheTable($0, for: $1) },
+        moved("regex", "matches a regular expression", { _ in }) { _, stall in matchTheText(for: stall) },
+        moved("image", "decodes a picture", { _ in try Picture() }) { $0.decode(for: $1) },
+        cured("contention", "nine nice threads compute on the CPU to which the main thread is bound") { context, _ in
+            let competitors = Competitors(count: 9, isNice: true)
+            // Without the nice values, a quarter of the threshold on a tenth of a CPU is a stall of 2.5 thresholds.
+            _ = await MainLoop.timer { competitors.run { computeAndSleep(for: context.threshold / 2) } }
+        },
+        cured("quota", "the CPU quota of the main thread's cgroup is large") { context, _ in
+            guard let group = QuotaGroup(share: 2) else {
+                throw NotAvailable(reason: "a CPU cgroup of version 1 cannot be created")
+            }
+            _ = await MainLoop.timer { group.enter() }
+            // With the quota of the scenario throttled, a quarter of the threshold takes five.
+            _ = await MainLoop.timer { computeAndSleep(for: context.threshold / 2) }
+            _ = await MainLoop.timer { group.leave() }
+        },
+        moved(
+            "paging", "touches the pages of a mapped file that is not in memory", { _ in ScratchFile(megabytes: 128) }
+        ) { file, stall in
+            touchThePages(of: file, for: stall)
+            file.close()
+        },
+    ]
+}
