@@ -193,6 +193,7 @@ extension LoopSupervisor {
         var record = StallRecord(stall, of: loop, poll, at: time)
         if turn.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.history = StallHistory(of: loop, among: context.loops, start: stall.start, now: context.now())
+        record.tasks = context.readTasks(loop.source.kind, target, stall.start)
         turn.record = record
         turn.escalation = context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = early.finish(stall.turnBegan, isStall: true)
