@@ -57,6 +57,8 @@ package struct SwiftTaskMemory {
     static let layoutVersion: UInt64 = 1
     /// The most status records of a task.
     static let maximumRecords = 64
+    /// The most child tasks of a group that are listed.
+    static let maximumChildren = 1_000
     /// The most async callers of a task.
     static let maximumCallers = 64
 
@@ -73,6 +75,7 @@ package struct SwiftTaskMemory {
         static let dependency = 20
         /// The first word behind the task: its parent, if it is a child; then the next child, and the group.
         static let parent = 26
+        static let nextChild = 27
         static let group = 28
         static let count = 29
     }
@@ -91,7 +94,14 @@ package struct SwiftTaskMemory {
     /// TaskStatusRecordKind.
     private enum Kind {
         static let dependency: UInt64 = 0
+        static let group: UInt64 = 2
         static let name: UInt64 = 6
+    }
+    /// The words of a group, which is a status record behind a table of functions: flags, parent, first and last child.
+    private enum Group {
+        static let flags = 1
+        static let firstChild = 3
+        static let count = 5
     }
     /// The words of a dependency's record: flags, parent, target (two words), kind, the waiting task.
     private enum Record {
@@ -104,10 +114,13 @@ package struct SwiftTaskMemory {
     private let memory: any MemoryReading
     /// The first word of every task.
     let metadata: UInt64
+    /// Where a task that has not begun resumes, before its closure; 0 if that is not known.
+    private let adapter: UInt64
 
-    package init(_ memory: any MemoryReading, metadata: UInt64) {
+    package init(_ memory: any MemoryReading, metadata: UInt64, adapter: UInt64 = 0) {
         self.memory = memory
         self.metadata = metadata
+        self.adapter = adapter
     }
 
     /// Returns the task that two readings agree about; `nil` if there is none, it is complete, or it keeps changing.
@@ -154,6 +167,35 @@ package struct SwiftTaskMemory {
         return task
     }
 
+    /// Returns the addresses of a group's child tasks, about which two readings agree; `nil` if they do not, or there are
+    /// too many.
+    package func children(ofGroup group: UInt64) -> [UInt64]? {
+        guard let first = childrenOnce(ofGroup: group), childrenOnce(ofGroup: group) == first else { return nil }
+        return first
+    }
+
+    private func childrenOnce(ofGroup group: UInt64) -> [UInt64]? {
+        guard let words = memory.words(at: group, count: Group.count),
+            words[Group.flags] & Self.kindMask == Kind.group
+        else { return nil }
+        var children: [UInt64] = []
+        var next = words[Group.firstChild]
+        while next != 0 {
+            guard children.count < Self.maximumChildren, id(at: next) != nil,
+                let words = memory.words(at: next, count: Word.count), words[Word.flags] & Self.isGroupChild != 0,
+                words[Word.group] == group
+            else { return nil }
+            children.append(next)
+            next = words[Word.nextChild]
+        }
+        return children
+    }
+
+    /// Returns where the task at an address resumes, whether or not it is one.
+    func resumeFunction(ofTask address: UInt64) -> UInt64? {
+        memory.words(at: address, count: Word.resumeFunction + 1)?.last
+    }
+
     private static func id(_ words: [UInt64]) -> UInt64 { words[Word.flags] >> 32 | words[Word.idHigh] << 32 }
 
     /// Returns the id of the task at `address`; `nil` if there is none.
@@ -192,7 +234,7 @@ package struct SwiftTaskMemory {
     }
 
     private func callers(_ resume: UInt64, _ context: UInt64) -> [UInt64] {
-        var callers = [resume]
+        var callers = resume == adapter ? closures(before: context) : [resume]
         var at = context
         while at != 0, callers.count < Self.maximumCallers, let words = memory.words(at: at, count: 2) {
             // The context of a continuation resumes where the task does.
@@ -200,6 +242,44 @@ package struct SwiftTaskMemory {
             at = words[0]
         }
         return callers
+    }
+
+    /// Returns the functions that a task which has not begun will call, the innermost first: its closure, and the thunks
+    /// around it; the adapter if they are not known.
+    private func closures(before context: UInt64) -> [UInt64] {
+        // AsyncContextPrefix and FutureAsyncContextPrefix, before the task's first context, end with the entry, its values
+        // and an error.
+        guard let prefix = memory.words(at: context &- 24, count: 2), prefix[0] != 0 else { return [adapter] }
+        var functions = [prefix[0]]
+        var values = prefix[1]
+        // The values of a thunk are the async function that it calls, and that one's values, after an object's two words.
+        for _ in 0..<Self.maximumThunks {
+            guard let words = memory.words(at: values, count: 7)?.dropFirst(2),
+                let found = words.indices.dropLast().lazy.compactMap({ index in
+                    code(ofAsyncFunction: words[index], near: functions[0]).map { (index, $0) }
+                }).first
+            else { break }
+            functions.insert(found.1, at: 0)
+            values = words[found.0 + 1]
+        }
+        return functions
+    }
+
+    private static let maximumThunks = 3
+    /// The longest distance between code of one image.
+    private static let maximumDistance: UInt64 = 1 << 28
+
+    /// The code of the async function that a pointer stands for: { distance, size of the context }, in the read-only data
+    /// of the image that has the code `near` it.
+    private func code(ofAsyncFunction pointer: UInt64, near: UInt64) -> UInt64? {
+        guard pointer % 8 == 0, let word = memory.word(at: pointer) else { return nil }
+        let (distance, size) = (Int64(Int32(truncatingIfNeeded: word)), word >> 32)
+        let code = pointer &+ UInt64(bitPattern: distance)
+        guard size >= 16, size <= 1 << 16, size % 16 == 0, distance != 0,
+            max(code, near) - min(code, near) < Self.maximumDistance,
+            max(pointer, near) - min(pointer, near) < Self.maximumDistance
+        else { return nil }
+        return code
     }
 
     /// Returns the name of the class of the object at `address`, and whether it is an actor's; `nil` if it has no Swift

@@ -9,6 +9,8 @@ import Synchronization
 package struct TaskCalibration: Sendable, Equatable {
     /// The first word of every task; 0 if there is a problem.
     package private(set) var metadata: UInt64 = 0
+    /// Where a task that has not begun resumes; 0 if that is not known.
+    package private(set) var adapter: UInt64 = 0
     /// Where a thread keeps the address of the executor that it runs, from its thread pointer; `nil` if not known.
     package private(set) var activeExecutor: Int64?
     /// Why tasks cannot be read: a sentence without its period; `nil` if they can.
@@ -41,6 +43,7 @@ package struct TaskCalibration: Sendable, Equatable {
             return
         }
         metadata = first.metadata
+        adapter = first.adapter == second.adapter ? first.adapter : 0
         let common = Set(first.executors).intersection(second.executors)
         activeExecutor = common.count == 1 ? common.first : nil
     }
@@ -77,6 +80,7 @@ private final class KnownTasks: TaskExecutor {
         /// The line of the first check that has failed; `nil` if all are as expected.
         var failedLine: UInt?
         var executors: [Int64] = []
+        var adapter: UInt64
     }
 
     private actor Probe {
@@ -125,6 +129,8 @@ private final class KnownTasks: TaskExecutor {
             note("leaf")
             await withUnsafeContinuation { continuation in state.withLock { $0.continuation = continuation } }
         }
+        let fresh = Task(executorPreference: self) { [self] in note("fresh") }
+        let adapters = [fresh, leaf].map(resumption)
         Task(executorPreference: self) { [self] in
             note("waiter")
             await leaf.value
@@ -153,7 +159,23 @@ private final class KnownTasks: TaskExecutor {
         let metadata = check()
         state.withLock { $0.continuation }?.resume()
         drain()
-        return state.withLock { Findings(metadata: metadata, failedLine: $0.failedLine, executors: $0.executors) }
+        let isKnown = address("fresh") == handle(fresh) && adapters[0] == adapters[1]
+        return state.withLock {
+            Findings(
+                metadata: metadata, failedLine: $0.failedLine, executors: $0.executors,
+                adapter: isKnown ? adapters[0] : 0)
+        }
+    }
+
+    /// The address of a task; 0 if it is not known.
+    private func handle(_ task: Task<Void, Never>) -> UInt64 {
+        guard MemoryLayout<Task<Void, Never>>.size == MemoryLayout<UInt>.size else { return 0 }
+        return UInt64(unsafeBitCast(task, to: UInt.self))
+    }
+
+    /// Where a task resumes; 0 if it is not known.
+    private func resumption(_ task: Task<Void, Never>) -> UInt64 {
+        SwiftTaskMemory(GuardedMemory(), metadata: 0).resumeFunction(ofTask: handle(task)) ?? 0
     }
 
     private func waitInChild(_ leaf: Task<Void, Never>) async {
@@ -200,6 +222,7 @@ private final class KnownTasks: TaskExecutor {
         expect(groupChild?.dependency == .task(leaf) && groupChild?.parent == address("group"))
         let all = [read("leaf"), read("waiter"), read("let"), group, groupChild, letChild]
         expect(Set(all.map { $0?.id }).count == all.count && read("waiter")?.awaitedID == read("leaf")?.id)
+        expect(groupChild?.group.flatMap(memory.children(ofGroup:)) == [address("group child")])
         expect(groupChild?.group != nil && groupChild?.group.map { group?.dependency == .group($0) } == true)
         return memory.metadata
     }

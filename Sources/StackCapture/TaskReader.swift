@@ -55,11 +55,14 @@ package struct TaskReader {
     package init(_ calibration: TaskCalibration, _ layout: ContextLayout) {
         self.calibration = calibration
         self.layout = layout
-        memory = SwiftTaskMemory(GuardedMemory(), metadata: calibration.metadata)
+        memory = SwiftTaskMemory(
+            GuardedMemory(), metadata: calibration.metadata, adapter: calibration.adapter)
     }
 
     /// Reads all tasks, first those at `addresses` that are known; takes at most five seconds.
-    package func read(from addresses: [UInt64] = []) -> TaskReading {
+    ///
+    /// Without a search, it reads only those, what they wait for, and what threads run.
+    package func read(from addresses: [UInt64] = [], isSearching: Bool = true) -> TaskReading {
         let deadline = monotonicNow() &+ Self.longestTime
         var reading = TaskReading()
         var known: [UInt64: SwiftTask] = [:]
@@ -76,10 +79,11 @@ package struct TaskReader {
                 if known.count % Self.tasksPerSlice == 0 { usleep(Self.pause) }
                 if let parent = task.parent { next.append(parent) }
                 if case .task(let other) = task.dependency { next.append(other) }
+                if case .group(let group) = task.dependency { next += memory.children(ofGroup: group) ?? [] }
             }
         }
         for address in addresses { take(address) }
-        for address in search(&reading, until: deadline) { take(address) }
+        if isSearching { for address in search(&reading, until: deadline) { take(address) } }
         reading.threads = threads()
         for thread in reading.threads where thread.task != 0 { take(thread.task) }
         // Memory keeps what tasks left behind. A task that runs is the current one of a thread.

@@ -39,6 +39,8 @@ extension StallReport {
         kind = original.kind
         state = original.state
         startedAt = original.startedAt
+        // The closure may remove stacks, but it cannot see the tasks that refer to them.
+        if tasks?.fault(stacks: stacks.count) != nil { tasks = nil }
         guard let fault else { return nil }
         // A mistake in the closure must not expose what it was meant to remove: keep only what identifies the stall.
         self = original
@@ -61,6 +63,7 @@ extension StallReport {
         samples = []
         otherThreads = nil
         waits = nil
+        tasks = nil
         history = nil
         stacks = []
         frames = []

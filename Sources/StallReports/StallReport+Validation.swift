@@ -271,6 +271,7 @@ struct ReportCheck {
         for (index, wait) in (report.waits ?? []).enumerated() {
             checkIndex(wait.stack, at: "waits[\(index)].stack", of: "stack", count: stacks)
         }
+        if let fault = report.tasks?.fault(stacks: stacks) { refuse("tasks: \(fault)") }
         for (index, owner) in (report.cause?.lock?.owners ?? []).enumerated() {
             checkIndex(owner.stack, at: "cause.lock.owners[\(index)].stack", of: "stack", count: stacks)
         }

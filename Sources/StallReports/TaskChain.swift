@@ -45,6 +45,7 @@ package struct TaskChain: Sendable, Equatable {
             case nil: end = task.thread.map(End.thread) ?? .unknown
             case .continuation: end = .continuation
             case .sleep: end = .sleep
+            case .other: end = .unknown
             case .pool: end = .pool
             case .task: next = task.target
             case .group:

@@ -56,20 +56,28 @@ package struct TaskGraph {
 
     /// The function that stands for a task: the innermost one of the app, else of a dependency, else any.
     package func frame(of task: TaskList.Task) -> StallReport.Frame? {
-        let frames = frames(of: task).filter { $0.function != nil && $0.isWritten }
-        return frames.first(where: \.isInApp) ?? frames.first { $0.isDependency == true } ?? frames.first
+        let all = frames(of: task)
+        let frames = all.filter { $0.function != nil && $0.isWritten }
+        // A task that has not begun has no frame of its closure but this.
+        let closure = all.first { $0.isInApp && $0.function?.hasPrefix(Self.closure) == true }
+        return frames.first(where: \.isInApp) ?? frames.first { $0.isDependency == true } ?? closure ?? frames.first
     }
+
+    /// How the demangler calls the code that passes a closure its values.
+    private static let closure = "partial apply for "
 
     /// The functions of a task, the innermost first.
     package func functions(of task: TaskList.Task) -> [String] { frames(of: task).map(Self.words) }
 
-    private func frames(of task: TaskList.Task) -> [StallReport.Frame] {
+    /// The frames of a task, the innermost first.
+    package func frames(of task: TaskList.Task) -> [StallReport.Frame] {
         let stack = task.stack ?? task.thread.flatMap { threads[$0]?.stack }
         return stack.map { report.stacks[$0].map { report.frames[$0] } } ?? []
     }
 
     private static func words(_ frame: StallReport.Frame) -> String {
-        "`\(frame.function ?? frame.offset)`" + (frame.file.map { " at \(sourcePlace($0, frame.line))" } ?? "")
+        let function = frame.function.map { $0.hasPrefix(closure) ? String($0.dropFirst(closure.count)) : $0 }
+        return "`\(function ?? frame.offset)`" + (frame.file.map { " at \(sourcePlace($0, frame.line))" } ?? "")
     }
 
     /// What a task waits for, to the end of the chain, as a verb with its object: `awaits a continuation`.
@@ -88,6 +96,7 @@ package struct TaskGraph {
         switch wait {
         case .continuation: return "await\(s) a continuation"
         case .sleep: return "sleep\(s)"
+        case .other: return "wait\(s)"
         case .pool: return "wait\(s) for a thread"
         case .executor: return "await\(s) \(executor(of: task))"
         case .task:
@@ -160,13 +169,14 @@ package struct TaskGraph {
             let task = list.tasks[index]
             groups[Key(place: place(of: task), wait: wait(of: task)), default: []].append(index)
         }
-        let made = groups.map { key, members in
+        let made: [(Int, Group)] = groups.map { key, members in
             let ids = members.map { list.tasks[$0].id }.sorted()
-            let noun = members.count == 1 ? "1 task" : "\(members.count) tasks"
-            let verb = members.count == 1 ? key.wait : wait(of: list.tasks[members[0]], isPlural: true)
-            return Group(sentence: "\(noun) in \(key.place) \(verb)", tasks: ids)
+            let count = members.reduce(0) { $0 + (list.tasks[$1].count ?? 1) }
+            let noun = count == 1 ? "1 task" : "\(count) tasks"
+            let verb = count == 1 ? key.wait : wait(of: list.tasks[members[0]], isPlural: true)
+            return (count, Group(sentence: "\(noun) in \(key.place) \(verb)", tasks: ids))
         }
-        return made.sorted { ($1.tasks.count, $0.sentence) < ($0.tasks.count, $1.sentence) }
+        return made.sorted { ($1.0, $0.1.sentence) < ($0.0, $1.1.sentence) }.map(\.1)
     }
 
     /// Returns at most `limit` tasks: the task itself, what it waits for, and so on, with their depths.
@@ -183,7 +193,7 @@ package struct TaskGraph {
     }
 
     /// The ids of the tasks that a task waits for.
-    private func awaited(by task: TaskList.Task) -> [UInt64] {
+    package func awaited(by task: TaskList.Task) -> [UInt64] {
         switch task.wait {
         case .task: return task.target.map { [$0] } ?? []
         case .group: return (task.target.flatMap { children[$0] } ?? []).map { list.tasks[$0].id }

@@ -1,19 +1,22 @@
-/// The answer to ``ControlRequest/tasks``: the Swift tasks of a process at one time, and what each waits for.
+/// Swift tasks of a process at one time, and what each waits for: in a report, and in an answer to
+/// ``ControlRequest/tasks``.
 ///
-/// Their stacks, the names and what their threads do are in the report that comes with it.
+/// Their stacks, the names and what their threads do are in the report, which comes with the answer.
 package struct TaskList: Codable, Sendable, Equatable {
     /// What a task is doing.
-    package enum State: String, Codable, Sendable {
+    package enum State: String, TaskWord {
         /// A thread runs it.
         case running
         /// It waits for its turn on an executor.
         case enqueued
         /// It waits for something else.
         case suspended
+
+        package static let other = suspended
     }
 
     /// What a task waits for.
-    package enum Wait: String, Codable, Sendable {
+    package enum Wait: String, TaskWord {
         /// The end of the task ``Task/target``.
         case task
         /// One of its own child tasks in a group, which have the group's number in ``Task/group``.
@@ -26,6 +29,8 @@ package struct TaskList: Codable, Sendable, Equatable {
         case executor
         /// Any thread of the task pool.
         case pool
+        /// A newer version's word.
+        case other
     }
 
     /// One task.
@@ -49,6 +54,8 @@ package struct TaskList: Codable, Sendable, Equatable {
         package var stack: Int?
         /// Whether it has been canceled; `nil` means no.
         package var isCanceled: Bool?
+        /// The number of equal tasks that it stands for, itself included; `nil` means 1.
+        package var count: Int?
 
         package init(
             id: UInt64, name: String? = nil, state: State, wait: Wait? = nil, target: UInt64? = nil,
@@ -70,10 +77,12 @@ package struct TaskList: Codable, Sendable, Equatable {
 
     /// What runs some tasks one at a time.
     package struct Executor: Codable, Sendable, Equatable {
-        package enum Kind: String, Codable, Sendable {
+        package enum Kind: String, TaskWord {
             case actor, mainActor
             /// An executor that the app has made.
             case custom
+
+            package static let other = custom
         }
         package var kind: Kind
         /// The name of its class; `nil` if it is not known.
@@ -112,9 +121,33 @@ package struct TaskList: Codable, Sendable, Equatable {
         self.incompleteReason = incompleteReason
     }
 
+    /// Keeps, of tasks in the same place that wait for the same executor, one that counts for all.
+    ///
+    /// No other task may wait for them.
+    package mutating func merge() {
+        var kept: [[UInt64?]: Int] = [:]
+        var merged: [Task] = []
+        for task in tasks {
+            let key = [task.wait == .executor ? 1 : 0, task.target, task.stack.map { UInt64($0) }]
+            if let index = kept[key] {
+                merged[index].count = (merged[index].count ?? 1) + 1
+            } else {
+                kept[key] = merged.count
+                merged.append(task)
+            }
+        }
+        tasks = merged
+    }
+
+    /// The most tasks that one entry can stand for.
+    private static let maximumCount = 1_000_000
+
     /// The first fault for which a reader refuses the list, whose report has a number of stacks; `nil` if there is none.
     package func fault(stacks: Int) -> String? {
         for task in tasks {
+            if let count = task.count, !(1...Self.maximumCount).contains(count) {
+                return "task \(task.id) stands for \(count) tasks"
+            }
             if let stack = task.stack, !(0..<stacks).contains(stack) {
                 return "task \(task.id) has the stack \(stack), but there are \(stacks) stacks"
             }
@@ -123,5 +156,16 @@ package struct TaskList: Codable, Sendable, Equatable {
             }
         }
         return nil
+    }
+}
+
+/// A word of a list; one that a newer version has added counts as ``other``.
+package protocol TaskWord: Codable, Sendable, RawRepresentable<String> {
+    static var other: Self { get }
+}
+
+extension TaskWord {
+    package init(from decoder: any Decoder) throws {
+        self = Self(rawValue: try String(from: decoder)) ?? .other
     }
 }

@@ -4,6 +4,8 @@ package import StallReports
 package struct HangText {
     /// The largest number of the app's functions that are shown of one thread.
     private static let maximumFrames = 6
+    /// The largest number of lines about tasks.
+    private static let maximumTasks = 20
 
     private let report: StallReport
 
@@ -39,13 +41,33 @@ package struct HangText {
         let rest = threads.filter { !$0.isNotable }.map(\.description.inWords)
         if !rest.isEmpty { lines.append("in no code of the app: \(rest.joined(separator: ", "))") }
         if let omitted = report.omittedThreads { lines.append("not captured, because there are too many: \(omitted)") }
+        let tasks = tasks
         if notable.isEmpty {
             lines.append(
-                "No thread is in the app's code or waits for a lock: the main actor and the task pool have nothing to do. "
-                    + "A task waits for something that has not come, such as a continuation that was never resumed, a "
-                    + "stream that never ends, or an answer.")
+                "No thread is in the app's code or waits for a lock: the main actor and the task pool have nothing to do."
+                    + (tasks.isEmpty ? Self.guess : ""))
         }
+        lines += tasks
         return lines
+    }
+
+    private static let guess =
+        " A task waits for something that has not come, such as a continuation that was never resumed, a stream that never "
+        + "ends, or an answer."
+
+    /// What the tasks in the app's code wait for, to the end of each chain; without those that such a task awaits.
+    private var tasks: [String] {
+        guard let list = report.tasks else { return [] }
+        let graph = TaskGraph(list, report)
+        let inApp = list.tasks.filter { task in
+            task.wait != nil && graph.frames(of: task).contains { $0.isInApp && $0.isWritten && !$0.startsProgram }
+        }
+        let awaited = Set(inApp.flatMap(graph.awaited(by:)))
+        let shown = Set(inApp.map(\.id)).subtracting(awaited)
+        let circles = graph.deadlocked.isEmpty ? shown : shown.union(graph.deadlocked)
+        let groups = graph.groups { circles.contains($0.id) }
+        let left = groups.count - Self.maximumTasks
+        return groups.prefix(Self.maximumTasks).map(\.sentence) + (left > 0 ? ["… \(left) more places of tasks"] : [])
     }
 
     private var mainThread: Thread? {

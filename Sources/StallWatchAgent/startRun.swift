@@ -112,7 +112,10 @@ struct RunMonitor {
     ///   - output: The directory for reports.
     /// - Throws: ``StallWatchError`` if the reports cannot be written, or the system refuses memory or a thread.
     init(threshold: Duration, loops: Loops, output: String) throws(StallWatchError) {
-        monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .directory(output)))
+        var configuration = StallMonitor.Configuration(threshold: .fixed(threshold), reports: .directory(output))
+        // Seldom a Swift program: its memory is not searched.
+        configuration.tasks = .none
+        monitor = try StallMonitor(configuration)
         self.output = output
         if loops == [.runLoop, .mainQueue] {
             try monitor.watch(.main)

@@ -79,7 +79,10 @@ def main():
         wait + r"lockInOrder\(_:\).*" + re.escape(place("deadlock")),
         wait + r"lockInOtherOrder\(_:\).*" + re.escape(place("other")),
     )
-    check_hang(tool, "continuation", "No thread is in the app's code", "a continuation that was never resumed")
+    check_hang(
+        tool, "continuation", "No thread is in the app's code",
+        r"1 task in `HangingTests\.continuation\(\)` at " + re.escape(place("continuation")) + " awaits a continuation",
+    )
     check_hang(
         tool, "child", r"Child process \d+: /bin/sleep 612, waits", r"waitForChild\(_:\).*" + re.escape(place("child")),
     )
@@ -88,7 +91,12 @@ def main():
 
     done, seconds = run(tool, *tests("SlowTests"), options=("--after", "60s"))
     text = rf"SlowTests.waitsForALongTime\(\) has not finished after 1\.[\s\S]*{re.escape(place('slow'))}"
-    if not check(done.returncode == 0 and re.search(text, done.stdout + done.stderr), "hangDump: its text is wrong or missing"):
+    chain = (
+        rf"SlowTests.awaitsForALongTime\(\) has not finished after 1\.[\s\S]*1 task in `SlowTests.awaitsForALongTime\(\)` at "
+        rf"SlowTests.swift:\d+ awaits a task in `awaitTheServer\(\)` at {re.escape(place('awaits'))}, which awaits a continuation"
+    )
+    found = [re.search(pattern, done.stdout + done.stderr) for pattern in (text, chain)]
+    if not check(done.returncode == 0 and all(found), "hangDump: its text is wrong or missing"):
         print(f"--- hangDump ---\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
     print(f"hangDump: ended after {seconds:.1f} s")
 

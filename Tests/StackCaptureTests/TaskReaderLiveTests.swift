@@ -10,6 +10,38 @@ import Testing
         let begun = Atomic<Int>(0)
     }
 
+    @Test func `a task's chain is followed through groups without a search`() async {
+        let books = Books()
+        let address = Atomic<UInt64>(0)
+        let count = 10
+        let first = Task.detached {
+            address.store(SwiftTask.currentAddress, ordering: .relaxed)
+            await withTaskGroup(of: Void.self) { group in
+                for index in 0..<count {
+                    group.addTask(name: "child \(index)") {
+                        await withUnsafeContinuation { continuation in
+                            books.continuations.withLock { $0.append(continuation) }
+                        }
+                    }
+                }
+                await group.waitForAll()
+            }
+        }
+        while books.continuations.withLock({ $0.count }) < count { await Task.yield() }
+        let reader = TaskReader(TaskCalibration(), ContextLayout())
+        var names: Set<String> = []
+        // The last ones are about to wait.
+        for _ in 0..<100 where names.count < count {
+            let reading = reader.read(from: [address.load(ordering: .relaxed)], isSearching: false)
+            #expect(reading.searchedBytes == 0)
+            let waiting = reading.tasks.filter { $0.group != nil && $0.dependency == .continuation }
+            names = Set(waiting.map { String(decoding: $0.name ?? [], as: UTF8.self) })
+        }
+        #expect(names == Set((0..<count).map { "child \($0)" }))
+        for continuation in books.continuations.withLock({ $0 }) { continuation.resume() }
+        await first.value
+    }
+
     @Test func `tasks that wait for tasks are found with their edges`() async {
         let calibration = TaskCalibration()
         let count = 100

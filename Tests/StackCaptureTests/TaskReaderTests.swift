@@ -7,7 +7,7 @@ import Testing
     @Test func `the tasks of this runtime have the known layout`() {
         let calibration = TaskCalibration()
         #expect(calibration.problem == nil)
-        #expect(calibration.metadata != 0 && calibration.activeExecutor != nil)
+        #expect(calibration.metadata != 0 && calibration.activeExecutor != nil && calibration.adapter != 0)
     }
 
     @Test func `only private writable memory without a file is searched`() {
@@ -56,6 +56,49 @@ import Testing
         ] as [[UInt64: UInt64?]])
     func `a damaged task is none`(changes: [UInt64: UInt64?]) {
         #expect(Self.task(changes) == nil)
+    }
+
+    /// A group at 0x5000 with two child tasks.
+    private static let group: [UInt64: UInt64] = {
+        var memory: [UInt64: UInt64] = [0x5000: 0xfeed, 0x5008: 2, 0x5010: 0, 0x5018: 0x6000, 0x5020: 0x7000]
+        for child in [0x6000, 0x7000] as [UInt64] {
+            for index in 0..<UInt64(29) { memory[child + 8 * index] = 0 }
+            (memory[child], memory[child + 32], memory[child + 28 * 8]) = (0xabc0, 1 << 26 | child << 32, 0x5000)
+        }
+        memory[0x6000 + 27 * 8] = 0x7000
+        return memory
+    }()
+
+    @Test(
+        arguments: [
+            ([:], [0x6000, 0x7000]), ([0x5018: 0], []), ([0x5008: 1], nil), ([0x70d8: 0x6000], nil), ([0x70e0: 1], nil),
+            ([0x7020: 0], nil), ([0x7000: 1], nil), ([0x5018: 0x9000], nil), ([0x60d8: 0x7008], nil),
+        ] as [([UInt64: UInt64], [UInt64]?)])
+    func `a group's children are its own, and a damaged list is none`(changes: [UInt64: UInt64], expected: [UInt64]?) {
+        let memory = Words(Self.group.merging(changes) { $1 })
+        #expect(SwiftTaskMemory(memory, metadata: 0xabc0).children(ofGroup: 0x5000) == expected)
+    }
+
+    @Test func `a task that has not begun is in its closure`() {
+        // The entry of a thunk, whose values are another thunk, whose values are the closure.
+        let up: UInt64 = 32 << 32 | 0x1000
+        let down: UInt64 = 48 << 32 | 0xffff_f000
+        let started: [UInt64: UInt64] = [
+            0x2fe8: 0x50_0000, 0x2ff0: 0x8000, 0x8000: 1, 0x8008: 3, 0x8010: 0x51_0010, 0x8018: 0x8800, 0x8020: 0,
+            0x8028: 0, 0x8030: 0, 0x51_0010: up, 0x8800: 1, 0x8808: 3, 0x8810: 7, 0x8818: 0x51_0018,
+            0x8820: 0, 0x8828: 0, 0x8830: 0, 0x51_0018: down,
+        ]
+        func callers(_ changes: [UInt64: UInt64] = [:]) -> [UInt64]? {
+            let memory = Self.sound.merging(started) { $1 }.merging(changes) { $1 }
+            let task = SwiftTaskMemory(Words(memory), metadata: 0xabc0, adapter: 0x77).stableTask(at: 0x1000)
+            return task.map { Array($0.callers.prefix { $0 != 0x99 }) }
+        }
+        #expect(callers() == [0x50_f018, 0x51_1010, 0x50_0000])
+        // No async function: the size of its context is odd, or it is far from the thunk.
+        #expect(callers([0x51_0018: up + (1 << 32)]) == [0x51_1010, 0x50_0000])
+        #expect(callers([0x8010: 0x8_0000_0010, 0x8_0000_0010: up]) == [0x50_0000])
+        #expect(callers([0x2fe8: 0]) == [0x77])
+        #expect(Self.task()?.callers.first == 0x77)
     }
 
     @Test func `a task that keeps changing is not read`() {

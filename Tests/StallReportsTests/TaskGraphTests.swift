@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -107,6 +108,35 @@ import Testing
         #expect(TaskList(tasks: [Self.waiting(1, .sleep, stack: -1)]).fault(stacks: 4) != nil)
         #expect(TaskList(tasks: [Self.waiting(1, .executor, 0)]).fault(stacks: 4) != nil)
         #expect(TaskList(tasks: [Self.waiting(1, .task, 99)]).fault(stacks: 4) == nil)
+    }
+
+    @Test func `an entry counts for the tasks that it stands for`() throws {
+        var list = TaskList(
+            tasks: [
+                Self.waiting(1, .pool), Self.waiting(2, .pool, stack: 1), Self.waiting(3, .pool),
+                Self.waiting(4, .executor, 0), Self.waiting(5, .executor, 1), Self.waiting(6, .pool),
+            ], executors: [.init(kind: .actor, address: "0x1"), .init(kind: .mainActor, address: "0x2")])
+        list.merge()
+        #expect(list.tasks.map(\.id) == [1, 2, 4, 5])
+        #expect(list.tasks.map(\.count) == [3, nil, nil, nil])
+        #expect(
+            TaskGraph(list, try Self.report()).groups()[0].sentence
+                == "3 tasks in `load()` at Loader.swift:10 wait for a thread")
+        for count in [0, -1, Int.max] {
+            list.tasks[0].count = count
+            #expect(list.fault(stacks: 4) != nil)
+        }
+    }
+
+    @Test func `words of a newer version are read`() throws {
+        let json =
+            #"{"tasks": [{"id": 1, "state": "frozen", "wait": "moon"}], "executors": [{"kind": "x", "address": "0x1"}], "#
+            + #""searchedBytes": 1, "readMilliseconds": 1}"#
+        let list = try JSONDecoder().decode(TaskList.self, from: Data(json.utf8))
+        #expect(list.tasks == [.init(id: 1, state: .suspended, wait: .other)])
+        #expect(list.executors[0].kind == .custom)
+        #expect(TaskGraph(list, try Self.report()).wait(of: list.tasks[0]) == "waits")
+        #expect(TaskChain(from: 1, in: list).end == .unknown)
     }
 
     @Test func `the same place has the same standing in two readings`() throws {

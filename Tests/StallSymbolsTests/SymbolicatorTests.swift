@@ -212,6 +212,27 @@ import Testing
         #expect(HangText(report).lines.contains("    … 3 more"))
     }
 
+    @Test func `tasks in the app's code are said to wait, once with what they wait for`() throws {
+        var report = try idle()
+        let functions = ["load()", "test()", "main"].map { thread(1, functions: [$0], &report).stack }
+        func task(_ id: UInt64, _ wait: TaskList.Wait, _ target: UInt64? = nil, _ function: Int? = nil) -> TaskList.Task
+        {
+            .init(
+                id: id, state: .suspended, wait: wait, target: target, stack: function.flatMap { functions[$0] })
+        }
+        report.tasks = TaskList(tasks: [
+            task(1, .task, 2, 2), task(2, .task, 3, 1), task(3, .continuation, nil, 0), task(4, .sleep),
+            task(5, .task, 6, 0), task(6, .task, 5, 0),
+        ])
+        let lines = HangText(report).lines
+        #expect(
+            lines.suffix(2) == [
+                "2 tasks in `load()` at Notes.swift:7 await a task that waits for this one: a deadlock",
+                "1 task in `test()` at Notes.swift:7 awaits a task in `load()` at Notes.swift:7, which awaits a continuation",
+            ], "\(lines)")
+        #expect(!lines.contains { $0.contains("never resumed") })
+    }
+
     @Test func `threads that were not captured are counted`() throws {
         var report = try idle()
         report.omittedThreads = 12

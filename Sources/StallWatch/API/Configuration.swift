@@ -85,6 +85,8 @@ extension StallMonitor {
         /// before the ``escalation`` acts, which may wait for it for up to 1 second. The text replaces the file's
         /// contents and has at most 4,096 bytes. ``StallMonitor/init(_:)`` throws if there is no escalation.
         public var terminationLog: String?
+        /// Which Swift tasks the reports of stalls have.
+        package var tasks = ReportedTasks.waiting
 
         /// Creates a configuration.
         ///
@@ -336,4 +338,15 @@ extension StallMonitor {
     public typealias Symbolication = SymbolicationSettings
     /// The rules that decide which code belongs to the app.
     public typealias InApp = InAppSettings
+}
+
+/// The Swift tasks that reports of stalls have.
+package enum ReportedTasks: Sendable {
+    case none
+    /// Those that wait for the loop or the pool that stalls.
+    case waiting
+    /// All, for a dump of a hang.
+    case all
+    /// The task at this address and those that it waits for.
+    case chain(UInt64)
 }

@@ -98,6 +98,7 @@ struct ControlClient {
 /// A live process that `watch` asks again and again.
 struct WatchedProcess {
     private var client: ControlClient
+    let tasks: WatchedTasks
     private let identity: ProcessIdentity?
     let name: String
     /// The last answer's loops, by label.
@@ -112,6 +113,7 @@ struct WatchedProcess {
     init(pid: Int32) {
         client = ControlClient(pid: pid)
         client.knownPath = client.socketPath
+        tasks = WatchedTasks(of: client)
         identity = ProcessIdentity(pid: pid)
         name = readLink("/proc/\(pid)/exe").map(fileName) ?? "process"
     }
@@ -129,6 +131,7 @@ struct WatchedProcess {
                 next.loops[index].history = history.values(until: next.time)
                 histories[next.loops[index].state.label] = history
             }
+            next.tasks = tasks.summary
             next.earlier = Self.earlier((frame?.stalls ?? []) + (frame?.earlier ?? []), than: next.stalls)
             frame = next
             last = Dictionary((answer.loops ?? []).map { ($0.label, $0) }) { first, _ in first }

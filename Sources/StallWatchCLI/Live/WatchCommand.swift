@@ -11,9 +11,10 @@ struct WatchCommand: ParsableCommand {
         discussion: """
             The process's configuration has to set control = .socket(directory:). The screen shows for each loop the share of its \
             time that it has spent in turns, over the last minute and in the last interval, its current turn, threshold and number \
-            of stalls. Below them are the stalls in groups of the same loop and function, with the latest cause. The arrow keys \
-            choose a group, Enter opens its latest stall, s sorts, and ? lists the keys. It ends with q, with Ctrl-C, or when \
-            the process ends. The tool has to run as the process's user or as root.
+            of stalls. A line about Swift tasks, read every 10 seconds, says how many there are, and which has been seen in the \
+            same place for the longest time. Below it are the stalls in groups of the same loop and function, with the latest \
+            cause. The arrow keys choose a group, Enter opens its latest stall, s sorts, and ? lists the keys. It ends with q, \
+            with Ctrl-C, or when the process ends. The tool has to run as the process's user or as root.
 
             Examples:
               stallwatch watch $(pidof notes)
@@ -44,11 +45,13 @@ struct WatchCommand: ParsableCommand {
         // Before the screen is opened, so that a failure is a line on the usual one.
         try process.update()
         if once {
+            process.tasks.read()
             wait(stop)
             try process.update()
             guard let frame = process.frame else { return }
             return try write(frame)
         }
+        process.tasks.follow()
         if arguments.output.json {
             Interruption.handle { stop.set() }
             while !stop.isSet, !StandardOutput.isClosed {

@@ -22,6 +22,8 @@ struct WatchFrame {
     var stalls: [ControlAnswer.StallSummary]
     /// Stalls that earlier answers had, the newest first.
     var earlier: [ControlAnswer.StallSummary] = []
+    /// The Swift tasks; `nil` if they are not known, or there are none.
+    var tasks: TaskStandings.Summary?
     /// Why there is no newer answer; `nil` if this is the newest.
     var problem: String?
 
@@ -54,7 +56,7 @@ struct WatchFrame {
         var lines = [title(columns, terminal), ""]
         let layout = WatchLoopLine(loops, columns: columns)
         // The loops have at most half of the screen, and the stalls what is left.
-        let room = max((size.rows - Self.fixedRows) / 2, 1)
+        let room = max((size.rows - Self.fixedRows - (tasks == nil ? 0 : 1)) / 2, 1)
         let shown = Self.mostImportant(loops, room)
         lines.append(terminal.style(layout.head, .bold))
         lines += shown.map { layout.text(of: $0, for: terminal) }
@@ -62,6 +64,7 @@ struct WatchFrame {
             lines.append(
                 terminal.style("… and \(counted(loops.count - shown.count, "other loop", "other loops"))", .faint))
         }
+        if let tasks { lines.append(tasks.text.printable.truncated(to: columns)) }
         lines += ["", terminal.style("stalls, by \(controls.order.rawValue)", .bold)]
         let groups = groups(by: controls.order)
         if groups.isEmpty { lines.append("none") }
@@ -165,6 +168,8 @@ struct WatchLine: Encodable {
     let loops: [Loop]
     /// The latest stalls, the newest first.
     let stalls: [ControlAnswer.StallSummary]
+    /// The Swift tasks, by the latest reading; none if they are not known, or there are none.
+    let tasks: TaskStandings.Summary?
     /// Why there is no newer answer; none if this is the newest.
     let problem: String?
 
@@ -189,6 +194,7 @@ struct WatchLine: Encodable {
                 busy: loop.busy, stalls: loop.state.stalls)
         }
         stalls = frame.stalls
+        tasks = frame.tasks
         problem = frame.problem
     }
 }

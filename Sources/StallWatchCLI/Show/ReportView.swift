@@ -14,13 +14,16 @@ struct ReportView {
     /// The text, with a line feed at the end.
     var text: String {
         let others = showsThreads ? otherThreads : ""
-        let parts = [headline, split, waitChain, lockChain, peers, history, stacks, source, others, facts, next]
+        let parts = [
+            headline, split, waitChain, waitingTasks, lockChain, peers, history, stacks, source, others, facts, next,
+        ]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
     /// All threads: the locks and processes, the stack of the watched one and those of the others.
     var threads: String {
-        [lockChain, peers, watchedThread + stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
+        [lockChain, peers, waitingTasks, watchedThread + stacks, otherThreads].filter { !$0.isEmpty }.joined(
+            separator: "\n")
     }
 
     // MARK: - Sentence and cause
@@ -104,6 +107,20 @@ struct ReportView {
             let indentation = String(repeating: "  ", count: min(depth, 10) + 1)
             return paragraph(indentation + wait.sentence, indentation: indentation + "  ")
         }.joined()
+    }
+
+    /// The most lines about tasks.
+    private static let maximumTaskLines = 5
+
+    /// The tasks that the stall keeps waiting, one line for those in the same function.
+    private var waitingTasks: String {
+        guard let list = report.tasks, list.tasks.contains(where: { $0.wait != nil }) else { return "" }
+        let groups = TaskGraph(list, report).groups { $0.wait != nil }
+        let shown = groups.prefix(Self.maximumTaskLines).map { paragraph("  " + $0.sentence, indentation: "    ") }
+        let left = groups.count - shown.count
+        let rest = left == 0 ? "" : "  … and in \(counted(left, "other place", "other places"))\n"
+        let note = list.incompleteReason.map { paragraph("  there may be more: \($0)", indentation: "    ") } ?? ""
+        return terminal.style("Tasks that wait", .bold) + "\n" + shown.joined() + rest + note
     }
 
     // MARK: - Facts

@@ -12,9 +12,11 @@ struct HangCheck: Sendable {
 
     func run(_ test: Test, _ function: @Sendable () async throws -> Void) async throws {
         let name = WatchedFunction(test).name
+        // This task runs the test.
+        let task = HangDump.currentTask
         let timer: HangTimer
         do throws(SystemError) {
-            timer = try HangTimer(limit: nanoseconds(limit)) { since in Self.report(name, since) }
+            timer = try HangTimer(limit: nanoseconds(limit)) { since in Self.report(name, task, since) }
         } catch {
             Issue.record("the test is not watched for hangs: \(error.description)", sourceLocation: test.sourceLocation)
             return try await function()
@@ -30,12 +32,12 @@ struct HangCheck: Sendable {
     }
 
     /// Captures all threads and prints what they do, while the test hangs.
-    private static func report(_ test: String, _ since: UInt64) -> HangTimer.Hang {
+    private static func report(_ test: String, _ task: ReportedTasks, _ since: UInt64) -> HangTimer.Hang {
         let age = (monotonicNow() &- since) / 1_000_000
         var lines = ["stallwatch: \(test) has not finished after \(Double(age) / 1_000) s"]
         var json: String?
         do throws(StallWatchError) {
-            if let report = try HangDump.take(test, since: since, directory: nil) {
+            if let report = try HangDump.take(test, since: since, directory: nil, tasks: task) {
                 lines += HangText(report).lines.map { "  " + $0 }
                 json = String(decoding: report.jsonData(), as: UTF8.self)
             } else {

@@ -241,7 +241,7 @@ private func readTheEvents(_ stream: AsyncStream<Int>) async {
 @MainActor private func touchTheScreen() { errno = 0 }
 
 @inline(never)
-private func useTheMainActor() async {
+func useTheMainActor() async {
     await touchTheScreen()
     errno = 0
 }

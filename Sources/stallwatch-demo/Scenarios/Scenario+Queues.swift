@@ -68,12 +68,22 @@ extension Scenario {
         .stalling(
             "cooperative-pool-blocked", "tasks that wait for a semaphore occupy all threads of the pool", times: 3,
             .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
+                .keeping(tasks: 100)
         ) { context in
             try await context.watch(.cooperativePool())
             await warmUp(context)
             return await FullPool.fill(for: context.stall, { item in Task.detached { item() } }) { left in
                 waitForTheSemaphore(for: left)
             }
+        },
+        .stalling(
+            "main-actor-queue", "a timer sleeps, and twenty tasks wait for the main actor", times: 3,
+            .main(.timer, in: "sleepTooLong(for:)", cause: "sleep").keeping(tasks: 20, in: "useTheMainActor()")
+        ) { context in
+            let callout = Task.detached { await MainLoop.timer { sleepTooLong(for: context.stall) } }
+            await pause(.milliseconds(20))
+            for _ in 0..<20 { Task.detached { await useTheMainActor() } }
+            return await callout.value
         },
         .quiet("cooperative-pool-busy", "a thousand tasks compute and yield") { context in
             try await context.watch(.cooperativePool())

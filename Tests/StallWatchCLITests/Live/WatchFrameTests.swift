@@ -40,7 +40,10 @@ import TextOutput
         let latest = try (1...max(stalls, 1)).reversed().map { try stall($0, isOngoing: $0 == stalls) }
         return WatchFrame(
             process: "notes", pid: 4_700, time: try #require(Timestamp("2026-11-21T08:00:25.000000Z")),
-            loops: Array(known.prefix(loops)), stalls: stalls == 0 ? [] : latest)
+            loops: Array(known.prefix(loops)), stalls: stalls == 0 ? [] : latest,
+            tasks: .init(
+                count: 318, suspended: 300, unmovedMilliseconds: 125_000,
+                unmoved: "task 12 in `load()` at Loader.swift:40 awaits a continuation"))
     }
 
     private static let sizes = [WatchFrame.Size(columns: 80, rows: 24), .init(columns: 160, rows: 50)]
@@ -80,6 +83,7 @@ import TextOutput
         var frame = try Self.frame()
         frame.process = "a\u{1b}[2Jb"
         frame.loops[0].state.label = "\u{1b}]0;x\u{7}"
+        frame.tasks?.unmoved = "t\u{1b}[2J"
         frame.stalls[0].function = "f\u{9b}2J"
         frame.stalls[0].sentence = "s\u{1b}c"
         let lines = frame.lines(in: .init(columns: 100, rows: 30), for: Terminal(isTerminal: true))
@@ -223,5 +227,33 @@ import TextOutput
     @Test func `only a link to a socket has a number`() {
         #expect(ControlClient.socketNumber("socket:[4711]") == "4711")
         #expect(ControlClient.socketNumber("pipe:[4711]") == nil)
+    }
+}
+
+@Suite struct TaskStandingsTests {
+    private static func graph(_ tasks: [TaskList.Task]) throws -> TaskGraph {
+        var report = try StallReport(jsonData: ReportFixture().bytes)
+        report.frames = [.init(offset: "0x1", function: "load()", isInApp: true, kind: .asyncCaller)]
+        report.stacks = [[0]]
+        return TaskGraph(TaskList(tasks: tasks), report)
+    }
+
+    private static func task(_ id: UInt64, _ wait: TaskList.Wait = .continuation) -> TaskList.Task {
+        .init(id: id, state: wait == .pool ? .enqueued : .suspended, wait: wait, stack: 0)
+    }
+
+    @Test func `the task that has been in the same place for the longest time is named`() throws {
+        var standings = TaskStandings()
+        let second: UInt64 = 1_000_000_000
+        let first = standings.update(try Self.graph([Self.task(1), Self.task(2), Self.task(3, .pool)]), at: second)
+        #expect(first.text == "3 tasks, 2 suspended")
+        // The first one has moved, and the third one only waits for a thread.
+        let both = [Self.task(1, .sleep), Self.task(2), Self.task(3, .pool), Self.task(4)]
+        let next = standings.update(try Self.graph(both), at: 11 * second)
+        #expect(next.text == "4 tasks, 3 suspended; unmoved for 10 s: task 2 in `load()` awaits a continuation")
+        let last = standings.update(try Self.graph([Self.task(1, .sleep)]), at: 21 * second)
+        #expect(last.text == "1 task, 1 suspended; unmoved for 10 s: task 1 in `load()` sleeps")
+        #expect(standings.update(try Self.graph([]), at: 31 * second) == .init(count: 0, suspended: 0))
+        #expect(standings.update(try Self.graph([Self.task(1, .sleep)]), at: 41 * second).unmoved == nil)
     }
 }

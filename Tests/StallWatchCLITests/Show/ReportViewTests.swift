@@ -72,6 +72,37 @@ import Testing
         #expect(markdown.contains("| context | GET /feed, task 12"), "\(markdown)")
     }
 
+    @Test func `a report shows the tasks that it keeps waiting in a few lines`() throws {
+        var report = try StallReport(jsonData: Array(ReportFixture(number: 1).json.utf8))
+        report.frames += (0..<7).map {
+            StallReport.Frame(
+                offset: "0x\($0 + 1)", function: "f\($0)()", file: "/src/App.swift", line: 7, isInApp: true, kind: .code
+            )
+        }
+        let first = report.frames.count - 7
+        let stacks = report.stacks.count
+        report.stacks += (0..<7).map { [first + $0] }
+        report.tasks = TaskList(
+            tasks: (0..<7).map {
+                TaskList.Task(id: UInt64($0), state: .enqueued, wait: .executor, target: 0, stack: stacks + $0)
+            },
+            executors: [.init(kind: .mainActor, address: "0x1", thread: 4700)],
+            incompleteReason: "memory is swapped out")
+        report.tasks?.tasks[6].count = 12
+        let scratch = try TemporaryDirectory()
+        try Data(report.jsonData()).write(to: URL(filePath: scratch.path + "/" + ReportFixture(number: 1).fileName))
+        let output = try Tool.run(["show", "."], in: scratch).output
+        let lines = output.split(separator: "\n").drop { $0 != "Tasks that wait" }.map(String.init)
+        #expect(
+            lines.dropFirst().first == "  12 tasks in `f6()` at App.swift:7 await the main actor on thread 4700",
+            "\(output)")
+        #expect(
+            lines.dropFirst(5).prefix(3).map { $0 } == [
+                "  1 task in `f3()` at App.swift:7 awaits the main actor on thread 4700", "  … and in 2 other places",
+                "  there may be more: memory is swapped out",
+            ], "\(output)")
+    }
+
     /// A label may be any text of the app.
     @Test func `control characters of a label do not reach the terminal`() throws {
         let scratch = try TemporaryDirectory()

@@ -194,6 +194,7 @@ extension LoopSupervisor {
         if turn.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
         record.history = StallHistory(of: loop, among: context.loops, start: stall.start, now: context.now())
+        record.tasks = context.readTasks(loop.source.kind, target, stall.start)
         turn.record = record
         turn.escalation = context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = early.finish(stall.turnBegan, isStall: true)

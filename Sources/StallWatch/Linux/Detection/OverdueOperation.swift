@@ -19,19 +19,8 @@ struct OverdueOperation: Sendable {
     init(_ task: UInt64, in list: TaskList, _ stacks: [CapturedStack], _ images: ImageList) {
         self.task = task
         self.images = images
-        let chain = TaskChain(from: task, in: list)
-        let ids = Set(chain.tasks.map(\.id))
-        let groups = Set(chain.tasks.lazy.filter { $0.wait == .group }.compactMap(\.target))
-        var others = 0
-        self.list = list
-        self.list.tasks = list.tasks.filter { task in
-            if ids.contains(task.id) { return true }
-            guard task.thread != nil || task.group.map(groups.contains) == true, others < Self.maximumOthers else {
-                return false
-            }
-            others += 1
-            return true
-        }
+        self.list = Self.kept(of: list, from: task)
+        let ids = Set(TaskChain(from: task, in: list).tasks.map(\.id))
         var indices: [Int: Int] = [:]
         for index in self.list.tasks.indices {
             guard let old = self.list.tasks[index].stack else { continue }
@@ -45,6 +34,24 @@ struct OverdueOperation: Sendable {
             }
             self.list.tasks[index].stack = indices[old]
         }
+    }
+
+    /// Returns a list with the chain from a task, the tasks that it may be waiting for, and those that run.
+    static func kept(of list: TaskList, from task: UInt64) -> TaskList {
+        let chain = TaskChain(from: task, in: list)
+        let ids = Set(chain.tasks.map(\.id))
+        let groups = Set(chain.tasks.lazy.filter { $0.wait == .group }.compactMap(\.target))
+        var others = 0
+        var kept = list
+        kept.tasks = list.tasks.filter { task in
+            if ids.contains(task.id) { return true }
+            guard task.thread != nil || task.group.map(groups.contains) == true, others < maximumOthers else {
+                return false
+            }
+            others += 1
+            return true
+        }
+        return kept
     }
 
     /// The most tasks beside those of the chain.

@@ -22,6 +22,7 @@ final class Watchdog: Sendable {
     private let options: WatchdogOptions
     private let now: @Sendable () -> UInt64
     private let submit: @Sendable (StallRecord) -> Void
+    private let readTasks: TaskRequest
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
     /// The number of times that all loops were polled.
@@ -35,11 +36,13 @@ final class Watchdog: Sendable {
     init(
         options: WatchdogOptions, now: @escaping @Sendable () -> UInt64 = monotonicNow,
         submit: @escaping @Sendable (StallRecord) -> Void,
+        readTasks: @escaping TaskRequest = { _, _, _ in nil },
         passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in }
     ) {
         self.options = options
         self.now = now
         self.submit = submit
+        self.readTasks = readTasks
         self.passed = passed
     }
 
@@ -101,7 +104,8 @@ final class Watchdog: Sendable {
     /// Runs the watchdog on the calling thread until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
         let context = WatchdogContext(
-            capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options
+            capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options,
+            readTasks: readTasks
         )
         alarm.fence.prepare()
         var supervisors: [LoopSupervisor] = []

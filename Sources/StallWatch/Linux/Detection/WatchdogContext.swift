@@ -10,6 +10,7 @@ final class WatchdogContext {
     let submit: @Sendable (StallRecord) -> Void
     let suppressed: SuppressionCounter
     let options: WatchdogOptions
+    let readTasks: TaskRequest
     private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds: a check that reads names may wait for a disk, which makes the
     /// watchdog late.
@@ -23,13 +24,15 @@ final class WatchdogContext {
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
-        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions
+        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions,
+        readTasks: @escaping TaskRequest = { _, _, _ in nil }
     ) {
         self.capturer = capturer
         self.now = now
         self.submit = submit
         self.suppressed = suppressed
         self.options = options
+        self.readTasks = readTasks
         threads = ProcessThreads(capturer: capturer)
     }
 

@@ -228,6 +228,9 @@ final class LatestStalls: Sendable {
 
 /// Reports all threads of a process that has made no progress for a while.
 package enum HangDump {
+    /// The calling task and those that it waits for, which a dump may be about.
+    package static var currentTask: ReportedTasks { .chain(SwiftTask.currentAddress) }
+
     /// The longest time until there is a report, in nanoseconds.
     static let longestTime: UInt64 = 10_000_000_000
 
@@ -235,9 +238,11 @@ package enum HangDump {
     ///
     /// The report describes the main thread as a loop in a turn since `since`, and each other thread with what it waits
     /// for. Blocks the calling thread until the report is finished: some 50 ms. The result is `nil` if that takes too
-    /// long. `settings` are those of the monitor whose names, metadata, paths and redaction the report has.
+    /// long. `settings` are those of the monitor whose names, metadata, paths and redaction the report has; it then has
+    /// no tasks.
     package static func take(
-        _ label: String, since: UInt64, directory: String?, like settings: StallMonitor.Configuration? = nil
+        _ label: String, since: UInt64, directory: String?, tasks: ReportedTasks = .all,
+        like settings: StallMonitor.Configuration? = nil
     ) throws(StallWatchError) -> StallReport? {
         let found = FoundReport()
         var configuration = StallMonitor.Configuration(
@@ -247,6 +252,7 @@ package enum HangDump {
             whenDebugged: .report
         )
         configuration.modeStarvation = nil
+        configuration.tasks = settings == nil ? tasks : .none
         if let settings {
             configuration.metadata = settings.metadata
             configuration.symbolication = settings.symbolication
@@ -263,6 +269,7 @@ package enum HangDump {
         let deadline = monotonicNow() &+ longestTime
         probe.beginTurn(at: since, of: getpid())
         guard found.begun.wait(until: deadline) else { return nil }
+        monitor.tasks.finish(until: deadline)
         probe.endTurn()
         _ = monitor.settle([label], until: deadline)
         return found.report

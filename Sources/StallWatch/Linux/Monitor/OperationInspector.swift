@@ -7,8 +7,9 @@ import StallReports
 ///
 /// All edges of a chain are read again after its threads were captured: if one has changed, everything is read anew.
 struct OperationInspector {
-    /// The most readings until the monitor gives up.
-    private static let maximumReadings = 3
+    /// The most readings until the monitor gives up: first those that follow the tasks, then those of all memory.
+    private static let followingReadings = 2
+    private static let maximumReadings = 5
     /// The most threads that are captured if a task waits for the pool.
     private static let maximumPoolThreads = 8
     /// The most threads of one operation, with the owners of the locks that they wait for.
@@ -61,8 +62,9 @@ struct OperationInspector {
             return addresses.map { _ in Finding(operation: OverdueOperation(reason: problem.reason)) }
         }
         var findings: [Int: Finding] = [:]
-        for _ in 0..<Self.maximumReadings where findings.count < addresses.count {
-            let reading = reader.read(from: addresses)
+        for number in 0..<Self.maximumReadings where findings.count < addresses.count {
+            let isSearching = number >= Self.followingReadings
+            let reading = reader.read(from: addresses, isSearching: isSearching)
             var stacks: [CapturedStack] = []
             let list = TaskInspection.list(of: reading, reader.memory) { stack in
                 stacks.append(stack)
@@ -71,6 +73,8 @@ struct OperationInspector {
             for (index, address) in addresses.enumerated() where findings[index] == nil {
                 guard let task = reading.tasks.first(where: { $0.address == address }) else { continue }
                 let operation = OverdueOperation(task.id, in: list, stacks, capturer.images())
+                // What it waits for may be in memory that no task refers to.
+                if !isSearching, TaskChain(from: task.id, in: list).end == .unknown { continue }
                 findings[index] = finding(of: operation, named: task.name, reading, reader)
             }
         }

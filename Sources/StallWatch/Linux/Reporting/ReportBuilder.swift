@@ -21,6 +21,10 @@ struct ReportBuilder {
         if record.kind == .starvation, record.loop.kind != .taskExecutor {
             report.cause = StarvationCause(record, report).cause
         }
+        // Here, because the names are known now.
+        var tasks = report.tasks
+        tasks?.markSleeps(report)
+        report.tasks = tasks
         if let operation = record.operation { OverdueCause(operation, record.otherThreads).explain(&report) }
         return report
     }
@@ -50,6 +54,9 @@ struct ReportBuilder {
             )
         }
         let waits = record.operation?.waits(record.otherThreads, record.otherImages) { tables.stack($0, in: $1) }
+        let tasks = record.tasks?.list(after: record.state == .ongoing ? nil : record.duration) {
+            tables.stack($0, in: record.samples.last?.images ?? ImageList())
+        }
         var report = StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
@@ -85,6 +92,7 @@ struct ReportBuilder {
                 suppressed: record.suppressed
             )
         )
+        report.tasks = tasks
         report.sortWorkers()
         report.addContext(of: record, missing: missingContextReason)
         return report

@@ -152,6 +152,11 @@ import TestSupport
             { "kind": "executor", "task": 7, "name": "feed", "executor": "Cache", "thread": 4702, "stack": 0,
               "function": "load()", "file": "/src/Loader.swift", "line": 40 }
           ],
+          "tasks": { "tasks": [
+            { "id": 7, "name": "feed", "state": "enqueued", "wait": "executor", "target": 0, "thread": 4702, "parent": 3,
+              "group": 1, "stack": 0, "isCanceled": true, "count": 12 } ],
+            "executors": [ { "kind": "mainActor", "name": "MainActor", "address": "0x7f00", "thread": 4700 } ],
+            "searchedBytes": 1048576, "readMilliseconds": 1.5, "incompleteReason": "memory is swapped out" },
           "history": { "windowMilliseconds": 5000, "omittedLoops": 2, "loops": [
             { "label": "main", "kind": "runLoop", "omitsOlderTurns": true, "turns": [
               { "atMilliseconds": -81.5, "durationMilliseconds": 40.5, "waitedMilliseconds": 3, "isOngoing": true } ] } ] },

@@ -19,7 +19,7 @@ struct HangingTests {
     }
 
     @Test func continuation() async {
-        let answer: Int = await withUnsafeContinuation { _ in }
+        let answer: Int = await withUnsafeContinuation { _ in }  // hangs: continuation
         #expect(answer == 0)
     }
 

@@ -1,0 +1,61 @@
+import StackCapture
+import StallReports
+import Synchronization
+
+/// Asks for the tasks that wait for a loop of some kind, with the thread that runs it, and the begin of its stall.
+///
+/// The answer is `nil` if no task is read: this never waits.
+typealias TaskRequest = @Sendable (LoopKind, CaptureTarget, UInt64) -> WaitingTasks?
+
+/// The tasks that a stall keeps waiting, once another thread has read them.
+final class WaitingTasks: Sendable {
+    private struct Found {
+        var list: TaskList
+        var stacks: [CapturedStack]
+        var at: UInt64
+    }
+
+    private let found = Mutex<Found?>(nil)
+    /// The begin of the stall, in monotonic nanoseconds.
+    private let began: UInt64
+
+    init(began: UInt64) { self.began = began }
+
+    /// Sets what was found at a time: a list that refers to these stacks.
+    func set(_ list: TaskList, _ stacks: [CapturedStack], at time: UInt64) {
+        found.withLock { $0 = Found(list: list, stacks: stacks, at: time) }
+    }
+
+    /// Returns the list, if it was read before a stall with this duration had ended; `nil` while it lasts.
+    ///
+    /// `stack` stores a stack and returns its index.
+    func list(after duration: UInt64?, stack: (CapturedStack) -> Int) -> TaskList? {
+        guard let found = found.withLock({ $0 }), duration.map({ found.at &- began <= $0 }) ?? true else { return nil }
+        var list = found.list
+        var indices: [Int: Int] = [:]
+        for index in list.tasks.indices {
+            guard let old = list.tasks[index].stack else { continue }
+            let new = indices[old] ?? stack(found.stacks[old])
+            indices[old] = new
+            list.tasks[index].stack = new
+        }
+        return list
+    }
+}
+
+extension TaskList {
+    /// Keeps the tasks that wait for a turn on an executor for which `isRight` is true; `nil` stands for the task pool.
+    ///
+    /// Equal ones become one.
+    mutating func keepEnqueued(on isRight: (Executor?) -> Bool) {
+        tasks = tasks.filter { task in
+            switch task.wait {
+            case .pool: isRight(nil)
+            case .executor: executor(of: task).map(isRight) ?? false
+            default: false
+            }
+        }
+        for index in tasks.indices { (tasks[index].name, tasks[index].parent, tasks[index].group) = (nil, nil, nil) }
+        merge()
+    }
+}
