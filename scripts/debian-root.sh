@@ -117,8 +117,11 @@ fill_sdk() {
 	  "toolsetPaths": ["toolset.json"]
 	}}}
 	SDK
-    echo '{"schemaVersion": "1.0", "swiftCompiler": {"extraCLIOptions": ["-use-ld=lld"]}}' \
-        >"$1/sdks/aarch64.artifactbundle/sdk/toolset.json"
+    # As the package manager's own flags for the machine that it runs on.
+    cat >"$1/sdks/aarch64.artifactbundle/sdk/toolset.json" <<-'TOOLS'
+	{"schemaVersion": "1.0", "swiftCompiler": {"extraCLIOptions": ["-use-ld=lld"]},
+	  "cCompiler": {"extraCLIOptions": ["-fPIC"]}, "cxxCompiler": {"extraCLIOptions": ["-fPIC"]}}
+	TOOLS
 }
 
 make_sdk() {
