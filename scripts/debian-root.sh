@@ -2,6 +2,8 @@
 # A root file system of Debian's unstable release, with the Swift and the C library of that release.
 #
 #   scripts/debian-root.sh make ROOT              makes it if it is missing: three minutes, 1 GB of downloads, 4.5 GB
+#   scripts/debian-root.sh sdk ROOT               adds a Swift SDK for aarch64, /sdks, if it is missing: a minute, 0.5 GB of
+#                                                 downloads, 2 GB; /arm64 there is its system root
 #   scripts/debian-root.sh run ROOT COMMAND...    runs a command in it
 #
 # Needs root, debootstrap and the network. The mirror is DEBIAN_MIRROR, or the one that this machine's apt uses. All mounts
@@ -18,6 +20,12 @@ readonly space=8000
 readonly packages=(
     swiftlang libswiftlang libdw-dev libunwind-dev libcurl4-openssl-dev libglib2.0-dev libc6-dev g++ make git procps
     python3-jsonschema
+)
+
+# What a program for arm64 is compiled and runs with. NAME-VERSION stands for the version of the root's compiler.
+readonly foreign=(
+    libswiftlang libdw-dev libunwind-dev libcurl4-openssl-dev libglib2.0-0t64 libc6-dev libstdc++-VERSION-dev
+    busybox-static
 )
 
 refuse() {
@@ -70,14 +78,73 @@ make_root() {
     touch "$root/complete"
 }
 
+# fill_sdk ROOT: unpacks the arm64 packages, of which nothing is installed, and describes them as a Swift SDK.
+fill_sdk() {
+    local store=/arm64.packages version
+    local apt=(
+        apt-get --quiet --yes --no-install-recommends -o APT::Architecture=arm64 -o APT::Architectures=arm64
+        -o "Dir::State=$store" -o "Dir::Cache=$store" -o Dir::State::status=/dev/null
+        -o APT::Sandbox::User=root -o Acquire::Check-Valid-Until=false
+    )
+    rm -rf --one-file-system "$1"/{arm64,sdks,$store} &&
+        mkdir -p "$1/$store"/{lists,archives}/partial "$1/arm64/usr/"{lib,bin} "$1/sdks/aarch64.artifactbundle/sdk" &&
+        version=$(run "$1" g++ -dumpversion) &&
+        run "$1" "${apt[@]}" update &&
+        run "$1" "${apt[@]}" --download-only install "${foreign[@]/VERSION/$version}" &&
+        # Of the compiler itself only the modules and headers, so not what it depends on.
+        run "$1" sh -c 'cd "$0/archives" && "$@"' $store "${apt[@]}" download swiftlang &&
+        ln -s usr/lib usr/bin "$1/arm64" &&
+        # shellcheck disable=SC2016 # The inner shell expands them.
+        run "$1" sh -euc 'for package in "$0"/archives/*.deb; do
+            dpkg-deb --fsys-tarfile "$package" | tar --extract --directory /arm64 --keep-directory-symlink \
+                --exclude "./usr/libexec/swift/bin/*" --exclude "*/swift/host/*" --exclude "./usr/share/*"
+        done' $store &&
+        # The compiler looks for the static libraries here, and the package has this link for the dynamic ones only.
+        ln -s ../libexec/swift/lib/swift_static "$1/arm64/usr/lib/swift_static" &&
+        ln -s /arm64 "$1/sdks/aarch64.artifactbundle/sdk/root" || return
+    rm -rf --one-file-system "${1:?}/$store"
+    cat >"$1/sdks/aarch64.artifactbundle/info.json" <<-'INFO'
+	{"schemaVersion": "1.0", "artifacts": {"aarch64": {
+	  "type": "swiftSDK", "version": "1.0",
+	  "variants": [{"path": "sdk", "supportedTriples": ["x86_64-unknown-linux-gnu", "x86_64-pc-linux-gnu"]}]
+	}}}
+	INFO
+    cat >"$1/sdks/aarch64.artifactbundle/sdk/swift-sdk.json" <<-'SDK'
+	{"schemaVersion": "4.0", "targetTriples": {"aarch64-unknown-linux-gnu": {
+	  "sdkRootPath": "root",
+	  "swiftResourcesPath": "root/usr/libexec/swift/lib/swift",
+	  "swiftStaticResourcesPath": "root/usr/libexec/swift/lib/swift_static",
+	  "toolsetPaths": ["toolset.json"]
+	}}}
+	SDK
+    # As the package manager's own flags for the machine that it runs on.
+    cat >"$1/sdks/aarch64.artifactbundle/sdk/toolset.json" <<-'TOOLS'
+	{"schemaVersion": "1.0", "swiftCompiler": {"extraCLIOptions": ["-use-ld=lld"]},
+	  "cCompiler": {"extraCLIOptions": ["-fPIC"]}, "cxxCompiler": {"extraCLIOptions": ["-fPIC"]}}
+	TOOLS
+}
+
+make_sdk() {
+    local root=$1
+    [ -e "$root/complete" ] || refuse "There is no root file system in $root: make it first."
+    [ -e "$root/sdks/complete" ] && exit 0
+    echo "Making a Swift SDK for aarch64 in $root/sdks (a minute)." >&2
+    if ! fill_sdk "$root" >"$root.sdk.log" 2>&1; then
+        rm -rf --one-file-system "$root"/{arm64,arm64.packages,sdks}
+        refuse "The Swift SDK cannot be made, and $root.sdk.log says why: $(tail -n 1 "$root.sdk.log")"
+    fi
+    touch "$root/sdks/complete"
+}
+
 case "${1-} $#" in
 'make 2') make_root "$2" ;;
+'sdk 2') make_sdk "$2" ;;
 'run '[3-9]* | 'run '[1-9][0-9]*)
     shift
     run "$@"
     ;;
 *)
-    echo "usage: $0 make ROOT | run ROOT COMMAND..." >&2
+    echo "usage: $0 make ROOT | sdk ROOT | run ROOT COMMAND..." >&2
     exit $usage
     ;;
 esac

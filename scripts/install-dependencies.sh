@@ -38,6 +38,7 @@ declare -rA purpose=(
     [g++-aarch64-linux-gnu]='the C and C++ libraries of aarch64: the tests for that architecture are compiled with them'
     [qemu-system-arm]='qemu-system-aarch64: emulates a machine that runs these tests'
     [cpio]='cpio: packs the files of that machine'
+    [e2fsprogs]='mke2fs and debugfs: make and read the disk of that machine'
     [debootstrap]='debootstrap: creates a slim root file system'
     [xvfb]='Xvfb: a display for the GTK program'
     [yad]='yad: a GTK program with a main loop'
@@ -53,7 +54,7 @@ test)
     )
     ;;
 packages) packages=(libdw-dev libunwind-dev zlib1g-dev libcurl4-openssl-dev) ;;
-aarch64) packages=(libdw-dev libunwind-dev g++-aarch64-linux-gnu qemu-system-arm cpio) ;;
+aarch64) packages=(libdw-dev libunwind-dev g++-aarch64-linux-gnu qemu-system-arm cpio debootstrap e2fsprogs) ;;
 slim) packages=(libdw-dev libunwind-dev libcurl4-openssl-dev debootstrap) ;;
 run-programs) packages=(libdw-dev libunwind-dev libglib2.0-dev xvfb yad python3-gi) ;;
 lint) packages=(clang-format) ;;

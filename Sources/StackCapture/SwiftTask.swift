@@ -1,3 +1,4 @@
+import Glibc
 package import LinuxSupport
 
 /// A task of this process, as it is in memory.
@@ -51,8 +52,8 @@ extension SwiftTask {
 /// The sources are swift/ABI/Task.h, TaskStatus.h and MetadataValues.h, and TaskPrivate.h of the runtime;
 /// ``TaskCalibration`` checks each field with tasks whose state it knows. A value that does not fit is no task.
 package struct SwiftTaskMemory {
-    /// The size of a task, as the runtime exports it.
-    static let taskBytes: UInt64 = 208
+    /// The size of a task, as the runtime exports it: its last field is a mutex, which is larger on aarch64.
+    static let taskBytes = (UInt64(Word.mutex * 8 + MemoryLayout<pthread_mutex_t>.size) + 15) & ~15
     /// The version of the layout, as the runtime exports it.
     static let layoutVersion: UInt64 = 1
     /// The most status records of a task.
@@ -73,11 +74,12 @@ package struct SwiftTaskMemory {
         static let records = 13
         static let idHigh = 18
         static let dependency = 20
+        static let mutex = 21
         /// The first word behind the task: its parent, if it is a child; then the next child, and the group.
-        static let parent = 26
-        static let nextChild = 27
-        static let group = 28
-        static let count = 29
+        static let parent = Int(taskBytes / 8)
+        static let nextChild = parent + 1
+        static let group = parent + 2
+        static let count = group + 1
     }
     /// The job's kind, and the flags of Job::Flags.
     private static let kindMask: UInt64 = 0xff

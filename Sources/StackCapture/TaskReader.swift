@@ -40,7 +40,7 @@ package struct TaskReader {
     private static let tasksPerSlice = 256
     /// The pause between slices, in microseconds.
     private static let pause: UInt32 = 1_000
-    /// The most addresses found in one piece: a task has at least 208 bytes.
+    /// The most addresses found in one piece: each has the size of a task, at least.
     private static let maximumFound = Int(pieceBytes / SwiftTaskMemory.taskBytes)
     /// The most bytes of /proc/self/maps.
     private static let maximumMapBytes = 16 << 20

@@ -100,7 +100,9 @@ final class FunctionClassifier {
 
     /// Returns whether the file is a header of the system, the compiler or the Swift toolchain.
     static func isOfSystem(_ file: String) -> Bool {
-        file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") || file.hasPrefix("/usr/local/include/")
+        // Not only at the beginning: a Swift SDK has a root of its own.
+        file.hasPrefix("/usr/lib/") || file.containsBytes(of: "/usr/include/")
+            || file.containsBytes(of: "/usr/local/include/") || file.containsBytes(of: "/lib/gcc/")
             || file.containsBytes(of: "/usr/lib/swift/")
             || file.containsBytes(of: "/usr/lib/swift_static/") || file.containsBytes(of: "/usr/lib/clang/")
     }

@@ -17,8 +17,6 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
 # What may be wrong there, with the reason in Limits.md.
 readonly may_be_wrong=(socket)
-# What needs Swift 6.3: API of Swift Testing, and exit tests that capture values.
-readonly newer='StallWatchTesting StallWatchTestingTests ProgramTests'
 readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.'
 # The longest times of one build, and of one run of the demo or the tests, in seconds.
 readonly longest_build=3600 longest_run=1200
@@ -34,35 +32,7 @@ fail() {
 scripts/debian-root.sh make "$root"
 mkdir -p "$results"
 run() { timeout --signal=KILL "$1" scripts/debian-root.sh run "$root" "${@:2}"; }
-
-# ---- Copy the sources and the packages ------------------------------------------------------------------------------
-
-[ -d .build/repositories ] || swift package resolve
-packages=$root/packages
-for repository in .build/repositories/*; do
-    # Not `git remote`, which shows the address of a local mirror.
-    address=$(git -C "$repository" config --get remote.origin.url)
-    copy=$packages/${address#https://}
-    [ -e "$copy" ] || git clone --quiet --mirror "file://$PWD/$repository" "$copy"
-    git -C "$copy" fetch --quiet --prune origin
-    # Packages name their dependencies with and without the suffix.
-    [ "$copy" != "${copy%.git}" ] && ln -sfn "$(basename -- "$copy")" "${copy%.git}" ||
-        ln -sfn "$(basename -- "$copy")" "$copy.git"
-done
-printf '[%s]\n    %s\n' safe 'directory = *' 'url "file:///packages/"' 'insteadOf = https://' >"$root/etc/gitconfig"
-copied=$root/StallWatch
-mkdir -p "$copied"
-find "$copied" -mindepth 1 -maxdepth 1 ! -name '.build*' -exec rm -rf {} +
-git ls-files -z --cached --others --exclude-standard | while IFS= read -rd '' file; do
-    if [ -e "$file" ]; then printf '%s\0' "$file"; fi
-done | tar --create --null --files-from=- | tar --extract --directory "$copied"
-cp Package.resolved "$copied/"
-cat >>"$copied/Package.swift" <<MANIFEST
-
-let newer = Set("$newer".split(separator: " ").map(String.init))
-package.products.removeAll { newer.contains(\$0.name) }
-package.targets.removeAll { newer.contains(\$0.name) }
-MANIFEST
+Tests/Programs/debian-sources.sh "$root"
 
 # ---- Build ----------------------------------------------------------------------------------------------------------
 

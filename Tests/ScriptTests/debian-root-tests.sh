@@ -14,7 +14,7 @@ machine() {
     mkdir -p "$state/bin"
     touch "$state/calls"
     local tool
-    for tool in bash cat cp dirname head mkdir printf rm tail touch; do ln -s "$(command -v "$tool")" "$state/bin/$tool"; done
+    for tool in bash cat cp dirname head ln mkdir printf rm tail touch; do ln -s "$(command -v "$tool")" "$state/bin/$tool"; done
     stub id 'echo 0'
     stub df 'echo Avail; echo 9000'
     stub apt-get 'echo "http://mirror.invalid/debian"; echo "http://other.invalid/debian"'
@@ -93,8 +93,30 @@ exits_with 0
 grep -q 'http://chosen.invalid/debian$' "$state/calls" || fail 'another mirror'
 unset mirror
 
+machine sdk-without-root
+run sdk "$root"
+refuses 'There is no root file system in'
+
+machine sdk-that-fails
+mkdir -p "$root" && touch "$root/complete" "$state/fails"
+run sdk "$root"
+exits_with 69
+says 'The Swift SDK cannot be made'
+[ ! -e "$root/sdks" ] && [ ! -e "$root/arm64" ] || fail 'leaves half of an SDK'
+
+machine good-sdk
+mkdir -p "$root" && touch "$root/complete"
+run sdk "$root"
+exits_with 0
+[ -e "$root/sdks/complete" ] && [ -e "$root/sdks/aarch64.artifactbundle/info.json" ] || fail 'is not complete'
+if grep -v -- '^--mount ' "$state/calls"; then fail 'mounts outside a namespace of its own'; fi
+: >"$state/calls"
+run sdk "$root"
+exits_with 0
+[ ! -s "$state/calls" ] || fail 'makes it again'
+
 machine wrong-arguments
-for arguments in '' 'make' "run $root" "remove $root"; do
+for arguments in '' 'make' 'sdk' "run $root" "remove $root"; do
     # shellcheck disable=SC2086 # Words.
     run $arguments
     exits_with 64

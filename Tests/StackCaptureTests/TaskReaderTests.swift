@@ -26,7 +26,7 @@ import Testing
     /// A task that waits for a continuation, with a name, a record behind that leads back to it, and a circular chain.
     private static let sound: [UInt64: UInt64] = {
         var memory: [UInt64: UInt64] = [0x1000: 0xabc0, 0x1020: 7 << 32, 0x1038: 0x77, 0x1040: 0x3000, 0x1060: 0x4015]
-        for index in 0..<UInt64(29) where memory[0x1000 + 8 * index] == nil { memory[0x1000 + 8 * index] = 0 }
+        for index in 0..<UInt64(31) where memory[0x1000 + 8 * index] == nil { memory[0x1000 + 8 * index] = 0 }
         memory[0x1068] = 0x2000
         memory[0x10a0] = 0x2000
         for (index, word) in [0, 0x2000, 0x3000, 0, 2, 0x1000].enumerated() {

@@ -118,6 +118,7 @@ import Testing
     @Test(arguments: [
         "/usr/include/stdlib.h", "/usr/local/include/a.hpp", "/usr/lib/gcc/a.h", "/opt/swift/usr/lib/swift/shims/a.h",
         "/opt/swift/usr/lib/swift_static/dispatch/a.h", "/opt/swift/usr/lib/clang/21/include/a.h",
+        "/sdks/arm64/usr/include/stdlib.h", "/sdks/arm64/lib/gcc/aarch64-linux-gnu/16/../../../../include/c++/16/mutex",
     ])
     func functionInSystemHeaderIsLibrary(file: String) {
         #expect(owner("atoi", file: file) == .library)

@@ -12,7 +12,7 @@ typedef struct totals {
   uint64_t captures;          ///< With a whole stack.
   uint64_t calls;             ///< Blocking calls of captured threads.
   uint64_t interrupted;       ///< Of these, the ones that returned EINTR.
-  uint64_t interrupted_bare;  ///< The same, of the two whose wrapper is bare (calls.c).
+  uint64_t interrupted_bare;  ///< The same, of those that cannot begin again (calls.c).
   uint64_t early;             ///< The ones that returned before their timeout.
   uint64_t incomplete;        ///< Stacks of blocked threads that did not reach the thread's start.
 } totals;
@@ -24,6 +24,9 @@ extern totals checked;
 
 /// Prints one line and counts it. `details` is a format as of printf(3).
 __attribute__((format(printf, 3, 4))) void check(bool is_right, const char *name, const char *details, ...);
+
+/// Returns whether a call that a stop has interrupted can begin again with this C library.
+bool calls_can_restart(void);
 
 void check_states(void);     ///< States × methods.
 void check_calls(void);      ///< 31 blocking calls under captures.

@@ -46,7 +46,7 @@ static int run(void) {
   }
   printf(
       "%s, Linux %s: %u of %u checks passed; %llu whole stacks, %llu incomplete; %llu captured calls: "
-      "%llu EINTR, %llu in bare wrappers, %llu early; %.0f s\n",
+      "%llu EINTR, %llu where calls cannot begin again, %llu early; %.0f s\n",
       system.machine, system.release, checked.passed, checked.passed + checked.failed, COUNT(checked.captures),
       COUNT(checked.incomplete), COUNT(checked.calls), COUNT(checked.interrupted), COUNT(checked.interrupted_bare),
       COUNT(checked.early), seconds_now() - began);

@@ -4,6 +4,9 @@
 #
 #   Tests/aarch64/run.sh [build directory]
 #
+# LIBRARIES is the folder of the C libraries, of those that the program is compiled with by default: a newer glibc makes
+# its calls in another way.
+#
 # Needs what `scripts/install-dependencies.sh aarch64` installs, Swift's clang, and at the first run the network: the
 # kernel and the libraries of libdw and libunwind are Debian's arm64 packages, unpacked in the build directory and not
 # installed. An emulated program cannot use ptrace under qemu-user, so the whole machine is emulated: once with signed
@@ -78,7 +81,7 @@ rm -rf "$machine" && mkdir -p "$machine"/{lib,proc,sys,dev,tmp}
 
 for name in ld-linux-aarch64.so.1 libc.so.6 libm.so.6 libgcc_s.so.1 libstdc++.so.6 libanl.so.1 libBrokenLocale.so.1 \
     libthread_db.so.1 libdl.so.2 libpthread.so.0; do
-    cp -L "/usr/$target/lib/$name" "$machine/lib/"
+    cp -L "${LIBRARIES:-/usr/$target/lib}/$name" "$machine/lib/"
 done
 for name in libdw.so.1 libelf.so.1 libz.so.1 liblzma.so.5 libbz2.so.1.0 libunwind.so.8 libunwind-aarch64.so.8; do
     cp -L "$(find "$build/debian" -name "$name" | head -1)" "$machine/lib/"

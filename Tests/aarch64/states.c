@@ -71,6 +71,19 @@ static void check_state(const cunwind_test_state *state, method capture_by, cons
         stack.frame_count, runs_on ? "runs on" : "stays stopped", (unsigned long long)info.capture_nanoseconds / 1000);
 }
 
+// A sample of a stop has the same frames as one of a read, so that both count as one place.
+static void check_same_place(void) {
+  subject subject;
+  uint64_t read = 0, stopped = 0;
+  if (start(&subject, CUNWIND_TEST_IN_ALLOCA, 3)) {
+    if (capture(&subject, cunwind_capture_read) == CUNWIND_OK) read = stack.frames[0].address;
+    if (capture(&subject, cunwind_capture_stop) == CUNWIND_OK) stopped = stack.frames[0].address;
+  }
+  bool runs_on = stop(&subject);
+  check(read != 0 && read == stopped && runs_on, "a stop and a read show a blocked thread at the same address",
+        "%#llx, %#llx", (unsigned long long)read, (unsigned long long)stopped);
+}
+
 static void check_deep_stack(method capture_by, const char *name) {
   subject subject;
   bool has_started = start(&subject, CUNWIND_TEST_SPINNING, 2000);
@@ -142,6 +155,7 @@ void check_states(void) {
   }
   check_deep_stack(cunwind_capture_stop, "a stack beyond the limit keeps both ends, by stop");
   check_deep_stack(cunwind_capture_signal, "a stack beyond the limit keeps both ends, by signal");
+  check_same_place();
   check_blocked_signal();
   check_uninterruptible_sleep();
   check_shared_signal();

@@ -18,6 +18,9 @@
 #include "System/raw_system_call.h"
 #include "Unwinding/unwind.h"
 
+/// svc #0: it makes a system call, whose number is in x8.
+#define SVC 0xd4000001u
+
 // Pointer authentication puts a signature into the bits above the address (bit 55 tells user from kernel space). User
 // addresses have 48 bits unless an mmap hint asked for more (Documentation/arch/arm64/memory.rst).
 uint64_t cunwind_strip(uint64_t address) { return address & 0x0000ffffffffffffull; }
@@ -43,7 +46,7 @@ uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
 
 // The vDSO's __kernel_rt_sigreturn, and every C library's own: "mov x8, #139; svc #0".
 bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
-  static const uint32_t restorer[] = {0xd2801168u, 0xd4000001u};
+  static const uint32_t restorer[] = {0xd2801168u, SVC};
   uint32_t code[2];
   return cunwind_module_of_code(unwinder->modules, pc) &&
          cunwind_page_cache_read(unwinder->pages, pc, code, sizeof code) && memcmp(code, restorer, sizeof code) == 0;
@@ -64,7 +67,7 @@ bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_
   uint32_t code;
   if (pc < sizeof code || cunwind_guarded_read(pc - sizeof code, &code, sizeof code) != sizeof code) return false;
   *number = (int64_t)registers->value[8];
-  return code == 0xd4000001;  // svc #0, with the number in x8.
+  return code == SVC;
 }
 
 // ---- Registers ------------------------------------------------------------------------------------------------------
@@ -74,7 +77,11 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
   to->known = 0;
   for (int number = 0; number <= CUNWIND_LR; number++) cunwind_set_register(to, number, from->regs[number]);
   cunwind_set_register(to, CUNWIND_SP, from->sp);
-  cunwind_set_register(to, CUNWIND_PC, from->pc);
+  // A stop meets a blocked thread before the instruction of its call, which then begins again (do_signal). /proc shows
+  // the address after it.
+  uint32_t code;
+  bool is_at_call = cunwind_guarded_read(from->pc, &code, sizeof code) == sizeof code && code == SVC;
+  cunwind_set_register(to, CUNWIND_PC, from->pc + (is_at_call ? sizeof code : 0));
 }
 
 // Leaves x0 out: it already holds the call's result.
@@ -244,8 +251,7 @@ CUNWIND_BARE static unsigned source_of_first_argument(const code_window *window,
 }
 
 CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers) {
-  enum { SVC = 0xd4000001, SVC_BYTES = 4 };
-  uint64_t call = registers->pc - SVC_BYTES;
+  uint64_t call = registers->pc - sizeof(uint32_t);
   if ((long)registers->regs[0] != -EINTR || !cunwind_may_be_interrupted((long)registers->regs[8])) return;
   code_window window;
   read_code(&window, call);

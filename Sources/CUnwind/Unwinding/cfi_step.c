@@ -103,5 +103,6 @@ cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regis
 
 void cunwind_unwinder_flush(cunwind_unwinder *unwinder) {
   memset(unwinder->judged, 0, sizeof unwinder->judged);
+  memset(unwinder->only_calls, 0, sizeof unwinder->only_calls);
   if (unwinder->library) unwinder->library->flush(unwinder->library);
 }

@@ -179,12 +179,19 @@ static cunwind_step step_back_from_bad_call(cunwind_unwinder *unwinder, const cu
 static cunwind_step step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                 cunwind_registers *to) {
   cunwind_step step = cunwind_step_by_cfi(unwinder, from, is_exact, to);
-  uint64_t frame_pointer;
-  if (step != CUNWIND_STEP_UNKNOWN_REGISTER || cunwind_is_known(from, CUNWIND_FP) ||
-      cunwind_infer_frame_pointer(unwinder, from, is_exact, &frame_pointer) != CUNWIND_STEP_OK)
-    return step;
+  if (step != CUNWIND_STEP_UNKNOWN_REGISTER) return step;
   cunwind_registers completed = *from;
-  cunwind_set_register(&completed, CUNWIND_FP, frame_pointer);
+  uint64_t value;
+  if (!cunwind_is_known(from, CUNWIND_FP) &&
+      cunwind_infer_frame_pointer(unwinder, from, is_exact, &value) == CUNWIND_STEP_OK) {
+    cunwind_set_register(&completed, CUNWIND_FP, value);
+#if defined(__aarch64__)
+  } else if (is_exact && !cunwind_is_known(from, CUNWIND_LR) && cunwind_infer_link(unwinder, from, &value)) {
+    cunwind_set_register(&completed, CUNWIND_LR, value);
+#endif
+  } else {
+    return step;
+  }
   return cunwind_step_by_cfi(unwinder, &completed, is_exact, to);
 }
 

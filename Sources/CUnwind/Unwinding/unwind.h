@@ -30,6 +30,8 @@
 #define CUNWIND_COMPARED_UNWINDS 64u
 /// The PCs whose rules are remembered as accepted.
 #define CUNWIND_JUDGED_PCS 1024u
+/// The functions whose calls are remembered.
+#define CUNWIND_ONLY_CALLS 16u
 
 typedef struct cunwind_stepper cunwind_stepper;
 
@@ -45,6 +47,12 @@ typedef struct cunwind_judged_pc {
   uint64_t pc;  ///< 0: the place is free.
   cunwind_verdict verdict;
 } cunwind_judged_pc;
+
+/// What the search for a function's calls has found.
+typedef struct cunwind_only_call {
+  uint64_t function;  ///< Its first instruction; 0: the place is free.
+  uint64_t link;      ///< The address after its only call; 0: there is none, or more than one.
+} cunwind_only_call;
 
 typedef struct cunwind_unwinder {
   const cunwind_modules *modules;
@@ -63,6 +71,7 @@ typedef struct cunwind_unwinder {
   uint64_t compared;       ///< The steps that both made...
   uint64_t disagreements;  ///< ...and those with different results.
   cunwind_judged_pc judged[CUNWIND_JUDGED_PCS];
+  cunwind_only_call only_calls[CUNWIND_ONLY_CALLS];  ///< On aarch64 only.
 } cunwind_unwinder;
 
 /// The result of one step outwards.
@@ -122,6 +131,12 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
 /// CUNWIND_STEP_UNKNOWN_REGISTER if the result is not certain.
 cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                          uint64_t *frame_pointer);
+
+#if defined(__aarch64__)
+/// Finds the return address of a function that has saved nothing, in which PC is exact, without LR. False: it is not
+/// certain.
+bool cunwind_infer_link(cunwind_unwinder *unwinder, const cunwind_registers *from, uint64_t *link);
+#endif
 
 /// Finds the context (`*slot`, with the saved frame pointer in the next word) and the return address in the frame of
 /// the Swift async function that contains `pc`. The frame's CFA is `cfa`. False: it is not an async function, or it has

@@ -17,6 +17,8 @@ struct StallRecord: Sendable {
         var images = ImageList()
         /// Whether the sample was taken before the turn reached its threshold.
         var isEarly = false
+        /// Whether the capture was permitted to stop the thread.
+        var wasStopPermitted = true
         /// The age of the turn when the thread was first seen in this place, in nanoseconds.
         var seenFrom = UInt64.max
         /// The age of the turn when the thread was last seen in this place, in nanoseconds.

@@ -50,8 +50,8 @@ struct TurnCase {
         }
     }
 
-    /// Inspects the threads of the turn, and captures those that may have run since the last sample, if `mayStop`,
-    /// which is called only before a capture, permits a stop.
+    /// Inspects the threads of the turn, and captures those that may have run since the last sample, or whose stack only
+    /// a stop completes, if `mayStop`, which is called only before a capture, permits a stop.
     mutating func inspect(
         _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
         mayStop: () -> Bool = { true }
@@ -60,7 +60,9 @@ struct TurnCase {
         if case .thread(let one) = target { thread = one }
         let reading = thread.flatMap { diagnostician.check($0) }
         let age = context.now() &- start
-        if let thread, let reading, let last = samples.last, samples.isCurrent(slices: reading.slices) {
+        if let thread, let reading, let last = samples.last, samples.isCurrent(slices: reading.slices),
+            !(last.lacksStop && mayStop())
+        {
             samples.extendLast(to: age, used: reading.used)
             // No thread is stopped for a turn that is not late yet.
             diagnostician.extend(to: reading, of: thread, stack: try? last.stack.get(), isLate: record != nil)
@@ -131,6 +133,18 @@ extension StallRecord.Sample {
         return stack.frames.map(\.address)
     }
 
+    /// Whether the stack is incomplete because the thread was only read, and might not be stopped.
+    fileprivate var lacksStop: Bool {
+        guard case .success(let stack) = stack else { return false }
+        return !wasStopPermitted && stack.method == .read && !stack.isComplete
+    }
+
+    /// Returns whether the stack is the whole of the other one, as far as that goes.
+    fileprivate func completes(_ other: StallRecord.Sample) -> Bool {
+        guard case (.success(let whole), .success(let part)) = (stack, other.stack), whole.isComplete else { return false }
+        return whole.frames.map(\.address).starts(with: part.frames.map(\.address))
+    }
+
     /// Whether the next attempt may well succeed: the thread moved, had no CPU, or would have had to be stopped.
     fileprivate var isPassingFailure: Bool {
         guard case .failure(let error) = stack else { return false }
@@ -162,12 +176,14 @@ extension [StallRecord.Sample] {
 
     /// Adds a sample of a turn, and keeps the number of samples within ``StallRecord/maximumSamples``.
     ///
-    /// A sample with the same stack as the last one becomes a part of it. Over the limit, the two neighbors whose stacks
-    /// differ in the fewest frames become one, because they say nearly the same; of equal pairs, the one that stands for
-    /// the least time. The stack that stands for more time is kept.
+    /// A sample with the same stack as the last one becomes a part of it, and takes its place if it completes the stack.
+    /// Over the limit, the two neighbors whose stacks differ in the fewest frames become one, because they say nearly the
+    /// same; of equal pairs, the one that stands for the least time. The stack that stands for more time is kept.
     mutating func add(_ sample: StallRecord.Sample) {
         if let last, last.isValid == sample.isValid, last.difference(from: sample) == 0 {
             merge(count - 1, sample, keepsFirst: true)
+        } else if let last, last.isValid == sample.isValid, last.lacksStop, sample.completes(last) {
+            merge(count - 1, sample, keepsFirst: false)
         } else {
             append(sample)
         }
@@ -189,6 +205,7 @@ extension [StallRecord.Sample] {
         self[index].seenUntil = second.lastSeen
         self[index].used = first.used.flatMap { earlier in second.used.map { (earlier.from, $0.to) } }
         self[index].timesSeen = first.timesSeen + second.timesSeen
+        self[index].wasStopPermitted = first.wasStopPermitted || second.wasStopPermitted
         self[index].slices = second.isRead ? second.slices : 0
     }
 

@@ -52,6 +52,7 @@ final class WatchdogContext {
         _ target: CaptureTarget, age: UInt64, mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(.notTried))
+        sample.wasStopPermitted = mayStop
         switch target {
         case .thread(let thread):
             do throws(CaptureFailure) {

@@ -14,8 +14,10 @@ import Testing
     private final class Source: LoopSource {
         let kind = LoopKind.runLoop
 
-        // An id that no thread has (proc(5), pid_max).
-        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
+        /// At first an id that no thread has (proc(5), pid_max).
+        let thread = Atomic<Int32>(.max)
+
+        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
     }
 
     /// A capturer of a thread that is blocked or running.
@@ -42,13 +44,14 @@ import Testing
     private let world = WatchedWorld(at: Self.begin)
     private let capturer = Capturer()
     private let services: WatchdogContext
+    private let source = Source()
     private let loop: LoopMonitor
     private var watch: LoopSupervisor
 
     init() {
         services = world.services(capturer)
         loop = LoopMonitor(
-            label: "early", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: Source()
+            label: "early", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
         )
         watch = LoopSupervisor(loop, services)
     }
@@ -161,6 +164,25 @@ import Testing
         withExtendedLifetime(services) {}
     }
 
+    /// As a thread in a function that keeps its return address in a register, on aarch64.
+    @Test mutating func `a stack that only a stop completes is completed at the threshold`() throws {
+        let blocked = try EpollThread()
+        defer { blocked.stop() }
+        _ = blocked.place()
+        source.thread.store(blocked.thread, ordering: .relaxed)
+        let partial = PartialCapturer()
+        let services = world.services(partial)
+        watch = LoopSupervisor(loop, services)
+        runTurn(from: Self.begin, for: 100_000_000)
+        #expect(loop.earlyStops == 1, "the only credit is used up")
+        runTurn(from: Self.begin + 200_000_000, for: 310_000_000)
+        let record = try #require(lastRecord)
+        let stacks = try record.samples.map { try $0.stack.get().frames.map(\.address) }
+        #expect(stacks == [[0x1000, 0x2000]])
+        #expect(record.samples.weights(duration: record.duration) == [310_000_000])
+        withExtendedLifetime(services) {}
+    }
+
     @Test mutating func aPendingStopIsDroppedWithItsHealthyTurn() {
         let kernel = KernelCapturer()
         let services = world.services(kernel)
@@ -196,6 +218,20 @@ import Testing
         }
 
         func cancelPendingCapture(of thread: Int32) { canceled += 1 }
+
+        func images() -> ImageList { ImageList() }
+    }
+
+    /// A capturer of a blocked thread whose stack is incomplete unless the thread is stopped.
+    private final class PartialCapturer: StackCapturing {
+        let methods = [CapturedStack.Method.read, .ptrace]
+
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+            guard !mayStop else { return .stub([0x1000, 0x2000], method: .ptrace, state: .blocked) }
+            var stack = CapturedStack.stub([0x1000], method: .read, state: .blocked)
+            stack.isComplete = false
+            return stack
+        }
 
         func images() -> ImageList { ImageList() }
     }
