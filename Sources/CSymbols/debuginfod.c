@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "CSymbols.h"
-#include "dynamic_loader.h"
+#include "libdw.h"
 
 typedef struct debuginfod_client debuginfod_client;
 typedef int progress_function(debuginfod_client *client, long done, long total);

@@ -12,6 +12,7 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <libelf.h>
+#include <stdbool.h>
 
 /// The functions that are used. All are in elfutils since 0.158 (2014), and their versions in the library never change.
 // clang-format off
@@ -35,6 +36,11 @@ typedef struct csymbols_libdw {
 
 /// The loaded library, or NULL when it is not there. Any thread. Loads it the first time.
 const csymbols_libdw *csymbols_libdw_get(void);
+
+/// Whether the executable was started by a dynamic loader. Any thread, not async-signal-safe.
+///
+/// In a static executable dlopen(3) gives the library a second libc, which was never initialized: libdw crashes in it.
+bool csymbols_has_dynamic_loader(void);
 
 #pragma GCC visibility pop
 

@@ -14,7 +14,6 @@
 
 #include "CUnwindTestSupport.h"
 #include "Support/bounded.h"
-#include "Support/children.h"
 
 typedef struct scene {
   pid_t capturer;

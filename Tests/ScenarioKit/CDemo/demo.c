@@ -1,7 +1,10 @@
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <link.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <resolv.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -100,3 +103,29 @@ bool demo_sleep_in_handler(uint32_t milliseconds) {
   free(stack.ss_sp);
   return is_sent;
 }
+
+// From dispatch/once.h, which only a Swift toolchain has on its include path. dispatch_once_t is a word, and libdispatch exports
+// the function.
+extern void dispatch_once_f(intptr_t *predicate, void *context, void (*function)(void *));
+
+void demo_once(intptr_t *token, void (*work)(void *), void *argument) {
+  dispatch_once_f(token, argument, work);
+  // Work after the call keeps it from becoming a jump, so that this function stays on the stack.
+  __asm__ volatile("");
+}
+
+// glibc keeps the resolver's state per thread (`_res`, resolver(3)), and getaddrinfo(3) uses it.
+
+bool demo_use_name_server(uint16_t port) {
+  if (res_init() != 0) return false;
+  struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(port)};
+  server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  _res.nscount = 1;
+  _res.nsaddr_list[0] = server;
+  // The timeout in seconds, and the number of attempts.
+  _res.retrans = 1;
+  _res.retry = 1;
+  return true;
+}
+
+void demo_use_own_name_servers(void) { res_init(); }

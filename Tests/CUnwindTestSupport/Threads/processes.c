@@ -1,4 +1,7 @@
+// A child of fork(2) that goes on without exec, and a process that traces another one.
+
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -6,6 +9,29 @@
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "Support/bounded.h"
+
+static int count_threads(void) {
+  DIR *directory = opendir("/proc/self/task");
+  if (!directory) return 0;
+  int count = 0;
+  for (struct dirent *entry; (entry = readdir(directory));) count += entry->d_name[0] != '.';
+  closedir(directory);
+  return count;
+}
+
+int cunwind_test_fork(void (*work)(void)) {
+  pid_t child = fork();
+  if (child < 0) return -errno;
+  if (child == 0) {
+    work();
+    _exit(count_threads());
+  }
+  int status = 0;
+  int error = cunwind_test_await_child(child, &status);
+  if (error) return -error;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
+}
 
 // Fails only without Yama, where no permission is needed.
 void cunwind_test_allow_tracing(void) { (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
