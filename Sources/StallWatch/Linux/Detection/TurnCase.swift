@@ -141,7 +141,9 @@ extension StallRecord.Sample {
 
     /// Returns whether the stack is the whole of the other one, as far as that goes.
     fileprivate func completes(_ other: StallRecord.Sample) -> Bool {
-        guard case (.success(let whole), .success(let part)) = (stack, other.stack), whole.isComplete else { return false }
+        guard case (.success(let whole), .success(let part)) = (stack, other.stack), whole.isComplete else {
+            return false
+        }
         return whole.frames.map(\.address).starts(with: part.frames.map(\.address))
     }
 

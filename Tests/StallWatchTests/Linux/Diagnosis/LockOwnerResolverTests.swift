@@ -152,11 +152,13 @@ import Testing
     }
 
     @Test func `an owner that mostly does something else is looked at again`() throws {
-        let computing = try #require(OwnerTime([reading(at: 100, cpu: 5), reading(at: 600, cpu: 305)], waiterNice: nil))
+        let computing = try #require(
+            OwnerTime([reading(at: 100, cpu: 5), reading(at: 600, cpu: 305)], waiterNice: nil))
         #expect(computing.contradicts(seenRunning: false) && !computing.contradicts(seenRunning: true))
         let sleeping = try #require(
             OwnerTime(
-                [reading(at: 100, cpu: 5, state: "S"), reading(at: 600, cpu: 6, state: "S", switches: 2)], waiterNice: 0))
+                [reading(at: 100, cpu: 5, state: "S"), reading(at: 600, cpu: 6, state: "S", switches: 2)], waiterNice: 0
+            ))
         #expect(sleeping.contradicts(seenRunning: true) && !sleeping.contradicts(seenRunning: false))
         // It waited for a CPU, so it was running all the while.
         let starved = try #require(
