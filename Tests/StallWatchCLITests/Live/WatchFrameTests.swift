@@ -43,7 +43,10 @@ import TextOutput
             loops: Array(known.prefix(loops)), stalls: stalls == 0 ? [] : latest)
     }
 
-    private static let sizes = [WatchFrame.Size(columns: 80, rows: 24), .init(columns: 160, rows: 50)]
+    private static let sizes = [
+        WatchFrame.Size(columns: 60, rows: 24), .init(columns: 80, rows: 24), .init(columns: 120, rows: 30),
+        .init(columns: 160, rows: 50),
+    ]
 
     @Test(arguments: sizes) func `the screen is as expected`(size: WatchFrame.Size) throws {
         let text = try Self.frame().lines(in: size, for: Terminal(isTerminal: true)).joined(separator: "\n") + "\n"
