@@ -52,21 +52,22 @@ extension String {
     ///
     /// - Parameters:
     ///   - width: `nil` for no limit.
-    ///   - indentation: The beginning of each line after the first.
+    ///   - indentation: The beginning of each line after the first, which keeps its own.
     /// - Returns: The lines, joined by line feeds.
     package func wrapped(to width: Int?, indentation: String = "") -> String {
         guard let width, columns > width else { return self }
         // Room for text remains even on a very narrow terminal.
         let room = Swift.max(width, indentation.columns + 10)
         var lines: [String] = []
-        var line = ""
-        for word in split(separator: " ", omittingEmptySubsequences: false) {
-            let longer = line.isEmpty ? String(word) : line + " " + word
+        var line = String(prefix { $0 == " " })
+        var isBlank: Bool { line.allSatisfy { $0 == " " } }
+        for word in dropFirst(line.count).split(separator: " ", omittingEmptySubsequences: false) {
+            let longer = line + (isBlank ? "" : " ") + word
             guard longer.columns > room else {
                 line = longer
                 continue
             }
-            if line.columns > indentation.columns { lines.append(line) }
+            if !isBlank { lines.append(line) }
             line = lines.isEmpty ? String(word) : indentation + word
             while line.columns > room {
                 let part = line.prefix(columns: room)

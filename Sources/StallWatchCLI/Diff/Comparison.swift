@@ -46,7 +46,7 @@ struct Comparison {
                 ], style: Self.style(of: change.kind))
         }
         let shown = table.rows.isEmpty ? "" : table.text(for: terminal) + "\n"
-        return shown + conclusion.map { $0 + "\n" }.joined()
+        return shown + conclusion.map { $0.wrapped(to: terminal.width, indentation: "  ") + "\n" }.joined()
     }
 
     /// The number of changes, the basis of the rates, and a warning where there is too little of it: a line each.

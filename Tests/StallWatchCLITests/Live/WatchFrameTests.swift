@@ -46,7 +46,10 @@ import TextOutput
                 unmoved: "task 12 in `load()` at Loader.swift:40 awaits a continuation"))
     }
 
-    private static let sizes = [WatchFrame.Size(columns: 80, rows: 24), .init(columns: 160, rows: 50)]
+    private static let sizes = [
+        WatchFrame.Size(columns: 60, rows: 24), .init(columns: 80, rows: 24), .init(columns: 120, rows: 30),
+        .init(columns: 160, rows: 50),
+    ]
 
     @Test(arguments: sizes) func `the screen is as expected`(size: WatchFrame.Size) throws {
         let text = try Self.frame().lines(in: size, for: Terminal(isTerminal: true)).joined(separator: "\n") + "\n"

@@ -85,7 +85,7 @@ import TextOutput
 
 /// The complete text output at several widths.
 @Suite struct ScreenTests {
-    static let widths = [80, 120]
+    static let widths = [60, 80, 120]
 
     private func expect(_ text: String, _ name: String, _ width: Int) throws {
         #expect(text.split(separator: "\n").allSatisfy { String($0).columns <= width })
@@ -94,7 +94,7 @@ import TextOutput
 
     private func terminal(_ width: Int) -> Terminal { Terminal(isTerminal: true, width: width) }
 
-    @Test(arguments: [60] + widths) func top(width: Int) throws {
+    @Test(arguments: widths) func top(width: Int) throws {
         var groups = StallGroups()
         let causes = ["cpu", "lock", "io", "cpuContention"]
         for number in 1...60 {
@@ -150,6 +150,18 @@ import TextOutput
         try expect(view.text, "show-tree", width)
     }
 
+    @Test(arguments: widths) func tree(width: Int) throws {
+        var tree = CallTree(.topDown, leavesOutRuntimeFrames: true)
+        for (milliseconds, stack) in [
+            (900.0, ["libc!read", "NoteStore.load(_:from:)", "ListScreen.refreshAll(completion:)", "main"]),
+            (600, ["NoteStore.decode<A>(_:as:using:)", "ListScreen.refreshAll(completion:)", "main"]),
+            (4, ["AppDelegate.applicationDidFinishLaunching(_:with:options:)", "main"]),
+        ] {
+            tree.add(try StackFixture.report(milliseconds, [.init(at: 250, stack: stack)]))
+        }
+        try expect(TreeCommand.text(tree.finished(), minimumPercent: 1, for: terminal(width)), "tree", width)
+    }
+
     @Test(arguments: widths) func diff(width: Int) throws {
         let scratch = try TemporaryDirectory()
         for (number, (folder, count, fingerprint)) in [
@@ -180,6 +192,8 @@ import TextOutput
             #expect(lines.dropFirst().allSatisfy { $0.hasPrefix("  ") })
             #expect(lines.joined().filter { $0 != " " } == text.filter { $0 != " " })
         }
+        #expect("  a word of ten".wrapped(to: 12, indentation: "  ") == "  a word of\n  ten")
+        #expect("a longerthanten".wrapped(to: 12, indentation: "  ") == "a\n  longerthan\n  ten")
         #expect("漢字漢字漢字漢字".wrapped(to: 12).split(separator: "\n").map(String.init) == ["漢字漢字漢字", "漢字"])
     }
 }

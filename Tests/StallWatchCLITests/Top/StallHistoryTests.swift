@@ -64,7 +64,7 @@ import Testing
         return scratch
     }
 
-    @Test(arguments: [80, 120]) func `the table is as expected`(columns: Int) throws {
+    @Test(arguments: [60, 80, 120]) func `the table is as expected`(columns: Int) throws {
         let result = try Tool.run(
             ["top", ".", "--history"], in: try folder(), environment: ["COLUMNS": "\(columns)"])
         #expect(result.status == 0 && result.errors == "")
