@@ -7,6 +7,7 @@ let benchmarks: @Sendable () -> Void = {
     TurnCost.comparison.register()
     CaptureCost.comparison.register()
     for kibibytes in [4, 16, 256] { CaptureCost.comparison(kibibytes: kibibytes).register() }
+    OperationCost.comparison.register()
     ExceptionCost.comparison.register()
     EncodingCost.comparison.register()
 }

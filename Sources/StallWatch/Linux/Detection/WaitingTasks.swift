@@ -46,10 +46,11 @@ final class WaitingTasks: Sendable {
 extension TaskList {
     /// Keeps the tasks that wait for a turn on an executor for which `isRight` is true; `nil` stands for the task pool.
     ///
-    /// Equal ones become one.
+    /// The monitor's own are left out, and equal ones become one.
     mutating func keepEnqueued(on isRight: (Executor?) -> Bool) {
         tasks = tasks.filter { task in
-            switch task.wait {
+            if task.name == HeartbeatSource.taskName { return false }
+            return switch task.wait {
             case .pool: isRight(nil)
             case .executor: executor(of: task).map(isRight) ?? false
             default: false

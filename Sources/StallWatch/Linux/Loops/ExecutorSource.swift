@@ -17,7 +17,7 @@ extension LoopSource where Self == HeartbeatSource {
             unless: { sender.isInline }, whenRemoved: { sender.end() }
         ) { item in
             sender.send {
-                Task.detached(executorPreference: preference) {
+                Task.detached(name: HeartbeatSource.taskName, executorPreference: preference) {
                     sender.noteThread()
                     item()
                 }

@@ -169,10 +169,13 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
+    /// The name of heartbeats that are tasks, which are not the app's.
+    static let taskName = "stallwatch heartbeat"
+
     static func cooperativePool() -> HeartbeatSource {
         let idle = TaskPoolIdleCheck()
         return HeartbeatSource(kind: .cooperativePool, idle: idle) { item in
-            Task.detached {
+            Task.detached(name: HeartbeatSource.taskName) {
                 idle.confirm()
                 item()
             }
