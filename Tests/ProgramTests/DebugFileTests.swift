@@ -133,7 +133,7 @@ struct SymbolicationDebuginfodTests {
         let result = try await symbolicated(report, server.url, in: directory, limitMilliseconds: 3000)
         #expect(server.wasAsked)
         #expect((1500...3000).contains(result.milliseconds), "\(result.milliseconds) ms")
-        #expect(result.report.frames == report.frames)
+        #expect(Self.withoutOwners(result.report.frames) == Self.withoutOwners(report.frames))
     }
 
     @Test("no server is contacted by default, even with servers in the environment")
@@ -144,8 +144,17 @@ struct SymbolicationDebuginfodTests {
         let report = parts.report(imageAt: try parts.alone(in: directory))
         let result = try await symbolicated(report, server.url, in: directory, usesDebuginfod: false)
         #expect(!server.wasAsked)
-        #expect(result.report.frames == report.frames)
+        #expect(Self.withoutOwners(result.report.frames) == Self.withoutOwners(report.frames))
         #expect(result.report.images.allSatisfy { $0.reason != nil })
+    }
+
+    /// Without debug information, whose code a frame is goes by the image's path.
+    private static func withoutOwners(_ frames: [StallReport.Frame]) -> [StallReport.Frame] {
+        frames.map { frame in
+            var frame = frame
+            (frame.isInApp, frame.isDependency) = (false, nil)
+            return frame
+        }
     }
 
     private struct Answer: Codable {

@@ -11,6 +11,9 @@ import Synchronization
 /// while one is pending, so a stuck loop has one pending item at most. Turns count only once the loop is known to run
 /// items: it ran one, or its caller knows. Until then it may not be running at all, and an item is sent in any case.
 final class HeartbeatSource: LoopSource {
+    /// The name of heartbeats that are tasks, which are not the app's.
+    static let taskName = "stallwatch heartbeat"
+
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> QueueOwner.Answer
@@ -168,9 +171,6 @@ extension LoopSource where Self == HeartbeatSource {
             idle.confirm()
         }
     }
-
-    /// The name of heartbeats that are tasks, which are not the app's.
-    static let taskName = "stallwatch heartbeat"
 
     static func cooperativePool() -> HeartbeatSource {
         let idle = TaskPoolIdleCheck()
