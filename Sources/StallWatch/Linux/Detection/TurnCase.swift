@@ -139,8 +139,8 @@ extension StallRecord.Sample {
 
     /// Returns whether the stack is the whole of the other one, as far as that goes.
     fileprivate func completes(_ other: StallRecord.Sample) -> Bool {
-        guard case (.success(let whole), .success(let part)) = (stack, other.stack), whole.isComplete else { return false }
-        return whole.frames.map(\.address).starts(with: part.frames.map(\.address))
+        guard case (.success(let whole), .success(let part)) = (stack, other.stack) else { return false }
+        return whole.isComplete && whole.frames.map(\.address).starts(with: part.frames.map(\.address))
     }
 
     /// Whether the next attempt may well succeed: the thread moved, had no CPU, or would have had to be stopped.
