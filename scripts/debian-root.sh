@@ -103,25 +103,25 @@ fill_sdk() {
         ln -s ../libexec/swift/lib/swift_static "$1/arm64/usr/lib/swift_static" &&
         ln -s /arm64 "$1/sdks/aarch64.artifactbundle/sdk/root" || return
     rm -rf --one-file-system "${1:?}/$store"
-    cat >"$1/sdks/aarch64.artifactbundle/info.json" <<-'INFO'
-	{"schemaVersion": "1.0", "artifacts": {"aarch64": {
-	  "type": "swiftSDK", "version": "1.0",
-	  "variants": [{"path": "sdk", "supportedTriples": ["x86_64-unknown-linux-gnu", "x86_64-pc-linux-gnu"]}]
-	}}}
-	INFO
-    cat >"$1/sdks/aarch64.artifactbundle/sdk/swift-sdk.json" <<-'SDK'
-	{"schemaVersion": "4.0", "targetTriples": {"aarch64-unknown-linux-gnu": {
-	  "sdkRootPath": "root",
-	  "swiftResourcesPath": "root/usr/libexec/swift/lib/swift",
-	  "swiftStaticResourcesPath": "root/usr/libexec/swift/lib/swift_static",
-	  "toolsetPaths": ["toolset.json"]
-	}}}
-	SDK
+    cat >"$1/sdks/aarch64.artifactbundle/info.json" <<'INFO'
+{"schemaVersion": "1.0", "artifacts": {"aarch64": {
+  "type": "swiftSDK", "version": "1.0",
+  "variants": [{"path": "sdk", "supportedTriples": ["x86_64-unknown-linux-gnu", "x86_64-pc-linux-gnu"]}]
+}}}
+INFO
+    cat >"$1/sdks/aarch64.artifactbundle/sdk/swift-sdk.json" <<'SDK'
+{"schemaVersion": "4.0", "targetTriples": {"aarch64-unknown-linux-gnu": {
+  "sdkRootPath": "root",
+  "swiftResourcesPath": "root/usr/libexec/swift/lib/swift",
+  "swiftStaticResourcesPath": "root/usr/libexec/swift/lib/swift_static",
+  "toolsetPaths": ["toolset.json"]
+}}}
+SDK
     # As the package manager's own flags for the machine that it runs on.
-    cat >"$1/sdks/aarch64.artifactbundle/sdk/toolset.json" <<-'TOOLS'
-	{"schemaVersion": "1.0", "swiftCompiler": {"extraCLIOptions": ["-use-ld=lld"]},
-	  "cCompiler": {"extraCLIOptions": ["-fPIC"]}, "cxxCompiler": {"extraCLIOptions": ["-fPIC"]}}
-	TOOLS
+    cat >"$1/sdks/aarch64.artifactbundle/sdk/toolset.json" <<'TOOLS'
+{"schemaVersion": "1.0", "swiftCompiler": {"extraCLIOptions": ["-use-ld=lld"]},
+  "cCompiler": {"extraCLIOptions": ["-fPIC"]}, "cxxCompiler": {"extraCLIOptions": ["-fPIC"]}}
+TOOLS
 }
 
 make_sdk() {

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -41,6 +42,7 @@ uint64_t clinux_stream_lock_offset(void) { return offsetof(FILE, _lock); }
 
 // The descriptor of a thread has some 2,300 bytes; all of the words that are looked for are below this offset.
 #define DESCRIPTOR_BYTES 2048u
+#define DESCRIPTOR_WORDS (DESCRIPTOR_BYTES / sizeof(int))
 
 uint64_t clinux_thread_end_offset(void) {
   // set_tid_address(2). Needs CONFIG_CHECKPOINT_RESTORE.
@@ -50,15 +52,36 @@ uint64_t clinux_thread_end_offset(void) {
   return address && offset < DESCRIPTOR_BYTES ? offset : 0;
 }
 
-uint64_t clinux_thread_id_offset(void) {
+// Notes in which words the calling thread's descriptor has the thread's id.
+static void *find_id(void *context) {
+  bool *has_id = context;
   const char *descriptor = (const char *)pthread_self();
-  uint64_t found = 0;
   int word, id = gettid();
-  for (uint64_t offset = 0; offset < DESCRIPTOR_BYTES; offset += sizeof word) {
-    memcpy(&word, descriptor + offset, sizeof word);
-    if (word != id) continue;
+  for (size_t index = 0; index < DESCRIPTOR_WORDS; index++) {
+    memcpy(&word, descriptor + index * sizeof word, sizeof word);
+    has_id[index] = word == id;
+  }
+  return NULL;
+}
+
+uint64_t clinux_thread_id_offset(void) {
+  // Ids are small in a container, and one thread has such a number in other words, too.
+  bool has_id[2][DESCRIPTOR_WORDS];
+  pthread_t other;
+  uint64_t found = 0;
+  sigset_t all, before;
+  find_id(has_id[0]);
+  // The thread must not handle signals of the app.
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failed = pthread_create(&other, NULL, find_id, has_id[1]);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (failed) return 0;
+  pthread_join(other, NULL);
+  for (size_t index = 0; index < DESCRIPTOR_WORDS; index++) {
+    if (!has_id[0][index] || !has_id[1][index]) continue;
     if (found) return 0;
-    found = offset;
+    found = index * sizeof(int);
   }
   return found;
 }

@@ -141,8 +141,9 @@ uint64_t clinux_stream(int number);
 /// The offset in a stream of the address of its lock. Async-signal-safe: yes.
 uint64_t clinux_stream_lock_offset(void);
 
-/// The offset of the kernel's thread id behind pthread_self(3): that of the only word of the calling thread's descriptor
-/// with its id; 0 if there is none or more than one. Async-signal-safe: yes.
+/// The offset of the kernel's thread id behind pthread_self(3): that of the only word of a thread's descriptor that has
+/// the thread's id, in the calling thread's and in that of another one, which it starts for a moment; 0 if there is none
+/// or more than one. Async-signal-safe: no.
 uint64_t clinux_thread_id_offset(void);
 
 /// The offset behind pthread_self(3) of the word that the kernel clears at a thread's end; 0 if it is not known.
