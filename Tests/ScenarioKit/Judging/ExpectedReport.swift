@@ -247,7 +247,7 @@ package struct ReportedStall: Equatable, Sendable {
     package var distinctStacks = 1
     /// The number of its samples.
     package var samples = 1
-    /// The number of those whose stacks do not reach the thread's first function, or are missing.
+    /// The number of those of the same turn whose stacks do not reach the thread's first function, or are missing.
     package var incompleteSamples = 0
 
     /// The parts of a stall's time, in milliseconds.
@@ -286,7 +286,7 @@ extension ReportedStall {
             },
             advice: report.advice?.rule ?? ExpectedReport.noAdvice, split: report.cause.map(Split.init),
             distinctStacks: Set(report.samples.compactMap(\.stack)).count, samples: report.samples.count,
-            incompleteSamples: report.samples.count { !$0.isComplete }
+            incompleteSamples: report.samples.count { $0.isValid && !$0.isComplete }
         )
         functions =
             report.samples.first { $0.isValid && $0.stack != nil }

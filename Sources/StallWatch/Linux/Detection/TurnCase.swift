@@ -56,16 +56,14 @@ struct TurnCase {
         _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
         mayStop: () -> Bool = { true }
     ) -> Inspection {
-        var thread: Int32?
-        if case .thread(let one) = target { thread = one }
-        let reading = thread.flatMap { diagnostician.check($0) }
+        var reading: ThreadReading?
+        if case .thread(let thread) = target { reading = diagnostician.check(thread) }
         let age = context.now() &- start
-        if let thread, let reading, let last = samples.last, samples.isCurrent(slices: reading.slices),
+        if let reading, let last = samples.last, samples.isCurrent(slices: reading.slices),
             !(last.lacksStop && mayStop())
         {
             samples.extendLast(to: age, used: reading.used)
-            // No thread is stopped for a turn that is not late yet.
-            diagnostician.extend(to: reading, of: thread, stack: try? last.stack.get(), isLate: record != nil)
+            diagnostician.extend(to: reading)
             return Inspection(sample: last, isUnchanged: true)
         }
         var sample = context.sample(target, age: age, mayStop: mayStop())

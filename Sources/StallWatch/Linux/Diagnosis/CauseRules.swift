@@ -207,7 +207,9 @@ enum CauseRules {
 
     private static func knownParts(of lock: LockOwnership?) -> (Int, Int, Int) {
         guard let lock else { return (0, 0, 0) }
-        return (1, lock.owners.count, lock.owners.count { (try? $0.stack.get()) != nil })
+        // What an owner does is known by its call or its stack: a call that is seen later tells more than where it ran before.
+        let known = lock.owners.count { $0.systemCall != nil } + lock.owners.count { (try? $0.stack.get()) != nil }
+        return (1, lock.owners.count, known)
     }
 
     private static func confidence(ofShare share: Double) -> Cause.Confidence {

@@ -57,12 +57,6 @@ struct OwnerTime: Equatable, Sendable {
         self.waiterNice = waiterNice
     }
 
-    /// Whether the owner spent most of the time otherwise than when it was looked at: a look shows a moment, such as one in
-    /// which it was about to wait, or waited shortly.
-    func contradicts(seenRunning: Bool) -> Bool {
-        (seenRunning ? split.blocked : split.onCPU) > split.duration / 2
-    }
-
     /// Whether the owner waited for a CPU for most of the time and has a greater nice value than the waiting thread.
     var isPriorityInversion: Bool {
         guard let nice, let waiterNice, nice > waiterNice else { return false }

@@ -18,8 +18,6 @@ struct StallDiagnostician {
     private var faults: PageFaultWatch?
     /// The owner of the lock in the last observation.
     private var owner: OwnerWatch?
-    /// How often the owners were looked at again within the last observation.
-    private var looksAgain = 0
     private let memory = GuardedMemory()
     private let peers: PeerFinder
     private let threads: ProcessThreads
@@ -36,9 +34,6 @@ struct StallDiagnostician {
     static let readingsKept = 4
     /// The largest number of readings kept of one turn that is not late, which checks of a turn do not reach.
     static let maximumReadings = 64
-    /// The largest number of further looks at the owners of one wait's lock, each of which may stop them for some
-    /// microseconds.
-    static let maximumLooksAgain = 3
 
     /// Creates a diagnostician for one loop, which has waited for events for a total time of `waits`.
     init(threads: ProcessThreads, waits: WaitClock) {
@@ -63,24 +58,13 @@ struct StallDiagnostician {
 
     mutating func check(_ thread: Int32) -> ThreadReading? { read(thread) }
 
-    /// Notes that the thread is still in the place of the last observation, whose stack is given; of a late turn, looks at
-    /// the lock's owners again if they spent the time otherwise than they were seen.
-    mutating func extend(to reading: ThreadReading, of thread: Int32, stack: CapturedStack?, isLate: Bool) {
+    /// Notes that the thread is still in the place of the last observation.
+    mutating func extend(to reading: ThreadReading) {
         guard let index = observations.indices.last else { return }
         observations[index].until = reading.time
         observations[index].used = observations[index].used.map { ($0.from, reading.used) }
         // A thread that was woken has the lock, or nearly.
-        guard !reading.isRunnable, owner != nil else { return }
-        owner?.read()
-        guard isLate, looksAgain < Self.maximumLooksAgain, let seen = observations[index].lock?.owners.last,
-            owner?.time(waiterNice: nil)?.contradicts(seenRunning: seen.isRunning) == true
-        else { return }
-        looksAgain += 1
-        let lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers).follow(thread, stack: stack)
-        guard let lock, !lock.owners.isEmpty else { return }
-        observations[index].lock = lock
-        // Its time before this look has been spent otherwise.
-        owner = OwnerWatch(lock)
+        if !reading.isRunnable { owner?.read() }
     }
 
     /// Observes the thread of a turn without stopping any thread; discards the observation if the turn is over then.
@@ -98,7 +82,6 @@ struct StallDiagnostician {
     /// Keeps an observation and follows the owner of its lock.
     private mutating func note(_ observation: Observation) {
         observations.append(observation)
-        looksAgain = 0
         guard let lock = observation.lock else { return owner = nil }
         if owner?.follows(lock) == true {
             owner?.read()

@@ -288,6 +288,32 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(conclusion.observation?.lock?.lock.kind == .dispatchSemaphore)
     }
 
+    /// It was captured when it was about to wait, and its stack could not be captured later.
+    @Test func `the call that an owner waits in tells more than where it ran before`() throws {
+        func look(at time: UInt64, _ stack: Result<CapturedStack, CaptureFailure>, in call: String?) throws
+            -> Observation
+        {
+            let wait = try call.flatMap { try observe(at: time, in: $0).activity.call }
+            var observation = try observe(at: time, in: "futex")
+            observation.lock = LockOwnership(
+                lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)),
+                owners: [
+                    LockOwnership.Owner(
+                        thread: ThreadIdentity(id: 2, name: "holder"), stack: stack,
+                        systemCall: wait.map { DescribedCall($0, memory: nil) }, isRunning: call == nil)
+                ])
+            return observation
+        }
+        func owner(_ looks: Observation...) -> LockOwnership.Owner? {
+            CauseRules.conclusion(from: evidence(blocked: 100, looks)).observation?.lock?.owners.first
+        }
+        let running = try look(at: 20, .success(.stub([0x1000])), in: nil)
+        #expect(owner(running, try look(at: 90, .failure(.noSuchThread), in: "nanosleep"))?.isRunning == false)
+        // What is known of both is kept.
+        let waiting = try look(at: 20, .success(.stub([0x1000])), in: "nanosleep")
+        #expect((try? owner(waiting, try look(at: 90, .failure(.noSuchThread), in: "nanosleep"))?.stack.get()) != nil)
+    }
+
     @Test func aCycleOfOwnersIsADeadlock() throws {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockOwnership(

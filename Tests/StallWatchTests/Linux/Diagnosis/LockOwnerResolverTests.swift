@@ -151,21 +151,6 @@ import Testing
         #expect(sleeping?.isPriorityInversion == false && sleeping?.split.blocked == 496_000_000)
     }
 
-    @Test func `an owner that mostly does something else is looked at again`() throws {
-        let computing = try #require(
-            OwnerTime([reading(at: 100, cpu: 5), reading(at: 600, cpu: 305)], waiterNice: nil))
-        #expect(computing.contradicts(seenRunning: false) && !computing.contradicts(seenRunning: true))
-        let sleeping = try #require(
-            OwnerTime(
-                [reading(at: 100, cpu: 5, state: "S"), reading(at: 600, cpu: 6, state: "S", switches: 2)], waiterNice: 0
-            ))
-        #expect(sleeping.contradicts(seenRunning: true) && !sleeping.contradicts(seenRunning: false))
-        // It waited for a CPU, so it was running all the while.
-        let starved = try #require(
-            OwnerTime([reading(at: 100, cpu: 5), reading(at: 600, cpu: 6, queue: 490)], waiterNice: 0))
-        #expect(!starved.contradicts(seenRunning: true) && !starved.contradicts(seenRunning: false))
-    }
-
     @Test func `half of the time is enough`() {
         func isInversion(_ queue: UInt64) -> Bool? {
             OwnerTime(
