@@ -93,11 +93,17 @@ bool demo_sleep_in_handler(uint32_t milliseconds) {
   handler_milliseconds = milliseconds;
   sigaltstack(&stack, &stack_before);
   sigaction(SIGUSR2, &action, &action_before);
+  // A child of one of libdispatch's threads has nearly all signals blocked.
+  sigset_t handled, blocked_before;
+  sigemptyset(&handled);
+  sigaddset(&handled, SIGUSR2);
+  pthread_sigmask(SIG_UNBLOCK, &handled, &blocked_before);
   pthread_t self = pthread_self(), sender;
   bool is_sent = pthread_create(&sender, NULL, send_signal, &self) == 0;
   // Computes, so that the signal comes at any instruction.
   while (is_sent && !atomic_load_explicit(&is_handled, memory_order_relaxed)) continue;
   if (is_sent) pthread_join(sender, NULL);
+  pthread_sigmask(SIG_SETMASK, &blocked_before, NULL);
   sigaction(SIGUSR2, &action_before, NULL);
   sigaltstack(&stack_before, NULL);
   free(stack.ss_sp);
