@@ -19,26 +19,22 @@ struct OverdueOperation: Sendable {
     init(_ task: UInt64, in list: TaskList, _ stacks: [CapturedStack], _ images: ImageList) {
         self.task = task
         self.images = images
-        self.list = Self.kept(of: list, from: task)
-        let ids = Set(TaskChain(from: task, in: list).tasks.map(\.id))
-        var indices: [Int: Int] = [:]
-        for index in self.list.tasks.indices {
-            guard let old = self.list.tasks[index].stack else { continue }
-            guard ids.contains(self.list.tasks[index].id) else {
-                self.list.tasks[index].stack = nil
-                continue
-            }
-            if indices[old] == nil {
-                indices[old] = self.stacks.count
-                self.stacks.append(stacks[old])
-            }
-            self.list.tasks[index].stack = indices[old]
+        let chain = TaskChain(from: task, in: list)
+        self.list = Self.kept(of: list, with: chain)
+        let ids = Set(chain.tasks.map(\.id))
+        for index in self.list.tasks.indices where !ids.contains(self.list.tasks[index].id) {
+            self.list.tasks[index].stack = nil
         }
+        var kept: [CapturedStack] = []
+        self.list.renumberStacks { old in
+            kept.append(stacks[old])
+            return kept.count - 1
+        }
+        self.stacks = kept
     }
 
-    /// Returns a list with the chain from a task, the tasks that it may be waiting for, and those that run.
-    static func kept(of list: TaskList, from task: UInt64) -> TaskList {
-        let chain = TaskChain(from: task, in: list)
+    /// Returns a list with a chain's tasks, those that it may be waiting for, and those that run.
+    static func kept(of list: TaskList, with chain: TaskChain) -> TaskList {
         let ids = Set(chain.tasks.map(\.id))
         let groups = Set(chain.tasks.lazy.filter { $0.wait == .group }.compactMap(\.target))
         var others = 0

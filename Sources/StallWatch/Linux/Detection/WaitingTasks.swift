@@ -32,18 +32,23 @@ final class WaitingTasks: Sendable {
     func list(after duration: UInt64?, stack: (CapturedStack) -> Int) -> TaskList? {
         guard let found = found.withLock({ $0 }), duration.map({ found.at &- began <= $0 }) ?? true else { return nil }
         var list = found.list
-        var indices: [Int: Int] = [:]
-        for index in list.tasks.indices {
-            guard let old = list.tasks[index].stack else { continue }
-            let new = indices[old] ?? stack(found.stacks[old])
-            indices[old] = new
-            list.tasks[index].stack = new
-        }
+        list.renumberStacks { stack(found.stacks[$0]) }
         return list
     }
 }
 
 extension TaskList {
+    /// Gives the stacks new indices; `store` stores the stack with an old index, once, and returns its new one.
+    mutating func renumberStacks(_ store: (Int) -> Int) {
+        var indices: [Int: Int] = [:]
+        for index in tasks.indices {
+            guard let old = tasks[index].stack else { continue }
+            let new = indices[old] ?? store(old)
+            indices[old] = new
+            tasks[index].stack = new
+        }
+    }
+
     /// Keeps the tasks that wait for a turn on an executor for which `isRight` is true; `nil` stands for the task pool.
     ///
     /// The monitor's own are left out, and equal ones become one.

@@ -71,7 +71,7 @@ final class TaskWatch: Sendable {
         case (.chain(let address), _):
             return { list, idOfTask in
                 guard let id = idOfTask(address) else { return list.tasks = [] }
-                list = OverdueOperation.kept(of: list, from: id)
+                list = OverdueOperation.kept(of: list, with: TaskChain(from: id, in: list))
             }
         case (.waiting, .pool) where kind == .cooperativePool:
             // An actor that no thread runs waits for one of the pool.
