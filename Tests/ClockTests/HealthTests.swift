@@ -47,6 +47,8 @@ import TestSupport
         host.command("hang")
         let status = try #require(host.stalledStatus())
         #expect(status.hasPrefix("main stalled and has not come back after "), "\(status)")
+        // The file and the messages are written by threads of their own.
+        #expect(eventually { host.record?.state == .stalled })
         let changed = try #require(host.changedAt)
         // Twelve times the limit after which a manager acts.
         let messages = host.messages(milliseconds: 5_000)
