@@ -308,8 +308,11 @@ def comparison(one, other):
                     inside += 1
                 else:
                     outside.append(f"{title_of(tool)}, {title}: {value}, not in {low} to {high}")
+    absent = [title_of(tool) for tool in one["commands"]
+              if all(isinstance(summarize(other, tool, sets), str) for sets in (NATIVE, ("python",)))]
     rounds = "1 round" if other["runs"] == 1 else f"{other['runs']} rounds"
-    lines = [f"A second run ({rounds}, seed {other['seed']}): {inside} of {inside + len(outside)} numbers are within "
+    without = f", without {', '.join(absent)}" if absent else ""
+    lines = [f"A second run ({rounds}, seed {other['seed']}{without}): {inside} of {inside + len(outside)} numbers are within "
              "the intervals above" + (". These are not:" if outside else ".")]
     return "\n".join(lines + ([""] if outside else []) + [f"- {line}" for line in outside]) + "\n"
 

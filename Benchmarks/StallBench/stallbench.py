@@ -123,7 +123,9 @@ def run_set(tool, case_set, seed, options):
         if options.keep:
             shutil.copytree(folder, options.keep / f"{tool}-{case_set}-{seed}", dirs_exist_ok=True)
         result = output / "incidents.json"
-        if status == 0 and result.exists():
+        if status == 0 and not row["truth"]:
+            row.update(status="failed", reason=f"the program did not run: {lines[-1][:200]}")
+        elif status == 0 and result.exists():
             answer = json.loads(result.read_text())
             row.update(status="ok", incidents=answer["incidents"], cpu=row["cpu"] - answer["own cpu"])
         elif status == MISSING:

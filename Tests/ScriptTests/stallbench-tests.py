@@ -267,6 +267,7 @@ TOOLS = {
             "    return [incident(began, began + 0.1, 'save', 'lock', None, 0.1)]\n",
     "missing": "def needs(job): return 'needs a thing'\n",
     "crashing": "import os, signal\ndef needs(job): pass\ndef run(job): os.kill(os.getpid(), signal.SIGSEGV)\n",
+    "idle": "def needs(job): pass\ndef run(job): return []\n",
     "raising": "def needs(job): pass\ndef run(job): raise ValueError('no such output')\n",
     "hanging": "import time\nfrom adapterkit import start\ndef needs(job): pass\n"
                "def run(job): start(job, ['sleep', '60']).wait()\n",
@@ -285,16 +286,17 @@ class RunnerTests(unittest.TestCase):
             for name, text in TOOLS.items():
                 (folder / f"{name}.py").write_text("COMMAND = 'x'\n" + text)
             command = [BENCH / "stallbench.py", folder, "--adapters", folder, "--sets", "thread", "--runs", "1",
-                       "--limit", "6", "--tools", "hanging,crashing,raising,missing,absent,nosy,good,none",
+                       "--limit", "6", "--tools", "hanging,crashing,raising,idle,missing,absent,nosy,good,none",
                        "--results", folder / "results.json", "--expect", "good"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             rows = {one["tool"]: one for one in json.loads((folder / "results.json").read_text())["rows"]}
         self.assertEqual({tool: one["status"] for tool, one in rows.items()},
-                         {"hanging": "hung", "crashing": "failed", "raising": "failed", "missing": "missing",
-                          "absent": "failed", "nosy": "ok", "good": "ok", "none": "ok"})
+                         {"hanging": "hung", "crashing": "failed", "raising": "failed", "idle": "failed",
+                          "missing": "missing", "absent": "failed", "nosy": "ok", "good": "ok", "none": "ok"})
         self.assertEqual(rows["missing"]["reason"], "needs a thing")
         self.assertIn("no such output", rows["raising"]["reason"])
+        self.assertIn("the program did not run", rows["idle"]["reason"])
         self.assertIn("| hanging | hung: did not end within 6 s |", done.stdout)
 
     def test_a_tool_that_is_expected_to_find_all_and_does_not_is_an_error(self):

@@ -30,7 +30,11 @@ interval:ms:20 /@began && !@told/ {{
 def needs(job):
     if job.set == "python":
         return "is not for Python"
-    return missing_program("bpftrace", "nm") or missing_root()
+    if reason := missing_program("bpftrace", "nm") or missing_root():
+        return reason
+    # perf mounts it, so that this would depend on who runs first.
+    is_mounted = any(os.path.isdir(f"/sys/kernel/{place}/events") for place in ("tracing", "debug/tracing"))
+    return None if is_mounted else "needs tracefs: mount -t tracefs nodev /sys/kernel/tracing"
 
 
 def run(job):
@@ -42,7 +46,9 @@ def run(job):
         start_tool = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output,
                                       stderr=open(os.path.join(job.output, "errors.txt"), "wb"),
                                       env={**os.environ, **job.environment})
-        start_tool.wait()
+        if start_tool.wait() != 0:
+            errors = open(os.path.join(job.output, "errors.txt"), errors="replace").read()
+            raise RuntimeError(" ".join(errors.split()) or f"it ended with {start_tool.returncode}")
     own = program_functions(job.command[0])
     incidents, stack = [], []
 

@@ -40,6 +40,8 @@ done
 
 # sentry_native CHECKOUT: the library without what sends and what catches crashes, which need its submodules or curl.
 sentry_native() {
+    # A folder that was moved keeps the paths of its first place.
+    rm -rf "$out/sentry-native"
     cmake -S "$1" -B "$out/sentry-native" -DSENTRY_BUILD_SHARED_LIBS=OFF -DSENTRY_BACKEND=none -DSENTRY_TRANSPORT=none \
         -DSENTRY_BUILD_TESTS=OFF -DSENTRY_BUILD_EXAMPLES=OFF &&
         cmake --build "$out/sentry-native" --target sentry --parallel 2 &&

@@ -52,7 +52,7 @@ import Testing
         return answer
     }
 
-    private func sleeper(input: Pipe? = nil) throws -> Process {
+    private func sleeper(input: Any? = nil) throws -> Process {
         let process = Command(program: "/bin/sleep", arguments: ["60"]).process()
         if let input { process.standardInput = input }
         try process.run(atMost: 60)
@@ -148,6 +148,11 @@ import Testing
         let written = try find("write", number(input.fileHandleForWriting.fileDescriptor))
         #expect(written?.peers.first?.process == process.processIdentifier)
         #expect(written?.peers.first?.role == .reader)
+        if let fuser = Command.find("fuser") {
+            let path = "/proc/\(getpid())/fd/\(input.fileHandleForWriting.fileDescriptor)"
+            let users = try Command(program: fuser, arguments: [path]).run().output.split(separator: " ")
+            #expect(Set(written?.peers.map(\.process) ?? []).isSubset(of: users.compactMap { Int32($0) }), "\(users)")
+        }
         var ends: [Int32] = [-1, -1]
         try #require(pipe(&ends) == 0)
         let read = try find("read", number(ends[0]))
@@ -169,6 +174,22 @@ import Testing
         }
         #expect(try find("wait4", UInt64(UInt32.max)) == nil, "any child")
         #expect(try find("wait4", 0x3fff_fff0)?.reason == "the child has just ended")
+    }
+
+    @Test func `a socket's other end is open in a child`() throws {
+        var ends: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        defer { close(ends[0]) }
+        let process = try sleeper(input: FileHandle(fileDescriptor: ends[1], closeOnDealloc: true))
+        defer { process.kill() }
+        let answer = try #require(try find("recvfrom", number(ends[0])))
+        #expect(answer.peers.map(\.process) == [process.processIdentifier], "\(answer)")
+        #expect(answer.peers.first?.role == .otherEnd)
+        if let ss = Command.find("ss"), let socket = FileStatus(descriptor: ends[0])?.identity.last {
+            let lines = try Command(program: ss, arguments: ["--no-header", "--unix", "--processes"]).run().output
+            let holders = lines.split(separator: "\n").filter { $0.contains("* \(socket) ") }
+            #expect(holders.contains { $0.contains("pid=\(process.processIdentifier),") }, "\(holders)")
+        }
     }
 
     @Test func `this process has the other end of a socket pair`() throws {
