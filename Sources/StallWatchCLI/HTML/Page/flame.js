@@ -63,7 +63,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
   // The app's own code is orange to red, other code is grey, matches of the search are violet.
   function fill(node, isDark) {
     if (matches(node)) return isDark ? "#9333ea" : "#d8b4fe";
-    if (isComparison) return changeFill(node, isDark);
+    if (isComparison && node.count > 0) return changeFill(node, isDark);
     if (node.name < 0) return isDark ? "#39404d" : "#d9dee7";
     let hash = 0;
     for (const character of functionName(node)) hash = (hash * 31 + character.codePointAt(0)) >>> 0;
@@ -86,13 +86,15 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     return "hsl(" + hue + " " + Math.round(10 + 75 * strength) + "% " + Math.round(light) + "%)";
   }
 
-  const changeText = (node) => isComparison ? node.sideTimes.map((time, side) => rateText(rate(time, side))).join(" → ") : null;
+  const changeText = (node) => isComparison && node.count > 0 ? node.sideTimes.map((time, side) => rateText(rate(time, side))).join(" → ") : null;
+  // How many stalls have the node, or in one stall, when it was.
+  const countText = (node) => node.count > 0 ? counted(node.count, "stall", "stalls") : duration(node.begin) + " to " + duration(node.begin + node.total);
 
   function describe() {
     if (!current) return;
     const parts = [
       functionName(current), duration(current.total) + " (" + percent(current.total, root.total) + ")",
-      "itself " + duration(current.own), counted(current.count, "stall", "stalls"), changeText(current), image(current),
+      "itself " + duration(current.own), countText(current), changeText(current), image(current),
     ];
     words.textContent = parts.filter(Boolean).join(" · ");
   }
@@ -176,7 +178,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     const file = node.name < 0 ? null : text(data.functions.file[node.name]);
     showTip(event, functionName(node), [
       duration(node.total) + " · " + percent(node.total, root.total) + " · itself " + duration(node.own) + " · " +
-        counted(node.count, "stall", "stalls"),
+        countText(node),
       changeText(node), [image(node), file].filter(Boolean).join(" · "),
     ]);
   });

@@ -313,6 +313,7 @@ function redraw() {
     isDrawing = false;
     drawTimeline();
     flame.draw();
+    drawChart();
     groupList.draw();
     stallList.draw();
   });

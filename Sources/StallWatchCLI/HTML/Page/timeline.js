@@ -214,7 +214,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
   });
 
   return {
-    // These three are shown by the next `fold`.
+    // What these set is drawn by the next `fold`.
     set(list) { shown = list; },
     select,
     // Shows a range of times from edge to edge; null shows all times. The same range again changes nothing.
