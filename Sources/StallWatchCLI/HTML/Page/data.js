@@ -30,6 +30,16 @@ const counted = (count, one, many) => number(count) + " " + (count === 1 ? one :
 // A time since the first stall as a UTC date.
 const dateOf = (start) => new Date((data.begin + start) / 1000);
 const timeText = (start) => dateOf(start).toISOString().replace("T", " ").replace("Z", " UTC");
+// The same with the reader's own time, where that is another: 2026-11-21 08:00:00.123456 UTC (13:30:00 UTC+05:30).
+function momentText(start) {
+  const date = dateOf(start), minutes = -date.getTimezoneOffset();
+  if (minutes === 0) return timeText(start);
+  const local = new Date(date.getTime() + minutes * 60000).toISOString();
+  const isSameDay = local.slice(0, 10) === date.toISOString().slice(0, 10);
+  const digits = (value) => String(Math.floor(Math.abs(value))).padStart(2, "0");
+  const zone = "UTC" + (minutes < 0 ? "-" : "+") + digits(minutes / 60) + ":" + digits(minutes % 60);
+  return timeText(start) + " (" + local.slice(isSameDay ? 11 : 0, 19).replace("T", " ") + " " + zone + ")";
+}
 const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
 const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.total[stall], 0);

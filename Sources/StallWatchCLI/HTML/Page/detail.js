@@ -62,7 +62,7 @@ function factsOf(stall) {
   const loop = data.loops[stalls.loop[stall]];
   const metadata = pairsOf(stalls.metadata[stall]).map(pairText).join(" ");
   return [
-    ["began", timeText(stalls.start[stall])], ["kind", text(stalls.kind[stall]) + ", " + text(stalls.state[stall])],
+    ["began", momentText(stalls.start[stall])], ["kind", text(stalls.kind[stall]) + ", " + text(stalls.state[stall])],
     ["threshold", duration(stalls.threshold[stall])], ["loop", loop.label + " (" + loop.kind + ")"],
     ["context", data.contexts[stall] || null], ["thread", loop.thread === null ? null : String(loop.thread)], ["process", loop.process + " (" + loop.pid + ")"],
     ["side", isComparison ? data.sides[stalls.side[stall]].name : null],

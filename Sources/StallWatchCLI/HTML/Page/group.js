@@ -108,7 +108,7 @@ function showGroup(host, list) {
   const first = list.reduce((least, stall) => Math.min(least, stalls.start[stall]), Infinity);
   const figures = [
     ["stalls", number(group.count)], ["total", duration(group.total)], ["p50", duration(group.p50)], ["p95", duration(group.p95)],
-    ["max", duration(group.max)], ["first seen", timeText(first).slice(0, 19)], ["last seen", timeText(group.last).slice(0, 19)],
+    ["max", duration(group.max)], ["first seen", momentText(first)], ["last seen", momentText(group.last)],
   ];
   host.replaceChildren(
     element("h2", {}, causeLabel(group.cause), " ", group.culprit || "no culprit"),

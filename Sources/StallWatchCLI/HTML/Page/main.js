@@ -29,7 +29,7 @@ const groupList = makeList(
     figure("total", (group) => group.total, 0, "88px"),
     {
       title: "last seen", width: "82px", from: isComparison ? 860 : 560, class: "faint", compare: by((group) => group.last),
-      cell: (group) => timeText(group.last).slice(5, 16), tip: (group) => timeText(group.last),
+      cell: (group) => timeText(group.last).slice(5, 16), tip: (group) => momentText(group.last),
     },
   ],
   {
@@ -49,6 +49,7 @@ const stallList = makeList(
   [
     {
       title: "began", width: "172px", from: 560, class: "faint", cell: (stall) => timeText(stalls.start[stall]).slice(0, 23),
+      tip: (stall) => momentText(stalls.start[stall]),
       compare: (a, b) => stalls.start[a] - stalls.start[b],
     },
     {

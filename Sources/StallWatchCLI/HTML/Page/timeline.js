@@ -170,7 +170,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
       if (stalls.start[stall] < view.from || stalls.start[stall] > view.to) {
         view = { from: stalls.start[stall] - width / 2, to: stalls.start[stall] + width / 2 };
       }
-      words.textContent = timeText(stalls.start[stall]) + ": " + sentence(stall);
+      words.textContent = momentText(stalls.start[stall]) + ": " + sentence(stall);
     }
   }
 
@@ -188,7 +188,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
     const stall = stallAt(event);
     canvas.style.cursor = stall === null ? "crosshair" : "pointer";
     if (stall === null) hideTip();
-    else showTip(event, sentence(stall), [timeText(stalls.start[stall]), text(stalls.summary[stall]) || ""]);
+    else showTip(event, sentence(stall), [momentText(stalls.start[stall]), text(stalls.summary[stall]) || ""]);
   });
   canvas.addEventListener("pointerup", (event) => {
     const made = drag;
