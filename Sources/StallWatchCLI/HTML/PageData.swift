@@ -18,6 +18,7 @@ struct PageData {
     /// What few stalls have, by the stall's number.
     private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
     private let sides: [Side]
+    private let link: String
 
     struct Side {
         var name: String
@@ -26,9 +27,15 @@ struct PageData {
 
     private enum Detail: String, CaseIterable { case locks, peers, threads, contexts, history }
 
+    /// The address of a place in the source: a file of the reader's machine.
+    static let standardLink = "file://{file}"
+
     /// Creates data without reports; `sides` is empty if nothing is compared.
-    init(comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: [])) {
+    init(
+        comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: []), link: String = standardLink
+    ) {
         self.sides = sides
+        self.link = link
         excerpts = PageExcerpts(files: sources)
     }
 
@@ -171,6 +178,7 @@ struct PageData {
             ("nodes", ["caller": .indices(stacks.nodes.map(\.caller)), "frame": .ints(stacks.nodes.map(\.frame))]),
             ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
             ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
+            ("link", .string(link)),
         ]
         return JSONText(.object(columns + rare), escapesMarkup: true).bytes
     }

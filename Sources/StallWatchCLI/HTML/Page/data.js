@@ -42,6 +42,20 @@ function momentText(start) {
 }
 const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
+// A path from its package's root: Sources/Notes/Store.swift, and swift-nio/Sources/NIO/Channel.swift of a dependency; else whole.
+const packagePath = (path) =>
+  (/\/(?:checkouts|registry\/downloads)\/(.+)$/.exec(path) || /\/((?:Sources|Tests|Plugins|Snippets|Examples)\/.+)$/.exec(path) || [, path])[1];
+
+// Words for a place in the source, file:line, as a link to it if it has an address.
+function placeLink(place, words) {
+  const [, file, line] = /^(.+):(\d+)$/s.exec(place) || [];
+  const hasFile = data.link.includes("{file}");
+  if (file === undefined || (hasFile && !file.startsWith("/"))) return words;
+  const encoded = (path) => path.split("/").map(encodeURIComponent).join("/");
+  const values = { file: encoded(file), path: encoded(packagePath(file)), line };
+  return element("a", { href: data.link.replace(/\{(file|path|line)\}/g, (_, name) => values[name]) }, words);
+}
+
 const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.total[stall], 0);
 
 // The stall to look at first: one that lasts, that nobody saw end, or a deadlock; else the longest. null without any.

@@ -4,7 +4,7 @@ function showDetail(host, stall) {
   const copy = element("button", { type: "button", id: "copy" }, "Copy as Markdown");
   copy.addEventListener("click", () => copyText(markdown(stall), copy));
   const parts = [element("div", { class: "title" }, element("h2", {}, sentence(stall)), copy)];
-  if (stalls.place[stall] !== null) parts.push(element("p", { class: "where" }, text(stalls.place[stall])));
+  if (stalls.place[stall] !== null) parts.push(element("p", { class: "where" }, wherePlace(stall)));
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
     // A saturated or spinning loop has no cause, and no parts of its time.
@@ -56,6 +56,9 @@ function timeChart(stall) {
     },
   };
 }
+
+// The culprit's place, from its package's root.
+const wherePlace = (stall) => placeLink(text(stalls.place[stall]), packagePath(text(stalls.place[stall])));
 
 // What is known about a stall besides its cause and stacks: [name, words].
 function factsOf(stall) {
@@ -246,6 +249,7 @@ function frameItem(frame) {
   const words = element("span", { class: "function" }, text(data.functions.name[name]));
   for (const mark of marks) words.append(element("em", {}, mark));
   return element(
-    "li", { class: data.functions.isInApp[name] ? "app" : "", title: long }, words, element("span", { class: "place" }, short)
+    "li", { class: data.functions.isInApp[name] ? "app" : "", title: packagePath(long) }, words,
+    element("span", { class: "place" }, placeLink(long, short))
   );
 }

@@ -112,7 +112,7 @@ function showGroup(host, list) {
   ];
   host.replaceChildren(
     element("h2", {}, causeLabel(group.cause), " ", group.culprit || "no culprit"),
-    element("p", { class: "where" }, text(stalls.place[group.longest]) || ""),
+    element("p", { class: "where" }, stalls.place[group.longest] === null ? "" : wherePlace(group.longest)),
     element("dl", { class: "figures" }, ...figures.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
     ...barChart("Over time", overTime(list, 40), [partOfTime(0, 40), partOfTime(40, 40) + " UTC"], partWords(40)),
     ...durations(sizesOf(list)), breakdown("version", list, versionOf), breakdown("host", list, (stall) => text(stalls.host[stall]))
