@@ -6,9 +6,10 @@ const stallCount = stalls.start.length;
 const allStalls = Array.from({ length: stallCount }, (_, index) => index);
 const text = (index) => (index === null ? null : data.strings[index]);
 
+// A colour is one cause's everywhere. The app's own code is green, and what is chosen has a line in the text's colour.
 const causeColours = {
-  cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#7b8794", syscall: "#0fa894", paging: "#d9a406",
-  cpuContention: "#e0489b", throttled: "#c2703d", deadlock: "#d6233b", continuation: "#7a5cc7", unknown: "#a3adba",
+  cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#64707f", syscall: "#0fa894", paging: "#d9a406",
+  cpuContention: "#e0489b", throttled: "#8a5a33", deadlock: "#c8102e", continuation: "#9c27b0", unknown: "#b4bdc9",
 };
 const causeColour = (cause) => causeColours[cause] || causeColours.unknown;
 const causeOf = (stall) => text(stalls.cause[stall]) || "unknown";

@@ -78,8 +78,10 @@ function factsOf(stall) {
 // The parts of the thread's time: [name, microseconds, colour].
 const timeParts = (stall) => [
   ["on CPU", stalls.onCPU[stall], causeColours.cpu], ["waiting for a CPU", stalls.runQueue[stall], causeColours.cpuContention],
-  ["blocked", stalls.blocked[stall], causeColours.io],
+  ["blocked", stalls.blocked[stall], blockedColour(causeOf(stall))],
 ];
+// What a thread was blocked by is the cause, unless that is about CPUs.
+const blockedColour = (cause) => (["cpu", "cpuContention", "throttled"].includes(cause) ? causeColours.unknown : causeColour(cause));
 
 function split(stall) {
   const shares = timeParts(stall);
@@ -183,7 +185,10 @@ function whatLedToIt(stall) {
       parts.push(span(loop.turns[turn], loop.turns[turn + 1], "turn"));
       longest = Math.max(longest, loop.turns[turn + 1]);
     }
-    if (index === 0) parts.push(span(0, stalls.duration[stall], "stalled"));
+    if (index === 0) {
+      parts.push(span(0, stalls.duration[stall], "stalled"));
+      parts[parts.length - 1].style.background = causeColour(causeOf(stall));
+    }
     const count = loop.turns.length / 2;
     const words = count === 0 ? "no turn of 1 ms" : count + (count === 1 ? " turn" : " turns") + ", at most " + duration(longest);
     return element(

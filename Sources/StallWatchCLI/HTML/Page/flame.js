@@ -54,15 +54,15 @@ function makeFlame(canvas, words, matchWords, { moved }) {
         context.strokeRect(left + 1, top + 1, Math.max(wide - 2, 1), rowHeight - 3);
       }
       if (wide > 26) {
-        context.fillStyle = isDark ? "#f2f4f7" : "#1b1f27";
+        context.fillStyle = isDark === matches(node) ? "#1b1f27" : "#f2f4f7";
         context.fillText(fitted(context, functionName(node), wide - 8), left + 4, top + rowHeight / 2);
       }
     }
   }
 
-  // The app's own code is orange to red, other code is grey, matches of the search are violet.
+  // The app's own code is green, other code is grey, and matches of the search are inverted.
   function fill(node, isDark) {
-    if (matches(node)) return isDark ? "#9333ea" : "#d8b4fe";
+    if (matches(node)) return isDark ? "#e6e9ef" : "#1b1f27";
     if (isComparison && node.count > 0) return changeFill(node, isDark);
     if (node.name < 0) return isDark ? "#39404d" : "#d9dee7";
     let hash = 0;
@@ -70,7 +70,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     const dimmed = isAbove(node) && node !== zoom;
     if (isInApp(node)) {
       const light = (isDark ? 34 : 70) + (hash % 7) - (dimmed ? (isDark ? 8 : -10) : 0);
-      return "hsl(" + (18 + (hash % 24)) + " " + (isDark ? 62 : 88) + "% " + light + "%)";
+      return "hsl(" + (112 + (hash % 18)) + " " + (isDark ? 30 : 42) + "% " + light + "%)";
     }
     const light = (isDark ? 25 : 85) + (hash % 5) - (dimmed ? (isDark ? 4 : -4) : 0);
     return "hsl(" + (205 + (hash % 25)) + " " + (isDark ? 14 : 22) + "% " + light + "%)";
