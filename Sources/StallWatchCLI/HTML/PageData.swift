@@ -17,6 +17,7 @@ struct PageData {
     private var shares = ColumnTable()
     /// What few stalls have, by the stall's number.
     private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
+    private var history = StallHistory()
     private let sides: [Side]
     private let link: String
 
@@ -44,6 +45,7 @@ struct PageData {
     /// Adds a report, to a side of the comparison if there is one.
     mutating func add(_ report: StallReport, side: Int = 0) {
         addDetails(of: report)
+        history.add(ReportSummary(report))
         for share in stacks.add(report) {
             shares.append([("node", share.node), ("microseconds", share.microseconds)])
         }
@@ -179,6 +181,7 @@ struct PageData {
             ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
             ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
             ("link", .string(link)),
+            ("changes", .object(history.changes.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value.rawValue)) })),
         ]
         return JSONText(.object(columns + rare), escapesMarkup: true).bytes
     }

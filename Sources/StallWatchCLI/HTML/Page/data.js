@@ -119,6 +119,8 @@ function groupsOf(indices) {
       total, p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
       max, cause: heaviest(causes), culprit: heaviest(culprits), loop: heaviest(loops),
       loops: loops.size, longest, last, sideTimes: sideTimes(list),
+      // "new", "gone" or "regressed".
+      change: Object.hasOwn(data.changes, text(key)) ? data.changes[text(key)] : null,
     };
   });
 }

@@ -59,11 +59,12 @@ function callerOf(stall) {
   return null;
 }
 
-// What tells a group from others, beside its culprit: the file and line, the caller, and the loop where there are several.
+// What tells a group from others, beside its culprit: new, gone or regressed; the file and line; the caller; and the loop where
+// there are several.
 function groupWords(group) {
   const caller = callerOf(group.longest);
   const loop = data.loops.some((each) => each.label !== group.loop) && "on " + group.loop + (group.loops > 1 ? " +" + (group.loops - 1) : "");
-  return [fileName(text(stalls.place[group.longest]) || ""), caller && "called by " + caller, loop].filter(Boolean);
+  return [group.change, fileName(text(stalls.place[group.longest]) || ""), caller && "called by " + caller, loop].filter(Boolean);
 }
 
 const groupTitle = (group) => element(
@@ -108,12 +109,12 @@ function showGroup(host, list) {
   const first = list.reduce((least, stall) => Math.min(least, stalls.start[stall]), Infinity);
   const figures = [
     ["stalls", number(group.count)], ["total", duration(group.total)], ["p50", duration(group.p50)], ["p95", duration(group.p95)],
-    ["max", duration(group.max)], ["first seen", momentText(first)], ["last seen", momentText(group.last)],
+    ["max", duration(group.max)], ["change", group.change], ["first seen", momentText(first)], ["last seen", momentText(group.last)],
   ];
   host.replaceChildren(
     element("h2", {}, causeLabel(group.cause), " ", group.culprit || "no culprit"),
     element("p", { class: "where" }, stalls.place[group.longest] === null ? "" : wherePlace(group.longest)),
-    element("dl", { class: "figures" }, ...figures.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
+    element("dl", { class: "figures" }, ...figures.filter(([, value]) => value).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
     ...barChart("Over time", overTime(list, 40), [partOfTime(0, 40), partOfTime(40, 40) + " UTC"], partWords(40)),
     ...durations(sizesOf(list)), breakdown("version", list, versionOf), breakdown("host", list, (stall) => text(stalls.host[stall]))
   );
