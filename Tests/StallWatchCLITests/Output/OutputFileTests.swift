@@ -45,6 +45,15 @@ import TextOutput
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: scratch.path + "/link") == "file")
     }
 
+    @Test(arguments: [["html"], ["export", "--format", "collapsed"]])
+    func `what is written is said`(command: [String]) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        let result = try Tool.run(command + ["stalls", "-o", "file"], in: scratch)
+        #expect(result.status == 0 && result.output == "")
+        #expect(result.errors.hasPrefix("Wrote file: 1 stall, ") && result.errors.hasSuffix(" KiB.\n"), "\(result.errors)")
+    }
+
     @Test func aDirectoryIsRefused() throws {
         let scratch = try TemporaryDirectory()
         #expect(
