@@ -172,6 +172,7 @@ struct PageData {
                 pairs.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }.map { strings.number(of: $0) })
         }
         let begin = stalls.offset("start")
+        let changes = history.changes.sorted { $0.key < $1.key }
         let rare = Detail.allCases.map { ($0.rawValue, JSONText.Value.object(details[$0] ?? [])) }
         let columns: [(String, JSONText.Value)] = [
             ("begin", .int(begin)), ("strings", .strings(strings.values)),
@@ -181,7 +182,7 @@ struct PageData {
             ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
             ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
             ("link", .string(link)),
-            ("changes", .object(history.changes.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value.rawValue)) })),
+            ("changes", .object(changes.map { ($0.key, .string($0.value.rawValue)) })),
         ]
         return JSONText(.object(columns + rare), escapesMarkup: true).bytes
     }
