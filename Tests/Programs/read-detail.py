@@ -175,7 +175,7 @@ def main(arguments):
         check_links(page, source)
         check_copy(page, driver)
         check_loops(page, int(arguments[2]))
-        check_worst(page)
+        check_worst(Page(driver, address))
         check_silence(driver, address)
         check_time(driver, address)
         print(f"{len(words)} texts")

@@ -69,7 +69,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
       const iso = new Date(at / 1000).toISOString();
       const label = step >= 864e8 ? iso.slice(0, 10) : step >= 6e7 ? iso.slice(11, 16) : iso.slice(11, step < 1e6 ? 23 : 19);
       return { at: at - data.begin, label };
-    }).filter(({ at }) => x(at) > labelWidth + 20 && x(at) < canvas.clientWidth - 30);
+    }).filter(({ at }) => x(at) >= labelWidth && x(at) < canvas.clientWidth - 30);
   }
 
   function draw() {
