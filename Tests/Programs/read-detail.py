@@ -110,7 +110,7 @@ def check_links(page, source):
         data.link = before;
         return [...made, placeLink("lib/a.c:9", "x")];"""
     )
-    wanted = ["swift-nio/Sources/NIO/A%20b.swift#L7", "Tests/y%23.swift#L8", "lib/a.c#L9"]
+    wanted = ["swift-nio/Sources/NIO/A%20b.swift#L7", "Sources/x/Tests/y%23.swift#L8", "lib/a.c#L9"]
     equal(made, ["https://example.org/" + path for path in wanted] + ["x", "x"], "the links that are made")
 
 

@@ -17,7 +17,7 @@ struct HTMLCommand: ParsableCommand {
               stallwatch html stalls -o stalls.html
               stallwatch html last-week this-week -o weeks.html
               stallwatch html stalls --since 24h --metadata version=1.4.2 -o today.html
-              stallwatch html stalls --link 'https://github.com/me/notes/blob/main/{path}#L{line}' -o stalls.html
+              stallwatch html stalls --link 'vscode://file{file}:{line}' -o stalls.html
             """
     )
 

@@ -77,7 +77,7 @@ import Testing
                 let isOld = version == "1"
                 return try StallReport(
                     jsonData: ReportFixture(
-                        number: number + (isOld ? 0 : 9), startedAt: "2026-11-21T\(isOld ? "08" : "20"):00:00.000000Z",
+                        number: number + (isOld ? 0 : 9), startedAt: "2026-11-21T\(isOld ? "19" : "20"):00:00.000000Z",
                         pid: isOld ? 1 : 2, metadata: ["version": version],
                         fingerprint: String(repeating: isOld ? "a" : "b", count: 16)
                     ).bytes)
