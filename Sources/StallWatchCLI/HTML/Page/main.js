@@ -28,7 +28,7 @@ const groupList = makeList(
     { title: "count", width: "46px", isNumber: true, cell: (group) => number(group.count), compare: by((group) => group.count) },
     figure("total", (group) => group.total, 0, "88px"),
     {
-      title: "last seen", width: "82px", from: isComparison ? 860 : 560, class: "faint", compare: by((group) => group.last),
+      title: "last seen", width: "94px", from: isComparison ? 860 : 560, class: "faint", compare: by((group) => group.last),
       cell: (group) => timeText(group.last).slice(5, 16), tip: (group) => momentText(group.last),
     },
   ],
