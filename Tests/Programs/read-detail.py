@@ -151,6 +151,7 @@ def check_loops(page, loops):
     # The first one has nearly all of the time, and the second the rest of 95 %.
     equal(page.script(hidden), [loops - 2, 20 + 2 * 28], "the hidden loops at first, and the timeline's height")
     # The loop of a chosen stall is shown, too.
+    page.script("document.activeElement.blur()")
     page.press("r", Keys.END, Keys.ENTER)
     equal(page.script(hidden), [loops - 3, 20 + 3 * 28], "the hidden loops with that of a chosen stall")
     page.script("document.getElementById('all-loops').click()")
