@@ -221,7 +221,8 @@ extension CallTreeText.Line {
     func text(of all: Int, for terminal: Terminal) -> String {
         let percent = microseconds.map { (Double($0) / Double(max(all, 1)) * 100).fixed(1) + " %" } ?? ""
         let time = microseconds.map { (Double($0) / 1_000).duration } ?? ""
-        let begin = "\(percent.padded(to: 7, .right))  \(time.padded(to: 10, .right)) \(isInApp ? ">" : " ") \(indentation)"
+        let mark = isInApp ? ">" : " "
+        let begin = "\(percent.padded(to: 7, .right))  \(time.padded(to: 10, .right)) \(mark) \(indentation)"
         let room = terminal.width.map { max($0 - begin.columns, 0) } ?? .max
         let name = name.printable.truncated(to: room)
         var text = begin + (isInApp ? terminal.style(name, .bold) : name)
