@@ -62,14 +62,18 @@ import TestSupport
         ])
         let words = [
             "pay() \(DetailedReport.hostile)", "Wallet.swift:3", "Waited for a mutex held by thread 71 \"writer <b>\".",
-            "held by thread 71 “writer <b>”, which is in fsync(/var/lib/notes/wal)",
+            "held by thread 71 “writer <b>”, which is in fsync(/var/lib/notes/wal), in Writer.flush() (Wallet.swift:4)",
             "thread 71 “writer <b>”, blocked, in fsync(/var/lib/notes/wal)", "2 × the thread did not stop in time",
             "ledger.lock() // \(DetailedReport.hostile)", "release=2.0 \(DetailedReport.hostile)", "Writer.flush()",
             "2 turns, at most 60 ms", "db \(DetailedReport.hostile)", "1 turn, at most 30.00 s",
         ]
         try words.joined(separator: "\n").write(toFile: directory.path + "/words", atomically: true, encoding: .utf8)
         let page = try Tool.reader(
-            "read-detail.py", [directory.path + "/page.html", directory.path + "/words", String(loops)])
+            "read-detail.py",
+            [
+                directory.path + "/page.html", directory.path + "/words", String(loops),
+                DetailedReport.source(in: directory.path),
+            ])
         #expect(page.status == 0, "\(page.text)")
         // Without the source lines, for a page that leaves the house.
         try Tool.run(["html", directory.path + "/reports.ndjson", "--no-source", "-o", directory.path + "/page.html"])
@@ -115,7 +119,9 @@ enum DetailedReport {
 
     /// Writes the report, with shorter stalls of `loops` other loops, and a source file for its culprit.
     static func write(to directory: String, loops: Int) throws {
-        let source = directory + "/Wallet.swift"
+        let source = source(in: directory)
+        try FileManager.default.createDirectory(
+            atPath: directory + "/Sources/Notes App", withIntermediateDirectories: true)
         try "func pay() {\n    let price = total()\n    ledger.lock() // \(hostile)\n    ledger.add(price)\n}\n"
             .write(toFile: source, atomically: true, encoding: .utf8)
         let long = try line(number: 0, label: "main", milliseconds: 60_000, source: source)
@@ -126,6 +132,8 @@ enum DetailedReport {
             .write(toFile: directory + "/reports.ndjson", atomically: true, encoding: .utf8)
     }
 
+    static func source(in directory: String) -> String { directory + "/Sources/Notes App/Wallet.swift" }
+
     private static func line(number: Int, label: String, milliseconds: Int, source: String) throws -> String {
         let frames: [[String: Any]] = [
             frame("futex_wait", "libc.so.6"),
@@ -135,6 +143,7 @@ enum DetailedReport {
             frame("thunk for closure", "notes", isRuntimeFrame: true),
             frame("main", "notes", file: source, line: 1, isInApp: true),
             frame("Writer.flush()", "notes", file: source, line: 4, isInApp: true),
+            frame("total()", "notes", file: source, line: 2, isInApp: true),
         ]
         let lock: [String: Any] = [
             "kind": "pthreadMutex", "function": "pthread_mutex_lock", "address": "0x10", "isDeadlock": false,
@@ -167,7 +176,7 @@ enum DetailedReport {
                 "involuntarySwitches": 0, "lock": lock, "kernelStack": ["futex_do_wait", "do_futex"],
             ],
             "samples": [
-                sample(at: 250, stack: 0), sample(at: 500, stack: 0),
+                sample(at: 250, stack: 2), sample(at: 500, stack: 0),
                 sample(at: 750, stack: nil, reason: "the thread did not stop in time"),
                 sample(at: 900, stack: nil, reason: "the thread did not stop in time"),
             ],
@@ -185,7 +194,7 @@ enum DetailedReport {
                     history("idle", []),
                 ],
             ],
-            "stacks": [[0, 1, 2, 3, 4, 5], [6]], "frames": frames,
+            "stacks": [[0, 1, 2, 3, 4, 5], [6], [7, 2, 5]], "frames": frames,
             "images": ["libc.so.6", "notes", "libswift_Concurrency.so"].enumerated().map { number, name in
                 ["name": name, "path": "/opt/\(name)", "buildID": "ab0\(number)", "baseAddress": "0x1000"]
             },

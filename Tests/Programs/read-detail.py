@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """Reads what a page of `stallwatch html` shows of one stall, and copies it.
 
-    Tests/Programs/read-detail.py PAGE WORDS LOOPS
+    Tests/Programs/read-detail.py PAGE WORDS LOOPS SOURCE
 
 PAGE is a page whose longest stall has everything that a report can have, WORDS a file with the texts that its detail has
-to show, one a line. LOOPS is the number of loops, more than fit on the timeline. Checks that each text is shown as text,
-that runtime frames are folded, that the copy has at most 60 lines and lands in the clipboard, and that all loops can be
-shown.
+to show, one a line. LOOPS is the number of loops, all but the first nearly empty, and SOURCE the culprit's file. Checks
+that each text is shown as text; that runtime frames are folded and the lock's owner is open; that the first screen has the
+list, the stack and the source; the flame chart, links and times; that the copy has at most 60 lines and lands in the
+clipboard; that all loops can be shown; and which stall is the worst.
 
 Prints figures. Exit status: 0 when all is right, 1 when not, 64 for a wrong argument, 69 when something is missing.
 """
 
 import pathlib
 import sys
+import urllib.parse
 
 from browser import Page, check_silence, start
 from checks import Fault, equal, expect
+# After the browser, which finds the Python that has Selenium.
+from selenium.webdriver.common.keys import Keys
 
 MAXIMUM_LINES = 60
 
@@ -36,6 +40,90 @@ def check_detail(page, words):
     expect(float(page.script(left).removesuffix("px")) > 0, "the stall begins where the history does")
     blamed = page.text("detail").count("ledger.lock()")
     equal(blamed, 1, "how often the blamed source line is there")
+
+
+def check_worst(page):
+    """The page opens on a stall that lasts, else on one that was left, else on a deadlock, else on the longest."""
+    opened = page.script(
+        """const shortest = stalls.duration.indexOf(Math.min(...stalls.duration)), number = (word) => data.strings.push(word) - 1;
+        const opened = [worstOf(allStalls) === chosenStall && stalls.duration[chosenStall] === Math.max(...stalls.duration)];
+        for (const [column, word] of [["cause", "deadlock"], ["state", "abandoned"], ["state", "ongoing"]]) {
+          const stall = shortest + opened.length - 1;
+          stalls[column][stall] = number(word);
+          opened.push(worstOf(allStalls) === stall);
+        }
+        return opened;"""
+    )
+    equal(opened, [True] * 4, "whether the longest, a deadlock, an abandoned and an ongoing stall are opened")
+
+
+def check_first_screen(page, driver):
+    """At 1280 × 900 the list, the blamed source line, the app's frames and the chips are seen without scrolling."""
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    equal(page.script("return [scrollY, document.getElementById('detail').scrollTop]"), [0, 0], "what is scrolled")
+    lowest = page.script("return Math.min(innerHeight, document.getElementById('detail').getBoundingClientRect().bottom)")
+    for what in ["#groups .row", "#detail .source .blamed", "#detail .stack .app", "#detail .try, #detail .why", "#causes button"]:
+        box = page.script("const box = document.querySelector(arguments[0]).getBoundingClientRect(); return [box.top, box.bottom]", what)
+        expect(0 < box[0] < box[1] <= lowest, f"{what} is at {box}, and the first screen ends at {lowest}")
+    rows = page.script("return document.querySelector('#groups .rows').clientHeight")
+    expect(rows > 5 * 44, f"the list has {rows} pixels")
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def check_owner(page):
+    """The lock's owner is open, with its function and line."""
+    owner = page.script(
+        """const heads = [...document.querySelectorAll("#detail details[open] > summary")].map((each) => each.textContent);
+        return heads.find((words) => words.startsWith("held by"))"""
+    )
+    expect(owner is not None and owner.endswith("in Writer.flush() (Wallet.swift:4)"), f"the owner is {owner!r}")
+
+
+def check_chart(page):
+    """The samples are a flame chart: in order of time, below the last caller that all have."""
+    nodes = page.script(
+        """const list = [], visit = (node) => { list.push(node); node.children.forEach(visit); };
+        visit(timeTree(sharesOf(chosenStall)));
+        return list.map((node) => [node.depth, functionName(node).split(" ")[0], node.begin / 1000, node.total / 1000]);"""
+    )
+    wanted = [
+        [0, "this", 0, 60_000], [1, "pay()", 0, 60_000], [2, "total()", 0, 375], [2, "pthread_mutex_lock", 375, 59_625],
+        [3, "futex_wait", 375, 59_625],
+    ]
+    equal(nodes, wanted, "the nodes of the chart")
+    equal(page.script("return document.querySelector('#chart canvas').clientHeight"), 4 * 19 + 6, "the height of the chart")
+
+
+def check_links(page, source):
+    """Places are paths from the package's root, and link to the file, or to what --link says."""
+    link = page.script("const link = document.querySelector('#detail .where a'); return [link.textContent, link.href]")
+    equal(link, ["Sources/Notes App/Wallet.swift:3", "file://" + urllib.parse.quote(source)], "the place's link")
+    equal(page.script("return document.querySelector('#detail .stack .app a').href"), link[1], "the link of a frame")
+    made = page.script(
+        """const before = data.link;
+        data.link = "https://example.org/{path}#L{line}";
+        const made = ["/a/.build/checkouts/swift-nio/Sources/NIO/A b.swift:7", "/a/Sources/x/Tests/y#.swift:8", "lib/a.c:9", "libc.so.6"]
+          .map((place) => { const link = placeLink(place, "x"); return link.href || link; });
+        data.link = before;
+        return [...made, placeLink("lib/a.c:9", "x")];"""
+    )
+    wanted = ["swift-nio/Sources/NIO/A%20b.swift#L7", "Sources/x/Tests/y%23.swift#L8", "lib/a.c#L9"]
+    equal(made, ["https://example.org/" + path for path in wanted] + ["x", "x"], "the links that are made")
+
+
+def check_time(driver, address):
+    """The reader's own time stands beside UTC, with its day where that is another."""
+    for zone, words in [
+        ("Asia/Kolkata", "2026-11-21 08:00:10.000 UTC (13:30:10 UTC+05:30)"),
+        ("Pacific/Honolulu", "2026-11-21 08:00:10.000 UTC (2026-11-20 22:00:10 UTC-10:00)"),
+        ("UTC", "2026-11-21 08:00:10.000 UTC"),
+    ]:
+        driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
+        page = Page(driver, address)
+        equal(page.script("return factsOf(chosenStall)[0]"), ["began", words], f"the time in {zone}")
 
 
 def check_copy(page, driver):
@@ -59,26 +147,38 @@ def check_copy(page, driver):
 def check_loops(page, loops):
     expect(page.is_shown("all-loops"), "nothing says that there are more loops")
     equal(page.text("all-loops"), f"Show all {loops} loops", "the button for all loops")
-    hidden = "const scroll = document.getElementById('timeline-scroll'); return scroll.scrollHeight - scroll.clientHeight"
-    expect(page.script(hidden) > 0, "all loops are shown at first")
+    hidden = "return [stallwatch.timeline.hiddenLanes, document.getElementById('timeline').clientHeight]"
+    # The first one has nearly all of the time, and the second the rest of 95 %.
+    equal(page.script(hidden), [loops - 2, 20 + 2 * 28], "the hidden loops at first, and the timeline's height")
+    # The loop of a chosen stall is shown, too.
+    page.script("document.activeElement.blur()")
+    page.press("r", Keys.END, Keys.ENTER)
+    equal(page.script(hidden), [loops - 3, 20 + 3 * 28], "the hidden loops with that of a chosen stall")
     page.script("document.getElementById('all-loops').click()")
-    equal(page.script(hidden), 0, "the hidden part of the timeline")
+    equal(page.script(hidden), [0, 20 + loops * 28], "the hidden loops after a click")
     equal(page.script("return document.getElementById('all-loops').getAttribute('aria-expanded')"), "true", "whether it is expanded")
 
 
 def main(arguments):
-    if len(arguments) != 3:
+    if len(arguments) != 4:
         print(__doc__, file=sys.stderr)
         return 64
     address = pathlib.Path(arguments[0]).resolve().as_uri()
     words = pathlib.Path(arguments[1]).read_text().splitlines()
+    source = str(pathlib.Path(arguments[3]))
     driver = start()
     try:
         page = Page(driver, address)
         check_detail(page, words)
+        check_first_screen(page, driver)
+        check_owner(page)
+        check_chart(page)
+        check_links(page, source)
         check_copy(page, driver)
         check_loops(page, int(arguments[2]))
+        check_worst(Page(driver, address))
         check_silence(driver, address)
+        check_time(driver, address)
         print(f"{len(words)} texts")
     except Fault as fault:
         print(fault)

@@ -205,6 +205,8 @@ def check_page(driver, path, use, what):
         "return [...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames())"
         ".filter((name) => /^on/.test(name) || /[^a-z0-9-]/.test(name))")
     equal(handlers, [], f"{what}: foreign attributes")
+    links = driver.execute_script("return [...document.querySelectorAll('a')].map((e) => e.protocol)")
+    equal(set(links) - {"file:"}, set(), f"{what}: foreign links")
     policies = driver.execute_script(
         "return [...document.querySelectorAll('meta[http-equiv=Content-Security-Policy]')].map((e) => e.content)")
     expect(len(policies) == 1 and policies[0].startswith("default-src 'none'"), f"{what}: the policy is {policies}")

@@ -6,7 +6,8 @@
 PAGE is the page of the NDJSON file REPORTS, FUNCTION a function on some but not all stacks, AXE the file axe.min.js.
 Checks that each filter leaves the stalls that it should, counted in REPORTS; that the address after # shows the same
 view again and Back the one before; that a brush on the timeline zooms; in which order Esc undoes; that the page fits its
-width; what a group's own view shows; and that axe finds no fault.
+width, with a stall first on a phone; what a group's row and its own view show; what a click on a total shows; that colours
+differ; and that axe finds no fault.
 
 Prints figures. Exit status: 0 when all is right, 1 when not, 64 for a wrong argument, 69 when something is missing.
 """
@@ -238,6 +239,57 @@ def check_group(page, driver, address, reports):
     expect(again.is_shown("detail") and not again.is_shown("views"), "the group is still shown")
 
 
+def check_rows(page, driver, reports):
+    """A group's row has its culprit, place, caller, stalls over time, number, time and end; the culprit has the most room."""
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    group = page.script(
+        "const {fingerprint, count, total} = stallwatch.groups().sort((a, b) => b.total - a.total)[0]; return {fingerprint, count, total}")
+    own = [report for report in reports if report["fingerprint"] == group["fingerprint"]]
+    cells = page.script(
+        """return [...document.querySelector("#groups .row").children].map((cell) => ({
+          text: cell.textContent, width: cell.clientWidth, bars: cell.querySelectorAll(".bars span").length}))"""
+    )
+    culprit, _, *numbers = cells
+    own_culprit = own[0]["culprit"]
+    for words in [own_culprit["function"], f"Kind.swift:{own_culprit['line']}", "called by Loop.run()", own[0]["cause"]["kind"]]:
+        expect(words in culprit["text"], f"the row {culprit['text']!r} has no {words!r}")
+    equal([cell["bars"] for cell in cells], [0, 24, 0, 0, 0], "the bars of a row's cells")
+    last = max(report["startedAt"] for report in own)
+    total = page.script("return duration(arguments[0])", group["total"])
+    equal([cell["text"] for cell in numbers], [f'{group["count"]:,}', total, last[5:16].replace("T", " ")], "a row's figures")
+    expect(culprit["width"] > 2 * max(cell["width"] for cell in cells[1:]), f"the widths of a row's cells: {cells}")
+
+
+def check_totals(page):
+    """The four totals are buttons that show the reports, the groups and the longest stall."""
+    for name, tab in [("stalls", "tab-stalls"), ("groups", "tab-groups"), ("stalls", "tab-stalls"), ("stalled", "tab-groups")]:
+        page.script("document.querySelector('#total-' + arguments[0] + ' button').click()", name)
+        selected = page.script("return document.querySelector('#lists [role=tab][aria-selected=true]').id")
+        equal(selected, tab, f"what a click on {name} shows")
+    page.press("r", Keys.END, Keys.ENTER)
+    page.script("document.querySelector('#total-longest button').click()")
+    longest = page.script("return sentence(stallwatch.data.stalls.duration.indexOf(Math.max(...stallwatch.data.stalls.duration)))")
+    equal(page.script("return document.querySelector('#detail h2').textContent"), longest, "what a click on longest shows")
+
+
+def check_colours(page, scheme):
+    """No two meanings have colours that look alike, and what a lock blocked has the colour of locks."""
+    colours = page.script(
+        """const style = getComputedStyle(document.body), own = (name) => style.getPropertyValue(name).trim();
+        return {...causeColours, chosen: own("--accent"), app: own("--app")}"""
+    )
+    values = {name: [int(colour[at : at + 2], 16) for at in (1, 3, 5)] for name, colour in colours.items()}
+    for one in values:
+        for other in values:
+            distance = sum((a - b) ** 2 for a, b in zip(values[one], values[other])) ** 0.5
+            expect(one == other or distance > 70, f"{scheme}: {one} and {other} look alike: {colours[one]}, {colours[other]}")
+    for cause, blocked in [("lock", "lock"), ("io", "io"), ("cpu", "unknown"), ("throttled", "unknown")]:
+        equal(page.script("return blockedColour(arguments[0])", cause), colours[blocked], f"the colour of blocked time with {cause}")
+
+
 def check_layout(page, driver, axe, view="detail"):
     """At each width, light and dark, the page fits and axe finds no fault."""
     source = pathlib.Path(axe).read_text()
@@ -253,6 +305,16 @@ def check_layout(page, driver, axe, view="detail"):
             driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
             found = page.script("return [innerWidth, document.documentElement.scrollWidth]")
             equal(found, [width, width], "the widths of the window and of the page")
+            check_colours(page, scheme)
+            tops = page.script("return [...document.querySelectorAll('#causes button')].map((each) => each.getBoundingClientRect().top)")
+            expect(len(tops) > 1 and len(set(tops)) == 1, f"the causes are not in one line of {width}: {tops}")
+            # A stall first, then when it was, then the others; elsewhere all on the first screen, below the timeline.
+            tops = page.script(
+                "return ['chosen', 'timeline', 'lists'].map((id) => document.getElementById(id).getBoundingClientRect().top + scrollY)"
+            )
+            expect(tops == sorted(tops) if width == 390 else tops[1] < min(tops[0], tops[2]), f"the order of {width}: {tops}")
+            axis = page.script("return stallwatch.timeline.axis")
+            expect(len(axis) >= 2, f"the axis of {width} has {axis}")
             for id in ["search", "timeline", "groups", view, "flame"]:
                 box = page.script(
                     "const box = document.getElementById(arguments[0]).getBoundingClientRect(); return [box.left, box.right]", id
@@ -288,6 +350,8 @@ def main(arguments):
         check_address(page, driver, address, reports, function, wanted)
         check_brush(page, driver, address, reports)
         check_group(page, driver, address, reports)
+        check_totals(Page(driver, address))
+        check_rows(Page(driver, address), driver, reports)
         check_silence(driver, address)
         check_layout(Page(driver, address), driver, axe)
         page = Page(driver, address)

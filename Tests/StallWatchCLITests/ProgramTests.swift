@@ -18,6 +18,7 @@ import Testing
         #expect(result.errors == "")
         #expect(result.status == 0)
         #expect(result.output.contains("Examples:\n  stallwatch \(command) "))
+        #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
         #expect(try Tool.run(["help", command]).output == result.output)
     }
 

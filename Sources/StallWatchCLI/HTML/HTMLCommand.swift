@@ -17,6 +17,7 @@ struct HTMLCommand: ParsableCommand {
               stallwatch html stalls -o stalls.html
               stallwatch html last-week this-week -o weeks.html
               stallwatch html stalls --since 24h --metadata version=1.4.2 -o today.html
+              stallwatch html stalls --link 'vscode://file{file}:{line}' -o stalls.html
             """
     )
 
@@ -33,12 +34,21 @@ struct HTMLCommand: ParsableCommand {
 
     @OptionGroup var sourceOptions: SourceOptions
 
+    @Option(
+        help: ArgumentHelp(
+            "What places in the source link to, with {line} and {path} (from the package's root) or {file} (the whole path).",
+            valueName: "address"))
+    var link = PageData.standardLink
+
     /// Whether the page is a comparison; by itself it is one of two sets, and not of two report files.
     private var isComparison: Bool {
         compare ?? (selection.paths.count == 2 && !selection.paths.contains { $0 == "-" || $0.hasSuffix(".json") })
     }
 
     func validate() throws {
+        guard link.contains("{file}") || link.contains("{path}") else {
+            throw ValidationError("--link needs {path} or {file}, as in \(PageData.standardLink).")
+        }
         guard compare == true else { return }
         guard selection.paths.count == 2 else {
             throw ValidationError("--compare takes two paths: the older reports, then the newer ones.")
@@ -57,7 +67,7 @@ struct HTMLCommand: ParsableCommand {
     }
 
     private func single() throws -> PageData {
-        var data = PageData(sources: sourceOptions.files)
+        var data = PageData(sources: sourceOptions.files, link: link)
         try selection.read().forEach { report, _ in data.add(report) }
         return data
     }
@@ -67,7 +77,7 @@ struct HTMLCommand: ParsableCommand {
             let set = try ReportSet(path, filters: selection.filters, strict: selection.strict, hours: nil)
             return PageData.Side(name: path, hours: set.time.hours)
         }
-        var data = PageData(comparing: sides, sources: sourceOptions.files)
+        var data = PageData(comparing: sides, sources: sourceOptions.files, link: link)
         for (side, path) in selection.paths.enumerated() {
             let before = data.count
             do {

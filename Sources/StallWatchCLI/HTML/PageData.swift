@@ -17,7 +17,9 @@ struct PageData {
     private var shares = ColumnTable()
     /// What few stalls have, by the stall's number.
     private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
+    private var history = StallHistory()
     private let sides: [Side]
+    private let link: String
 
     struct Side {
         var name: String
@@ -26,9 +28,15 @@ struct PageData {
 
     private enum Detail: String, CaseIterable { case locks, peers, threads, contexts, history }
 
+    /// The address of a place in the source: a file of the reader's machine.
+    static let standardLink = "file://{file}"
+
     /// Creates data without reports; `sides` is empty if nothing is compared.
-    init(comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: [])) {
+    init(
+        comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: []), link: String = standardLink
+    ) {
         self.sides = sides
+        self.link = link
         excerpts = PageExcerpts(files: sources)
     }
 
@@ -37,6 +45,7 @@ struct PageData {
     /// Adds a report, to a side of the comparison if there is one.
     mutating func add(_ report: StallReport, side: Int = 0) {
         addDetails(of: report)
+        history.add(ReportSummary(report))
         for share in stacks.add(report) {
             shares.append([("node", share.node), ("microseconds", share.microseconds)])
         }
@@ -163,6 +172,7 @@ struct PageData {
                 pairs.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }.map { strings.number(of: $0) })
         }
         let begin = stalls.offset("start")
+        let changes = history.changes.sorted { $0.key < $1.key }
         let rare = Detail.allCases.map { ($0.rawValue, JSONText.Value.object(details[$0] ?? [])) }
         let columns: [(String, JSONText.Value)] = [
             ("begin", .int(begin)), ("strings", .strings(strings.values)),
@@ -171,6 +181,8 @@ struct PageData {
             ("nodes", ["caller": .indices(stacks.nodes.map(\.caller)), "frame": .ints(stacks.nodes.map(\.frame))]),
             ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
             ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
+            ("link", .string(link)),
+            ("changes", .object(changes.map { ($0.key, .string($0.value.rawValue)) })),
         ]
         return JSONText(.object(columns + rare), escapesMarkup: true).bytes
     }

@@ -6,6 +6,7 @@ struct ProfileCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "profile",
         abstract: "Sample the loops of a live process: where their time goes.",
+        usage: "stallwatch profile <pid> [<options>]",
         discussion: """
             The process's configuration has to set control = .socket(directory:). Its monitor looks at the threads of the loops \
             50 times a second: it reads those that wait, and stops those that run for some microseconds, at most 0.5 % of the \

@@ -8,6 +8,7 @@ struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
         abstract: "Show the loops of a live process and its stalls on a live screen.",
+        usage: "stallwatch watch <pid> [<options>]",
         discussion: """
             The process's configuration has to set control = .socket(directory:). The screen shows for each loop the share of its \
             time that it has spent in turns, over the last minute and in the last interval, its current turn, threshold and number \

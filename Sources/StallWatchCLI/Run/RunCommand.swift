@@ -5,6 +5,7 @@ struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Run a program that you do not build, and report its stalls.",
+        usage: "stallwatch run [<options>] -- [<program> ...]",
         discussion: """
             The program needs no change. The tool checks it, preloads a small library (LD_PRELOAD) and becomes the program: \
             the process id, input, output, signals, terminal and exit status are the program's own. The library watches the \

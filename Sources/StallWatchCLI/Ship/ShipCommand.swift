@@ -9,6 +9,7 @@ struct ShipCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ship",
         abstract: "Follow report directories: send each finished report to an OpenTelemetry collector.",
+        usage: "stallwatch ship <directory> ... [<options>]",
         discussion: """
             Sends a log record with the event name stallwatch.stall over OTLP/HTTP for each report, at least once, in order. \
             The attribute log.record.uid is the report's id: records with the same one are duplicates. What was sent is \

@@ -48,11 +48,11 @@ extension ReportView {
         tree.add(report)
         let finished = tree.finished()
         var minimum = 0.0
-        var shown = CallTreeText(finished, minimumPercent: minimum)
+        var shown = CallTreeText(finished, minimumPercent: minimum, foldsOthers: !showsAllFrames)
         if !showsAllFrames {
             for percent in [1.0, 2, 5, 10, 20] where shown.lines.count > Self.maximumTreeLines {
                 minimum = percent
-                shown = CallTreeText(finished, minimumPercent: percent)
+                shown = CallTreeText(finished, minimumPercent: percent, foldsOthers: true)
             }
         }
         var text = terminal.style("Stacks of \(count) samples, merged", .bold) + "\n"

@@ -25,6 +25,9 @@ struct ShowCommand: ParsableCommand {
 
     enum Order: String, CaseIterable, ExpressibleByArgument {
         case newest, longest
+
+        /// The words of `top` mean the same.
+        init?(argument: String) { self.init(rawValue: ["last": "newest", "max": "longest"][argument] ?? argument) }
     }
 
     @OptionGroup var selection: ReportSelection

@@ -11,6 +11,7 @@ struct TasksCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tasks",
         abstract: "Show the Swift tasks of a live process, and what each waits for.",
+        usage: "stallwatch tasks <pid> [<options>]",
         discussion: """
             The process's configuration has to set control = .socket(directory:). Its monitor reads the tasks in its memory: \
             no thread is stopped or held. A line stands for all tasks in the same function that wait for the same. \

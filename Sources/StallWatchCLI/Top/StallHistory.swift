@@ -61,6 +61,12 @@ struct StallHistory: Sendable {
         return versions.map { known[$0.name] ?? 0 }
     }
 
+    /// What changed of each fingerprint for which that is known.
+    var changes: [String: Change] {
+        let versions = self.versions
+        return counts.compactMapValues { known in Self.change(versions.map { known[$0.name] ?? 0 }, versions) }
+    }
+
     /// Judges a stall by its numbers in each version, the oldest first; `nil` if nothing changed, or if it is not known.
     static func change(_ counts: [Int], _ versions: [Version]) -> Change? {
         guard counts.count == versions.count, let newest = counts.indices.last, newest > 0,

@@ -118,7 +118,10 @@ struct TopCommand: ParsableCommand {
     }
 }
 
-extension StallGroups.Order: ExpressibleByArgument {}
+extension StallGroups.Order: ExpressibleByArgument {
+    /// The words of `show` mean the same.
+    init?(argument: String) { self.init(rawValue: ["newest": "last", "longest": "max"][argument] ?? argument) }
+}
 extension StallGroups.Grouping: ExpressibleByArgument {}
 
 /// The output of `top --json`.

@@ -143,10 +143,14 @@ struct CallTreeText {
     private(set) var omittedMicroseconds = 0
     private let tree: CallTree
     private let minimum: Int
+    private let foldsOthers: Bool
 
     /// The lines of a finished tree; `minimum` is the least share of all stalled time that is shown, 0 to 100 percent.
-    init(_ tree: CallTree, minimumPercent minimum: Double) {
+    ///
+    /// `foldsOthers` shows only the ends of a run of functions that are not the app's.
+    init(_ tree: CallTree, minimumPercent minimum: Double, foldsOthers: Bool = false) {
         self.tree = tree
+        self.foldsOthers = foldsOthers
         self.minimum = Self.minimum(of: tree, percent: minimum)
         let shown = tree.roots.filter { tree.nodes[$0].total >= self.minimum }
         omittedMicroseconds = tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
@@ -170,22 +174,41 @@ struct CallTreeText {
                 chain.append(children[0])
                 children = shownChildren(of: children[0])
             }
-            for (place, link) in chain.enumerated() {
+            let own = chain.enumerated().map { place, link in
                 let function = tree.table.functions[tree.nodes[link].function]
-                lines.append(
-                    Line(
-                        microseconds: place == 0 ? tree.nodes[link].total : nil,
-                        indentation: place == 0 ? first : rest, name: function.name, image: function.image,
-                        isInApp: function.isInApp,
-                        place: function.file.map { sourcePlace($0, tree.nodes[link].line) }
-                    )
+                return Line(
+                    microseconds: place == 0 ? tree.nodes[link].total : nil,
+                    indentation: place == 0 ? first : rest, name: function.name, image: function.image,
+                    isInApp: function.isInApp,
+                    place: function.file.map { sourcePlace($0, tree.nodes[link].line) }
                 )
             }
+            lines += foldsOthers ? Self.folded(own) : own
             for (place, child) in children.enumerated().reversed() {
                 let isLast = place == children.count - 1
                 waiting.append((child, rest + (isLast ? "└─ " : "├─ "), rest + (isLast ? "   " : "│  ")))
             }
         }
+    }
+
+    /// The longest run of functions that are not the app's that is shown whole.
+    private static let maximumRun = 3
+
+    private static func folded(_ chain: [Line]) -> [Line] {
+        var folded: [Line] = []
+        var rest = chain[...]
+        while let first = rest.first {
+            let run = rest.prefix { $0.isInApp == first.isInApp }
+            rest = rest.dropFirst(run.count)
+            guard !first.isInApp, run.count > maximumRun, let last = run.last else {
+                folded += run
+                continue
+            }
+            folded += [
+                first, Line(indentation: last.indentation, name: "… \(run.count - 2) frames", isInApp: false), last,
+            ]
+        }
+        return folded
     }
 
     private func shownChildren(of node: Int) -> [Int] {
@@ -194,11 +217,12 @@ struct CallTreeText {
 }
 
 extension CallTreeText.Line {
-    /// The line: the share of `all` microseconds, the time, and the function with its place.
+    /// The line: the share of `all` microseconds, the time, a mark of the app's code, and the function with its place.
     func text(of all: Int, for terminal: Terminal) -> String {
         let percent = microseconds.map { (Double($0) / Double(max(all, 1)) * 100).fixed(1) + " %" } ?? ""
         let time = microseconds.map { (Double($0) / 1_000).duration } ?? ""
-        let begin = "\(percent.padded(to: 7, .right))  \(time.padded(to: 10, .right))  \(indentation)"
+        let mark = isInApp ? ">" : " "
+        let begin = "\(percent.padded(to: 7, .right))  \(time.padded(to: 10, .right)) \(mark) \(indentation)"
         let room = terminal.width.map { max($0 - begin.columns, 0) } ?? .max
         let name = name.printable.truncated(to: room)
         var text = begin + (isInApp ? terminal.style(name, .bold) : name)

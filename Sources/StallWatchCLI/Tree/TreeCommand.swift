@@ -26,7 +26,7 @@ struct TreeCommand: ParsableCommand {
         help: ArgumentHelp("Leave out functions with less than this share of all stalled time.", valueName: "percent"))
     var minimum = 1.0
 
-    @Flag(help: "Show runtime frames too: thunks, and the run loop's own functions.")
+    @Flag(help: "Show all frames: runtime frames too (thunks, the run loop's own), and runs of other code whole.")
     var allFrames = false
 
     @OptionGroup var output: TextOrJSONOptions
@@ -42,13 +42,15 @@ struct TreeCommand: ParsableCommand {
         try selection.read().forEach { report, _ in tree.add(report) }
         let finished = tree.finished()
         try output.write(TreeReport(finished, minimumPercent: minimum)) {
-            Self.text(finished, minimumPercent: minimum, for: $0)
+            Self.text(finished, minimumPercent: minimum, foldsOthers: !allFrames, for: $0)
         }
     }
 
-    static func text(_ tree: CallTree, minimumPercent: Double, for terminal: Terminal) -> String {
+    static func text(
+        _ tree: CallTree, minimumPercent: Double, foldsOthers: Bool = true, for terminal: Terminal
+    ) -> String {
         guard tree.stalls > 0 else { return "No report matches.\n" }
-        let shown = CallTreeText(tree, minimumPercent: minimumPercent)
+        let shown = CallTreeText(tree, minimumPercent: minimumPercent, foldsOthers: foldsOthers)
         var text = shown.lines.map { $0.text(of: tree.microseconds, for: terminal) }.joined()
         text += "\n\(counted(tree.stalls, "stall", "stalls")), \((Double(tree.microseconds) / 1_000).duration), "
         text += "\(tree.direction.rawValue)"

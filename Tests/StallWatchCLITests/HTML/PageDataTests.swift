@@ -71,6 +71,30 @@ import Testing
         #expect(many - few < 1_000 * 250)
     }
 
+    @Test func `what changed is known from the versions`() throws {
+        let reports = try ["1", "2"].flatMap { version in
+            try (0..<9).map { number in
+                let isOld = version == "1"
+                return try StallReport(
+                    jsonData: ReportFixture(
+                        number: number + (isOld ? 0 : 9), startedAt: "2026-11-21T\(isOld ? "19" : "20"):00:00.000000Z",
+                        pid: isOld ? 1 : 2, metadata: ["version": version],
+                        fingerprint: String(repeating: isOld ? "a" : "b", count: 16)
+                    ).bytes)
+            }
+        }
+        let changes = try data(of: html(reports))["changes"] as? [String: String]
+        #expect(changes == ["aaaaaaaaaaaaaaaa": "gone", "bbbbbbbbbbbbbbbb": "new"])
+        #expect(try data(of: html(Array(reports.prefix(9))))["changes"] as? [String: String] == [:])
+    }
+
+    @Test func `a link needs a place for the path`() throws {
+        var page = PageData(link: "vscode://file{file}:{line}")
+        page.add(try StallReport(jsonData: ReportFixture(number: 1).bytes))
+        #expect(String(decoding: page.json(), as: UTF8.self).contains("\"link\":\"vscode://file{file}:{line}\""))
+        #expect(try Tool.run(["html", "x", "--link", "https://example.org", "-o", "-"]).status == 2)
+    }
+
     private func stalls(_ data: [String: Any], _ column: String) throws -> [Int?] {
         let values = try #require((data["stalls"] as? [String: Any])?[column] as? [Any])
         return values.map { $0 as? Int }

@@ -45,6 +45,16 @@ import TextOutput
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: scratch.path + "/link") == "file")
     }
 
+    @Test(arguments: [["html"], ["export", "--format", "collapsed"]])
+    func `what is written is said`(command: [String]) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        let result = try Tool.run(command + ["stalls", "-o", "file"], in: scratch)
+        #expect(result.status == 0 && result.output == "")
+        #expect(result.errors.hasPrefix("Wrote file: 1 stall, "), "\(result.errors)")
+        #expect(result.errors.hasSuffix(" KiB.\n"))
+    }
+
     @Test func aDirectoryIsRefused() throws {
         let scratch = try TemporaryDirectory()
         #expect(

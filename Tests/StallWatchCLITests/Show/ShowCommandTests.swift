@@ -77,6 +77,7 @@ import TextOutput
         }
         #expect(try shown() == [2])
         #expect(try shown("--sort", "longest") == [1])
+        #expect(try shown("--sort", "max") == [1], "as in top")
         #expect(try shown("--limit", "2") == [2, 3])
         #expect(try shown("--limit", "9", "--sort", "longest") == [1, 3, 2])
         #expect(try shown("--id", ReportFixture(number: 3).id) == [3])

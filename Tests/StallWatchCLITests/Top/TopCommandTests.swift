@@ -128,6 +128,14 @@ import TextOutput
         }
     }
 
+    @Test func `the orders of show are known to top`() throws {
+        let scratch = try folder()
+        for (one, other) in [("last", "newest"), ("max", "longest")] {
+            let results = try [one, other].map { try Tool.run(["top", ".", "--sort", $0], in: scratch) }
+            #expect(results[0].status == 0 && results[0].output == results[1].output)
+        }
+    }
+
     @Test func theTableFitsTheTerminal() throws {
         var groups = StallGroups()
         let report = ReportFixture(

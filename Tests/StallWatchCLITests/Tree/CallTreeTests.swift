@@ -79,18 +79,29 @@ import TextOutput
             try self.tree(.topDown, runtimeFrames: false), minimumPercent: 1, for: Terminal(width: 44))
         #expect(
             text == """
-                100.0 %      1.30 s  main  4.swift:4
-                 38.5 %      500 ms  ├─ parse  5.swift:5
-                 38.5 %      500 ms  ├─ save  4.swift:4
-                                     │  wait  4.swift:4
-                 23.1 %      300 ms  └─ load  4.swift:4
-                                        wait  4.swift:4
+                100.0 %      1.30 s > main  4.swift:4
+                 38.5 %      500 ms > ├─ parse  5.swift:5
+                 38.5 %      500 ms > ├─ save  4.swift:4
+                                      │  wait  4.swift:4
+                 23.1 %      300 ms > └─ load  4.swift:4
+                                         wait  4.swift:4
 
                 2 stalls, 1.30 s, top-down.
 
                 """
         )
         #expect(text.split(separator: "\n").allSatisfy { $0.count <= 44 })
+    }
+
+    @Test func `of a run of code that is not the app's the ends are shown`() throws {
+        var tree = CallTree(.topDown)
+        let stack = ["libc!wait", "libc!b", "libc!a", "libc!enter", "save", "libz!y", "libz!x", "main"]
+        tree.add(try StackFixture.report(300, [.init(at: 250, stack: stack)]))
+        let names = { (folds: Bool) in
+            CallTreeText(tree.finished(), minimumPercent: 1, foldsOthers: folds).lines.map(\.name)
+        }
+        #expect(names(true) == ["main", "x", "y", "save", "enter", "… 2 frames", "wait"])
+        #expect(names(false) == ["main", "x", "y", "save", "enter", "a", "b", "wait"])
     }
 
     @Test func json() throws {

@@ -6,9 +6,10 @@ const stallCount = stalls.start.length;
 const allStalls = Array.from({ length: stallCount }, (_, index) => index);
 const text = (index) => (index === null ? null : data.strings[index]);
 
+// A colour is one cause's everywhere. The app's own code is green, and what is chosen has a line in the text's colour.
 const causeColours = {
-  cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#7b8794", syscall: "#0fa894", paging: "#d9a406",
-  cpuContention: "#e0489b", throttled: "#c2703d", deadlock: "#d6233b", continuation: "#7a5cc7", unknown: "#a3adba",
+  cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#64707f", syscall: "#0fa894", paging: "#d9a406",
+  cpuContention: "#e0489b", throttled: "#8a5a33", deadlock: "#c8102e", continuation: "#9c27b0", unknown: "#b4bdc9",
 };
 const causeColour = (cause) => causeColours[cause] || causeColours.unknown;
 const causeOf = (stall) => text(stalls.cause[stall]) || "unknown";
@@ -30,7 +31,31 @@ const counted = (count, one, many) => number(count) + " " + (count === 1 ? one :
 // A time since the first stall as a UTC date.
 const dateOf = (start) => new Date((data.begin + start) / 1000);
 const timeText = (start) => dateOf(start).toISOString().replace("T", " ").replace("Z", " UTC");
+// The same with the reader's own time, where that is another: 2026-11-21 08:00:00.123456 UTC (13:30:00 UTC+05:30).
+function momentText(start) {
+  const date = dateOf(start), minutes = -date.getTimezoneOffset();
+  if (minutes === 0) return timeText(start);
+  const local = new Date(date.getTime() + minutes * 60000).toISOString();
+  const isSameDay = local.slice(0, 10) === date.toISOString().slice(0, 10);
+  const digits = (value) => String(Math.floor(Math.abs(value))).padStart(2, "0");
+  const zone = "UTC" + (minutes < 0 ? "-" : "+") + digits(minutes / 60) + ":" + digits(minutes % 60);
+  return timeText(start) + " (" + local.slice(isSameDay ? 11 : 0, 19).replace("T", " ") + " " + zone + ")";
+}
 const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
+
+// A path from its package's root: Sources/Notes/Store.swift, and swift-nio/Sources/NIO/Channel.swift of a dependency; else whole.
+const packagePath = (path) =>
+  (/\/(?:checkouts|registry\/downloads)\/(.+)$/.exec(path) || /\/((?:Sources|Tests|Plugins|Snippets|Examples)\/.+)$/.exec(path) || [, path])[1];
+
+// Words for a place in the source, file:line, as a link to it if it has an address.
+function placeLink(place, words) {
+  const [, file, line] = /^(.+):(\d+)$/s.exec(place) || [];
+  const hasFile = data.link.includes("{file}");
+  if (file === undefined || (hasFile && !file.startsWith("/"))) return words;
+  const encoded = (path) => path.split("/").map(encodeURIComponent).join("/");
+  const values = { file: encoded(file), path: encoded(packagePath(file)), line };
+  return element("a", { href: data.link.replace(/\{(file|path|line)\}/g, (_, name) => values[name]) }, words);
+}
 
 const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.total[stall], 0);
 
@@ -94,6 +119,8 @@ function groupsOf(indices) {
       total, p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
       max, cause: heaviest(causes), culprit: heaviest(culprits), loop: heaviest(loops),
       loops: loops.size, longest, last, sideTimes: sideTimes(list),
+      // "new", "gone" or "regressed".
+      change: Object.hasOwn(data.changes, text(key)) ? data.changes[text(key)] : null,
     };
   });
 }

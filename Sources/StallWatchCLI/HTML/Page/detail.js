@@ -4,7 +4,7 @@ function showDetail(host, stall) {
   const copy = element("button", { type: "button", id: "copy" }, "Copy as Markdown");
   copy.addEventListener("click", () => copyText(markdown(stall), copy));
   const parts = [element("div", { class: "title" }, element("h2", {}, sentence(stall)), copy)];
-  if (stalls.place[stall] !== null) parts.push(element("p", { class: "where" }, text(stalls.place[stall])));
+  if (stalls.place[stall] !== null) parts.push(element("p", { class: "where" }, wherePlace(stall)));
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
     // A saturated or spinning loop has no cause, and no parts of its time.
@@ -17,7 +17,11 @@ function showDetail(host, stall) {
     if (hasCause) parts.push(...split(stall));
   }
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
-  parts.push(...lockChain(stall), ...peers(stall), ...sourceLines(stall), ...stacks(stall), ...missingStacks(stall), ...whatLedToIt(stall), ...otherThreads(stall));
+  const chart = timeChart(stall);
+  parts.push(
+    ...sourceLines(stall), ...stacks(stall), ...lockChain(stall), ...peers(stall), ...chart.parts, ...missingStacks(stall),
+    ...whatLedToIt(stall), ...otherThreads(stall)
+  );
   parts.push(element("h3", {}, "Report"));
   parts.push(
     element(
@@ -27,14 +31,41 @@ function showDetail(host, stall) {
   );
   host.replaceChildren(...parts);
   host.scrollTop = 0;
+  chart.draw();
+  drawChart = chart.draw;
 }
+
+// Draws the flame chart of the shown stall again, after a change of size or colours.
+let drawChart = () => {};
+
+// The samples in order of time, where they differ: the parts, and the function that draws them once they are on the page. The
+// workers of a pool run at the same time, so that their samples have no order.
+function timeChart(stall) {
+  const shares = sharesOf(stall);
+  const isPool = data.loops[stalls.loop[stall]].thread === null;
+  if (isPool || new Set(shares.map(([node]) => node)).size < 2) return { parts: [], draw() {} };
+  const canvas = element("canvas", { tabindex: "0", role: "application", "aria-label": "Flame chart: arrow keys move, Enter zooms in, Backspace out" });
+  const words = element("p", { class: "words", "aria-live": "polite" });
+  const chart = makeFlame(canvas, words, element("span"), { moved() {} });
+  const ends = ["0 ms", duration(stalls.duration[stall])].map((end) => element("span", {}, end));
+  return {
+    parts: [element("h3", {}, "Samples over time"), element("div", { id: "chart" }, canvas), element("div", { class: "axis" }, ...ends), words],
+    draw() {
+      if (chart.root) chart.draw();
+      else chart.set(timeTree(shares), [], "");
+    },
+  };
+}
+
+// The culprit's place, from its package's root.
+const wherePlace = (stall) => placeLink(text(stalls.place[stall]), packagePath(text(stalls.place[stall])));
 
 // What is known about a stall besides its cause and stacks: [name, words].
 function factsOf(stall) {
   const loop = data.loops[stalls.loop[stall]];
   const metadata = pairsOf(stalls.metadata[stall]).map(pairText).join(" ");
   return [
-    ["began", timeText(stalls.start[stall])], ["kind", text(stalls.kind[stall]) + ", " + text(stalls.state[stall])],
+    ["began", momentText(stalls.start[stall])], ["kind", text(stalls.kind[stall]) + ", " + text(stalls.state[stall])],
     ["threshold", duration(stalls.threshold[stall])], ["loop", loop.label + " (" + loop.kind + ")"],
     ["context", data.contexts[stall] || null], ["thread", loop.thread === null ? null : String(loop.thread)], ["process", loop.process + " (" + loop.pid + ")"],
     ["side", isComparison ? data.sides[stalls.side[stall]].name : null],
@@ -47,8 +78,10 @@ function factsOf(stall) {
 // The parts of the thread's time: [name, microseconds, colour].
 const timeParts = (stall) => [
   ["on CPU", stalls.onCPU[stall], causeColours.cpu], ["waiting for a CPU", stalls.runQueue[stall], causeColours.cpuContention],
-  ["blocked", stalls.blocked[stall], causeColours.io],
+  ["blocked", stalls.blocked[stall], blockedColour(causeOf(stall))],
 ];
+// What a thread was blocked by is the cause, unless that is about CPUs.
+const blockedColour = (cause) => (["cpu", "cpuContention", "throttled"].includes(cause) ? causeColours.unknown : causeColour(cause));
 
 function split(stall) {
   const shares = timeParts(stall);
@@ -69,15 +102,17 @@ function split(stall) {
 }
 
 // A heading that opens to a stack; without a stack, a line.
-const foldedStack = (words, node) => node === null ? element("p", {}, words)
-  : element("details", {}, element("summary", {}, words), stackList(node));
+const foldedStack = (words, node, isOpen = false) => node === null ? element("p", {}, words)
+  : element("details", { open: isOpen }, element("summary", {}, words), stackList(node));
 
 const lockTitle = (lock) => [lock.kind, lock.label, lock.function && "in " + lock.function].filter(Boolean).join(" ");
 
 function ownerText(owner) {
   const doing = owner.starved ? owner.starved : owner.waitsFor ? "waits for a " + owner.waitsFor : owner.call ? "is in " + owner.call
     : owner.isRunning ? "is running" : "is blocked";
-  return "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + doing;
+  const own = owner.node === null ? undefined : framesOf(owner.node).find((frame) => data.functions.isInApp[data.frames.function[frame]]);
+  const place = own === undefined ? "" : ", in " + text(data.functions.name[data.frames.function[own]]) + " (" + placeOf(own)[0] + ")";
+  return "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + doing + place;
 }
 
 // The chain of owners: the lock's owner, the owner of the lock that this owner waits for, and so on.
@@ -86,7 +121,7 @@ function lockChain(stall) {
   if (!lock) return [];
   const parts = [element("h3", {}, lock.isDeadlock ? "Deadlock" : "Lock"), element("p", {}, lockTitle(lock))];
   if (lock.reason) parts.push(element("p", { class: "faint" }, lock.reason));
-  return [...parts, ...lock.owners.map((owner) => foldedStack(ownerText(owner), owner.node))];
+  return [...parts, ...lock.owners.map((owner) => foldedStack(ownerText(owner), owner.node, true))];
 }
 
 // The processes that the call waits for: a clause for each.
@@ -150,7 +185,10 @@ function whatLedToIt(stall) {
       parts.push(span(loop.turns[turn], loop.turns[turn + 1], "turn"));
       longest = Math.max(longest, loop.turns[turn + 1]);
     }
-    if (index === 0) parts.push(span(0, stalls.duration[stall], "stalled"));
+    if (index === 0) {
+      parts.push(span(0, stalls.duration[stall], "stalled"));
+      parts[parts.length - 1].style.background = causeColour(causeOf(stall));
+    }
     const count = loop.turns.length / 2;
     const words = count === 0 ? "no turn of 1 ms" : count + (count === 1 ? " turn" : " turns") + ", at most " + duration(longest);
     return element(
@@ -216,6 +254,7 @@ function frameItem(frame) {
   const words = element("span", { class: "function" }, text(data.functions.name[name]));
   for (const mark of marks) words.append(element("em", {}, mark));
   return element(
-    "li", { class: data.functions.isInApp[name] ? "app" : "", title: long }, words, element("span", { class: "place" }, short)
+    "li", { class: data.functions.isInApp[name] ? "app" : "", title: packagePath(long) }, words,
+    element("span", { class: "place" }, placeLink(long, short))
   );
 }

@@ -54,23 +54,23 @@ function makeFlame(canvas, words, matchWords, { moved }) {
         context.strokeRect(left + 1, top + 1, Math.max(wide - 2, 1), rowHeight - 3);
       }
       if (wide > 26) {
-        context.fillStyle = isDark ? "#f2f4f7" : "#1b1f27";
+        context.fillStyle = isDark === matches(node) ? "#1b1f27" : "#f2f4f7";
         context.fillText(fitted(context, functionName(node), wide - 8), left + 4, top + rowHeight / 2);
       }
     }
   }
 
-  // The app's own code is orange to red, other code is grey, matches of the search are violet.
+  // The app's own code is green, other code is grey, and matches of the search are inverted.
   function fill(node, isDark) {
-    if (matches(node)) return isDark ? "#9333ea" : "#d8b4fe";
-    if (isComparison) return changeFill(node, isDark);
+    if (matches(node)) return isDark ? "#e6e9ef" : "#1b1f27";
+    if (isComparison && node.count > 0) return changeFill(node, isDark);
     if (node.name < 0) return isDark ? "#39404d" : "#d9dee7";
     let hash = 0;
     for (const character of functionName(node)) hash = (hash * 31 + character.codePointAt(0)) >>> 0;
     const dimmed = isAbove(node) && node !== zoom;
     if (isInApp(node)) {
       const light = (isDark ? 34 : 70) + (hash % 7) - (dimmed ? (isDark ? 8 : -10) : 0);
-      return "hsl(" + (18 + (hash % 24)) + " " + (isDark ? 62 : 88) + "% " + light + "%)";
+      return "hsl(" + (112 + (hash % 18)) + " " + (isDark ? 30 : 42) + "% " + light + "%)";
     }
     const light = (isDark ? 25 : 85) + (hash % 5) - (dimmed ? (isDark ? 4 : -4) : 0);
     return "hsl(" + (205 + (hash % 25)) + " " + (isDark ? 14 : 22) + "% " + light + "%)";
@@ -86,13 +86,15 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     return "hsl(" + hue + " " + Math.round(10 + 75 * strength) + "% " + Math.round(light) + "%)";
   }
 
-  const changeText = (node) => isComparison ? node.sideTimes.map((time, side) => rateText(rate(time, side))).join(" → ") : null;
+  const changeText = (node) => isComparison && node.count > 0 ? node.sideTimes.map((time, side) => rateText(rate(time, side))).join(" → ") : null;
+  // How many stalls have the node, or in one stall, when it was.
+  const countText = (node) => node.count > 0 ? counted(node.count, "stall", "stalls") : duration(node.begin) + " to " + duration(node.begin + node.total);
 
   function describe() {
     if (!current) return;
     const parts = [
       functionName(current), duration(current.total) + " (" + percent(current.total, root.total) + ")",
-      "itself " + duration(current.own), counted(current.count, "stall", "stalls"), changeText(current), image(current),
+      "itself " + duration(current.own), countText(current), changeText(current), image(current),
     ];
     words.textContent = parts.filter(Boolean).join(" · ");
   }
@@ -176,7 +178,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     const file = node.name < 0 ? null : text(data.functions.file[node.name]);
     showTip(event, functionName(node), [
       duration(node.total) + " · " + percent(node.total, root.total) + " · itself " + duration(node.own) + " · " +
-        counted(node.count, "stall", "stalls"),
+        countText(node),
       changeText(node), [image(node), file].filter(Boolean).join(" · "),
     ]);
   });

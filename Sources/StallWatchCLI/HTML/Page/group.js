@@ -9,6 +9,8 @@ const sizesOf = (list) => list.flatMap((stall) => {
   return repeats[stall] > 0 ? [own, [start[stall], rest / repeats[stall], repeats[stall]]] : [own];
 });
 
+const lastStart = stalls.start.reduce((a, b) => Math.max(a, b), 0);
+
 // How many stalls are in each of `count` equal parts from `first` to `last`.
 function histogram(pairs, count, first, last) {
   const bins = new Array(count).fill(0);
@@ -19,28 +21,56 @@ function histogram(pairs, count, first, last) {
   return bins;
 }
 
-// Bars over an axis with a word at each end; `words` says what a bar stands for.
-function barChart(title, bins, ends, words) {
+// A bar for each number; `words` says what a bar stands for.
+function barsOf(title, bins, words) {
   const most = Math.max(...bins);
   const bars = bins.map((count, index) => {
     const bar = element("span", { title: words(index) + ": " + counted(count, "stall", "stalls") });
     bar.style.height = (count === 0 ? 0 : Math.max(count / most * 100, 4)) + "%";
     return bar;
   });
-  const busiest = bins.indexOf(most);
-  return [
-    element("h3", {}, title),
-    element("div", { class: "bars", role: "img", "aria-label": title + ": at most " + number(most) + ", " + words(busiest) }, ...bars),
-    element("div", { class: "axis" }, ...ends.map((end) => element("span", {}, end))),
-  ];
+  const label = title + ": at most " + number(most) + ", " + words(bins.indexOf(most));
+  return element("div", { class: "bars", role: "img", "aria-label": label }, ...bars);
 }
 
-function overTime(sizes) {
-  const last = stalls.start.reduce((a, b) => Math.max(a, b), 0);
-  const [count, part] = [40, (index) => timeText(last * index / 40).slice(0, 19)];
-  const bins = histogram(sizes.map(([start, , weight]) => [start, weight]), count, 0, last);
-  return barChart("Over time", bins, [part(0), part(count) + " UTC"], (index) => part(index) + " to " + part(index + 1).slice(11));
+// Bars under a title and over an axis with a word at each end.
+const barChart = (title, bins, ends, words) =>
+  [element("h3", {}, title), barsOf(title, bins, words), element("div", { class: "axis" }, ...ends.map((end) => element("span", {}, end)))];
+
+// How many of the stalls are in each of `count` equal parts of the page's time, and the words for a part.
+const overTime = (list, count) => histogram(sizesOf(list).map(([start, , weight]) => [start, weight]), count, 0, lastStart);
+const partOfTime = (index, count) => timeText(lastStart * index / count).slice(0, 19);
+const partWords = (count) => (index) => partOfTime(index, count) + " to " + partOfTime(index + 1, count).slice(11);
+
+// A small chart of a group's stalls over time, for its row in the list.
+const sparkline = (group) => barsOf("Over time", overTime(group.stalls, 24), partWords(24));
+
+// The app's function that called a stall's culprit, by the stack with the most time; null if it is not known.
+function callerOf(stall) {
+  const isCulprit = (name) => data.functions.name[name] === stalls.culprit[stall];
+  for (const [node] of stacksByTime(stall)) {
+    const names = framesOf(node).map((frame) => data.frames.function[frame]);
+    const place = names.findIndex(isCulprit);
+    if (place < 0) continue;
+    const isCaller = (name) => data.functions.isInApp[name] && !data.functions.isRuntimeFrame[name] && !isCulprit(name);
+    const caller = names.slice(place + 1).find(isCaller);
+    return caller === undefined ? null : text(data.functions.name[caller]);
+  }
+  return null;
 }
+
+// What tells a group from others, beside its culprit: new, gone or regressed; the file and line; the caller; and the loop where
+// there are several.
+function groupWords(group) {
+  const caller = callerOf(group.longest);
+  const loop = data.loops.some((each) => each.label !== group.loop) && "on " + group.loop + (group.loops > 1 ? " +" + (group.loops - 1) : "");
+  return [group.change, fileName(text(stalls.place[group.longest]) || ""), caller && "called by " + caller, loop].filter(Boolean);
+}
+
+const groupTitle = (group) => element(
+  "span", { class: "group" }, element("b", {}, group.culprit || "no culprit"),
+  element("span", { class: "below" }, causeLabel(group.cause), groupWords(group).map((words) => " · " + words).join(""))
+);
 
 // Equal parts of the logarithm: durations differ by factors.
 function durations(sizes) {
@@ -76,17 +106,17 @@ const versionOf = (stall) => (pairsOf(stalls.metadata[stall]).find(([key]) => ke
 function showGroup(host, list) {
   if (list.length === 0) return host.replaceChildren(element("p", { class: "empty" }, "No stall matches."));
   const [group] = groupsOf(list);
-  const sizes = sizesOf(list);
   const first = list.reduce((least, stall) => Math.min(least, stalls.start[stall]), Infinity);
   const figures = [
     ["stalls", number(group.count)], ["total", duration(group.total)], ["p50", duration(group.p50)], ["p95", duration(group.p95)],
-    ["max", duration(group.max)], ["first seen", timeText(first).slice(0, 19)], ["last seen", timeText(group.last).slice(0, 19)],
+    ["max", duration(group.max)], ["change", group.change], ["first seen", momentText(first)], ["last seen", momentText(group.last)],
   ];
   host.replaceChildren(
     element("h2", {}, causeLabel(group.cause), " ", group.culprit || "no culprit"),
-    element("p", { class: "where" }, text(stalls.place[group.longest]) || ""),
-    element("dl", { class: "figures" }, ...figures.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
-    ...overTime(sizes), ...durations(sizes), breakdown("version", list, versionOf), breakdown("host", list, (stall) => text(stalls.host[stall]))
+    element("p", { class: "where" }, stalls.place[group.longest] === null ? "" : wherePlace(group.longest)),
+    element("dl", { class: "figures" }, ...figures.filter(([, value]) => value).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
+    ...barChart("Over time", overTime(list, 40), [partOfTime(0, 40), partOfTime(40, 40) + " UTC"], partWords(40)),
+    ...durations(sizesOf(list)), breakdown("version", list, versionOf), breakdown("host", list, (stall) => text(stalls.host[stall]))
   );
   host.scrollTop = 0;
 }

@@ -1,7 +1,5 @@
 // A list of any length: the page holds only the visible rows.
 
-const rowHeight = 30;
-
 function element(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -20,9 +18,9 @@ const causeLabel = (cause) => {
   return element("span", { class: "cause" }, dot, cause);
 };
 
-// columns: [{title, width, from, isNumber, cell(item) -> node or text, compare(a, b)}]; a list narrower than `from` pixels
-// leaves the column out.
-function makeList(host, label, columns, { chosen, choose }) {
+// columns: [{title, width, from, isNumber, cell(item) -> node or text, tip(item), compare(a, b)}]; a list narrower than `from`
+// pixels leaves the column out.
+function makeList(host, label, columns, { chosen, choose, rowHeight = 30 }) {
   let items = [];
   let current = 0;
   let sort = { column: columns.find((column) => column.isFirst), isReversed: false };
@@ -73,11 +71,12 @@ function makeList(host, label, columns, { chosen, choose }) {
         },
         ...shown.map((column) => {
           const cell = element("span", { class: column.class || (column.isNumber ? "number" : "") }, column.cell(items[index]));
-          cell.title = cell.textContent;
+          cell.title = column.tip ? column.tip(items[index]) : cell.textContent;
           return cell;
         })
       );
       row.style.top = index * rowHeight + "px";
+      row.style.height = rowHeight + "px";
       row.style.gridTemplateColumns = template;
       made.push(row);
     }

@@ -17,28 +17,30 @@ const sideFigure = (title, side, from) => ({
 const groupList = makeList(
   byId("groups"), "Groups",
   [
-    { title: "count", width: "46px", isNumber: true, cell: (group) => number(group.count), compare: by((group) => group.count) },
-    figure("total", (group) => group.total, 0, "88px"),
+    {
+      title: "culprit", width: "minmax(80px, 1fr)", class: "name", cell: groupTitle, compare: byName((group) => group.culprit),
+      tip: (group) => [group.culprit || "no culprit", group.cause, ...groupWords(group)].join("\n"),
+    },
+    { title: "over time", width: "66px", from: 460, cell: sparkline, tip: () => "", compare: by((group) => group.last) },
     ...(isComparison
       ? [sideFigure("before", 0, 560), sideFigure("after", 1, 560)]
-      : [figure("p50", (group) => group.p50, 640), figure("p95", (group) => group.p95, 640), figure("max", (group) => group.max, 480)]),
-    { title: "cause", width: "84px", from: 400, cell: (group) => causeLabel(group.cause), compare: byName((group) => group.cause) },
+      : [figure("p50", (group) => group.p50, 860), figure("p95", (group) => group.p95, 860), figure("max", (group) => group.max, 860)]),
+    { title: "count", width: "46px", isNumber: true, cell: (group) => number(group.count), compare: by((group) => group.count) },
+    figure("total", (group) => group.total, 0, "88px"),
     {
-      title: "culprit", width: "minmax(80px, 1fr)", class: "name", cell: (group) => group.culprit || "—",
-      compare: byName((group) => group.culprit),
-    },
-    {
-      title: "loop", width: "70px", from: 560, class: "faint", compare: byName((group) => group.loop),
-      cell: (group) => group.loop + (group.loops > 1 ? " +" + (group.loops - 1) : ""),
+      title: "last seen", width: "94px", from: isComparison ? 860 : 560, class: "faint", compare: by((group) => group.last),
+      cell: (group) => timeText(group.last).slice(5, 16), tip: (group) => momentText(group.last),
     },
   ],
   {
+    rowHeight: 44,
     chosen: (group) => filters.group === group.key,
     choose: (group) => {
       filters.group = filters.group === group.key ? undefined : group.key;
       if (filters.group !== undefined) show(group.longest);
       view = "group";
       changed(null);
+      reveal();
     },
   }
 );
@@ -47,6 +49,7 @@ const stallList = makeList(
   [
     {
       title: "began", width: "172px", from: 560, class: "faint", cell: (stall) => timeText(stalls.start[stall]).slice(0, 23),
+      tip: (stall) => momentText(stalls.start[stall]),
       compare: (a, b) => stalls.start[a] - stalls.start[b],
     },
     {
@@ -92,12 +95,19 @@ function show(stall) {
   chosenStall = stall;
   showDetail(byId("detail"), stall);
   timeline.select(stall);
+  drawTimeline();
   stallList.draw();
+}
+
+// On a narrow screen the choice is above or below of what it opens.
+function reveal() {
+  if (matchMedia("(max-width: 1000px)").matches) byId("chosen").scrollIntoView({ block: "nearest" });
 }
 
 function chooseStall(stall) {
   show(stall);
   showView("detail");
+  reveal();
   writeAddress("stall");
 }
 
@@ -124,6 +134,7 @@ function update(path = []) {
   showView(view);
   timeline.setRange(filters.range);
   timeline.set(chosen);
+  drawTimeline();
   flame.set(mergedTree(chosen, byId("bottom-up").checked, byId("all-frames").checked), path, filters.search);
   drawFlameButtons();
   byId("tab-groups").querySelector(".count").textContent = number(groups.length);
@@ -219,24 +230,23 @@ function fillHeader() {
       element("dd", { id: "total-" + name }, onclick && stallCount > 0 ? element("button", { type: "button", onclick }, value) : value)
     ))
   );
-  const last = stalls.start.reduce((a, b) => Math.max(a, b), 0);
   const programs = [...new Set(data.loops.map((loop) => loop.process))];
   const sides = data.sides.map((side) => side.name).join(" → ");
   byId("subtitle").textContent =
     (sides ? sides + " · " : "") + (programs.length > 3 ? programs.slice(0, 3).join(", ") + " and others" : programs.join(", ")) +
-    " · " + timeText(0).slice(0, 19) + " to " + timeText(last).slice(0, 19) + " UTC";
+    " · " + timeText(0).slice(0, 19) + " to " + timeText(lastStart).slice(0, 19) + " UTC";
   document.title = "Stalls of " + programs.slice(0, 3).join(", ");
 }
 
-// Many loops do not fit: a button says so and shows them all.
+// Where loops are left out, a button says so and shows them all.
 function setLoopsShown(isExpanded) {
-  const scroll = byId("timeline-scroll");
   const button = byId("all-loops");
-  scroll.classList.toggle("expanded", isExpanded);
   button.setAttribute("aria-expanded", String(isExpanded));
   button.textContent = isExpanded ? "Show fewer loops" : "Show all " + timeline.laneCount + " loops";
-  button.hidden = !isExpanded && scroll.scrollHeight <= scroll.clientHeight;
+  timeline.fold(!isExpanded);
+  button.hidden = !isExpanded && timeline.hiddenLanes === 0;
 }
+const drawTimeline = () => setLoopsShown(byId("all-loops").getAttribute("aria-expanded") === "true");
 
 byId("search").addEventListener("keydown", (event) => {
   if (event.key !== "Enter") return;
@@ -302,11 +312,11 @@ function redraw() {
   isDrawing = true;
   requestAnimationFrame(() => {
     isDrawing = false;
-    timeline.draw();
+    drawTimeline();
     flame.draw();
+    drawChart();
     groupList.draw();
     stallList.draw();
-    setLoopsShown(byId("all-loops").getAttribute("aria-expanded") === "true");
   });
 }
 new ResizeObserver(redraw).observe(document.body);
@@ -314,7 +324,6 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
 fillHeader();
 restore(address.written);
-setLoopsShown(false);
 address.follow(restore);
 
 // The page's state, for tests and for the console.

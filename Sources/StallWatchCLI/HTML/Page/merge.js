@@ -10,14 +10,15 @@ function functionsOf(node, isBottomUp, showsRuntimeFrames) {
   return isBottomUp ? shown : shown.reverse();
 }
 
+const newNode = (name, parent) => ({
+  name, parent, depth: parent ? parent.depth + 1 : 0, total: 0, own: 0, count: 0, last: -1, children: new Map(), begin: 0,
+  sideTimes: [0, 0],
+});
+
 // A tree of nodes {name, parent, depth, total, own, count, children, begin}; `begin` is the node's horizontal position,
 // in microseconds from the left.
 function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
-  const made = (name, parent) => ({
-    name, parent, depth: parent ? parent.depth + 1 : 0, total: 0, own: 0, count: 0, last: -1, children: new Map(), begin: 0,
-    sideTimes: [0, 0],
-  });
-  const root = made(-1, null);
+  const root = newNode(-1, null);
   const paths = new Map();
   for (const stall of indices) {
     // A report stands for the stalls, too, that have none of their own.
@@ -31,7 +32,7 @@ function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
           const parent = path[path.length - 1];
           let child = parent.children.get(name);
           if (!child) {
-            child = made(name, parent);
+            child = newNode(name, parent);
             parent.children.set(name, child);
           }
           path.push(child);
@@ -69,4 +70,31 @@ function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
   return root;
 }
 
-const functionName = (node) => (node.name < 0 ? "all stalls" : text(data.functions.name[node.name]));
+// The shares of one stall as such a tree in order of time: only neighbors are merged, and no node counts stalls. Of the callers
+// that all stacks have, the last one stays.
+function timeTree(shares) {
+  const paths = shares.map(([node]) => functionsOf(node, false, false));
+  const whole = paths.filter((path) => path.length > 1);
+  let common = 0;
+  while (whole.length > 0 && whole.every((path) => path.length > common + 1 && path[common] === whole[0][common])) common += 1;
+  const root = { ...newNode(-1, null), children: [], title: "this stall" };
+  let end = 0;
+  shares.forEach(([, share], index) => {
+    let at = root;
+    for (const name of paths[index].length > 1 ? paths[index].slice(Math.max(common - 1, 0)) : paths[index]) {
+      let child = at.children[at.children.length - 1];
+      if (!child || child.name !== name || child.begin + child.total !== end) {
+        child = { ...newNode(name, at), children: [], begin: end };
+        at.children.push(child);
+      }
+      at.total += share;
+      at = child;
+    }
+    at.total += share;
+    at.own += share;
+    end += share;
+  });
+  return root;
+}
+
+const functionName = (node) => (node.name < 0 ? node.title || "all stalls" : text(data.functions.name[node.name]));

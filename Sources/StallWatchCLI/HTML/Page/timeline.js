@@ -3,7 +3,9 @@
 
 // show(stall): the user chose a stall. brushed(range): the user selected a range of times.
 function makeTimeline(canvas, words, { show, brushed }) {
-  const laneHeight = 34, axisHeight = 22;
+  const laneHeight = 28, axisHeight = 20;
+  // The loops on the first screen: the busiest ones, without those that are nearly empty.
+  const mostLanes = 4, shownShare = 0.95;
   let labelWidth = 120;
   const all = { from: 0, to: 1 };
   for (let stall = 0; stall < stallCount; stall += 1) all.to = Math.max(all.to, stalls.start[stall] + stalls.duration[stall]);
@@ -15,6 +17,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
   let shown = [];
   let current = null;
   let drag = null;
+  let isFolded = true;
 
   // Loops with the same label of several processes share a lane.
   const laneTimes = new Map(data.loops.map((loop) => [loop.label, 0]));
@@ -24,6 +27,22 @@ function makeTimeline(canvas, words, { show, brushed }) {
   }
   const lanes = [...laneTimes.keys()].sort((a, b) => laneTimes.get(b) - laneTimes.get(a));
   const laneOf = data.loops.map((loop) => lanes.indexOf(loop.label));
+  // The lanes that are shown, from top to bottom.
+  let rows = [];
+  const rowOf = (stall) => rows.indexOf(laneOf[stalls.loop[stall]]);
+
+  function arrange() {
+    const times = lanes.map(() => 0);
+    for (const stall of shown) times[laneOf[stalls.loop[stall]]] += stalls.total[stall];
+    const order = [...lanes.keys()].sort((a, b) => times[b] - times[a]);
+    const kept = new Set(current === null ? [] : [laneOf[stalls.loop[current]]]);
+    let left = timeOf(shown) * (1 - shownShare);
+    for (let place = order.length - 1; place >= 0; place -= 1) {
+      left -= times[order[place]];
+      if (!isFolded || place === 0 || (place < mostLanes && left < 0)) kept.add(order[place]);
+    }
+    rows = [...kept].sort((a, b) => a - b);
+  }
   const longest = stalls.duration.reduce((a, b) => Math.max(a, b), 1);
   const shortest = stalls.duration.reduce((a, b) => Math.min(a, b), longest);
   const height = (stall) => {
@@ -31,17 +50,18 @@ function makeTimeline(canvas, words, { show, brushed }) {
     return 7 + (laneHeight - 13) * (Math.log(Math.max(stalls.duration[stall], 1) / Math.max(shortest, 1)) / span);
   };
 
-  // The baseline of a lane's bars.
-  const floor = (lane) => axisHeight + (lane + 1) * laneHeight;
+  // The baseline of a row's bars.
+  const floor = (row) => axisHeight + (row + 1) * laneHeight;
   const plotWidth = () => canvas.clientWidth - labelWidth - 12;
   const x = (time) => labelWidth + ((time - view.from) / (view.to - view.from)) * plotWidth();
   const timeAt = (pixel) => view.from + ((pixel - labelWidth) / plotWidth()) * (view.to - view.from);
 
   function ticks() {
     const steps = [
-      1e3, 1e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 3e7, 6e7, 3e8, 6e8, 18e8, 36e8, 108e8, 216e8, 864e8, 6048e8, 26784e8,
+      1e3, 1e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 3e7, 6e7, 12e7, 3e8, 6e8, 18e8, 36e8, 72e8, 108e8, 216e8, 432e8, 864e8,
+      1728e8, 3456e8, 6048e8, 12096e8, 26784e8,
     ];
-    const wanted = (view.to - view.from) / Math.max(plotWidth() / 120, 1);
+    const wanted = (view.to - view.from) / Math.max(plotWidth() / (canvas.clientWidth < 600 ? 90 : 120), 1);
     const step = steps.find((candidate) => candidate >= wanted) || 316224e8;
     const list = [];
     for (let at = Math.ceil((data.begin + view.from) / step) * step; at < data.begin + view.to; at += step) list.push(at);
@@ -49,17 +69,18 @@ function makeTimeline(canvas, words, { show, brushed }) {
       const iso = new Date(at / 1000).toISOString();
       const label = step >= 864e8 ? iso.slice(0, 10) : step >= 6e7 ? iso.slice(11, 16) : iso.slice(11, step < 1e6 ? 23 : 19);
       return { at: at - data.begin, label };
-    });
+    }).filter(({ at }) => x(at) >= labelWidth && x(at) < canvas.clientWidth - 30);
   }
 
   function draw() {
-    const context = sized(canvas, lanes.length * laneHeight + axisHeight);
+    arrange();
+    const context = sized(canvas, rows.length * laneHeight + axisHeight);
     labelWidth = canvas.clientWidth < 600 ? 76 : 120;
     const style = getComputedStyle(document.body);
     const colour = (name) => style.getPropertyValue(name);
     context.font = "11.5px system-ui, sans-serif";
     context.textBaseline = "middle";
-    const bottom = axisHeight + lanes.length * laneHeight;
+    const bottom = axisHeight + rows.length * laneHeight;
     for (const tick of ticks()) {
       const at = Math.round(x(tick.at)) + 0.5;
       context.strokeStyle = colour("--line");
@@ -69,21 +90,21 @@ function makeTimeline(canvas, words, { show, brushed }) {
       context.stroke();
       context.fillStyle = colour("--faint");
       context.textAlign = "center";
-      if (at > labelWidth + 20 && at < canvas.clientWidth - 30) context.fillText(tick.label, at, axisHeight / 2);
+      context.fillText(tick.label, at, axisHeight / 2);
     }
     context.textAlign = "left";
-    lanes.forEach((label, lane) => {
+    rows.forEach((lane, row) => {
       context.fillStyle = colour("--line");
-      context.fillRect(labelWidth, floor(lane) - 1, plotWidth(), 1);
+      context.fillRect(labelWidth, floor(row) - 1, plotWidth(), 1);
       context.fillStyle = colour("--text");
-      context.fillText(fitted(context, label, labelWidth - 26), 14, floor(lane) - laneHeight / 2);
+      context.fillText(fitted(context, lanes[lane], labelWidth - 26), 14, floor(row) - laneHeight / 2);
     });
     context.save();
     context.beginPath();
     context.rect(labelWidth, axisHeight, plotWidth(), bottom - axisHeight);
     context.clip();
     context.globalAlpha = shown.length > 500 ? 0.65 : 0.9;
-    for (const stall of shown) bar(context, stall, causeColour(causeOf(stall)));
+    for (const stall of shown) if (rowOf(stall) >= 0) bar(context, stall, causeColour(causeOf(stall)));
     context.globalAlpha = 1;
     if (current !== null) {
       bar(context, current, causeColour(causeOf(current)));
@@ -105,7 +126,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
   function box(stall) {
     const begin = x(stalls.start[stall]);
     const end = x(stalls.start[stall] + stalls.duration[stall]);
-    const top = floor(laneOf[stalls.loop[stall]]) - 2 - height(stall);
+    const top = floor(rowOf(stall)) - 2 - height(stall);
     return [begin, top, Math.max(end - begin, 2.5), height(stall)];
   }
 
@@ -115,12 +136,12 @@ function makeTimeline(canvas, words, { show, brushed }) {
   }
 
   function stallAt(event) {
-    const lane = Math.floor((event.offsetY - axisHeight) / laneHeight);
+    const row = Math.floor((event.offsetY - axisHeight) / laneHeight);
     const from = timeAt(event.offsetX - 3), to = timeAt(event.offsetX + 3);
     let best = null;
     for (const stall of shown) {
       const isNear = stalls.start[stall] <= to && stalls.start[stall] + stalls.duration[stall] >= from;
-      if (!isNear || laneOf[stalls.loop[stall]] !== lane) continue;
+      if (!isNear || rowOf(stall) !== row) continue;
       if (best === null || stalls.duration[stall] > stalls.duration[best]) best = stall;
     }
     return best;
@@ -139,8 +160,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
     const inTime = [...shown].sort((a, b) => stalls.start[a] - stalls.start[b]);
     const place = inTime.indexOf(current);
     const next = place < 0 ? (steps > 0 ? 0 : inTime.length - 1) : Math.min(Math.max(place + steps, 0), inTime.length - 1);
-    select(inTime[next]);
-    show(current);
+    show(inTime[next]);
   }
 
   function select(stall) {
@@ -150,9 +170,8 @@ function makeTimeline(canvas, words, { show, brushed }) {
       if (stalls.start[stall] < view.from || stalls.start[stall] > view.to) {
         view = { from: stalls.start[stall] - width / 2, to: stalls.start[stall] + width / 2 };
       }
-      words.textContent = timeText(stalls.start[stall]) + ": " + sentence(stall);
+      words.textContent = momentText(stalls.start[stall]) + ": " + sentence(stall);
     }
-    draw();
   }
 
   canvas.addEventListener("pointerdown", (event) => {
@@ -169,7 +188,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
     const stall = stallAt(event);
     canvas.style.cursor = stall === null ? "crosshair" : "pointer";
     if (stall === null) hideTip();
-    else showTip(event, sentence(stall), [timeText(stalls.start[stall]), text(stalls.summary[stall]) || ""]);
+    else showTip(event, sentence(stall), [momentText(stalls.start[stall]), text(stalls.summary[stall]) || ""]);
   });
   canvas.addEventListener("pointerup", (event) => {
     const made = drag;
@@ -179,10 +198,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
       return;
     }
     const stall = stallAt(event);
-    if (stall !== null) {
-      select(stall);
-      show(stall);
-    }
+    if (stall !== null) show(stall);
     draw();
   });
   canvas.addEventListener("pointerleave", hideTip);
@@ -198,11 +214,8 @@ function makeTimeline(canvas, words, { show, brushed }) {
   });
 
   return {
-    set(list) {
-      shown = list;
-      draw();
-    },
-    draw,
+    // What these set is drawn by the next `fold`.
+    set(list) { shown = list; },
     select,
     // Shows a range of times from edge to edge; null shows all times. The same range again changes nothing.
     setRange(wanted) {
@@ -211,7 +224,14 @@ function makeTimeline(canvas, words, { show, brushed }) {
       view = range === null ? { ...all } : { from: range[0], to: Math.max(range[1], range[0] + 1000) };
     },
     reset() { view = { ...all }; },
+    // Draws, with or without the loops that are nearly empty.
+    fold(wanted) {
+      isFolded = wanted;
+      draw();
+    },
     laneCount: lanes.length,
+    get hiddenLanes() { return lanes.length - rows.length; },
+    get axis() { return ticks().map(({ label }) => label); },
     get view() { return [view.from, view.to]; },
   };
 }
