@@ -188,6 +188,7 @@ struct GeneratedHistory {
             var report = GeneratedStack(number: number, using: &kindRandom).report(using: &kindRandom)
             report.frames[1].line = 88
             report.culprit?.line = 88
+            report.repeats = 0
             report.metadata["version"] = GeneratedFleet.versions[version]
             return report
         }
