@@ -73,15 +73,6 @@ struct AdviceFacts {
     /// The culprit with its line; `nil` if there is none.
     var culprit: String? { report.culprit.map { Self.place($0.function, $0.file, $0.line) } }
 
-    /// The app's innermost function on a thread's stack, with its line; `nil` if it is not known.
-    func place(of owner: StallReport.LockOwner) -> String? {
-        guard let stack = owner.stack else { return nil }
-        let frame = report.stacks[stack].lazy.map { report.frames[$0] }.first {
-            $0.isInApp && $0.function != nil && $0.isWritten
-        }
-        return frame.flatMap { frame in frame.function.map { Self.place($0, frame.file, frame.line) } }
-    }
-
     private static func place(_ function: String, _ file: String?, _ line: Int?) -> String {
         file.map { "\(function) (\(sourcePlace($0, line)))" } ?? function
     }
@@ -105,6 +96,9 @@ struct AdviceFacts {
             frame.function.map { names.contains(String($0.prefix { $0 != "@" && $0 != "(" })) } ?? false
         }
     }
+
+    /// Whether a package's code, which the app cannot change, is between the culprit and the innermost function.
+    var isThroughDependency: Bool { inner.contains { $0.isDependency == true } }
 
     /// The frames between the culprit and the innermost function: what the culprit called.
     private var inner: ArraySlice<StallReport.Frame> {

@@ -39,7 +39,7 @@ extension AdviceRule {
             id: "lockOrder", topic: "deadlock", counterexample: "a cycle in which a thread's line is not known"
         ) { facts in
             guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.isDeadlock, lock.owners.count == 2,
-                let here = facts.culprit, let there = facts.place(of: lock.owners[0]), here != there,
+                let here = facts.culprit, let there = facts.report.place(of: lock.owners[0]), here != there,
                 mutexes.contains(lock.kind), lock.owners[0].waitsFor.map(mutexes.contains) == true
             else { return nil }
             return "Take the two locks in the same order in both places: \(here) holds one and waits for the other, "
@@ -53,7 +53,8 @@ extension AdviceRule {
         ) { facts in
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
                 let owner = lock.owners.last, owner.waitsFor == nil, !owner.isRunning, let call = owner.systemCall,
-                call.filePath != nil || call.isSocket || sleeps.contains(call.name), let place = facts.place(of: owner)
+                call.filePath != nil || call.isSocket || sleeps.contains(call.name),
+                let place = facts.report.place(of: owner)
             else { return nil }
             let work = sleeps.contains(call.name) ? "sleep" : "call of \(call)"
             return "Move the \(work) in \(place) out of the section that holds the lock: "
@@ -126,11 +127,8 @@ extension AdviceRule {
         AdviceRule(
             id: "nameResolution", topic: "network", counterexample: "a connection to an address that is known"
         ) { facts in
-            let resolvers: Set = [
-                "getaddrinfo", "__GI_getaddrinfo", "getnameinfo", "gethostbyname", "gethostbyname2", "gethostbyname_r",
-                "gethostbyaddr", "gethostbyaddr_r", "res_query", "res_search",
-            ]
-            guard [.io, .syscall, .lock].contains(facts.cause.kind), facts.calls(resolvers), let place = facts.culprit
+            guard [.io, .syscall, .lock].contains(facts.cause.kind), facts.calls(StallReport.resolvers),
+                let place = facts.culprit
             else { return nil }
             return
                 "Resolve the name in \(place) off \(facts.loop): the resolver waits up to 5 s for each try of a server "
@@ -196,12 +194,12 @@ extension AdviceRule {
                 })
             else { return nil }
             return "Move the JSON work in \(place) off \(facts.loop): "
-                + "decode in a detached task, and hand the finished value back."
+                + "do it in a detached task, and hand the result back."
         },
         AdviceRule(
-            id: "regex", topic: "cpu", counterexample: "a search for a fixed text, such as contains(_:)"
+            id: "regex", topic: "cpu", counterexample: "a search for a fixed text, or an expression of a package's"
         ) { facts in
-            guard facts.cause.kind == .cpu, let place = facts.culprit,
+            guard facts.cause.kind == .cpu, !facts.isThroughDependency, let place = facts.culprit,
                 facts.isMostly({ frame, _ in
                     guard let function = frame.function else { return false }
                     return ["NSRegularExpression", "RegexMatcher", "uregex_", "regexec"].contains {

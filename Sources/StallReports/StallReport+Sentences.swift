@@ -2,25 +2,30 @@ extension StallReport.Cause {
     /// One sentence that says how long the thread waited or ran, where, and for what.
     ///
     /// Uses only the other fields of the cause.
-    package var sentence: String {
+    package var sentence: String { sentence(naming: CauseNames()) }
+
+    fileprivate func sentence(naming names: CauseNames) -> String {
         let all = Self.whole(onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds)
         let blocked = "\(Self.whole(blockedMilliseconds)) of \(all) ms"
         let ready = "\(Self.whole(runQueueMilliseconds)) of \(all) ms"
         switch kind {
         case .cpu:
-            if let systemCall, let kernelShare, kernelShare >= 0.5 {
+            let others = rest(runQueueMilliseconds, "waiting for a CPU") + rest(blockedMilliseconds, "blocked")
+            if let systemCall, let kernelShare, kernelShare >= 0.5,
+                Self.whole(onCPUMilliseconds * kernelShare) * 2 >= all
+            {
                 let target = systemCall.target.map { " of \($0)" } ?? ""
                 let kernel = Self.whole(onCPUMilliseconds * kernelShare)
                 return "In \(systemCall.name)(2)\(target) for \(kernel) of \(all) ms, "
-                    + "\(systemCall.copiesData ? "copying" : "running") in the kernel."
+                    + "\(systemCall.copiesData ? "copying" : "running") in the kernel\(others)."
             }
-            return "On CPU for \(Self.whole(onCPUMilliseconds)) of \(all) ms\(kernelPart)"
-                + rest(runQueueMilliseconds, "waiting for a CPU") + "."
+            return "On CPU for \(Self.whole(onCPUMilliseconds)) of \(all) ms\(kernelPart)\(names.work)\(others)."
         case .cpuContention:
             return "Ready to run but without a CPU for \(ready): other threads used the CPUs"
-                + rest(onCPUMilliseconds, "on CPU") + "."
+                + rest(onCPUMilliseconds, "on CPU") + rest(blockedMilliseconds, "blocked") + "."
         case .throttled:
-            return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota."
+            return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota"
+                + rest(blockedMilliseconds, "blocked") + "."
         case .paging:
             let file = pagedFile.map { ", the last one for \($0)" } ?? ""
             let kernel = Self.whole(onCPUMilliseconds * (kernelShare ?? 0))
@@ -30,16 +35,20 @@ extension StallReport.Cause {
             if majorFaults == 0 { return "\(pages), though no page fault counts as one for a disk." }
             return "\(pages): \(majorFaults) page faults went to a disk\(file)."
         case .sleep:
-            return "Slept for \(blocked) in \(place)."
+            return "Slept for \(blocked) in \(place)\(restOfWait)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
             return "Blocked for \(Self.whole(blockedMilliseconds)) ms and on CPU for "
                 + "\(Self.whole(onCPUMilliseconds)) of \(all) ms in \(place)\(peers(of: systemCall))."
         case .io, .syscall:
-            return "Blocked for \(blocked) in \(place)\(peers(of: systemCall))."
+            if let resolver = names.resolver, let target = systemCall?.target, target.hasPrefix("socket to ") {
+                let server = target.dropFirst("socket to ".count)
+                return "Blocked for \(blocked) in \(resolver), which waits for the name server \(server)\(restOfWait)."
+            }
+            return "Blocked for \(blocked) in \(place)\(peers(of: systemCall))\(restOfWait)."
         case .lock:
-            return "Blocked for \(blocked) in \(lock.map(lockWait) ?? place)."
+            return "Blocked for \(blocked) in \(lock.map { lockWait($0, names) } ?? place)\(restOfWait)."
         case .deadlock:
-            return lock.map(deadlock) ?? "A deadlock."
+            return lock.map { deadlock($0, names) } ?? "A deadlock."
         default:
             return "Blocked for \(blocked), in waits that no sample caught."
         }
@@ -52,28 +61,41 @@ extension StallReport.Cause {
         return ", \(kernelShare.percent) of it in the kernel"
     }
 
-    /// Another part of the time, if it is a quarter or more.
+    /// What else the thread did for a part of the time that is worth a word, while it mostly waited.
+    private var restOfWait: String {
+        rest(onCPUMilliseconds, "on CPU") + rest(runQueueMilliseconds, "waiting for a CPU")
+    }
+
+    /// Another part of the time, if it is a tenth or more.
     private func rest(_ milliseconds: Double, _ activity: String) -> String {
         let all = onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds
-        return milliseconds * 4 >= all && all > 0 ? "; \(activity) for \(Self.whole(milliseconds)) ms" : ""
+        return milliseconds * 10 >= all && all > 0 ? "; \(activity) for \(Self.whole(milliseconds)) ms" : ""
     }
 
     private var place: String {
-        systemCall.map(\.description) ?? function ?? "a system call"
+        guard let systemCall else { return function ?? "a system call" }
+        switch (systemCall.name, systemCall.target) {
+        case (_, "anon_inode:[eventpoll]"): return "\(systemCall.name), for an event on one of its descriptors"
+        // The call has removed the descriptor already.
+        case ("close", let target?) where target.hasPrefix("descriptor "):
+            return "close, which may wait until data is sent or written"
+        default: return systemCall.description
+        }
     }
 
     private func peers(of call: StallReport.SystemCall?) -> String {
         call?.peersInWords.map { "; \($0)" } ?? ""
     }
 
-    private func lockWait(_ lock: StallReport.Lock) -> String {
+    private func lockWait(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         let function =
             lock.kind == .file ? place : lock.function ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
         if !lock.kind.hasOwner {
-            return "\(function): \(lock.kind.noun) has no owner; any thread may end the wait"
+            return "\(function), until \(lock.kind.endOfWait): \(lock.kind.noun) has no owner, "
+                + "so the thread to wait for is not known"
         }
         let name = lock.kind.named(lock.label)
-        guard let first = lock.owners.first else {
+        guard !lock.owners.isEmpty else {
             if lock.kind == .file, systemCall?.peers != nil { return function + peers(of: systemCall) }
             return "\(function), for \(name)" + (lock.reason.map { "; its owner is not known: \($0)" } ?? "")
         }
@@ -83,16 +105,16 @@ extension StallReport.Cause {
             case .once, .dispatchOnce: "\(name) is run by"
             default: "\(name) is held by"
             }
-        return "\(function); \(verb) \(first.thread.inWords), which \(Self.chain(lock.owners))"
+        return "\(function); \(verb) \(names.owner(0, of: lock)), which \(Self.chain(lock, names))"
             + peers(of: lock.owners.last?.systemCall)
     }
 
     /// Describes what the first owner does: it may wait for the second one, which may wait for the third, and so on.
-    private static func chain(_ owners: [StallReport.LockOwner]) -> String {
+    private static func chain(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         var text = ""
-        for (index, owner) in owners.enumerated() {
-            if index > 0 { text += " held by \(owner.thread.inWords), which " }
-            guard owner.waitsFor == nil || index == owners.count - 1 else {
+        for (index, owner) in lock.owners.enumerated() {
+            if index > 0 { text += " held by \(names.owner(index, of: lock)), which " }
+            guard owner.waitsFor == nil || index == lock.owners.count - 1 else {
                 text += "waits for \(owner.awaitedName)"
                 continue
             }
@@ -101,18 +123,111 @@ extension StallReport.Cause {
         return text
     }
 
-    private func deadlock(_ lock: StallReport.Lock) -> String {
+    private func deadlock(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         let name = lock.kind.named(lock.label)
         if lock.owners.count == 1, let only = lock.owners.first {
             return "Deadlock: \(only.thread.inWords) waits for \(name), which it holds itself."
         }
         // The last owner closes the cycle: it is a thread that occurs earlier in it.
         var text = "Deadlock: waits for \(name)"
-        for (index, owner) in lock.owners.enumerated() {
+        for index in lock.owners.indices {
             if index > 0 { text += ", which waits for \(lock.owners[index - 1].awaitedName)" }
-            text += " held by \(owner.thread.inWords)"
+            text += " held by \(names.owner(index, of: lock))"
         }
         return text + "."
+    }
+}
+
+/// The functions that a cause's sentence names, as far as the report's frames tell them.
+private struct CauseNames {
+    /// What the thread computed: `, in sort(by:), called by layOut(_:), called by refresh()`.
+    private(set) var work = ""
+    /// The function of the C library that waits for a name server.
+    private(set) var resolver: String?
+    /// The app's function in which each owner of the lock is, with its line.
+    private var owners: [String?] = []
+
+    /// No names: those of a report that has none.
+    init() {}
+
+    /// The longest name of a caller that is told: that of a closure in a closure may be longer.
+    private static let longestCaller = 60
+
+    init(_ report: StallReport) {
+        owners = (report.cause?.lock?.owners ?? []).map { report.place(of: $0) }
+        let longest = report.stackShares.max { ($0.value, $1.key) < ($1.value, $0.key) }
+        let functions = longest.map { report.stacks[$0.key].compactMap { report.frames[$0].plainName } } ?? []
+        resolver = functions.last { StallReport.resolvers.contains($0) }
+        work = Self.work(of: report).map { ", in \($0)" } ?? ""
+    }
+
+    /// What most samples on a CPU show: the culprit with its callee and its caller, or another function of the app.
+    private static func work(of report: StallReport) -> String? {
+        typealias Place = (frames: [StallReport.Frame], index: Int, share: Double)
+        let places = zip(report.samples, report.sampleShares).compactMap { sample, share -> Place? in
+            guard sample.isValid, sample.threadState == .running, let stack = sample.stack else { return nil }
+            let frames = report.stacks[stack].map { report.frames[$0] }
+            let index =
+                report.culprit.flatMap { culprit in frames.firstIndex { $0.function == culprit.function } }
+                ?? frames.firstIndex { $0.isInApp && $0.isWritten && $0.function != nil }
+            return index.map { (frames, $0, share) }
+        }
+        func callee(_ place: Place) -> String? { place.frames[..<place.index].last { $0.isWritten }?.plainName }
+        func share(where isIncluded: (Place) -> Bool) -> Double {
+            places.reduce(0) { isIncluded($1) ? $0 + $1.share : $0 }
+        }
+        guard let longest = places.max(by: { $0.share < $1.share }) else { return nil }
+        let most = share { _ in true } / 2
+        let (function, called) = (longest.frames[longest.index].function, callee(longest))
+        guard share(where: { $0.frames[$0.index].function == function }) >= most else { return nil }
+        let isCalleeClear = share { callee($0) == called } >= most
+        // Callers outside of the loop's callout only started the loop.
+        let outer = longest.frames[(longest.index + 1)...].prefix { StallReport.Callout(symbol: $0.symbol) == nil }
+        let caller = outer.first { $0.isInApp && $0.isWritten && ![nil, function, "main"].contains($0.function) }
+        let told = caller?.function.flatMap { $0.count <= longestCaller ? $0 : nil }
+        return [isCalleeClear ? called : nil, function, told].compactMap(\.self).joined(separator: ", called by ")
+    }
+
+    /// A lock's owner: `thread 4711 "worker" in save() (Store.swift:12)`.
+    func owner(_ index: Int, of lock: StallReport.Lock) -> String {
+        let place = owners.indices.contains(index) ? owners[index] : nil
+        return lock.owners[index].thread.inWords + (place.map { " in \($0)" } ?? "")
+    }
+}
+
+extension StallReport {
+    /// Functions of the C library that may ask a name server.
+    package static let resolvers: Set = [
+        "getaddrinfo", "__GI_getaddrinfo", "getnameinfo", "gethostbyname", "gethostbyname2", "gethostbyname_r",
+        "gethostbyaddr", "gethostbyaddr_r", "res_query", "res_search",
+    ]
+
+    /// Names the app's functions in the cause's sentence, unless the sentence is another one than that of `earlier`, the
+    /// report with fewer names: then the app has written it.
+    package mutating func nameCause(since earlier: StallReport) {
+        guard let cause, let before = earlier.cause,
+            [before.sentence, before.sentence(naming: CauseNames(earlier))].contains(cause.summary)
+        else { return }
+        let sentence = cause.sentence(naming: CauseNames(self))
+        self.cause?.summary = sentence
+    }
+
+    /// The app's innermost function on an owner's stack, with its line; `nil` if it is not known.
+    func place(of owner: LockOwner) -> String? {
+        guard let stack = owner.stack else { return nil }
+        let frame = stacks[stack].lazy.map { frames[$0] }.first { $0.isInApp && $0.function != nil && $0.isWritten }
+        return frame.flatMap { frame in
+            frame.function.map { function in
+                frame.file.map { "\(function) (\(sourcePlace($0, frame.line)))" } ?? function
+            }
+        }
+    }
+}
+
+extension StallReport.Frame {
+    /// The function, without the version of a C function's symbol.
+    fileprivate var plainName: String? {
+        symbol?.hasPrefix("$") == true ? function : function.map { String($0.prefix { $0 != "@" }) }
     }
 }
 
@@ -182,6 +297,15 @@ extension StallReport.LockKind {
 
     /// Returns the lock as a phrase: an article, the noun and the app's label.
     func named(_ label: String?) -> String { label.map { "\(noun) \"\($0)\"" } ?? noun }
+
+    /// What ends a wait for a lock without an owner.
+    fileprivate var endOfWait: String {
+        switch self {
+        case .dispatchGroup: "the group is empty"
+        case .barrier: "all threads have reached it"
+        default: "a thread signals it"
+        }
+    }
 
     fileprivate var noun: String {
         switch self {

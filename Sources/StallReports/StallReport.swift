@@ -300,8 +300,14 @@ extension StallReport.Culprit {
 }
 
 extension StallReport {
-    /// One sentence that names the loop, the duration and the culprit.
+    /// What stalled and for how long, where with its line, and why: one sentence, and the cause's.
     public var summary: String {
+        let place = culprit.flatMap { culprit in culprit.file.map { " at \(sourcePlace($0, culprit.line))" } }
+        return headline + (place ?? "") + (cause.map { ". \($0.summary)" } ?? "")
+    }
+
+    /// One sentence that names the loop, the duration and the culprit.
+    package var headline: String {
         var text = "\(loop.label) \(verb) \(Int(durationMilliseconds.rounded())) ms"
         if let culprit { text += "\(culprit.shareInWords.map { ", \($0) of it" } ?? "") in \(culprit.function)" }
         if let callout { text += " (\(callout.rawValue))" }

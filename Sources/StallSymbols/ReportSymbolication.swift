@@ -83,6 +83,7 @@ package struct ReportSymbolication {
                 ? "no sample shows what the loop called"
                 : isLate ? "the turn had ended before a stack was captured" : "no sample has a stack"
         }
+        result.nameCause(since: report)
         return (result, pass.isFinished)
     }
 

@@ -9,6 +9,8 @@
 3. groups.sql over the table otel_logs, filled with what `stallwatch ship` sends: equal to `top --json` again.
 4. The dashboard Fleet/grafana/stalls.json: the models of Grafana's own schema (PyPI's grafana-foundation-sdk) have every
    field, and every query runs over that table and returns rows.
+5. 20 made-up histories of 1 to 10,000 equal stalls, of which few have a report: `top`, `tree`, `diff`, `stats`, the page,
+   collapsed stacks and the queries, also over what is shipped, have the number and the time of all of them.
 
 --benchmark does only the first step and prints the wall time and the largest memory of each program.
 
@@ -46,6 +48,7 @@ except ImportError as missing:
 FLEET = pathlib.Path(__file__).resolve().parents[2] / "Fleet"
 VERSIONS = ("1.4.2", "1.5.0")
 SMALL = 5_000
+HISTORIES = 20
 # The names in the queries, and in `top --json`.
 COLUMNS = {
     "count": "count", "reports": "reports", "total_ms": "totalMilliseconds", "p50_ms": "p50Milliseconds",
@@ -214,10 +217,8 @@ def text(value):
     return str(getattr(value, kind)) if kind else ""
 
 
-def check_shipped(arguments, directory):
-    stalls = directory / "stalls"
-    subprocess.run(
-        [arguments.demo, "generate", "--reports", "1000", "--seed", str(arguments.seed), "--output", stalls], check=True)
+def shipped(arguments, stalls):
+    """Returns the rows that a collector's exporter makes of what `ship` sends."""
     rows = []
 
     def answer(path, headers, body):
@@ -237,17 +238,31 @@ def check_shipped(arguments, directory):
     subprocess.run(
         [arguments.tool, "ship", stalls, "--otlp", f"http://127.0.0.1:{server.port}", "--once"], check=True, env=environment,
         capture_output=True)
-    # As after a lost answer: some records twice.
-    rows += rows[:100]
-    logs = directory / "otel.ndjson"
+    server.shutdown()
+    server.server_close()
+    return rows
+
+
+def load_shipped(database, rows, logs):
     logs.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    database = ClickHouse(directory)
     # The columns of the exporters' table that the view uses.
     database.session.query(
-        "CREATE TABLE otel_logs (Timestamp DateTime64(9), ServiceName String, Body String, SeverityText String, "
+        "CREATE OR REPLACE TABLE otel_logs (Timestamp DateTime64(9), ServiceName String, Body String, SeverityText String, "
         "ResourceAttributes Map(String, String), LogAttributes Map(String, String)) ENGINE = MergeTree ORDER BY Timestamp")
     database.session.query(f"INSERT INTO otel_logs SELECT * FROM file('{logs}', JSONEachRow)")
+    database.session.query("DROP TABLE IF EXISTS stalls")
     database.run("stalls-otel.sql")
+
+
+def check_shipped(arguments, directory):
+    stalls = directory / "stalls"
+    subprocess.run(
+        [arguments.demo, "generate", "--reports", "1000", "--seed", str(arguments.seed), "--output", stalls], check=True)
+    rows = shipped(arguments, stalls)
+    # As after a lost answer: some records twice.
+    rows += rows[:100]
+    database = ClickHouse(directory)
+    load_shipped(database, rows, directory / "otel.ndjson")
     compare_groups("ClickHouse, shipped", database.run("groups.sql"), tool(arguments, "top", stalls))
     panels = check_dashboard(database)
     database.close()
@@ -293,6 +308,96 @@ def check_dashboard(database):
         rows = database.ask(query)
         expect(rows, f"dashboard, {title}: no rows")
     return len(texts)
+
+
+def check_history(arguments, folder, databases):
+    """Compares what all commands and queries say of one history with what it was made of; returns its number of files."""
+    truths = json.loads((folder / "truth.json").read_text())
+    diff = tool(arguments, "diff", folder / "before", folder / "after")
+    for side, name, version in [("before", "base", VERSIONS[0]), ("after", "new", VERSIONS[1])]:
+        stalls, truth = folder / side, truths[side]
+        count = sum(group["count"] for group in truth["groups"].values())
+        total = sum(group["totalMilliseconds"] for group in truth["groups"].values())
+
+        def same(what, found_count, found_total, count=count, total=total):
+            expect(found_count == count, f"{what} of {stalls}: {found_count} stalls, not {count}")
+            expect(math.isclose(found_total, total, rel_tol=1e-4), f"{what} of {stalls}: {found_total} ms, not {total}")
+
+        def same_groups(what, rows):
+            """`rows` are tuples: the fingerprint, the count, the total, the longest."""
+            expect({row[0] for row in rows} == set(truth["groups"]), f"{what} of {stalls}: other groups")
+            for fingerprint, found_count, found_total, longest in rows:
+                group = truth["groups"][fingerprint]
+                same(f"{what}, {fingerprint}", found_count, found_total, group["count"], group["totalMilliseconds"])
+                expect(equal(longest, group["longestMilliseconds"]), f"{what} of {stalls}: the longest is {longest}")
+
+        tool(arguments, "validate", stalls)
+        top = tool(arguments, "top", stalls)
+        same("top", top["count"], top["totalMilliseconds"])
+        same_groups("top", [(group["fingerprint"], group["count"], group["totalMilliseconds"], group["maxMilliseconds"]) for group in top["groups"]])
+        tree = tool(arguments, "tree", stalls, "--minimum", "0")
+        same("tree", tree["stalls"], tree["totalMilliseconds"])
+        same("the tree's stacks", count, sum(node["selfMilliseconds"] for node in tree["nodes"]))
+        same("diff", diff[name]["count"], diff[name]["totalMilliseconds"])
+        for change in diff["changes"]:
+            group = truth["groups"].get(change["fingerprint"], {"count": 0, "totalMilliseconds": 0})
+            same("diff's change", change[name]["count"], change[name]["totalMilliseconds"], group["count"], group["totalMilliseconds"])
+        stopped = truth["statistics"]
+        stats = tool(arguments, "stats", stalls)
+        seconds = sum(loop["stallSeconds"] for loop in stats["loops"])
+        same("stats", stats["stalls"], seconds * 1000, stopped["count"], stopped["totalMilliseconds"])
+
+        page = folder / "page.html"
+        subprocess.run([arguments.tool, "html", stalls, "-o", page], check=True, capture_output=True)
+        data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+        columns = data["stalls"]
+        groups = {}
+        for index, repeats, time, longest in zip(*(columns[each] for each in ["fingerprint", "repeats", "total", "greatest"])):
+            counted, total_time, longest_time = groups.get(index, (0, 0, 0))
+            groups[index] = (counted + 1 + repeats, total_time + time / 1000, max(longest_time, longest / 1000))
+        same_groups("the page", [(data["strings"][index], *row) for index, row in groups.items()])
+        collapsed = subprocess.run([arguments.tool, "export", stalls, "--format", "collapsed"], check=True, capture_output=True, text=True)
+        same("collapsed stacks", count, sum(int(line.rsplit(" ", 1)[1]) for line in collapsed.stdout.splitlines()) / 1000)
+
+        for database in databases(stalls):
+            rows = database.run("groups.sql")
+            same_groups(database.name, [(row["fingerprint"], row["count"], row["total_ms"], row["max_ms"]) for row in rows])
+            rates = database.run("rates.sql")
+            expect({row["version"] for row in rates} == {version}, f"{database.name}: other versions")
+            same(f"{database.name}, rates", sum(row["count"] for row in rates), sum(row["total_ms"] for row in rates))
+    return sum(1 for file in folder.rglob("stall-*.json"))
+
+
+def check_histories(arguments, directory):
+    files, stalls = 0, 0
+    clickhouse = ClickHouse(directory, files="")
+
+    def databases(folder):
+        lines = directory / "lines.ndjson"
+        lines.write_text("".join(json.dumps(json.loads(file.read_text())) + "\n" for file in sorted(folder.glob("stall-*.json"))))
+        database = DuckDB(directory, files=lines)
+        database.load()
+        yield database
+        clickhouse.session.query(f"SET param_files = '{lines}'")
+        clickhouse.session.query("DROP TABLE IF EXISTS stalls")
+        clickhouse.load()
+        yield clickhouse
+        # Files of killed processes have their final names after the next start.
+        for file in folder.glob("stall-*.newest.json"):
+            file.rename(file.with_name(file.name.replace(".newest", "")))
+        load_shipped(clickhouse, shipped(arguments, folder), directory / "otel.ndjson")
+        yield clickhouse
+
+    for number in range(HISTORIES):
+        folder = directory / f"history-{number}"
+        repeats = round(10_000 ** (number / (HISTORIES - 1)))
+        subprocess.run(
+            [arguments.demo, "generate", "--repeating", "--reports", str(repeats), "--seed", str(number), "--output", folder], check=True)
+        files += check_history(arguments, folder, databases)
+        stalls += sum(group["count"] for side in json.loads((folder / "truth.json").read_text()).values() for group in side["groups"].values())
+        shutil.rmtree(folder)
+    clickhouse.close()
+    print(f"{HISTORIES} histories: {stalls} stalls in {files} reports, counted alike everywhere")
 
 
 def run_engine(name, file, output):
@@ -349,6 +454,7 @@ def main():
             check_shipped(arguments, directory)
             check_versions(arguments, directory)
             check_groups(arguments, directory)
+            timed("histories", lambda: check_histories(arguments, directory))
         return 0
     except Fault as fault:
         print(f"FAILED: {fault}")

@@ -34,9 +34,11 @@ import Testing
                 let parts = name.split(separator: "!").map(String.init)
                 let image = parts.count > 1 ? report.images.firstIndex { $0.name.hasPrefix(parts[0]) } : 0
                 let symbol = parts.first == "regex" ? "$s17_StringProcessing5RegexV" : nil
-                return .init(
+                var frame = StallReport.Frame(
                     image: image ?? 1, offset: "0x1", function: parts.last, symbol: symbol, isInApp: parts.count == 1,
                     kind: .code)
+                frame.isDependency = parts.first == "package" ? true : nil
+                return frame
             }
             report.frames.append(
                 .init(
@@ -164,6 +166,10 @@ import Testing
         (
             "regex", Stall(kind: .cpu, inner: ["regex!Processor.cycle()"]), "regular expression in load()",
             Stall(kind: .cpu, inner: ["regex!Collection.firstRange(of:)"]), nil
+        ),
+        (
+            "regex", Stall(kind: .cpu, inner: ["regex!Processor.cycle()"]), "regular expression in load()",
+            Stall(kind: .cpu, inner: ["regex!Processor.cycle()", "package!parse()"]), nil
         ),
         (
             "image", Stall(kind: .cpu, inner: ["libpng!inflate_rows"]), "Move the image work",

@@ -93,7 +93,8 @@ import Testing
             ).sentence
         }
         #expect(sentence(.cpu, onCPU: 209, runQueue: 194) == "On CPU for 209 of 403 ms; waiting for a CPU for 194 ms.")
-        #expect(sentence(.cpu, onCPU: 302, runQueue: 100) == "On CPU for 302 of 402 ms.")
+        #expect(sentence(.cpu, onCPU: 302, runQueue: 100) == "On CPU for 302 of 402 ms; waiting for a CPU for 100 ms.")
+        #expect(sentence(.cpu, onCPU: 302, runQueue: 30) == "On CPU for 302 of 332 ms.")
         #expect(
             sentence(.cpuContention, onCPU: 194, runQueue: 209)
                 == "Ready to run but without a CPU for 209 of 403 ms: other threads used the CPUs; on CPU for 194 ms."
@@ -116,7 +117,8 @@ import Testing
             reason: "this kind has no owner")
         #expect(
             sentence(.lock, semaphore)
-                == "Blocked for 470 of 500 ms in dispatch_semaphore_wait: a semaphore has no owner; any thread may end the wait."
+                == "Blocked for 470 of 500 ms in dispatch_semaphore_wait, until a thread signals it: a semaphore has no owner, "
+                + "so the thread to wait for is not known."
         )
         #expect(
             sentence(.lock, mutex([], reason: "it was just released"))
@@ -137,10 +139,10 @@ import Testing
     }
 
     @Test func otherCausesAreDescribedWithTheirNumbers() {
-        #expect(sentence(.cpu) == "On CPU for 10 of 500 ms.")
+        #expect(sentence(.cpu) == "On CPU for 10 of 500 ms; blocked for 470 ms.")
         #expect(
             sentence(.cpuContention)
-                == "Ready to run but without a CPU for 20 of 500 ms: other threads used the CPUs."
+                == "Ready to run but without a CPU for 20 of 500 ms: other threads used the CPUs; blocked for 470 ms."
         )
         #expect(sentence(.io, function: "fsync") == "Blocked for 470 of 500 ms in fsync.")
         #expect(sentence(.syscall) == "Blocked for 470 of 500 ms in a system call.")
@@ -174,16 +176,100 @@ import Testing
 }
 
 @Suite struct StallReportSummaryTests {
-    @Test func theSummaryOfAnEndedStallIsOneSentence() throws {
-        #expect(try StallReport.literal().summary == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
+    @Test func theHeadlineOfAnEndedStallIsOneSentence() throws {
+        #expect(try StallReport.literal().headline == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
     }
 
-    @Test func theSummaryOfAnOngoingStallSaysSo() throws {
+    @Test func theSummaryAddsPlaceAndCause() throws {
+        var report = try StallReport.literal()
+        report.culprit?.file = "/src/notes/NoteStore.swift"
+        report.cause = StallReport.Cause(
+            kind: .sleep, summary: "Slept for 812 of 812 ms in usleep.", confidence: .certain, onCPUMilliseconds: 0,
+            runQueueMilliseconds: 0, blockedMilliseconds: 812, uncertaintyMilliseconds: 0, minorFaults: 0,
+            majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+        #expect(
+            report.summary
+                == "main stalled for 812 ms in NoteStore.save(_:) (timer) at NoteStore.swift:88. "
+                + "Slept for 812 of 812 ms in usleep.")
+        report.cause = nil
+        report.culprit?.file = nil
+        #expect(report.summary == report.headline)
+    }
+
+    /// A report whose stack shows memmove, called by `NoteStore.save(_:)`, called by `refresh()`, with `cause`'s sentence.
+    private func named(_ cause: StallReport.Cause, inner: String = "memmove@GLIBC_2.14") throws -> String? {
+        var report = try StallReport.literal()
+        report.cause = cause
+        report.cause?.summary = cause.sentence
+        report.samples[0].threadState = cause.kind == .cpu ? .running : .blocked
+        let before = report
+        report.stacks = [[0, 1, 2, 3], [4]]
+        report.frames = [
+            .init(image: 1, offset: "0x1", function: inner, symbol: inner, isInApp: false, kind: .code),
+            .init(image: 0, offset: "0x2", function: "NoteStore.save(_:)", isInApp: true, kind: .code),
+            .init(image: 0, offset: "0x3", function: "refresh()", isInApp: true, kind: .code),
+            .init(image: 0, offset: "0x4", function: "main", isInApp: true, kind: .code),
+            .init(
+                image: 0, offset: "0x5", function: "writeWAL()", file: "/src/WAL.swift", line: 7, isInApp: true,
+                kind: .code),
+        ]
+        report.nameCause(since: before)
+        return report.cause?.summary
+    }
+
+    private func cause(
+        _ kind: StallReport.CauseKind, onCPU: Double, blocked: Double, call: StallReport.SystemCall? = nil,
+        lock: StallReport.Lock? = nil
+    ) -> StallReport.Cause {
+        .init(
+            kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: onCPU, runQueueMilliseconds: 0,
+            blockedMilliseconds: blocked, uncertaintyMilliseconds: 0, kernelShare: 0.6, minorFaults: 0, majorFaults: 0,
+            voluntarySwitches: 0, involuntarySwitches: 0, systemCall: call, lock: lock)
+    }
+
+    @Test func theSentenceNamesFunctionsOnceTheyAreKnown() throws {
+        let clock = StallReport.SystemCall(number: 228, name: "clock_gettime")
+        #expect(
+            try named(cause(.cpu, onCPU: 600, blocked: 400, call: clock))
+                == "On CPU for 600 of 1000 ms, 60 % of it in the kernel, in memmove, called by NoteStore.save(_:), "
+                + "called by refresh(); blocked for 400 ms.")
+        let owner = StallReport.LockOwner(
+            thread: .init(id: 2, name: "writer"), stack: 1, isRunning: true)
+        let lock = StallReport.Lock(
+            kind: .pthreadMutex, function: "pthread_mutex_lock", isDeadlock: false, owners: [owner])
+        #expect(
+            try named(cause(.lock, onCPU: 0, blocked: 500, lock: lock))
+                == "Blocked for 500 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"writer\" in "
+                + "writeWAL() (WAL.swift:7), which is running.")
+        for (name, target, words) in [
+            ("epoll_wait", "anon_inode:[eventpoll]", "epoll_wait, for an event on one of its descriptors"),
+            ("close", "descriptor 9, which is no longer open", "close, which may wait until data is sent or written"),
+        ] {
+            let call = StallReport.SystemCall(number: 3, name: name, target: target)
+            let sentence = try named(cause(.io, onCPU: 0, blocked: 500, call: call))
+            #expect(sentence == "Blocked for 500 of 500 ms in \(words).")
+        }
+        let poll = StallReport.SystemCall(number: 7, name: "poll", target: "socket to 10.0.0.1:53")
+        #expect(
+            try named(cause(.io, onCPU: 100, blocked: 900, call: poll), inner: "getaddrinfo")
+                == "Blocked for 900 of 1000 ms in getaddrinfo, which waits for the name server 10.0.0.1:53; "
+                + "on CPU for 100 ms.")
+    }
+
+    @Test func aSentenceOfTheAppsOwnIsKept() throws {
+        var report = try StallReport.literal()
+        report.cause = cause(.sleep, onCPU: 0, blocked: 500)
+        report.cause?.summary = "Redacted."
+        report.nameCause(since: report)
+        #expect(report.cause?.summary == "Redacted.")
+    }
+
+    @Test func theHeadlineOfAnOngoingStallSaysSo() throws {
         var report = try StallReport.literal()
         report.state = .ongoing
         report.culprit = nil
         report.callout = nil
-        #expect(report.summary == "main stalled and has not come back after 812 ms")
+        #expect(report.headline == "main stalled and has not come back after 812 ms")
     }
 
     @Test func functionsAreNamedInnermostFirst() throws {
@@ -326,11 +412,11 @@ import Testing
         #expect(report.sampleShares.isEmpty)
     }
 
-    @Test func theSummaryStatesTheCulpritsShare() throws {
+    @Test func theHeadlineStatesTheCulpritsShare() throws {
         var report = try StallReport.literal()
         report.culprit?.share = 0.7143
-        #expect(report.summary == "main stalled for 812 ms, 71 % of it in NoteStore.save(_:) (timer)")
+        #expect(report.headline == "main stalled for 812 ms, 71 % of it in NoteStore.save(_:) (timer)")
         report.culprit?.share = 0.996
-        #expect(report.summary == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
+        #expect(report.headline == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
     }
 }

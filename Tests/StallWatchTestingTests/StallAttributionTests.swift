@@ -125,7 +125,7 @@ import Testing
         #expect(first.fileName != second.fileName)
         #expect(StallAttribution(report, among: Self.two).parts[1]?.report.id == second.id)
         #expect(first.cause?.kind == .cpu)
-        #expect(first.cause?.summary == "On CPU for 364 of 400 ms.")
+        #expect(first.cause?.summary == "On CPU for 364 of 400 ms, in load(), called by FileTests.a().")
         #expect(second.cause?.kind == .sleep)
         #expect(second.cause?.summary == "Slept for 265 of 265 ms in clock_nanosleep.")
         for part in [first, second] { #expect(StallReport.faults(in: part.jsonData()) == []) }

@@ -127,7 +127,7 @@ extension LogRecord {
         attributes.set("code.line.number", report.culprit?.line)
         attributes.set("stallwatch.image", report.culprit?.image)
         attributes.set("exception.type", "stallwatch.\(report.kind.rawValue)")
-        attributes.set("exception.message", cause?.summary ?? report.activity?.sentence ?? report.summary)
+        attributes.set("exception.message", cause?.summary ?? report.activity?.sentence ?? report.headline)
         attributes.set("exception.stacktrace", Self.stackText(report))
         for (key, value) in report.metadata.sorted(by: { $0.key < $1.key })
         where ![TraceContext.traceKey, TraceContext.spanKey].contains(key) {
@@ -139,7 +139,7 @@ extension LogRecord {
         self.init(
             time: UInt64(clamping: report.startedAt.microsecondsSince1970) &* 1_000,
             severity: cause?.kind == .deadlock || state == .abandoned ? .error : .warning,
-            eventName: Self.stallEvent, body: report.summary, attributes: attributes,
+            eventName: Self.stallEvent, body: report.headline, attributes: attributes,
             traceID: trace.traceID, spanID: trace.spanID
         )
     }

@@ -104,6 +104,7 @@ struct StallAttribution {
         part.cause = report.cause.flatMap { $0.part(of: part, whole: report) }
         part.culprit = nil
         if let stack = part.dominantStack, case .culprit(let culprit) = stack.blame { part.culprit = culprit }
+        part.nameCause(since: part)
         part.fingerprint = Fingerprint(part).text
         return part
     }

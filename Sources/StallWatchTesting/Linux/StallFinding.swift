@@ -143,7 +143,7 @@ struct StallText {
 
     /// The text, with a line feed at the end.
     var text: String {
-        var lines = [report.summary]
+        var lines = [report.headline]
         if let cause = report.cause {
             lines.append("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)")
             lines.append(

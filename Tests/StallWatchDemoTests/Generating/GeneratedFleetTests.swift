@@ -62,6 +62,7 @@ import Testing
     @Test(arguments: [
         ["--reports", "5"], ["--reports", "5", "--output", "a", "--ndjson", "b"], ["--reports", "-1", "--output", "a"],
         ["--reports", "5", "--output", "a", "--kinds", "0"], ["--reports", "5", "--output", "a", "--hosts", "100001"],
+        ["--reports", "0", "--output", "a", "--repeating"], ["--reports", "5", "--ndjson", "a", "--repeating"],
     ])
     func wrongArgumentsAreRefused(arguments: [String]) {
         #expect(throws: (any Error).self) { try GenerateCommand.parse(arguments) }

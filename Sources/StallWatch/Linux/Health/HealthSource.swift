@@ -119,7 +119,7 @@ final class HealthSource: Sendable {
 extension HealthRecord.Stall {
     init(_ report: StallReport) {
         self.init(
-            sentence: report.summary, isOngoing: report.state == .ongoing, function: report.culprit?.function,
+            sentence: report.headline, isOngoing: report.state == .ongoing, function: report.culprit?.function,
             report: report.id)
     }
 

@@ -1,28 +1,28 @@
-import StallReports
+package import StallReports
 
 /// Decides which stalls are reported.
 ///
 /// Stalls with the same fingerprint are reported at occurrence 1, 2, 4, 8, …, up to a limit per minute. The next report
 /// of the fingerprint counts the stalls in between and sums up their durations. If the limit suppresses a report that is due, the next stall with
 /// that fingerprint is due instead. A pure value: the caller supplies fingerprints and times.
-struct RepeatPolicy {
+package struct RepeatPolicy {
     /// The maximum number of remembered fingerprints; beyond it, the least recently seen one begins at occurrence 1
     /// again.
     static let maximumFingerprints = 1024
     private static let minute: UInt64 = 60_000_000_000
 
-    struct ReportingDecision: Equatable {
+    package struct ReportingDecision: Equatable {
         /// Why the stall is only counted; `nil` if it is reported.
-        var suppressed: SuppressionReason?
+        package var suppressed: SuppressionReason?
         /// The suppressed stalls of its fingerprint between the previous report and this stall.
-        var repeats: Repeats
+        package var repeats: Repeats
     }
 
     /// Suppressed stalls of one fingerprint.
-    struct Repeats: Equatable {
-        private(set) var count = 0
+    package struct Repeats: Equatable {
+        package private(set) var count = 0
         /// Their durations; `nil` if there are none.
-        private(set) var durations: StallReport.RepeatedStalls?
+        package private(set) var durations: StallReport.RepeatedStalls?
 
         /// Adds a stall that lasted that long.
         mutating func add(milliseconds: Double) {
@@ -50,13 +50,13 @@ struct RepeatPolicy {
     /// The times of the latest reports in monotonic nanoseconds, oldest first; at most `reportsPerMinute`.
     private var recent: [UInt64] = []
 
-    init(reportsPerMinute: Int, reportsEveryRepeat: Bool = false) {
+    package init(reportsPerMinute: Int, reportsEveryRepeat: Bool = false) {
         self.reportsPerMinute = reportsPerMinute
         self.reportsEveryRepeat = reportsEveryRepeat
     }
 
     /// Counts a finished stall and decides whether it is reported.
-    mutating func decide(
+    package mutating func decide(
         _ fingerprint: String, lasting milliseconds: Double, at now: UInt64
     ) -> ReportingDecision {
         var entry = known[fingerprint] ?? Known()

@@ -12,7 +12,7 @@ enum TerminationLog {
 
     /// Returns the message about a stall: its sentence, its cause and the name of its report.
     static func message(_ report: StallReport) -> [UInt8] {
-        let lines = [report.summary, report.cause?.summary, "report: \(report.fileName)"].compactMap(\.self)
+        let lines = [report.headline, report.cause?.summary, "report: \(report.fileName)"].compactMap(\.self)
         let text = lines.filter { !$0.isEmpty }.joined(separator: "\n") + "\n"
         return Array(text.prefix(bytes: maximumBytes).utf8)
     }

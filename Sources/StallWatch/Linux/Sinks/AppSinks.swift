@@ -97,12 +97,7 @@ final class LogSink: Sink {
 
     /// What stalled and where, why, and what to do.
     static func message(of report: StallReport) -> String {
-        let place = report.culprit.flatMap { culprit in
-            culprit.file.map { " at \(sourcePlace($0, culprit.line))" }
-        }
-        let cause = report.cause.map { ". \($0.summary)" } ?? ""
-        let advice = report.advice.map { " Try: \($0.text)" } ?? ""
-        return "\(report.summary)\(place ?? "")\(cause)\(advice)"
+        report.summary + (report.advice.map { " Try: \($0.text)" } ?? "")
     }
 
     static func metadata(of report: StallReport) -> Logger.Metadata {

@@ -175,7 +175,7 @@ import TestSupport
         #expect(report.culprit?.function == "NoteStore.save(_:)")
         #expect(report.culprit?.share == 0.525)
         #expect(report.samples.map(\.weightMilliseconds) == [210, 120, 20, 20, 30])
-        #expect(report.summary == "main stalled for 400 ms, 53 % of it in NoteStore.save(_:) (timer)")
+        #expect(report.headline == "main stalled for 400 ms, 53 % of it in NoteStore.save(_:) (timer)")
     }
 
     /// Both callees belong to the same function of the app, which has more time than the longest stack.
