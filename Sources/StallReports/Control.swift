@@ -110,7 +110,7 @@ package struct ControlAnswer: Codable, Sendable {
     /// All threads; `nil` unless the request was ``ControlRequest/stacks`` or ``ControlRequest/tasks``, for which it has
     /// the threads that run tasks.
     package var report: StallReport?
-    /// The Swift tasks; `nil` unless the request was ``ControlRequest/tasks``.
+    /// The Swift tasks, for ``ControlRequest/tasks``; for ``ControlRequest/stacks``, one for all in the same state.
     package var tasks: TaskList?
     /// The samples of the loops' threads; `nil` unless the request was ``ControlRequest/profile(_:)``.
     package var profile: ProfileAnswer?

@@ -105,17 +105,17 @@ struct StacksCommand: ParsableCommand {
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
             terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
         )
-        try StandardOutput.write(view.threads + tasks)
+        try StandardOutput.write(view.threads + (answer.tasks.map(tasks) ?? ""))
     }
 
-    /// A line about the Swift tasks, after an empty one; empty if there are none, or they cannot be read.
-    private var tasks: String {
-        guard let list = try? ControlClient(pid: arguments.pid).ask(.tasks).tasks, !list.tasks.isEmpty else {
-            return ""
+    /// A line about the Swift tasks, after an empty one.
+    private func tasks(_ list: TaskList) -> String {
+        func number(_ isRight: (TaskList.Task) -> Bool) -> Int {
+            list.tasks.filter(isRight).reduce(0) { $0 + ($1.count ?? 1) }
         }
-        func number(_ state: TaskList.State) -> Int { list.tasks.count { $0.state == state } }
-        return "\n\(list.tasks.count) Swift tasks: \(number(.running)) running, \(number(.enqueued)) wait for a turn, "
-            + "\(number(.suspended)) suspended; see stallwatch tasks \(arguments.pid).\n"
+        return "\n\(number { _ in true }) Swift tasks: \(number { $0.state == .running }) running, "
+            + "\(number { $0.state == .enqueued }) wait for a turn, \(number { $0.state == .suspended }) suspended; "
+            + "see stallwatch tasks \(arguments.pid).\n"
     }
 }
 

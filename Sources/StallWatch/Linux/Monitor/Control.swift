@@ -18,7 +18,7 @@ extension StallMonitor {
             if case .tasks = request { return try TaskInspection(configuration).answer() }
             let report = try HangDump.take("main thread", since: dumpStart, directory: nil, like: configuration)
             let error = report == nil ? "the threads could not be captured in time: try again" : nil
-            return ControlAnswer(pid: getpid(), report: report, error: error)
+            return ControlAnswer(pid: getpid(), report: report, tasks: TaskInspection.counts(), error: error)
         } catch {
             return ControlAnswer(pid: getpid(), error: error.description)
         }

@@ -42,6 +42,20 @@ struct TaskInspection {
         return ControlAnswer(pid: getpid(), report: report, tasks: made)
     }
 
+    /// Returns one task for all in the same state; `nil` if there are none, or they cannot be read.
+    static func counts() -> TaskList? {
+        guard let reader = try? TaskReader.ofThisProcess() else { return nil }
+        var counted = list(of: reader.read(), reader.memory) { _ in 0 }
+        let states = Dictionary(grouping: counted.tasks, by: \.state)
+        counted.executors = []
+        counted.tasks = states.map { state, tasks in
+            var task = TaskList.Task(id: tasks[0].id, state: state)
+            task.count = tasks.count
+            return task
+        }
+        return states.isEmpty ? nil : counted
+    }
+
     /// Returns the list of a reading; `stack` stores a stack of async functions and returns its index.
     static func list(
         of reading: TaskReading, _ memory: SwiftTaskMemory, mainExecutor: UInt64 = TaskCalibration.mainExecutor,
