@@ -40,7 +40,7 @@ extension StallReport {
         state = original.state
         startedAt = original.startedAt
         // The closure may remove stacks, but it cannot see the tasks that refer to them.
-        if tasks?.fault(stacks: stacks.count) != nil { tasks = nil }
+        if stacks.count < original.stacks.count || tasks?.fault(stacks: stacks.count) != nil { tasks = nil }
         guard let fault else { return nil }
         // A mistake in the closure must not expose what it was meant to remove: keep only what identifies the stall.
         self = original
@@ -57,6 +57,14 @@ extension StallReport {
         removeObservations()
         return fault
     }
+
+    /// The number of Swift tasks that the report lists; 0 if it lists none.
+    ///
+    /// Their functions are in ``stacks``; their actors and executors have the names of their classes.
+    public var taskCount: Int { tasks?.tasks.reduce(0) { $0 + ($1.count ?? 1) } ?? 0 }
+
+    /// Removes the list of Swift tasks.
+    public mutating func removeTasks() { tasks = nil }
 
     /// Removes the stacks and what the loops and the other threads did, which is most of a report.
     package mutating func removeObservations() {
