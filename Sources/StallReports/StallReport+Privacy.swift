@@ -41,7 +41,11 @@ extension StallReport {
         startedAt = original.startedAt
         // The closure may remove stacks, but it cannot see the tasks that refer to them.
         if stacks.count < original.stacks.count || tasks?.fault(stacks: stacks.count) != nil { tasks = nil }
-        guard let fault else { return nil }
+        guard let fault else {
+            // The cause's sentence names functions: those that are left.
+            nameCause(since: original)
+            return nil
+        }
         // A mistake in the closure must not expose what it was meant to remove: keep only what identifies the stall.
         self = original
         metadata = [:]
@@ -55,6 +59,7 @@ extension StallReport {
         missingCulpritReason = nil
         context = nil
         removeObservations()
+        nameCause(since: original)
         return fault
     }
 

@@ -214,7 +214,7 @@ extension StallReport {
 
     /// The app's innermost function on an owner's stack, with its line; `nil` if it is not known.
     func place(of owner: LockOwner) -> String? {
-        guard let stack = owner.stack else { return nil }
+        guard let stack = owner.stack, stacks.indices.contains(stack) else { return nil }
         let frame = stacks[stack].lazy.map { frames[$0] }.first { $0.isInApp && $0.function != nil && $0.isWritten }
         return frame.flatMap { frame in
             frame.function.map { function in

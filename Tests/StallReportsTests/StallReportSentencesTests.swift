@@ -197,7 +197,7 @@ import Testing
     }
 
     /// A report whose stack shows memmove, called by `NoteStore.save(_:)`, called by `refresh()`, with `cause`'s sentence.
-    private func named(_ cause: StallReport.Cause, inner: String = "memmove@GLIBC_2.14") throws -> String? {
+    private func report(_ cause: StallReport.Cause, inner: String = "memmove@GLIBC_2.14") throws -> StallReport {
         var report = try StallReport.literal()
         report.cause = cause
         report.cause?.summary = cause.sentence
@@ -214,7 +214,11 @@ import Testing
                 kind: .code),
         ]
         report.nameCause(since: before)
-        return report.cause?.summary
+        return report
+    }
+
+    private func named(_ cause: StallReport.Cause, inner: String = "memmove@GLIBC_2.14") throws -> String? {
+        try report(cause, inner: inner).cause?.summary
     }
 
     private func cause(
@@ -254,6 +258,18 @@ import Testing
             try named(cause(.io, onCPU: 100, blocked: 900, call: poll), inner: "getaddrinfo")
                 == "Blocked for 900 of 1000 ms in getaddrinfo, which waits for the name server 10.0.0.1:53; "
                 + "on CPU for 100 ms.")
+    }
+
+    @Test func aRedactedFunctionIsNotInTheSentence() throws {
+        var redacted = try report(cause(.cpu, onCPU: 600, blocked: 400))
+        #expect(redacted.cause?.summary.contains("refresh()") == true)
+        #expect(redacted.redact { $0.frames[2].function = "hidden" } == nil)
+        #expect(redacted.cause?.summary.contains("called by hidden; blocked") == true)
+        #expect(redacted.redact { $0.cause?.summary = "Redacted." } == nil)
+        #expect(redacted.cause?.summary == "Redacted.")
+        var broken = try report(cause(.cpu, onCPU: 600, blocked: 400))
+        #expect(broken.redact { $0.durationMilliseconds = -1 } != nil)
+        #expect(broken.cause?.summary == "On CPU for 600 of 1000 ms, 60 % of it in the kernel; blocked for 400 ms.")
     }
 
     @Test func aSentenceOfTheAppsOwnIsKept() throws {
