@@ -71,11 +71,7 @@ struct AdviceFacts {
     // MARK: - Places
 
     /// The culprit with its line; `nil` if there is none.
-    var culprit: String? { report.culprit.map { Self.place($0.function, $0.file, $0.line) } }
-
-    private static func place(_ function: String, _ file: String?, _ line: Int?) -> String {
-        file.map { "\(function) (\(sourcePlace($0, line)))" } ?? function
-    }
+    var culprit: String? { report.culprit.map { StallReport.place($0.function, $0.file, $0.line) } }
 
     /// Where the code runs now, as the end of "Move it off …".
     var loop: String { isOfPool ? "the pool" : "the loop" }

@@ -150,7 +150,7 @@ private struct CauseNames {
     /// No names: those of a report that has none.
     init() {}
 
-    /// The longest name of a caller that is told: that of a closure in a closure may be longer.
+    /// A caller with a longer name, such as a closure in a closure, is left out.
     private static let longestCaller = 60
 
     init(_ report: StallReport) {
@@ -216,11 +216,12 @@ extension StallReport {
     func place(of owner: LockOwner) -> String? {
         guard let stack = owner.stack, stacks.indices.contains(stack) else { return nil }
         let frame = stacks[stack].lazy.map { frames[$0] }.first { $0.isInApp && $0.function != nil && $0.isWritten }
-        return frame.flatMap { frame in
-            frame.function.map { function in
-                frame.file.map { "\(function) (\(sourcePlace($0, frame.line)))" } ?? function
-            }
-        }
+        return frame.flatMap { frame in frame.function.map { Self.place($0, frame.file, frame.line) } }
+    }
+
+    /// A function with its line, where that is known: `save() (Store.swift:12)`.
+    static func place(_ function: String, _ file: String?, _ line: Int?) -> String {
+        file.map { "\(function) (\(sourcePlace($0, line)))" } ?? function
     }
 }
 
