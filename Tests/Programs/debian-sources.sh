@@ -17,7 +17,8 @@ for repository in .build/repositories/*; do
     address=$(git -C "$repository" config --get remote.origin.url)
     copy=$packages/${address#https://}
     [ -e "$copy" ] || git clone --quiet --mirror "file://$PWD/$repository" "$copy"
-    git -C "$copy" fetch --quiet --prune origin
+    # Not from `origin`, which names the folder that made the copy.
+    git -C "$copy" fetch --quiet --prune "file://$PWD/$repository" '+refs/*:refs/*'
     # Packages name their dependencies with and without the suffix.
     [ "$copy" != "${copy%.git}" ] && ln -sfn "$(basename -- "$copy")" "${copy%.git}" ||
         ln -sfn "$(basename -- "$copy")" "$copy.git"
