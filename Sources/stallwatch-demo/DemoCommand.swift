@@ -267,11 +267,13 @@ struct DemoCommand: ParsableCommand {
 
 extension Scenario {
     /// All scenarios, in the order in which they run.
-    static let all =
-        (stallingScenarios + causeScenarios + adviceScenarios + lockScenarios + peerScenarios + calloutScenarios
-        + waitingScenarios + nestingScenarios + tailCallScenarios
-        + modeScenarios + modeStarvationScenarios + threadScenarios + monitorScenarios + busyScenarios + queueScenarios
-        + eventLoopScenarios
-        + probeScenarios + operationScenarios
-        + programScenarios + quietScenarios + loadScenarios + pausedScenarios).map(\.judgedByAdvice)
+    static let all: [Scenario] = {
+        let groups: [[Scenario]] = [
+            stallingScenarios, causeScenarios, adviceScenarios, lockScenarios, peerScenarios, calloutScenarios,
+            waitingScenarios, nestingScenarios, tailCallScenarios, modeScenarios, modeStarvationScenarios,
+            threadScenarios, monitorScenarios, busyScenarios, queueScenarios, eventLoopScenarios, probeScenarios,
+            operationScenarios, programScenarios, quietScenarios, loadScenarios, pausedScenarios,
+        ]
+        return groups.flatMap { $0 }.map(\.judgedByAdvice)
+    }()
 }

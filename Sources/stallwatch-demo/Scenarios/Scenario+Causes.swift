@@ -4,7 +4,7 @@ import StallWatch
 
 extension Scenario {
     /// Stalls of every cause except locks, which the report must name.
-    static let causeScenarios = computingScenarios + [throttled] + blockingScenarios
+    static let causeScenarios: [Scenario] = computingScenarios + [throttled] + blockingScenarios
 
     private static let computingScenarios: [Scenario] = [
         .inMainLoop(

@@ -9,7 +9,7 @@ extension Scenario {
     ///
     /// The report must name the kind of lock, its owner and the owner's activity. For a lock without an owner it must name
     /// none.
-    static let lockScenarios =
+    static let lockScenarios: [Scenario] =
         heldScenarios + readWriteLockScenarios + onceScenarios + chainScenarios + inversionScenarios + unownedScenarios
         + deadlockScenarios
 
@@ -57,22 +57,27 @@ extension Scenario {
         held(name, summary, in: "FoundationLock.acquire()", .pthreadMutex) { FoundationLock(lock: make()) }
     }
 
-    private static let heldScenarios =
-        mutex("mutex", "a mutex") { PthreadLock() }
-        + mutex("mutex-recursive", "a recursive mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_RECURSIVE)) }
-        + mutex("mutex-checking", "an error-checking mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_ERRORCHECK)) }
-        + mutex("mutex-adaptive", "an adaptive mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_ADAPTIVE_NP)) }
-        + mutex("mutex-robust", "a robust mutex") { PthreadLock(robust: true) }
-        + mutex("mutex-inheriting", "a mutex with priority inheritance") { PthreadLock(inheriting: true) }
-        + [changing(.sleeping, then: .computing), changing(.computing, then: .sleeping)]
-        + held("mutex-cxx", "a std::mutex of C++", in: "demo_cxx_lock", .pthreadMutex) { CxxLock() }
-        + held("mutex-swift", "a Swift Mutex", in: "SwiftLock.acquire()", .swiftMutex) { SwiftLock() }
-        + foundation("nslock", "an NSLock") { NSLock() }
-        + foundation("nsrecursivelock", "an NSRecursiveLock") { NSRecursiveLock() }
-        + foundation("nscondition", "the lock of an NSCondition") { NSCondition() }
-        + held("rwlock-writer", "a read-write lock", in: "ReadWriteLock.acquire()", .pthreadReadWriteLock) {
-            ReadWriteLock()
-        }
+    // Swift 6.2 cannot type-check a sum of so many lists in time.
+    private static let heldScenarios: [Scenario] = {
+        let locks: [[Scenario]] = [
+            mutex("mutex", "a mutex") { PthreadLock() },
+            mutex("mutex-recursive", "a recursive mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_RECURSIVE)) },
+            mutex("mutex-checking", "an error-checking mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_ERRORCHECK)) },
+            mutex("mutex-adaptive", "an adaptive mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_ADAPTIVE_NP)) },
+            mutex("mutex-robust", "a robust mutex") { PthreadLock(robust: true) },
+            mutex("mutex-inheriting", "a mutex with priority inheritance") { PthreadLock(inheriting: true) },
+            [changing(.sleeping, then: .computing), changing(.computing, then: .sleeping)],
+            held("mutex-cxx", "a std::mutex of C++", in: "demo_cxx_lock", .pthreadMutex) { CxxLock() },
+            held("mutex-swift", "a Swift Mutex", in: "SwiftLock.acquire()", .swiftMutex) { SwiftLock() },
+            foundation("nslock", "an NSLock") { NSLock() },
+            foundation("nsrecursivelock", "an NSRecursiveLock") { NSRecursiveLock() },
+            foundation("nscondition", "the lock of an NSCondition") { NSCondition() },
+            held("rwlock-writer", "a read-write lock", in: "ReadWriteLock.acquire()", .pthreadReadWriteLock) {
+                ReadWriteLock()
+            },
+        ]
+        return locks.flatMap { $0 }
+    }()
 
     private static let readWriteLockScenarios: [Scenario] = [
         .stalling(
