@@ -9,8 +9,8 @@
 #
 # Needs what `scripts/install-dependencies.sh aarch64` installs, Swift's clang, and at the first run the network: the
 # kernel and the libraries of libdw and libunwind are Debian's arm64 packages, unpacked in the build directory and not
-# installed. An emulated program cannot use ptrace under qemu-user, so the whole machine is emulated: once with signed
-# return addresses, which this libunwind does not know, and once without.
+# installed. An emulated program cannot use ptrace under qemu-user, so the whole machine is emulated: once with
+# a processor that signs return addresses, and once without.
 #
 # Exit status: 0 if every check passed, 1 if not, 69 if the packages cannot be downloaded, 70 if the machine did not
 # end by itself.

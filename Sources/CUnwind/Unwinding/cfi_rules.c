@@ -87,8 +87,10 @@ static void remember(program *program) {
 }
 
 static void restore_state(program *program) {
+  bool is_signed = program->rules->is_signed;
   if (program->remembered_count == 0) program->bytes.has_failed = true;
   else *program->rules = program->remembered[--program->remembered_count];
+  program->rules->is_signed = is_signed;
 }
 
 // Unsigned, because a damaged factor may have any value.
@@ -101,7 +103,9 @@ static void carry_out(program *program, uint8_t operation) {
   uint64_t number;
   switch (operation) {
     case OP_NOP:
+      return;
     case OP_NEGATE_RETURN_STATE:
+      rules->is_signed = true;
       return;
     case OP_ARGUMENTS_SIZE:
       cunwind_read_uleb128(bytes);

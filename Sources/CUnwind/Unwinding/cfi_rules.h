@@ -34,6 +34,7 @@ typedef struct cunwind_rules {
   cunwind_rule cfa;
   cunwind_rule registers[CUNWIND_REGISTER_COUNT];
   bool has_unread_rule;  ///< A register that is not kept is in another register, or an expression has it.
+  bool is_signed;        ///< aarch64: an instruction up to the PC says that the return address is signed, or is not.
 } cunwind_rules;
 
 #pragma GCC visibility push(hidden)

@@ -40,8 +40,10 @@ static cunwind_verdict judge(cunwind_unwinder *unwinder, uint64_t pc) {
   if (rules.registers[function.return_register].kind == CUNWIND_RULE_UNDEFINED) return CUNWIND_PC_OUTERMOST;
   // libunwind reads the frames of signals by itself, as the walk does. It ignores a rule for the stack pointer, which
   // setcontext(3), longjmp(3) and some assembly code of libcrypto have.
-  // It reads rules of registers that are not kept: on aarch64 one of them led it out of its memory.
-  if (function.is_signal_frame || rules.has_unread_rule || rules.registers[CUNWIND_SP].kind != CUNWIND_RULE_SAME)
+  // It reads rules of registers that are not kept: on aarch64 one of them led it out of its memory. Before 1.8.2 it does
+  // not know that return addresses are signed: it gives up, and guesses by the frame pointer.
+  if (function.is_signal_frame || rules.has_unread_rule || rules.is_signed ||
+      rules.registers[CUNWIND_SP].kind != CUNWIND_RULE_SAME)
     return CUNWIND_PC_OWN;
   bool is_safe =
       rules.is_cfa_expression ? has_no_jumps(unwinder, &rules.cfa) : rules.cfa_register < CUNWIND_REGISTER_COUNT;

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "Unwinding/stepper.h"
@@ -212,7 +211,7 @@ static bool find_all(library_stepper *stepper, void *handle) {
 
 // The library does not tell its version. From 1.7 on it has a function more; the headers know the rest, as it is built
 // and installed with them.
-static bool set_name(library_stepper *stepper, void *handle) {
+static void set_name(library_stepper *stepper, void *handle) {
   bool has_file_names = dlsym(handle, SYMBOL(UNW_OBJ(get_elf_filename))) != NULL;
   bool is_as_built = has_file_names == (UNW_VERSION >= UNW_VERSION_CODE(1, 7));
   const char *name = is_as_built ? NULL : has_file_names ? "libunwind 1.7 or newer" : "libunwind 1.6 or older";
@@ -220,15 +219,6 @@ static bool set_name(library_stepper *stepper, void *handle) {
   else
     snprintf(stepper->base.name, sizeof stepper->base.name, "libunwind %d.%d.%s", UNW_VERSION_MAJOR, UNW_VERSION_MINOR,
              EXPANDED_TEXT(UNW_VERSION_EXTRA));
-#if defined(__aarch64__)
-  // Signed return addresses: HWCAP_PACA, known to libunwind from 1.8.2 on.
-  const unsigned long has_signatures = 1ul << 30;
-  bool knows_signatures = is_as_built && (UNW_VERSION > UNW_VERSION_CODE(1, 8) ||
-                                          (UNW_VERSION == UNW_VERSION_CODE(1, 8) && UNW_VERSION_EXTRA + 0 >= 2));
-  return knows_signatures || (getauxval(AT_HWCAP) & has_signatures) == 0;
-#else
-  return true;
-#endif
 }
 
 // A static executable has no list of images. It would load a second C library.
@@ -254,12 +244,11 @@ cunwind_stepper *cunwind_library_stepper_create(const char *library, char *reaso
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s", error ? error : strerror(ENOMEM));
   } else if (!find_all(stepper, handle)) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s lacks functions of libunwind", library);
-  } else if (!set_name(stepper, handle)) {
-    snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s does not know signed return addresses", stepper->base.name);
   } else if (!(stepper->cached = create_space(stepper, UNW_CACHE_GLOBAL)) ||
              !(stepper->exact = create_space(stepper, UNW_CACHE_NONE))) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s", strerror(ENOMEM));
   } else {
+    set_name(stepper, handle);
     // It stays for good.
     dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | RTLD_NOLOAD);
     stepper->base.step = step;
