@@ -60,7 +60,9 @@ extension StallMonitor {
         /// Edits each report before any sink or hook receives it.
         ///
         /// It may change everything except the report's version, id, kind, state and start time. It runs on the
-        /// monitor's own thread and delays other reports until it returns.
+        /// monitor's own thread and delays other reports until it returns. The sentence ``StallReport/Cause/summary``
+        /// names functions and files: after functions, stacks or the culprit have changed, it is written anew from what
+        /// is left, unless the closure has changed the sentence itself.
         public var redact: (@Sendable (inout StallReport) -> Void)?
         /// Called when a stall begins, whether or not the stall is reported.
         ///

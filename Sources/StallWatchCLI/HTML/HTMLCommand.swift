@@ -68,7 +68,9 @@ struct HTMLCommand: ParsableCommand {
 
     private func single() throws -> PageData {
         var data = PageData(sources: sourceOptions.files, link: link)
-        try selection.read().forEach { report, _ in data.add(report) }
+        let reports = try selection.read()
+        try reports.forEach { report, _ in data.add(report) }
+        data.time = MonitoredTime(statistics: reports.files.others, reports: data.history.hours)
         return data
     }
 

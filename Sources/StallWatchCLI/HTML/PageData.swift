@@ -17,7 +17,9 @@ struct PageData {
     private var shares = ColumnTable()
     /// What few stalls have, by the stall's number.
     private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
-    private var history = StallHistory()
+    private(set) var history = StallHistory()
+    /// How long the programs were watched; `nil` without rates, as in a comparison.
+    var time: MonitoredTime?
     private let sides: [Side]
     private let link: String
 
@@ -183,8 +185,15 @@ struct PageData {
             ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
             ("link", .string(link)),
             ("changes", .object(changes.map { ($0.key, .string($0.value.rawValue)) })),
+            ("rates", .object(rates)), ("hours", .optional(time?.words)),
         ]
         return JSONText(.object(columns + rare), escapesMarkup: true).bytes
+    }
+
+    /// The stalls per hour of each fingerprint, in words.
+    private var rates: [(String, JSONText.Value)] {
+        let rates = time.map { history.rates(in: $0) } ?? [:]
+        return rates.sorted { $0.key < $1.key }.map { ($0.key, .string("\($0.value.words) (\($0.value.interval))")) }
     }
 
     private mutating func functionColumns() -> JSONText.Value {

@@ -45,8 +45,8 @@ struct HistoryTable {
             let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
             table.add(
                 [
-                    row.change?.rawValue ?? "", String(group.count), Self.words(row.rate.perHour),
-                    "\(Self.words(row.rate.low)) to \(Self.words(row.rate.high))", group.firstSeen.dayAndMinute,
+                    row.change?.rawValue ?? "", String(group.count), row.rate.words, row.rate.interval,
+                    group.firstSeen.dayAndMinute,
                     group.lastSeen.dayAndMinute, Self.words(row.versions), group.culprit?.function ?? "-",
                     place ?? group.culprit?.image ?? "-", group.fingerprint.map { String($0.prefix(8)) } ?? "-",
                 ], style: row.change.map { $0 == .gone ? .green : .red })
@@ -61,9 +61,6 @@ struct HistoryTable {
         guard let first = versions.first, let last = versions.last else { return "-" }
         return versions.count == 1 ? first : "\(first)–\(last) (\(versions.count))"
     }
-
-    /// A rate with as many digits as it needs to differ from 0.
-    private static func words(_ rate: Double) -> String { rate.fixed(rate >= 0.1 || rate == 0 ? 2 : 4) }
 
     private var changes: String {
         let more = omitted > 0 ? "…and \(omitted) more: --limit \(rows.count + omitted) shows all. " : ""

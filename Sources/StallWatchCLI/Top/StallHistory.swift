@@ -23,8 +23,8 @@ struct StallHistory: Sendable {
     static let enoughStalls = 3.0
 
     private var spans: [String: (began: Timestamp, time: ProcessSpans)] = [:]
-    /// Stalls by fingerprint and version.
-    private var counts: [String: [String: Int]] = [:]
+    /// Stalls by fingerprint and version; `nil` for reports without a version.
+    private var counts: [String: [String?: Int]] = [:]
     private var allSpans = ProcessSpans()
 
     /// The version in a report's metadata, by the names that reports and OpenTelemetry give it; `nil` without one.
@@ -34,12 +34,17 @@ struct StallHistory: Sendable {
 
     mutating func add(_ report: ReportSummary) {
         allSpans.add(report)
-        guard let version = Self.version(of: report) else { return }
+        let version = Self.version(of: report)
+        count(report, version)
+        guard let version else { return }
         let began = min(report.process.startedAt ?? report.startedAt, report.startedAt)
         var span = spans[version] ?? (began, ProcessSpans())
         span.began = min(span.began, began)
         span.time.add(report)
         spans[version] = span
+    }
+
+    private mutating func count(_ report: ReportSummary, _ version: String?) {
         guard let fingerprint = report.fingerprint else { return }
         let stalls = report.repeats.addingReportingOverflow(1).partialValue
         let known = counts[fingerprint]?[version] ?? 0
@@ -65,6 +70,14 @@ struct StallHistory: Sendable {
     var changes: [String: Change] {
         let versions = self.versions
         return counts.compactMapValues { known in Self.change(versions.map { known[$0.name] ?? 0 }, versions) }
+    }
+
+    /// How often each fingerprint stalled per hour of `time`.
+    func rates(in time: MonitoredTime) -> [String: HourlyRate] {
+        counts.mapValues { known in
+            let count = known.values.reduce(0) { $0.addingReportingOverflow($1).partialValue }
+            return HourlyRate(count: count, hours: time.hours)
+        }
     }
 
     /// Judges a stall by its numbers in each version, the oldest first; `nil` if nothing changed, or if it is not known.
@@ -111,6 +124,13 @@ struct HourlyRate: Encodable, Sendable, Equatable {
         low = bound(Double(count), -1)
         high = bound(Double(count) + 1, 1)
     }
+
+    var words: String { Self.words(perHour) }
+    /// The bounds: "0.20 to 1.35".
+    var interval: String { "\(Self.words(low)) to \(Self.words(high))" }
+
+    /// A rate with as many digits as it needs to differ from 0.
+    private static func words(_ rate: Double) -> String { rate.fixed(rate >= 0.1 || rate == 0 ? 2 : 4) }
 }
 
 /// How long programs were watched while they wrote reports: the basis of rates.

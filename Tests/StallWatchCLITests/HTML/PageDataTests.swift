@@ -88,6 +88,21 @@ import Testing
         #expect(try data(of: html(Array(reports.prefix(9))))["changes"] as? [String: String] == [:])
     }
 
+    @Test func `a fingerprint has its stalls per hour of monitored time`() throws {
+        // 1 report and 7 repeats in half an hour.
+        let report = ReportFixture(
+            startedAt: "2026-11-21T19:00:00.000000Z", fingerprint: "aaaaaaaaaaaaaaaa", repeats: 7)
+        var page = PageData()
+        page.add(try StallReport(jsonData: report.bytes))
+        page.time = MonitoredTime(hours: 0.5, source: .statistics)
+        let known = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
+        #expect(known["rates"] as? [String: String] == ["aaaaaaaaaaaaaaaa": "16.00 (6.89 to 31.53)"])
+        #expect(known["hours"] as? String == "30 min by the statistics")
+        page.time = nil
+        let unknown = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
+        #expect(unknown["rates"] as? [String: String] == [:])
+    }
+
     @Test func `a link needs a place for the path`() throws {
         var page = PageData(link: "vscode://file{file}:{line}")
         page.add(try StallReport(jsonData: ReportFixture(number: 1).bytes))

@@ -100,6 +100,13 @@ function breakdown(title, list, valueOf) {
   })));
 }
 
+// All of a group's stalls per hour of monitored time, with the interval; null if filters leave some out.
+function rateOfGroup(group) {
+  const isWhole = group.stalls.length === stalls.fingerprint.reduce((count, key) => count + (key === group.key), 0);
+  const isKnown = isWhole && Object.hasOwn(data.rates, group.fingerprint);
+  return isKnown ? data.rates[group.fingerprint] + " over " + data.hours : null;
+}
+
 const versionOf = (stall) => (pairsOf(stalls.metadata[stall]).find(([key]) => key === "version") || [])[1];
 
 // Shows the group of these stalls.
@@ -109,7 +116,7 @@ function showGroup(host, list) {
   const first = list.reduce((least, stall) => Math.min(least, stalls.start[stall]), Infinity);
   const figures = [
     ["stalls", number(group.count)], ["total", duration(group.total)], ["p50", duration(group.p50)], ["p95", duration(group.p95)],
-    ["max", duration(group.max)], ["change", group.change], ["first seen", momentText(first)], ["last seen", momentText(group.last)],
+    ["max", duration(group.max)], ["per hour (95 %)", rateOfGroup(group)], ["change", group.change], ["first seen", momentText(first)], ["last seen", momentText(group.last)],
   ];
   host.replaceChildren(
     element("h2", {}, causeLabel(group.cause), " ", group.culprit || "no culprit"),
