@@ -163,6 +163,18 @@ test-swift: ## Build with the Swift of Debian unstable, and run the demo and the
 	@scripts/install-dependencies.sh slim
 	Tests/Programs/debian-swift.sh $(DEMO)
 
+STRIPPED := .build/stripped-libraries
+
+.PHONY: stripped-libraries
+stripped-libraries: install ## Run the demo with Swift's libraries without symbols, as some distributions have them
+	$(BUILD) --product stallwatch-demo
+	rm -rf $(STRIPPED) && mkdir -p $(STRIPPED)
+	cp "$$(dirname -- "$$(readlink -f -- "$$(command -v $(SWIFT))")")"/../lib/swift/linux/*.so $(STRIPPED)
+	strip --strip-all $(STRIPPED)/*.so
+	LD_LIBRARY_PATH=$(STRIPPED) "$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --quiet --output $(STRIPPED)/stalls \
+		--summary $(STRIPPED)/demo.json $(DEMO) || true
+	Tests/Programs/count-scenarios.py $(STRIPPED)/demo.json "stripped libraries"
+
 .PHONY: slim
 slim: ## Run the static release demo in a slim root file system, without and with libdw (needs root)
 	@scripts/install-dependencies.sh slim
