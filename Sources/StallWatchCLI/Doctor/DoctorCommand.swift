@@ -1,4 +1,6 @@
 import ArgumentParser
+import Glibc
+import LinuxSupport
 import StallReports
 import TextOutput
 
@@ -18,15 +20,20 @@ struct DoctorCommand: ParsableCommand {
               stallwatch doctor $(pidof notes)
               stallwatch doctor
               docker exec notes stallwatch doctor --json
+              stallwatch doctor --report >system.md
             """
     )
 
     @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
     var pid: Int32?
 
+    @Flag(help: "Print Markdown for an issue about another system: also its distribution, C library and Swift.")
+    var report = false
+
     @OptionGroup var output: TextOrJSONOptions
 
     func validate() throws {
+        if report, output.json { throw ValidationError("--report is Markdown: leave out --json.") }
         if let pid { try LiveArguments.check(pid) }
     }
 
@@ -41,7 +48,55 @@ struct DoctorCommand: ParsableCommand {
     }
 
     private func print(_ diagnosis: Diagnosis) throws {
+        if report {
+            let system = SystemDescription(release: readSmallFile("/etc/os-release"))
+            return try StandardOutput.write(system.markdown(diagnosis))
+        }
         try output.write(diagnosis) { DiagnosisText(diagnosis: diagnosis).text(for: $0) }
+    }
+}
+
+/// What an issue about another system has to say: where the tool runs, and what it found.
+struct SystemDescription {
+    var distribution = "unknown"
+    /// "glibc 2.36".
+    var library = Self.libraryVersion
+    var processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
+
+    /// `release` is the file os-release(5).
+    init(release: String?) {
+        let key = "PRETTY_NAME="
+        let line = release?.split(separator: "\n").first { $0.hasPrefix(key) }
+        if let line { distribution = line.dropFirst(key.count).trimmingPrefix("\"").filter { $0 != "\"" } }
+    }
+
+    private static var libraryVersion: String {
+        var text = [CChar](repeating: 0, count: 64)
+        guard confstr(Int32(_CS_GNU_LIBC_VERSION), &text, text.count) > 0 else { return "unknown" }
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    /// The oldest Swift that compiles as the tool's compiler does.
+    private static var swift: String {
+        #if compiler(>=6.4)
+            "6.4 or newer"
+        #elseif compiler(>=6.3)
+            "6.3"
+        #else
+            "6.2"
+        #endif
+    }
+
+    func markdown(_ diagnosis: Diagnosis) -> String {
+        let environment = diagnosis.capabilities.environment
+        let rows = [
+            ("distribution", distribution), ("C library", library),
+            ("kernel", "Linux \(environment.kernel) \(environment.architecture)"), ("processors", "\(processors)"),
+            ("Swift", Self.swift),
+        ]
+        let table = rows.map { "| \($0.0) | \($0.1.printable.replacing("|", with: "\\|")) |\n" }.joined()
+        let text = DiagnosisText(diagnosis: diagnosis).text(for: Terminal(width: nil))
+        return "| system | |\n| --- | --- |\n\(table)\n```text\n\(text)```\n"
     }
 }
 
