@@ -97,7 +97,7 @@ import Testing
         page.time = MonitoredTime(hours: 0.5, source: .statistics)
         let known = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
         #expect(known["rates"] as? [String: String] == ["aaaaaaaaaaaaaaaa": "16.00 (6.89 to 31.53)"])
-        #expect(known["hours"] as? String == "30 min by the statistics")
+        #expect(known["hours"] as? String == "30 min 0 s by the statistics")
         page.time = nil
         let unknown = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
         #expect(unknown["rates"] as? [String: String] == [:])
