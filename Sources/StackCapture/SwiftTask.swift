@@ -284,6 +284,9 @@ package struct SwiftTaskMemory {
         return code
     }
 
+    /// The task of the checked continuation whose object is at an address; 0 once it was resumed.
+    func ownerOfContinuation(at address: UInt64) -> UInt64? { memory.word(at: address &+ 16) }
+
     /// Returns the name of the class of the object at `address`, and whether it is an actor's; `nil` if it has no Swift
     /// class.
     package func swiftClass(of address: UInt64) -> (name: String, isActor: Bool)? {

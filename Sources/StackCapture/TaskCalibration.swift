@@ -11,6 +11,8 @@ package struct TaskCalibration: Sendable, Equatable {
     package private(set) var metadata: UInt64 = 0
     /// Where a task that has not begun resumes; 0 if that is not known.
     package private(set) var adapter: UInt64 = 0
+    /// The first word of the object that keeps a checked continuation; 0 if its layout is not known.
+    package private(set) var continuation: UInt64 = 0
     /// Where a thread keeps the address of the executor that it runs, from its thread pointer; `nil` if not known.
     package private(set) var activeExecutor: Int64?
     /// Why tasks cannot be read: a sentence without its period; `nil` if they can.
@@ -44,19 +46,23 @@ package struct TaskCalibration: Sendable, Equatable {
         }
         metadata = first.metadata
         adapter = first.adapter == second.adapter ? first.adapter : 0
+        continuation = first.continuation == second.continuation ? first.continuation : 0
         let common = Set(first.executors).intersection(second.executors)
         activeExecutor = common.count == 1 ? common.first : nil
     }
 
-    /// The runtime tells the debugger what it is; an executable with a static runtime may not export it.
-    private static func exportedMismatch() -> String? {
+    /// What the runtime tells the debugger of itself; an executable with a static runtime may not export it.
+    private static func exported(_ name: String) -> UInt64? {
+        dlsym(nil, "_swift_concurrency_debug_\(name)").map { UInt64($0.loadUnaligned(as: UInt32.self)) }
+    }
+
+    /// Why a runtime that exports these values has another layout; `nil` if it may have the known one.
+    static func exportedMismatch(_ exported: (String) -> UInt64? = exported) -> String? {
         let expected = [
             ("internal_layout_version", SwiftTaskMemory.layoutVersion), ("asyncTaskSize", SwiftTaskMemory.taskBytes),
         ]
         for (name, value) in expected {
-            guard let symbol = dlsym(nil, "_swift_concurrency_debug_\(name)") else { continue }
-            let found = UInt64(symbol.loadUnaligned(as: UInt32.self))
-            if found != value { return "this Swift runtime's \(name) is \(found), and only \(value) is known" }
+            if let found = exported(name), found != value { return "this Swift runtime's \(name) is \(found), and only \(value) is known" }
         }
         return nil
     }
@@ -81,6 +87,7 @@ private final class KnownTasks: TaskExecutor {
         var failedLine: UInt?
         var executors: [Int64] = []
         var adapter: UInt64
+        var continuation: UInt64
     }
 
     private actor Probe {
@@ -91,6 +98,7 @@ private final class KnownTasks: TaskExecutor {
         var jobs: [UnownedJob] = []
         var tasks: [String: UInt64] = [:]
         var continuation: UnsafeContinuation<Void, Never>?
+        var checked: CheckedContinuation<Void, Never>?
         var executors: [Int64] = []
         /// The line of the first check that has failed.
         var failedLine: UInt?
@@ -132,6 +140,10 @@ private final class KnownTasks: TaskExecutor {
         let fresh = Task(executorPreference: self) { [self] in note("fresh") }
         let adapters = [fresh, leaf].map(resumption)
         Task(executorPreference: self) { [self] in
+            note("checked")
+            await withCheckedContinuation { continuation in state.withLock { $0.checked = continuation } }
+        }
+        Task(executorPreference: self) { [self] in
             note("waiter")
             await leaf.value
         }
@@ -157,14 +169,30 @@ private final class KnownTasks: TaskExecutor {
         }
         drain()
         let metadata = check()
+        let continuation = resumeChecked()
         state.withLock { $0.continuation }?.resume()
         drain()
         let isKnown = address("fresh") == handle(fresh) && adapters[0] == adapters[1]
         return state.withLock {
             Findings(
                 metadata: metadata, failedLine: $0.failedLine, executors: $0.executors,
-                adapter: isKnown ? adapters[0] : 0)
+                adapter: isKnown ? adapters[0] : 0, continuation: continuation)
         }
+    }
+
+    /// Resumes the checked continuation; returns the first word of its object, 0 if the object is not as it should be.
+    ///
+    /// stdlib/public/Concurrency/CheckedContinuation.swift: the class has the task behind its header, and none once it was
+    /// resumed.
+    private func resumeChecked() -> UInt64 {
+        guard let checked = state.withLock({ $0.checked }) else { return 0 }
+        defer { checked.resume() }
+        guard MemoryLayout<CheckedContinuation<Void, Never>>.size == MemoryLayout<UInt>.size else { return 0 }
+        let memory = memory()
+        let object = UInt64(unsafeBitCast(checked, to: UInt.self))
+        let (task, owner) = (memory.stableTask(at: address("checked")), memory.ownerOfContinuation(at: object))
+        guard task?.dependency == .continuation, owner == task?.address else { return 0 }
+        return GuardedMemory().word(at: object) ?? 0
     }
 
     /// The address of a task; 0 if it is not known.

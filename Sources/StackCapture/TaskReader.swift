@@ -83,7 +83,7 @@ package struct TaskReader {
             }
         }
         for address in addresses { take(address) }
-        if isSearching { for address in search(&reading, until: deadline) { take(address) } }
+        if isSearching { for address in search(&reading, for: memory.metadata, until: deadline) { take(address) } }
         reading.threads = threads()
         for thread in reading.threads where thread.task != 0 { take(thread.task) }
         // Memory keeps what tasks left behind. A task that runs is the current one of a thread.
@@ -98,8 +98,10 @@ package struct TaskReader {
         return reading
     }
 
-    /// Returns the addresses at which the memory has the first word of a task.
-    private func search(_ reading: inout TaskReading, until deadline: UInt64) -> [UInt64] {
+    /// Returns the addresses of objects that begin with a word, or what stands for each of them when it is found.
+    private func search(
+        _ reading: inout TaskReading, for word: UInt64, until deadline: UInt64, each: (UInt64) -> UInt64 = { $0 }
+    ) -> [UInt64] {
         guard let maps = readSmallFile("/proc/self/maps", limit: Self.maximumMapBytes) else {
             reading.incompleteReason = "the system does not show the memory map"
             return []
@@ -126,11 +128,11 @@ package struct TaskReader {
                 for part in resident {
                     let length = part.upperBound - part.lowerBound
                     let count = cunwind_find_words(
-                        part.lowerBound, Int(length), memory.metadata, buffer, &found, found.count)
+                        part.lowerBound, Int(length), word, buffer, &found, found.count)
                     if count == found.count {
                         reading.incompleteReason = "more words look like tasks than can be tasks"
                     }
-                    addresses += found.prefix(count)
+                    addresses += found.prefix(count).map(each)
                     reading.searchedBytes += length
                 }
                 pieces += resident.isEmpty ? 0 : 1
@@ -139,6 +141,55 @@ package struct TaskReader {
         }
         return addresses
     }
+
+    /// Searches all memory for the checked continuations of waiting tasks; returns the ids of the tasks that still wait and
+    /// have none, and the bytes that were searched. Takes at most five seconds; of an incomplete search nothing is returned.
+    ///
+    /// The object in which Swift's library keeps a checked continuation is freed with the last reference to it, and malloc(3)
+    /// writes over the first word of what is free. A task that waits again and again may have its object where the search
+    /// was a moment ago. Of short waits it is seen to go on; of long ones, one of several searches finds the object.
+    package func tasksWithoutContinuation(among tasks: [SwiftTask]) -> (ids: Set<UInt64>, bytes: UInt64) {
+        let ranges = readSmallFile("/proc/self/maps", limit: Self.maximumMapBytes).map(Self.ranges) ?? []
+        var left = tasks.filter { task in ranges.contains { $0.contains(task.address) } }
+        guard calibration.continuation != 0, !left.isEmpty else { return ([], 0) }
+        let deadline = monotonicNow() &+ Self.longestSearch
+        var reads = 0
+        // An object that has to be found: else the search is worth nothing.
+        let control = UnsafeMutablePointer<UInt64>.allocate(capacity: Self.continuationWords)
+        control.initialize(repeating: 0, count: Self.continuationWords)
+        control[0] = calibration.continuation
+        defer {
+            control[0] = 0
+            control.deallocate()
+        }
+        let known = UInt64(UInt(bitPattern: control))
+        var bytes: UInt64 = 0
+        for number in 0..<Self.searches where !left.isEmpty {
+            var reading = TaskReading()
+            let found = search(&reading, for: calibration.continuation, until: deadline) { object in
+                object == known ? known : memory.ownerOfContinuation(at: object) ?? 0
+            }
+            guard reading.incompleteReason == nil, found.contains(known) else { return ([], 0) }
+            let owners = Set(found)
+            left = left.filter { !owners.contains($0.address) && memory.stableTask(at: $0.address) == $0 }
+            bytes = reading.searchedBytes
+            let end = monotonicNow() &+ (number == 0 ? Self.watchTime : 0)
+            while !left.isEmpty, monotonicNow() < end {
+                left = left.filter { memory.task(at: $0.address) == $0 }
+                reads += left.count
+                if reads % Self.tasksPerSlice < left.count { usleep(Self.pause) }
+            }
+        }
+        return (Set(left.map(\.id)), bytes)
+    }
+
+    /// The searches for continuations, and their longest time together, in nanoseconds (5 s): enough for 1 GB.
+    private static let searches = 6
+    private static let longestSearch: UInt64 = 5_000_000_000
+    /// How long it is watched whether tasks go on, in nanoseconds (1 s).
+    private static let watchTime: UInt64 = 1_000_000_000
+    /// The words of a checked continuation's object: two of its header, the task, and a string.
+    private static let continuationWords = 5
 
     /// Returns the writable memory without a file that a map shows, without the main thread's stack.
     static func ranges(in maps: String) -> [Range<UInt64>] {

@@ -27,6 +27,9 @@ package struct TaskChain: Sendable, Equatable {
     package private(set) var tasks: [TaskList.Task] = []
     package private(set) var end = End.unknown
 
+    /// The id of the task at the end that waits for a continuation; `nil` without one.
+    package var awaiting: UInt64? { end == .continuation ? tasks.last?.id : nil }
+
     /// Follows a task; of several children in a group, the oldest one.
     package init(from first: UInt64, in list: TaskList) {
         let known = Dictionary(list.tasks.map { ($0.id, $0) }) { first, _ in first }
@@ -63,6 +66,11 @@ extension TaskList {
     var children: [UInt64: [Int]] {
         // Right: these tasks have a group.
         Dictionary(grouping: tasks.indices.filter { tasks[$0].group != nil }) { tasks[$0].group ?? 0 }
+    }
+
+    /// Notes which tasks have no continuation, and in how many bytes it was searched for.
+    package mutating func note(_ search: (ids: Set<UInt64>, bytes: UInt64)) {
+        for index in tasks.indices where search.ids.contains(tasks[index].id) { tasks[index].searchedInVain = search.bytes }
     }
 
     /// The executor that a task waits for; `nil` if it waits for something else, or the executor is not known.

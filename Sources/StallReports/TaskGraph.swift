@@ -94,7 +94,10 @@ package struct TaskGraph {
             return "await\(s) a task that waits for this one: a deadlock"
         }
         switch wait {
-        case .continuation: return "await\(s) a continuation"
+        case .continuation:
+            guard let bytes = bytesWithoutContinuation(of: task) else { return "await\(s) a continuation" }
+            return "await\(s) a continuation that is likely never resumed: nothing in the \(Self.words(bytes)) of memory that "
+                + "were searched holds it"
         case .sleep: return "sleep\(s)"
         case .other: return "wait\(s)"
         case .pool: return "wait\(s) for a thread"
@@ -110,6 +113,25 @@ package struct TaskGraph {
             let number = members.count == 1 ? "a child task" : "\(members.count) child tasks, one of them"
             return "await\(s) \(number)" + described(list.tasks[first], links)
         }
+    }
+
+    /// The memory in which nothing holds the continuation that a task awaits, in bytes; `nil` if that is not known.
+    ///
+    /// Only checked continuations have an object that can be searched for.
+    package func bytesWithoutContinuation(of task: TaskList.Task) -> UInt64? {
+        guard task.wait == .continuation, let bytes = task.searchedInVain else { return nil }
+        func isChecked(_ frame: StallReport.Frame) -> Bool {
+            guard let name = frame.function else { return false }
+            // Optimized code has them as specialized functions, and as closures in them.
+            return name.contains("withCheckedContinuation") || name.contains("withCheckedThrowingContinuation")
+        }
+        let innermost = frames(of: task).prefix { !$0.isInApp || isChecked($0) }
+        return innermost.contains(where: isChecked) ? bytes : nil
+    }
+
+    private static func words(_ bytes: UInt64) -> String {
+        let megabytes = (bytes + 500_000) / 1_000_000
+        return megabytes == 0 ? "\(bytes / 1_000) kB" : "\(megabytes) MB"
     }
 
     /// " in `load(_:)`, which awaits a continuation".

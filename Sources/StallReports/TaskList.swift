@@ -54,6 +54,9 @@ package struct TaskList: Codable, Sendable, Equatable {
         package var stack: Int?
         /// Whether it has been canceled; `nil` means no.
         package var isCanceled: Bool?
+        /// The bytes of memory that were searched in vain for the checked continuation that it may await; `nil` if one was
+        /// found, or that is not known.
+        package var searchedInVain: UInt64?
         /// The number of equal tasks that it stands for, itself included; `nil` means 1.
         package var count: Int?
 

@@ -86,4 +86,86 @@ import Testing
         for continuation in books.continuations.withLock({ $0 }) { continuation.resume() }
         for waiter in waiters { await waiter.value }
     }
+
+    /// What may hold a continuation, and a task that waits again and again.
+    private final class Keepers: Sendable {
+        typealias Continuation = CheckedContinuation<Void, Never>
+
+        let list = Mutex<[Continuation]>([])
+        let closures = Mutex<[@Sendable () -> Void]>([])
+        let memory = Mutex<UInt>(0)
+        let mayEnd = Atomic<Bool>(false)
+
+        /// Starts a task for each way; those whose name does not begin with `held` or `again` have lost their continuation.
+        func start() {
+            Task.detached(name: "held by a list") {
+                await withCheckedContinuation { kept in self.list.withLock { $0.append(kept) } }
+            }
+            Task.detached(name: "held by a closure") {
+                await withCheckedContinuation { kept in self.closures.withLock { $0.append { kept.resume() } } }
+            }
+            Task.detached(name: "held by memory of C") {
+                await withCheckedContinuation { kept in
+                    let place = UnsafeMutablePointer<Continuation>.allocate(capacity: 1)
+                    place.initialize(to: kept)
+                    self.memory.withLock { $0 = UInt(bitPattern: place) }
+                }
+            }
+            for number in 0..<3 {
+                let milliseconds = [1, 10, 50][number]
+                Task.detached(name: "again \(number)") {
+                    while !self.mayEnd.load(ordering: .relaxed) {
+                        await withCheckedContinuation { kept in
+                            Task.detached {
+                                try? await Task.sleep(for: .milliseconds(milliseconds))
+                                kept.resume()
+                            }
+                        }
+                    }
+                }
+                // Swift says so on the standard error.
+                Task.detached(name: "lost \(number)") { await withCheckedContinuation { (_: Continuation) in } }
+            }
+        }
+
+        func end() {
+            mayEnd.store(true, ordering: .relaxed)
+            for kept in list.withLock({ $0 }) { kept.resume() }
+            for resume in closures.withLock({ $0 }) { resume() }
+            memory.withLock { address in
+                guard let place = UnsafeMutablePointer<Continuation>(bitPattern: address) else { return }
+                place.move().resume()
+                place.deallocate()
+            }
+        }
+    }
+
+    @Test func `a continuation is missed if nothing holds it, and only then`() async {
+        let keepers = Keepers()
+        keepers.start()
+        defer { keepers.end() }
+        let reader = TaskReader(TaskCalibration(), ContextLayout())
+        var (missed, wrong, held): (Int, Set<String>, Set<String>) = (0, [], [])
+        // Other tests may have all threads of the pool for a while.
+        for _ in 0..<200 where missed < 5 * 3 {
+            let waiting = reader.read().tasks.filter { task in
+                let name = String(decoding: task.name ?? [], as: UTF8.self)
+                return task.dependency == .continuation && ["held", "again", "lost"].contains { name.hasPrefix($0) }
+            }
+            let (ids, bytes) = reader.tasksWithoutContinuation(among: waiting)
+            for task in waiting {
+                let name = String(decoding: task.name ?? [], as: UTF8.self)
+                guard ids.contains(task.id) else {
+                    held.insert(name)
+                    continue
+                }
+                #expect(bytes > 0)
+                if name.hasPrefix("lost") { missed += 1 } else { wrong.insert(name) }
+            }
+            await Task.yield()
+        }
+        #expect(missed >= 5 * 3)
+        #expect(wrong == [])
+        #expect(held.isSuperset(of: ["held by a list", "held by a closure", "held by memory of C"]))
+    }
 }

@@ -8,6 +8,15 @@ import Testing
         let calibration = TaskCalibration()
         #expect(calibration.problem == nil)
         #expect(calibration.metadata != 0 && calibration.activeExecutor != nil && calibration.adapter != 0)
+        #expect(calibration.continuation != 0)
+    }
+
+    @Test func `a runtime that says that its layout is another one is not read`() {
+        let words = "this Swift runtime's internal_layout_version is 2, and only 1 is known"
+        #expect(TaskCalibration.exportedMismatch { $0 == "internal_layout_version" ? 2 : nil } == words)
+        let known = ["internal_layout_version": SwiftTaskMemory.layoutVersion, "asyncTaskSize": SwiftTaskMemory.taskBytes]
+        #expect(TaskCalibration.exportedMismatch { known[$0] } == nil && TaskCalibration.exportedMismatch { _ in nil } == nil)
+        #expect(TaskCalibration.exportedMismatch { $0 == "asyncTaskSize" ? 8 : nil }?.contains("asyncTaskSize is 8,") == true)
     }
 
     @Test func `only private writable memory without a file is searched`() {
@@ -60,19 +69,24 @@ import Testing
 
     /// A group at 0x5000 with two child tasks.
     private static let group: [UInt64: UInt64] = {
+        let ofGroup = next + 8
         var memory: [UInt64: UInt64] = [0x5000: 0xfeed, 0x5008: 2, 0x5010: 0, 0x5018: 0x6000, 0x5020: 0x7000]
         for child in [0x6000, 0x7000] as [UInt64] {
-            for index in 0..<UInt64(29) { memory[child + 8 * index] = 0 }
-            (memory[child], memory[child + 32], memory[child + 28 * 8]) = (0xabc0, 1 << 26 | child << 32, 0x5000)
+            for address in stride(from: child, through: child + ofGroup, by: 8) { memory[address] = 0 }
+            (memory[child], memory[child + 32], memory[child + ofGroup]) = (0xabc0, 1 << 26 | child << 32, 0x5000)
         }
-        memory[0x6000 + 27 * 8] = 0x7000
+        memory[0x6000 + next] = 0x7000
         return memory
     }()
+    /// Where a task has the next child of its group, before the group: behind its parent. A task's size depends on the
+    /// architecture.
+    private static let next = SwiftTaskMemory.taskBytes + 8
 
     @Test(
         arguments: [
-            ([:], [0x6000, 0x7000]), ([0x5018: 0], []), ([0x5008: 1], nil), ([0x70d8: 0x6000], nil), ([0x70e0: 1], nil),
-            ([0x7020: 0], nil), ([0x7000: 1], nil), ([0x5018: 0x9000], nil), ([0x60d8: 0x7008], nil),
+            ([:], [0x6000, 0x7000]), ([0x5018: 0], []), ([0x5008: 1], nil),
+            ([0x7000 + next: 0x6000], nil), ([0x7008 + next: 1], nil), ([0x7020: 0], nil), ([0x7000: 1], nil),
+            ([0x5018: 0x9000], nil), ([0x6000 + next: 0x7008], nil),
         ] as [([UInt64: UInt64], [UInt64]?)])
     func `a group's children are its own, and a damaged list is none`(changes: [UInt64: UInt64], expected: [UInt64]?) {
         let memory = Words(Self.group.merging(changes) { $1 })

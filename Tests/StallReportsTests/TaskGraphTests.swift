@@ -77,6 +77,29 @@ import Testing
         #expect(graph.task(1).map { graph.wait(of: $0) } == words)
     }
 
+    @Test(
+        arguments: [
+            (["withCheckedContinuation<A>(isolation:function:_:)", "load()"], true),
+            (["withCheckedThrowingContinuation<A>(isolation:function:_:)", "load()"], true),
+            (["specialized withCheckedContinuation<A>(isolation:function:_:)", "load()"], true),
+            (["load()", "withCheckedContinuation<A>(isolation:function:_:)"], false),
+            (["withCheckedOutConnection(_:)", "load()"], false),
+            (["AsyncStream._Storage.next()", "load()"], false), (["load()"], false),
+        ])
+    func `only a checked continuation is likely never resumed`(functions: [String], isChecked: Bool) throws {
+        var task = Self.waiting(1, .continuation)
+        task.searchedInVain = 1_234_000_000
+        var report = try Self.report()
+        report.frames = functions.map { name in
+            .init(offset: "0x1", function: name, isInApp: name == "load()", kind: .asyncCaller)
+        }
+        report.stacks = [Array(functions.indices)]
+        let graph = TaskGraph(TaskList(tasks: [task]), report)
+        let words = "awaits a continuation that is likely never resumed: nothing in the 1234 MB of memory that were searched "
+            + "holds it"
+        #expect(graph.task(1).map { graph.wait(of: $0) } == (isChecked ? words : "awaits a continuation"))
+    }
+
     @Test func `tasks that await each other are a deadlock, and those before them are not in it`() throws {
         let graph = try Self.graph(
             [

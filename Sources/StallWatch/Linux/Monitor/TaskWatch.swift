@@ -14,8 +14,8 @@ final class TaskWatch: Sendable {
     private static let shortestRest: UInt64 = 100_000_000
     /// The time until the next reading if no task was found, in nanoseconds (1 minute): the program has none.
     private static let restWithoutTasks: UInt64 = 60_000_000_000
-    /// The longest reading, in nanoseconds (6 s): 5 s for the memory.
-    static let longestReading: UInt64 = 6_000_000_000
+    /// The longest reading, in nanoseconds (11 s): 5 s for the memory, and 5 s for the search for a continuation.
+    static let longestReading: UInt64 = 11_000_000_000
     /// The most tasks of a dump of a hang.
     private static let maximumTasks = 1_000
 
@@ -61,23 +61,30 @@ final class TaskWatch: Sendable {
         }?.finish(until: deadline)
     }
 
-    /// What to keep of a list, and of the task at an address; `nil` if no task can wait for the loop.
-    private typealias Choice = @Sendable (inout TaskList, _ idOfTask: (UInt64) -> UInt64?) -> Void
+    /// What to keep of a list that was read; `nil` if no task can wait for the loop.
+    private typealias Choice = @Sendable (inout TaskList, TaskReader, TaskReading) -> Void
 
     private func choice(_ kind: LoopKind, _ target: CaptureTarget) -> Choice? {
         switch (reported, target) {
         case (.none, _): return nil
-        case (.all, _): return { list, _ in list.tasks = Array(list.tasks.prefix(Self.maximumTasks)) }
+        case (.all, _):
+            return { list, reader, reading in
+                list.tasks = Array(list.tasks.prefix(Self.maximumTasks))
+                list.note(reader.tasksWithoutContinuation(among: reading.tasks.filter { $0.dependency == .continuation }))
+            }
         case (.chain(let address), _):
-            return { list, idOfTask in
-                guard let id = idOfTask(address) else { return list.tasks = [] }
-                list = OverdueOperation.kept(of: list, with: TaskChain(from: id, in: list))
+            return { list, reader, reading in
+                guard let task = reading.tasks.first(where: { $0.address == address }) else { return list.tasks = [] }
+                let chain = TaskChain(from: task.id, in: list)
+                list = OverdueOperation.kept(of: list, with: chain)
+                guard let last = chain.awaiting, let read = reading.tasks.first(where: { $0.id == last }) else { return }
+                list.note(reader.tasksWithoutContinuation(among: [read]))
             }
         case (.waiting, .pool) where kind == .cooperativePool:
             // An actor that no thread runs waits for one of the pool.
-            return { list, _ in list.keepEnqueued { $0.map { $0.kind == .actor && $0.thread == nil } ?? true } }
+            return { list, _, _ in list.keepEnqueued { $0.map { $0.kind == .actor && $0.thread == nil } ?? true } }
         case (.waiting, .thread(let thread)) where thread == getpid() || kind == .serialExecutor:
-            return { list, _ in list.keepEnqueued { $0?.thread == thread } }
+            return { list, _, _ in list.keepEnqueued { $0?.thread == thread } }
         default: return nil
         }
     }
@@ -94,7 +101,7 @@ final class TaskWatch: Sendable {
         }
         let end = monotonicNow()
         list.readMilliseconds = milliseconds(end - begin)
-        choose(&list) { address in reading.tasks.first { $0.address == address }?.id }
+        choose(&list, reader, reading)
         waiting.set(list, stacks, at: end)
         return reading.tasks.isEmpty
     }

@@ -80,7 +80,8 @@ struct OverdueCause {
         let chain = TaskChain(from: task, in: list)
         guard let first = chain.tasks.first else { return }
         let sentence = "\(graph.place(of: first)) \(graph.wait(of: first))"
-        let whole = "\(sentence)\(Self.rest(chain, waits, after: sentence))."
+        let isAbandoned = chain.tasks.last.flatMap(graph.bytesWithoutContinuation) != nil
+        let whole = "\(sentence)\(isAbandoned ? "" : Self.rest(chain, waits, after: sentence))."
         report.cause = .init(kind(of: chain, waits), whole, chain.end == .circle ? .certain : .likely, in: report)
     }
 

@@ -154,7 +154,7 @@ import TestSupport
           ],
           "tasks": { "tasks": [
             { "id": 7, "name": "feed", "state": "enqueued", "wait": "executor", "target": 0, "thread": 4702, "parent": 3,
-              "group": 1, "stack": 0, "isCanceled": true, "count": 12 } ],
+              "group": 1, "stack": 0, "isCanceled": true, "searchedInVain": 1024, "count": 12 } ],
             "executors": [ { "kind": "mainActor", "name": "MainActor", "address": "0x7f00", "thread": 4700 } ],
             "searchedBytes": 1048576, "readMilliseconds": 1.5, "incompleteReason": "memory is swapped out" },
           "history": { "windowMilliseconds": 5000, "omittedLoops": 2, "loops": [
