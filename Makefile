@@ -153,7 +153,7 @@ inert: install ## Build and test the library as it is off Linux, and compare its
 	Tests/Programs/inert.py .build/debug .build-inert/debug
 
 .PHONY: test-aarch64
-test-aarch64: ## Run the C engine's tests, the demo and the unit tests on aarch64, in an emulated machine: an hour (needs root)
+test-aarch64: ## Run the C engine's tests, the demo and the unit tests on aarch64, in an emulated machine: 40 minutes (needs root)
 	@scripts/install-dependencies.sh aarch64
 	Tests/aarch64/run.sh
 	Tests/aarch64/swift.sh $(DEMO)

@@ -62,7 +62,9 @@ package struct TaskCalibration: Sendable, Equatable {
             ("internal_layout_version", SwiftTaskMemory.layoutVersion), ("asyncTaskSize", SwiftTaskMemory.taskBytes),
         ]
         for (name, value) in expected {
-            if let found = exported(name), found != value { return "this Swift runtime's \(name) is \(found), and only \(value) is known" }
+            if let found = exported(name), found != value {
+                return "this Swift runtime's \(name) is \(found), and only \(value) is known"
+            }
         }
         return nil
     }

@@ -142,8 +142,9 @@ package struct TaskReader {
         return addresses
     }
 
-    /// Searches all memory for the checked continuations of waiting tasks; returns the ids of the tasks that still wait and
-    /// have none, and the bytes that were searched. Takes at most five seconds; of an incomplete search nothing is returned.
+    /// Searches all memory for the checked continuations of waiting tasks; returns the tasks that still wait and have none.
+    ///
+    /// Takes at most five seconds; an incomplete search returns none. `bytes` is the memory that was searched.
     ///
     /// The object in which Swift's library keeps a checked continuation is freed with the last reference to it, and malloc(3)
     /// writes over the first word of what is free. A task that waits again and again may have its object where the search

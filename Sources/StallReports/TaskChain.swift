@@ -70,7 +70,9 @@ extension TaskList {
 
     /// Notes which tasks have no continuation, and in how many bytes it was searched for.
     package mutating func note(_ search: (ids: Set<UInt64>, bytes: UInt64)) {
-        for index in tasks.indices where search.ids.contains(tasks[index].id) { tasks[index].searchedInVain = search.bytes }
+        for index in tasks.indices where search.ids.contains(tasks[index].id) {
+            tasks[index].searchedInVain = search.bytes
+        }
     }
 
     /// The executor that a task waits for; `nil` if it waits for something else, or the executor is not known.

@@ -96,7 +96,8 @@ package struct TaskGraph {
         switch wait {
         case .continuation:
             guard let bytes = bytesWithoutContinuation(of: task) else { return "await\(s) a continuation" }
-            return "await\(s) a continuation that is likely never resumed: nothing in the \(Self.words(bytes)) of memory that "
+            return
+                "await\(s) a continuation that is likely never resumed: nothing in the \(Self.words(bytes)) of memory that "
                 + "were searched holds it"
         case .sleep: return "sleep\(s)"
         case .other: return "wait\(s)"

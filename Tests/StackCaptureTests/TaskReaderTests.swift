@@ -14,9 +14,15 @@ import Testing
     @Test func `a runtime that says that its layout is another one is not read`() {
         let words = "this Swift runtime's internal_layout_version is 2, and only 1 is known"
         #expect(TaskCalibration.exportedMismatch { $0 == "internal_layout_version" ? 2 : nil } == words)
-        let known = ["internal_layout_version": SwiftTaskMemory.layoutVersion, "asyncTaskSize": SwiftTaskMemory.taskBytes]
-        #expect(TaskCalibration.exportedMismatch { known[$0] } == nil && TaskCalibration.exportedMismatch { _ in nil } == nil)
-        #expect(TaskCalibration.exportedMismatch { $0 == "asyncTaskSize" ? 8 : nil }?.contains("asyncTaskSize is 8,") == true)
+        let known = [
+            "internal_layout_version": SwiftTaskMemory.layoutVersion, "asyncTaskSize": SwiftTaskMemory.taskBytes,
+        ]
+        #expect(
+            TaskCalibration.exportedMismatch { known[$0] } == nil
+                && TaskCalibration.exportedMismatch { _ in nil } == nil)
+        #expect(
+            TaskCalibration.exportedMismatch { $0 == "asyncTaskSize" ? 8 : nil }?.contains("asyncTaskSize is 8,")
+                == true)
     }
 
     @Test func `only private writable memory without a file is searched`() {
@@ -78,8 +84,9 @@ import Testing
         memory[0x6000 + next] = 0x7000
         return memory
     }()
-    /// Where a task has the next child of its group, before the group: behind its parent. A task's size depends on the
-    /// architecture.
+    /// Where a task has the next child of its group, before the group: behind its parent.
+    ///
+    /// A task's size depends on the architecture.
     private static let next = SwiftTaskMemory.taskBytes + 8
 
     @Test(

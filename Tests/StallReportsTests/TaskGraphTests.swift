@@ -95,7 +95,8 @@ import Testing
         }
         report.stacks = [Array(functions.indices)]
         let graph = TaskGraph(TaskList(tasks: [task]), report)
-        let words = "awaits a continuation that is likely never resumed: nothing in the 1234 MB of memory that were searched "
+        let words =
+            "awaits a continuation that is likely never resumed: nothing in the 1234 MB of memory that were searched "
             + "holds it"
         #expect(graph.task(1).map { graph.wait(of: $0) } == (isChecked ? words : "awaits a continuation"))
     }

@@ -169,14 +169,13 @@ enum CauseRules {
                 ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time)
             })
         else { return (nil, 0) }
-        // What was seen without a stack shows no lock. A stack in the same call stands for it.
-        let shown =
-            place.observation.place != nil
-            ? nil
-            : places[most.key]?.values.filter { seen in
-                seen.observation.place != nil
-                    && seen.observation.activity.call?.name == place.observation.activity.call?.name
-            }.max { ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time) }
+        // What was seen without a stack, or with a part of it, may show no lock or another one. More of a stack in the same
+        // call stands for it.
+        let shown = places[most.key]?.values
+            .filter {
+                $0.observation.shown > place.observation.shown && $0.observation.isSameCall(as: place.observation)
+            }
+            .max { ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time) }
         return ((most.key, (shown ?? place).observation), Double(most.value) / Double(max(total, 1)))
     }
 

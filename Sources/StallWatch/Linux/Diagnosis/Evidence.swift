@@ -43,6 +43,8 @@ struct Observation: Sendable {
     var used: (from: UInt64, to: UInt64)?
     /// The stack, as a number: equal for observations of the same place.
     var place: Int?
+    /// How much of the stack is known.
+    var shown = Shown.nothing
     var activity: ThreadActivity
     /// The system call that the thread waited in, if any.
     var call: DescribedCall?
@@ -54,6 +56,19 @@ struct Observation: Sendable {
     var waitChannel: String?
     /// The waiting thread's kernel functions, innermost first; `nil` without permission to read them.
     var kernelStack: [String]?
+
+    enum Shown: Int, Comparable {
+        case nothing, part, all
+
+        static func < (left: Shown, right: Shown) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// Whether both are in the same call, for the same if a stack was known.
+    func isSameCall(as other: Observation) -> Bool {
+        let (call, otherCall) = (activity.call, other.activity.call)
+        return call?.name == otherCall?.name
+            && (call?.argument(0) == otherCall?.argument(0) || other.shown == .nothing)
+    }
 }
 
 /// Divides a turn's time among what was seen of it.

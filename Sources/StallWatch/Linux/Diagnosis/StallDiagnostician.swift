@@ -172,6 +172,7 @@ struct StallDiagnostician {
             place: stack.map { $0.frames.map(\.address).hashValue }, activity: reading.activity,
             waitChannel: reading.waitChannel
         )
+        if let stack { observation.shown = stack.isComplete ? .all : .part }
         if !reading.showsSystemCall, let call = stack.flatMap(SystemCall.init(ofStopped:)) {
             observation.activity = .waiting(call.original(waitChannel: reading.waitChannel))
         }

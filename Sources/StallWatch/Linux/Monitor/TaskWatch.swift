@@ -70,14 +70,17 @@ final class TaskWatch: Sendable {
         case (.all, _):
             return { list, reader, reading in
                 list.tasks = Array(list.tasks.prefix(Self.maximumTasks))
-                list.note(reader.tasksWithoutContinuation(among: reading.tasks.filter { $0.dependency == .continuation }))
+                list.note(
+                    reader.tasksWithoutContinuation(among: reading.tasks.filter { $0.dependency == .continuation }))
             }
         case (.chain(let address), _):
             return { list, reader, reading in
                 guard let task = reading.tasks.first(where: { $0.address == address }) else { return list.tasks = [] }
                 let chain = TaskChain(from: task.id, in: list)
                 list = OverdueOperation.kept(of: list, with: chain)
-                guard let last = chain.awaiting, let read = reading.tasks.first(where: { $0.id == last }) else { return }
+                guard let last = chain.awaiting, let read = reading.tasks.first(where: { $0.id == last }) else {
+                    return
+                }
                 list.note(reader.tasksWithoutContinuation(among: [read]))
             }
         case (.waiting, .pool) where kind == .cooperativePool:

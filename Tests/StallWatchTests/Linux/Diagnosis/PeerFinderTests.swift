@@ -159,7 +159,7 @@ import Testing
         let read = try find("read", number(ends[0]))
         #expect(read?.peers.first { $0.isThisProcess }?.role == .writer)
         try [ends[0], 1].withUnsafeBytes { polled in
-            let polling = try find("poll", address(try #require(polled.baseAddress)), 1)
+            let polling = try find("ppoll", address(try #require(polled.baseAddress)), 1)
             #expect(polling?.peers.contains { $0.isThisProcess && $0.role == .writer } == true)
         }
         for end in ends { close(end) }
