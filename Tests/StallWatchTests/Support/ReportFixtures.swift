@@ -50,7 +50,7 @@ extension StallRecord {
             id: ReportIdentifier.make(at: startedAt), kind: .stall,
             loop: StallRecord.Loop(
                 label: loop, kind: .runLoop, turn: 1, nesting: 0,
-                thread: ThreadIdentity(id: 1, name: "app")
+                thread: .init(id: 1, name: "app")
             ),
             threshold: 250_000_000, startedAt: startedAt, watchdogLate: 1_000_000, state: state,
             duration: milliseconds * 1_000_000

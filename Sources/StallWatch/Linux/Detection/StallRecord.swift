@@ -50,24 +50,9 @@ struct StallRecord: Sendable {
         var activity: Cause.Kind?
     }
 
-    /// The kind of a stall, by the words of `kind` in reports.
-    enum Kind: String, Sendable {
-        case stall, saturation, starvation, spinning, modeStarvation, overdue
-    }
-
-    /// The state of a stall, by the words of `state` in reports.
-    enum State: String, Sendable {
-        case ongoing, ended, abandoned
-    }
-
-    struct Loop: Sendable, Equatable {
-        var label: String
-        var kind: LoopKind
-        var mode: String?
-        var turn: UInt64
-        var nesting: Int
-        var thread: ThreadIdentity?
-    }
+    typealias Kind = StallReport.Kind
+    typealias State = StallReport.State
+    typealias Loop = StallReport.LoopDescription
 
     /// The report's id: a UUID, version 7.
     let id: String
@@ -144,8 +129,8 @@ extension StallRecord {
         threshold: UInt64, age: UInt64
     ) {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
-        var thread: ThreadIdentity?
-        if case .thread(let id) = poll.target { thread = .init(id) }
+        var thread: StallReport.ThreadDescription?
+        if case .thread(let id) = poll.target { thread = .init(ThreadIdentity(id)) }
         self.init(
             id: ReportIdentifier.make(at: startedAt),
             kind: kind,

@@ -63,9 +63,7 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    /// Makes ``run(capturing:)`` return.
-    ///
-    /// - Parameter thread: The calling thread: if it runs a loop, its turn is over.
+    /// Makes ``run(capturing:)`` return; if the calling thread runs a loop, its turn is over.
     func stop(by thread: Int32? = nil) {
         shared.withLock { ($0.isStopping, $0.stopper) = (true, thread) }
         alarm.ring()

@@ -4,35 +4,7 @@ import StallReports
 
 /// The lock that a thread waits for, and its owner.
 struct AwaitedLock: Equatable, Sendable {
-    enum Kind: String, Sendable {
-        /// A pthread mutex, also in C++'s `std::mutex` and Foundation's `NSLock`.
-        case pthreadMutex
-        case pthreadReadWriteLock
-        /// A futex with priority inheritance that is not a pthread mutex: Swift's `Mutex` and the Swift runtime's locks.
-        case swiftMutex
-        case dispatchUnfairLock
-        /// A busy queue, in `dispatch_sync` and similar functions.
-        case dispatchQueue
-        case dispatchOnce
-        /// The end of another thread, in `pthread_join`.
-        case threadJoin
-        /// An initializer that another thread runs, in `pthread_once` and similar functions.
-        case once
-        case semaphore
-        case dispatchSemaphore
-        case dispatchGroup
-        case condition
-        case barrier
-        /// The lock of a stdio stream, such as stdout.
-        case stdio
-        /// The dynamic linker's lock of its list of libraries.
-        case dynamicLinker
-        /// `flock` and `fcntl` locks.
-        case file
-        /// A futex of unknown use.
-        case futex
-        case systemSemaphore
-    }
+    typealias Kind = StallReport.LockKind
 
     enum Ownership: Equatable, Sendable {
         /// A thread of this process, confirmed by the lock's memory.

@@ -1,4 +1,5 @@
 import LinuxSupport
+import StallReports
 
 /// Concludes the cause of a stall from its evidence: a pure function, with every rule in this file.
 ///
@@ -250,14 +251,9 @@ extension Cause.Kind {
 
 /// The diagnosed cause of a stall, with the values behind it.
 struct Cause: Sendable {
-    /// The activity that took most of the time.
-    enum Kind: String, Sendable {
-        case cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock, unknown
-        /// Of overdue operations only.
-        case continuation
-    }
+    typealias Kind = StallReport.CauseKind
 
-    enum Confidence: String, Sendable, Comparable {
+    enum Confidence: String, Sendable, Comparable, CaseIterable {
         /// The largest part has less than half of the time.
         case possible
         /// The part has at least half of the time, but other parts may matter.
@@ -267,13 +263,7 @@ struct Cause: Sendable {
 
         static func < (left: Confidence, right: Confidence) -> Bool { left.rank < right.rank }
 
-        private var rank: Int {
-            switch self {
-            case .possible: 0
-            case .likely: 1
-            case .certain: 2
-            }
-        }
+        private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
     }
 
     var kind: Kind

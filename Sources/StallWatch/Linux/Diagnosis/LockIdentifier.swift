@@ -1,4 +1,5 @@
 import LinuxSupport
+import StallReports
 
 /// Identifies the lock that a thread waits for by its system call, its innermost functions and the lock's memory.
 ///
@@ -95,36 +96,25 @@ struct LockIdentifier {
     private func describe(
         _ lock: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall, _ frames: [NamedFrame]
     ) {
+        // Such a lock has priority inheritance.
+        guard function.kind != .dispatchUnfairLock else { return }
+        lock.kind = function.kind
         switch function.kind {
-        case .mutex:
+        case .pthreadMutex:
             lock.kind = Self.mutexKind(frames)
             lock.ownership = mutexOwner(lock.address)
         case .condition:
+            lock.ownership = .none
             // A thread that was woken and waits for its mutex waits on the mutex's futex: glibc uses plain FUTEX_WAIT with value 2 for
             // mutexes, and FUTEX_WAIT_BITSET with the condition's group counter for conditions.
             if Futex.isPlainWait(call.argument(1)), case .thread(let owner) = mutexOwner(lock.address) {
-                lock.kind = .pthreadMutex
-                lock.ownership = .thread(owner)
-            } else {
-                (lock.kind, lock.ownership) = (.condition, .none)
+                (lock.kind, lock.ownership) = (.pthreadMutex, .thread(owner))
             }
-        case .readWriteLock:
-            lock.kind = .pthreadReadWriteLock
-            (lock.address, lock.ownership) = writer(of: lock.address)
-        case .join:
-            lock.kind = .threadJoin
-            lock.ownership = joinedThread(lock.address, expected: call.argument(2))
-        case .dispatchOnce:
-            lock.kind = .dispatchOnce
-            lock.ownership = onceOwner(lock.address)
-        case .once:
-            lock.kind = .once
-            lock.ownership = .unknown("the lock does not store the thread that runs the initializer")
-        case .semaphore: (lock.kind, lock.ownership) = (.semaphore, .none)
-        case .dispatchSemaphore: (lock.kind, lock.ownership) = (.dispatchSemaphore, .none)
-        case .dispatchGroup: (lock.kind, lock.ownership) = (.dispatchGroup, .none)
-        case .barrier: (lock.kind, lock.ownership) = (.barrier, .none)
-        case .dispatchUnfairLock: break
+        case .pthreadReadWriteLock: (lock.address, lock.ownership) = writer(of: lock.address)
+        case .threadJoin: lock.ownership = joinedThread(lock.address, expected: call.argument(2))
+        case .dispatchOnce: lock.ownership = onceOwner(lock.address)
+        case .once: lock.ownership = .unknown("the lock does not store the thread that runs the initializer")
+        default: lock.ownership = .none
         }
     }
 

@@ -1,4 +1,5 @@
 import StackCapture
+import StallReports
 import LinuxSupport
 import Glibc
 internal import CLinux

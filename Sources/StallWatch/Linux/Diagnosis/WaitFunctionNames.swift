@@ -1,5 +1,6 @@
 import LinuxSupport
 import StackCapture
+import StallReports
 import StallSymbols
 
 /// Names the innermost functions of a stack that describe what a thread waits for, by their addresses in their
@@ -104,11 +105,7 @@ final class WaitFunctionNames {
 /// A function in which threads wait for locks, recognized by its name.
 struct LockFunction: Equatable {
     /// The kind of lock that its futex belongs to.
-    enum Kind: Equatable {
-        case mutex, condition, readWriteLock, join, once, semaphore, barrier
-        case dispatchOnce, dispatchSemaphore, dispatchGroup, dispatchUnfairLock
-    }
-    var kind: Kind
+    var kind: StallReport.LockKind
     var name: String
 
     init?(_ frame: NamedFrame) {
@@ -142,22 +139,22 @@ struct LockFunction: Equatable {
     static func isKnown(_ function: String) -> Bool { function == anyCall || kinds[function] != nil }
 
     /// Exported functions of libc, and functions in the symbol table of libdispatch.
-    private static let kinds: [String: Kind] = [
-        "pthread_mutex_lock": .mutex,
-        "pthread_mutex_timedlock": .mutex,
-        "pthread_mutex_clocklock": .mutex,
+    private static let kinds: [String: StallReport.LockKind] = [
+        "pthread_mutex_lock": .pthreadMutex,
+        "pthread_mutex_timedlock": .pthreadMutex,
+        "pthread_mutex_clocklock": .pthreadMutex,
         "pthread_cond_wait": .condition,
         "pthread_cond_timedwait": .condition,
         "pthread_cond_clockwait": .condition,
-        "pthread_rwlock_rdlock": .readWriteLock,
-        "pthread_rwlock_timedrdlock": .readWriteLock,
-        "pthread_rwlock_clockrdlock": .readWriteLock,
-        "pthread_rwlock_wrlock": .readWriteLock,
-        "pthread_rwlock_timedwrlock": .readWriteLock,
-        "pthread_rwlock_clockwrlock": .readWriteLock,
-        "pthread_join": .join,
-        "pthread_timedjoin_np": .join,
-        "pthread_clockjoin_np": .join,
+        "pthread_rwlock_rdlock": .pthreadReadWriteLock,
+        "pthread_rwlock_timedrdlock": .pthreadReadWriteLock,
+        "pthread_rwlock_clockrdlock": .pthreadReadWriteLock,
+        "pthread_rwlock_wrlock": .pthreadReadWriteLock,
+        "pthread_rwlock_timedwrlock": .pthreadReadWriteLock,
+        "pthread_rwlock_clockwrlock": .pthreadReadWriteLock,
+        "pthread_join": .threadJoin,
+        "pthread_timedjoin_np": .threadJoin,
+        "pthread_clockjoin_np": .threadJoin,
         "pthread_once": .once,
         "call_once": .once,
         "cxa_guard_acquire": .once,

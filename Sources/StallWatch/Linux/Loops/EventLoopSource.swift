@@ -1,5 +1,6 @@
 #if NIO
     import NIOCore
+    import StallReports
     import Synchronization
 
     extension LoopSource where Self == HeartbeatSource {

@@ -1,6 +1,7 @@
 internal import CLinux
 import Glibc
 import LinuxSupport
+import StallReports
 import Synchronization
 
 extension LoopSource where Self == HeartbeatSource {

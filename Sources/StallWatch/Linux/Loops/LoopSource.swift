@@ -1,3 +1,5 @@
+import StallReports
+
 /// The way in which a kind of loop is followed: everything about it except its turns, which the recorder holds.
 protocol LoopSource: AnyObject, Sendable {
     var kind: LoopKind { get }
@@ -84,12 +86,9 @@ extension LoopSource {
     func remove() {}
 }
 
-/// The kind of a watched loop, by the words of `loop.kind` in reports.
-enum LoopKind: String, Sendable {
-    case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, serialExecutor, taskExecutor, probe
-    /// No loop: an operation with a limit.
-    case operation
+typealias LoopKind = StallReport.LoopKind
 
+extension LoopKind {
     /// Whether the loop reports its own turns; of others, a turn is the time until a heartbeat has run.
     var reportsTurns: Bool { self == .runLoop || self == .probe }
 }

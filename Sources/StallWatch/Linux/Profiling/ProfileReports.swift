@@ -82,7 +82,7 @@ struct ProfileReports {
             durationMilliseconds: Double(track.passes) * unit, thresholdMilliseconds: milliseconds(track.threshold),
             process: process, metadata: metadata,
             loop: .init(
-                label: track.label, kind: StallReport.LoopKind(rawValue: track.kind.rawValue), turn: 0, nesting: 0,
+                label: track.label, kind: track.kind, turn: 0, nesting: 0,
                 thread: track.thread.map { StallReport.ThreadDescription($0.identity) }),
             repeats: 0, samples: samples, stacks: track.tables.stacks, frames: track.tables.frames,
             images: track.tables.images,

@@ -86,12 +86,12 @@ struct OverdueCause {
 
     private func kind(of chain: TaskChain, _ waits: [StallReport.Wait]) -> StallReport.CauseKind {
         switch chain.end {
-        case .thread(let thread): return activities[thread].map { .init(rawValue: $0.rawValue) } ?? .unknown
+        case .thread(let thread): return activities[thread] ?? .unknown
         case .pool:
             // What most of the threads that run tasks do; nothing is known if they do different things.
             let kinds = waits.lazy.filter { $0.kind == .running }.compactMap { $0.thread.flatMap { activities[$0] } }
             guard let first = kinds.first, kinds.allSatisfy({ $0 == first }) else { return .unknown }
-            return .init(rawValue: first.rawValue)
+            return first
         case .continuation: return .continuation
         case .sleep: return .sleep
         case .circle: return .deadlock

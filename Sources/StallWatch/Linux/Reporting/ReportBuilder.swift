@@ -60,15 +60,15 @@ struct ReportBuilder {
         var report = StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
-            kind: .init(rawValue: record.kind.rawValue),
-            state: .init(rawValue: record.state.rawValue),
+            kind: record.kind,
+            state: record.state,
             startedAt: record.startedAt,
             durationMilliseconds: milliseconds(record.duration),
             thresholdMilliseconds: milliseconds(record.threshold),
             isThresholdAdaptive: record.isThresholdAdaptive ? true : nil,
             process: process,
             metadata: metadata,
-            loop: .init(record.loop),
+            loop: record.loop,
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
             turns: record.turns,
             activity: record.activity,
@@ -262,14 +262,5 @@ extension ImageIdentity {
 extension StallReport.ThreadDescription {
     init(_ thread: ThreadIdentity) {
         self.init(id: thread.id, name: thread.name)
-    }
-}
-
-extension StallReport.LoopDescription {
-    init(_ loop: StallRecord.Loop) {
-        self.init(
-            label: loop.label, kind: .init(rawValue: loop.kind.rawValue), mode: loop.mode, turn: loop.turn,
-            nesting: loop.nesting, thread: loop.thread.map(StallReport.ThreadDescription.init)
-        )
     }
 }

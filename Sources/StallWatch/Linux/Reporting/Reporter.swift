@@ -113,9 +113,7 @@ final class Reporter: Sendable {
     }
 
     /// Runs the first stage until ``close()``, and a thread with the second; then waits for the sinks, for a bounded
-    /// time.
-    ///
-    /// - Parameter afterEach: Called after each report with names, on the thread that made it.
+    /// time. Calls `afterEach` after each report with names, on the thread that made it.
     func run(afterEach: @escaping @Sendable () -> Void = {}) {
         let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports(afterEach) }
         namingThread.withLock { $0 = thread }

@@ -43,7 +43,7 @@ struct StarvationCause {
         else { return nil }
         let running = Double(workers.count { $0.kind == .cpu }) / Double(workers.count)
         return StallReport.Cause(
-            kind: .init(rawValue: first.kind.rawValue),
+            kind: first.kind,
             summary: sentence(largest.count, first),
             confidence: largest.count == workers.count ? .likely : .possible,
             onCPUMilliseconds: report.durationMilliseconds * running, runQueueMilliseconds: 0,
