@@ -120,7 +120,7 @@ extension StallMonitor {
             try Self.check(threshold)
             if let saturationThreshold { try Self.check(saturationThreshold) }
             if let modeStarvation { try Self.check(modeStarvation.limit) }
-            _ = try escalation?.validMultiple()
+            try escalation?.check()
             try health?.check()
             guard terminationLog != "" else {
                 throw StallWatchError(.invalidConfiguration, "the termination log's path is empty: name a file")
@@ -260,15 +260,14 @@ public struct Escalation: Sendable {
         Escalation(multiple: multiple, action: .abort)
     }
 
-    /// Returns the multiple, or throws if it is out of range.
-    func validMultiple() throws(StallWatchError) -> Int {
+    /// Throws unless the multiple is in its range.
+    func check() throws(StallWatchError) {
         guard (2...1_000_000).contains(multiple) else {
             throw StallWatchError(
                 .invalidConfiguration,
                 "the escalation is set to \(multiple) thresholds: give a number from 2 to 1,000,000"
             )
         }
-        return multiple
     }
 }
 

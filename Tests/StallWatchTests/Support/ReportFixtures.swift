@@ -112,7 +112,7 @@ private struct StuckReporter: Error {}
 func withReporter(
     _ sinks: [ReportSink], hooks: HookSink.Hooks = .init(), settings: Reporter.Settings = .fixture(),
     _ body: (Reporter) throws -> Void
-) throws -> ReportCounts.Counts {
+) throws -> StallMonitor.Statistics {
     let called: [SinkFactory] = hooks.isEmpty ? [] : [{ _, _ in hooks.description }]
     let reporter = try Reporter(settings: settings, sinks: sinks.map { $0.describe } + called)
     try reporter.startSinks()

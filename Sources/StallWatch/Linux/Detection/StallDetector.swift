@@ -62,13 +62,7 @@ struct StallDetector {
         var turnBegan: UInt64
         /// When the turn's age begins to count.
         var start: UInt64
-        fileprivate var nextCheck: UInt64
-
-        init(turnBegan: UInt64, start: UInt64, nextCheck: UInt64 = 0) {
-            self.turnBegan = turnBegan
-            self.start = start
-            self.nextCheck = nextCheck
-        }
+        var nextCheck: UInt64 = 0
     }
 
     /// An action for the supervisor to carry out.

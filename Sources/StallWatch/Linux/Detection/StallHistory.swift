@@ -43,7 +43,9 @@ struct LoopTurns: Sendable, Equatable {
     var turns: [TurnHistory.Turn]
     /// Whether the loop had more such turns than it keeps.
     var isCut = false
+}
 
+extension LoopTurns {
     /// Reads the turns of a loop that ended after `since`, in monotonic nanoseconds, or last.
     init(of loop: LoopMonitor, since: UInt64, now: UInt64) {
         let turns = loop.recorder.turns(endedSince: since, now: now)
@@ -51,13 +53,6 @@ struct LoopTurns: Sendable, Equatable {
             label: loop.label, kind: loop.source.kind, turns: turns,
             isCut: turns.count { $0.ended != nil } == TurnHistory.capacity
         )
-    }
-
-    init(label: String, kind: LoopKind, turns: [TurnHistory.Turn], isCut: Bool = false) {
-        self.label = label
-        self.kind = kind
-        self.turns = turns
-        self.isCut = isCut
     }
 
     mutating func add(_ later: LoopTurns) {

@@ -196,7 +196,7 @@ enum CauseRules {
     }
 
     private static func kindOfFunction(in observation: Observation) -> Cause.Kind? {
-        observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
+        observation.function.map(SystemCall.waitsForData) == true ? .io : nil
     }
 
     /// Returns the observation that knows more of a lock, as one after the wait shows none; the later one if they are

@@ -64,7 +64,7 @@ struct Observation: Sendable {
 /// turn's beginning, and the last for the time to its end.
 enum SampleWeights {
     /// A period in which the thread was seen in one place.
-    struct Sighting: Equatable {
+    struct Sighting {
         /// The turn's age at the beginning, in nanoseconds.
         var from: UInt64
         /// The turn's age at the end, in nanoseconds.
@@ -74,11 +74,6 @@ enum SampleWeights {
         /// The thread's CPU time and time without a CPU at both ends, in nanoseconds since the thread's start; `nil` if
         /// it is not known.
         var used: (from: UInt64, to: UInt64)?
-
-        static func == (left: Sighting, right: Sighting) -> Bool {
-            left.from == right.from && left.to == right.to && left.isRunning == right.isRunning
-                && left.used?.from == right.used?.from && left.used?.to == right.used?.to
-        }
     }
 
     /// Divides a turn's duration among sightings, ascending by time: the results, in nanoseconds, add up to it.

@@ -188,7 +188,9 @@ extension SystemCall {
     }
 
     /// Returns whether a libc function makes a call that waits for data; glibc's wrappers may lack a suffix 64.
-    fileprivate static func waitsForData(_ function: String) -> Bool {
+    ///
+    /// Only such calls are so frequent and short that a thread is seen between them.
+    static func waitsForData(_ function: String) -> Bool {
         inputOutput.contains(function) || inputOutput.contains(function + "64")
     }
 
@@ -211,13 +213,4 @@ extension SystemCall {
         "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "epoll_wait", "epoll_pwait", "epoll_pwait2",
         "io_getevents", "io_pgetevents", "io_uring_enter", "mq_timedsend", "mq_timedreceive", "msgsnd", "msgrcv",
     ]
-}
-
-extension SystemCall.Purpose {
-    /// Creates the purpose of a libc function's system call; `nil` unless the call waits for data: only such calls are
-    /// so frequent and short that a thread is seen between them.
-    init?(ofFunction function: String) {
-        guard SystemCall.waitsForData(function) else { return nil }
-        self = .io
-    }
 }

@@ -37,6 +37,8 @@ struct ThreadReading: Equatable, Sendable {
     /// The total time that the thread's loop has waited for events, in nanoseconds; 0 if the loop does not report
     /// waits.
     var loopWaited: UInt64 = 0
+    /// The total time for which CPU quotas have throttled the thread's cgroups, in nanoseconds.
+    var throttled: UInt64 = 0
 
     /// The time that the thread has used or wanted to use a CPU, in nanoseconds.
     var used: UInt64 { onCPU &+ runQueue }

@@ -26,7 +26,7 @@ extension ReportSink {
             }
             let directory = try ReportDirectory(path: path)
             return SinkDescription(
-                name: "stallwatch-dir", interest: [.began, .updated, .ended, .suppressed], isStore: true,
+                name: "stallwatch-dir", interests: [.began, .updated, .ended, .suppressed], isStore: true,
                 unflushed: directory.flush.refusal(of: path)
             ) {
                 DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
@@ -45,16 +45,16 @@ extension ReportSink {
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             let unflushed = try check.check().refusal(of: path)
             return SinkDescription(
-                name: "stallwatch-ndj", interest: [.ended, .suppressed, .recovered], isStore: true, unflushed: unflushed
+                name: "stallwatch-ndj", interests: [.ended, .suppressed, .recovered], isStore: true, unflushed: unflushed
             ) {
                 NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             }
         case .stream(let descriptor): return try NDJSONStream.description(of: descriptor)
         case .closure(let body):
-            return SinkDescription(name: "stallwatch-app", interest: .finished) { ClosureSink(body) }
+            return SinkDescription(name: "stallwatch-app", interests: [.ended, .recovered]) { ClosureSink(body) }
         case .log(let logger):
             return SinkDescription(
-                name: "stallwatch-log", interest: [.began, .updated, .ended, .recovered, .escalated, .notice]
+                name: "stallwatch-log", interests: [.began, .updated, .ended, .recovered, .escalated, .notice]
             ) {
                 LogSink(logger, directory: monitorDirectory)
             }
@@ -67,7 +67,7 @@ extension ReportSink {
                     )
                 }
                 return SinkDescription(
-                    name: "stallwatch-met", interest: [.ended, .suppressed, .recovered, .interval],
+                    name: "stallwatch-met", interests: [.ended, .suppressed, .recovered, .interval],
                     intervalLength: nanoseconds(interval)
                 ) {
                     MetricsSink(factory ?? MetricsSystem.factory)
@@ -80,6 +80,6 @@ extension ReportSink {
 extension HookSink.Hooks {
     /// The description of the sink that calls the hooks.
     var description: SinkDescription {
-        SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .suppressed, .escalated]) { HookSink(self) }
+        SinkDescription(name: "stallwatch-hook", interests: [.began, .ended, .suppressed, .escalated]) { HookSink(self) }
     }
 }

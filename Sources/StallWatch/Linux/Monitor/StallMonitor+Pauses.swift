@@ -85,29 +85,16 @@ extension StallMonitor.Configuration {
     /// Converts a threshold's bounds to nanoseconds, or throws if they are out of range.
     static func bounds(_ threshold: StallThreshold) throws(StallWatchError) -> ClosedRange<UInt64> {
         try check(threshold)
-        return LinuxSupport.nanoseconds(threshold.floor)...LinuxSupport.nanoseconds(threshold.ceiling)
+        return nanoseconds(threshold.floor)...nanoseconds(threshold.ceiling)
     }
 
-    /// Converts a duration in the range of thresholds to nanoseconds, or throws if it is out of range.
-    static func nanoseconds(_ threshold: Duration) throws(StallWatchError) -> UInt64 {
-        try check(threshold)
-        return LinuxSupport.nanoseconds(threshold)
-    }
-
-    /// Returns the settings that the watchdog uses, or throws if one is out of range.
-    func watchdogOptions() throws(StallWatchError) -> WatchdogOptions {
-        var saturation: UInt64?
-        if let saturationThreshold { saturation = try Self.nanoseconds(saturationThreshold) }
-        var modeRule: ModeStarvationDetector.Rule?
-        if let modeStarvation {
-            modeRule = .init(limit: try Self.nanoseconds(modeStarvation.limit), modalModes: modeStarvation.modalModes)
-        }
-        return WatchdogOptions(
-            capturesAllThreads: captureAllThreads,
-            ignoresDebugged: whenDebugged == .ignore,
-            saturationThreshold: saturation,
-            modeRule: modeRule,
-            escalationMultiple: try escalation?.validMultiple()
+    /// The settings that the watchdog uses.
+    var watchdogOptions: WatchdogOptions {
+        WatchdogOptions(
+            capturesAllThreads: captureAllThreads, ignoresDebugged: whenDebugged == .ignore,
+            saturationThreshold: saturationThreshold.map(nanoseconds),
+            modeRule: modeStarvation.map { .init(limit: nanoseconds($0.limit), modalModes: $0.modalModes) },
+            escalationMultiple: escalation?.multiple
         )
     }
 

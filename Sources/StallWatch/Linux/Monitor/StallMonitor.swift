@@ -110,7 +110,7 @@ public final class StallMonitor: Sendable {
             latest?.note(report)
             healthReporter?.wake()
         }
-        let options = try configuration.watchdogOptions()
+        let options = configuration.watchdogOptions
         reporter = try Reporter(settings: settings, sinks: configuration.allSinks)
         let intervals = reporter.intervalLength.map(TurnIntervals.init)
         let tasks = TaskWatch(configuration.tasks)

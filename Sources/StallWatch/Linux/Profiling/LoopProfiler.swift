@@ -111,10 +111,8 @@ struct LoopProfiler {
         let states = monitors.filter { !$0.source.isUnneeded }.map { monitor in
             let target = monitor.target
             // A loop that is watched by heartbeats has a thread only while it runs something.
-            let reportsTurns = monitor.source.kind == .runLoop || monitor.source.kind == .probe
-            return (
-                loop: monitor, target: target, isInTurn: !reportsTurns || monitor.turnDuration(at: now) != nil
-            )
+            let isInTurn = !monitor.source.kind.reportsTurns || monitor.turnDuration(at: now) != nil
+            return (loop: monitor, target: target, isInTurn: isInTurn)
         }
         return states.first { $0.isInTurn && $0.target != .unknown } ?? states.first { $0.target != .unknown }
             ?? states.first

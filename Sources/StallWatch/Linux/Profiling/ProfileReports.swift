@@ -71,7 +71,7 @@ struct ProfileReports {
             StallReport.Sample(
                 atMilliseconds: milliseconds(run.at), weightMilliseconds: run.passes * unit,
                 timesSeen: run.count == 1 ? nil : run.count, stack: run.stack, reason: run.reason,
-                threadState: StallReport.ThreadState(rawValue: run.state.rawValue),
+                threadState: run.state,
                 method: run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }, isValid: true,
                 isComplete: run.isComplete, heldMicroseconds: 0, captureMicroseconds: 0
             )

@@ -5,10 +5,7 @@ import StallSymbols
 
 /// The samples of one thread of a loop.
 struct ProfileTrack {
-    /// What a thread was doing, by the words of `threadState` in the answer.
-    enum State: String, Hashable {
-        case running, blocked, idle
-    }
+    typealias State = StallReport.ThreadState
 
     /// Equal samples, one after another.
     struct Run {
@@ -214,31 +211,16 @@ final class ProfiledThread {
         return value(final) - value(first)
     }
 
-    /// A thread's state at one moment.
-    struct Activity: Equatable {
-        /// Whether the thread waits in the kernel.
-        var isWaiting: Bool
-        /// The number of times that it has left the CPU; `nil` if the system does not show it.
-        var switches: UInt64?
-    }
-
     /// Returns the thread's state; `nil` if the thread has ended, or the system does not show it.
-    func activity() -> Activity? {
-        guard let counts = files?.switches, counts.state != 0 else { return nil }
-        let switches = counts.voluntary.flatMap { voluntary in counts.involuntary.map { voluntary &+ $0 } }
-        return Activity(
-            isWaiting: counts.state == UInt8(ascii: "S") || counts.state == UInt8(ascii: "D"), switches: switches)
-    }
+    func activity() -> SwitchCounts? { files?.switches.flatMap { $0.state == 0 ? nil : $0 } }
 
     /// Returns the last stack if the thread has provably not run since it was captured.
-    func unchangedStack(_ activity: Activity) -> CapturedStack? {
-        guard activity.isWaiting, let switches = activity.switches, let last, last.switches == switches else {
-            return nil
-        }
+    func unchangedStack(_ activity: SwitchCounts) -> CapturedStack? {
+        guard activity.isWaiting, let last, last.switches == activity.switches else { return nil }
         return last.stack
     }
 
-    func remember(_ stack: CapturedStack?, _ activity: Activity?) {
+    func remember(_ stack: CapturedStack?, _ activity: SwitchCounts?) {
         last = nil
         guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches
         else {
@@ -246,4 +228,12 @@ final class ProfiledThread {
         }
         last = (stack, switches)
     }
+}
+
+extension SwitchCounts {
+    /// Whether the thread waits in the kernel.
+    var isWaiting: Bool { state == UInt8(ascii: "S") || state == UInt8(ascii: "D") }
+
+    /// The number of times that the thread has left the CPU; `nil` if the system does not show it.
+    fileprivate var switches: UInt64? { voluntary.flatMap { voluntary in involuntary.map { voluntary &+ $0 } } }
 }

@@ -135,13 +135,6 @@ extension Result<CapturedStack, CaptureFailure> {
     }
 }
 
-/// Converts nanoseconds to milliseconds, rounded to the microsecond.
-func milliseconds(_ nanoseconds: UInt64) -> Double {
-    // Adding 500 ns before the division could overflow.
-    let (microseconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000)
-    return Double(rest < 500 ? microseconds : microseconds + 1) / 1_000
-}
-
 /// The tables of a report: each distinct stack, frame and image once.
 struct ReportTables {
     var stacks: [[Int]] = []
@@ -164,32 +157,20 @@ struct ReportTables {
             let frame = stack.frames[index]
             let address = frame.lookupAddress
             guard let image = list.image(at: address) else {
-                return add(
-                    StallReport.Frame(image: nil, offset: "0x" + hexadecimal(address), isInApp: false, kind: .code)
-                )
+                let frame = StallReport.Frame(
+                    image: nil, offset: "0x" + hexadecimal(address), isInApp: false, kind: .code)
+                return Self.index(of: frame, in: &frames, &frameIndices)
             }
             let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
             let callout = index == 0 ? nil : callouts.name(of: frame, calling: stack.frames[index - 1])
-            return add(
-                StallReport.Frame(
-                    image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
-                    function: callout, symbol: callout, isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
-                    kind: frame.kind == .code ? .code : .asyncCaller,
-                    isTaskStart: frame.kind == .taskStart ? true : nil
-                )
+            let described = StallReport.Frame(
+                image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
+                function: callout, symbol: callout, isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
+                kind: frame.kind == .code ? .code : .asyncCaller, isTaskStart: frame.kind == .taskStart ? true : nil
             )
+            return Self.index(of: described, in: &frames, &frameIndices)
         }
-        if let known = stackIndices[indices] { return known }
-        stacks.append(indices)
-        stackIndices[indices] = stacks.count - 1
-        return stacks.count - 1
-    }
-
-    private mutating func add(_ frame: StallReport.Frame) -> Int {
-        if let known = frameIndices[frame] { return known }
-        frames.append(frame)
-        frameIndices[frame] = frames.count - 1
-        return frames.count - 1
+        return Self.index(of: indices, in: &stacks, &stackIndices)
     }
 
     private mutating func add(_ loaded: LoadedImage, isInApp: Bool) -> Int {
@@ -197,10 +178,16 @@ struct ReportTables {
             name: loaded.name, path: loaded.path, buildID: loaded.buildIDText,
             baseAddress: "0x" + hexadecimal(loaded.base), isInApp: isInApp
         )
-        if let known = imageIndices[image] { return known }
-        images.append(image)
-        imageIndices[image] = images.count - 1
-        return images.count - 1
+        return Self.index(of: image, in: &images, &imageIndices)
+    }
+
+    private static func index<Element>(
+        of element: Element, in all: inout [Element], _ indices: inout [Element: Int]
+    ) -> Int {
+        if let known = indices[element] { return known }
+        all.append(element)
+        indices[element] = all.count - 1
+        return all.count - 1
     }
 }
 

@@ -110,10 +110,7 @@ struct ReportOutlet: Sendable {
 
     private func writeTerminationLog(_ report: StallReport, _ path: String) {
         guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: path) else { return }
-        counts.add { counts in
-            counts.failedWrites += 1
-            counts.lastWriteError = StallWatchError(.unwritableReports, failure)
-        }
+        counts.add(StallWatchError(.unwritableReports, failure))
         notices.post(.notice("the termination log could not be written", ["reason": failure.description]))
     }
 }

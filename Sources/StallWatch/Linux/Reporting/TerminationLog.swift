@@ -35,26 +35,21 @@ enum TerminationLog {
 
     /// Does the same on a thread of its own, waits for ``timeLimit`` at most, and returns the error if there is one.
     static func writeInTime(_ bytes: [UInt8], to path: String) -> SystemError? {
-        let failure = Failure()
+        let failure = Mutex<SystemError?>(nil)
         let write = { @Sendable in
             do throws(SystemError) {
                 try TerminationLog.write(bytes, to: path)
             } catch {
-                failure.error.withLock { $0 = error }
+                failure.withLock { $0 = error }
             }
         }
         guard let thread = try? WorkerThread(name: "stallwatch-end", body: write) else {
             write()
-            return failure.error.withLock { $0 }
+            return failure.withLock { $0 }
         }
         guard thread.finish(until: monotonicNow() &+ timeLimit) else {
             return SystemError("the termination log \(path) took too long: name a file on another disk")
         }
-        return failure.error.withLock { $0 }
-    }
-
-    /// The error of a write on another thread.
-    private final class Failure: Sendable {
-        let error = Mutex<SystemError?>(nil)
+        return failure.withLock { $0 }
     }
 }

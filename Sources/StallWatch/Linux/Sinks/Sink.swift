@@ -24,7 +24,7 @@ extension Sink {
 struct SinkDescription: Sendable {
     /// The thread's name; at most 15 bytes.
     var name: String
-    var interest: Delivery.Interest
+    var interests: Set<Delivery.Interest>
     /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report: for files,
     /// of which only the newest state counts, but not for code that may have done half of its work.
     var isStore = false
@@ -80,21 +80,8 @@ enum Delivery: Sendable {
         }
     }
 
-    /// The kinds of deliveries that a sink receives.
-    struct Interest: OptionSet, Sendable {
-        let rawValue: Int
-        static let began = Interest(rawValue: 1)
-        static let updated = Interest(rawValue: 2)
-        static let ended = Interest(rawValue: 4)
-        static let suppressed = Interest(rawValue: 8)
-        static let recovered = Interest(rawValue: 16)
-        static let escalated = Interest(rawValue: 32)
-        static let notice = Interest(rawValue: 64)
-        static let interval = Interest(rawValue: 128)
-
-        /// Final reports of this process and of earlier ones.
-        static let finished: Interest = [.ended, .recovered]
-    }
+    /// The kinds of deliveries, of which a sink receives some.
+    enum Interest { case began, updated, ended, suppressed, recovered, escalated, notice, interval }
 }
 
 /// Passes deliveries from one sink to the other sinks, which may be created after it.
