@@ -5,6 +5,10 @@ import Dispatch
 import Glibc
 import Synchronization
 
+#if NIO
+    import NIOCore
+#endif
+
 /// Follows a loop that cannot be observed, by sending it heartbeats: the time until a small item has run is one turn.
 ///
 /// The watchdog looks at the loop twice per threshold. If the loop does not wait for work then, it sends an item, but never
@@ -182,3 +186,32 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 }
+
+#if NIO
+    extension LoopSource where Self == HeartbeatSource {
+        static func eventLoop(_ loop: any EventLoop) -> HeartbeatSource {
+            let end = EventLoopEnd()
+            // Scheduling fails only if the loop has already shut down; sending it a task would then be an error.
+            let callback = try? loop.scheduleCallback(at: .distantFuture, handler: end)
+            return HeartbeatSource(
+                kind: .eventLoop, idle: EventLoopIdleCheck(), unless: { callback == nil || end.hasCome },
+                whenRemoved: { callback?.cancel() }
+            ) { loop.execute($0) }
+        }
+    }
+
+    /// Notices that an event loop shuts down, by a callback that is never due and is cancelled then: NIO does not tell,
+    /// and a task sent to a closed loop may end the process (`SelectableEventLoop._schedule0`).
+    private final class EventLoopEnd: NIOScheduledCallbackHandler, Sendable {
+        private let flag = Atomic<Bool>(false)
+
+        var hasCome: Bool { flag.load(ordering: .acquiring) }
+
+        /// Never called: the callback is due in 292 years.
+        func handleScheduledCallback(eventLoop: some EventLoop) {}
+
+        func didCancelScheduledCallback(eventLoop: some EventLoop) {
+            flag.store(true, ordering: .releasing)
+        }
+    }
+#endif
