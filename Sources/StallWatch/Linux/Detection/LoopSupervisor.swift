@@ -34,7 +34,8 @@ struct LoopSupervisor {
             context.capturer.keepFiles(of: thread)
             diagnostician.open(thread)
         }
-        if loop.source.reportsWaits, let threshold = context.options.saturationThreshold {
+        // Only a run loop reports its waits.
+        if loop.source.kind == .runLoop, let threshold = context.options.saturationThreshold {
             saturation = SaturationSupervisor(threshold: threshold)
             spin = SpinSupervisor()
         }
@@ -216,7 +217,10 @@ extension LoopSupervisor {
     /// also have waited just after such a run, which may have ended a moment ago.
     private mutating func mayHaveWaited(_ poll: LoopPoll, _ sample: StallRecord.Sample, _ waits: UInt64?) -> Bool {
         let stack = try? sample.stack.get()
-        let isInRun = stack.map { poll.showsUnobservedRun($0.frames.lazy.map(\.address)) } ?? false
+        // Of the function of a run there are more frames than the observers have seen runs begin.
+        let function = loop.source.runFunction
+        let runs = stack?.frames.count { function.contains($0.address) } ?? 0
+        let isInRun = runs > poll.turn.nesting + 1
         let run = turn.unobservedRun ?? (isInRun ? UnobservedRun() : nil)
         guard run?.mayHaveWaited(waits) == true else { return false }
         // Read after the capture, because being stopped for it counts as a wait.

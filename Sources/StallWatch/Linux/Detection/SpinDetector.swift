@@ -201,7 +201,7 @@ struct SpinSupervisor {
         let cpu = ThreadClock.exact.nanoseconds(of: thread)
         detector.take(.init(load: poll.load, cpu: cpu, runQueue: times?.runQueue ?? 0), countingFrom: countingFrom)
         var action: PeriodAction?
-        context.timeCheck { action = detector.decide(evidence(poll.runFunction, loop.source)) }
+        context.timeCheck { action = detector.decide(evidence(loop.source)) }
         if start == nil { descriptors = UndrainedDescriptors() }
         guard let action, let start else { return detector.nextPoll(poll.load) }
         if detector.pattern != nil { activity = describe(from: start) }
@@ -225,9 +225,7 @@ struct SpinSupervisor {
         period.leave(context, since: detector.start?.load, at: time)
     }
 
-    private mutating func evidence(
-        _ runFunction: Range<UInt64>, _ source: any LoopSource
-    ) -> SpinDetector.Evidence {
+    private mutating func evidence(_ source: any LoopSource) -> SpinDetector.Evidence {
         guard detector.isAsking else { return .none }
         if detector.pattern == .ready {
             descriptors.look()
@@ -240,7 +238,7 @@ struct SpinSupervisor {
             stacks.count { stack in stack.frames.contains { function.contains($0.address) } }
         }
         let calls = count(source.runMethod)
-        guard calls > 0, count(runFunction) == 0 else { return .refuted }
+        guard calls > 0, count(source.runFunction) == 0 else { return .refuted }
         return calls * 3 >= stacks.count ? .proof : .none
     }
 

@@ -111,7 +111,7 @@ extension StallRecord {
         )
         isGap = stall.isGap
         isThresholdAdaptive = loop.isThresholdAdaptive
-        startUncertainty = poll.startUncertainty
+        startUncertainty = poll.turn.began.flatMap(loop.source.startUncertainty)
     }
 
     /// Creates the record of a loop that is saturated or spins since `start`.
@@ -136,7 +136,7 @@ extension StallRecord {
             kind: kind,
             loop: Loop(
                 label: loop.label, kind: loop.source.kind,
-                mode: kind == .saturation || kind == .spinning ? nil : poll.mode, turn: turn,
+                mode: kind == .saturation || kind == .spinning ? nil : loop.source.modeName(poll.turn.mode), turn: turn,
                 nesting: nesting, thread: thread
             ),
             threshold: threshold,
@@ -151,6 +151,7 @@ extension StallRecord {
 extension StallRecord {
     /// The largest number of threads that are captured besides the loop's.
     static let maximumOtherThreads = 256
+    static let maximumSamples = 20
 
     /// Captures the threads of the process, except `target` and the monitor's own, and what they wait for.
     mutating func captureOtherThreads(than target: CaptureTarget, with context: WatchdogContext) {
@@ -158,14 +159,15 @@ extension StallRecord {
         if case .thread(let thread) = target { excluded.insert(thread) }
         (otherThreads, omittedThreads) = context.captureAll(than: excluded)
         otherImages = context.capturer.images()
+        let locks = LockOwnerResolver(threads: context.threads, memory: GuardedMemory())
         var waits: [Int32: ThreadWait] = [:]
         for other in otherThreads {
-            waits[other.thread.id] = context.wait(of: other.thread.id, try? other.stack.get())
+            waits[other.thread.id] = locks.wait(of: other.thread.id, stack: try? other.stack.get())
         }
         if case .thread(let thread) = target {
-            waits[thread] = context.wait(of: thread, samples.lazy.compactMap { try? $0.stack.get() }.last)
+            waits[thread] = locks.wait(of: thread, stack: samples.lazy.compactMap { try? $0.stack.get() }.last)
         }
-        context.markDeadlocks(&waits)
+        locks.markDeadlocks(&waits)
         for index in otherThreads.indices { otherThreads[index].wait = waits[otherThreads[index].thread.id] }
     }
 }

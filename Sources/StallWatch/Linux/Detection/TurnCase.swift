@@ -152,10 +152,6 @@ extension StallRecord.Sample {
     }
 }
 
-extension StallRecord {
-    static let maximumSamples = 20
-}
-
 extension [StallRecord.Sample] {
     /// Returns whether the thread has provably not run since the last sample, which therefore shows it now, too.
     ///

@@ -25,8 +25,6 @@ final class Watchdog: Sendable {
     private let readTasks: TaskRequest
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
-    /// The number of times that all loops were polled.
-    private let passes = Atomic<UInt64>(0)
     let alarm = WatchdogAlarm()
     /// Posted when the watchdog has begun to follow the loops that it was given before its start.
     let follows = Semaphore()
@@ -70,16 +68,7 @@ final class Watchdog: Sendable {
     }
 
     /// Waits until the watchdog has polled all loops at least once from now on; returns `false` at the deadline.
-    func waitForPass(until deadline: UInt64) -> Bool {
-        let before = passes.load(ordering: .acquiring)
-        // The next pass to end may have begun before this call; the one after it has not.
-        while passes.load(ordering: .acquiring) &- before < 2 {
-            guard monotonicNow() < deadline else { return false }
-            alarm.ring()
-            nap()
-        }
-        return true
-    }
+    func waitForPass(until deadline: UInt64) -> Bool { readProgress(until: deadline) != nil }
 
     /// Wakes the watchdog, and returns whether the loops make progress, as its next pass finds it; `nil` without an
     /// answer.
@@ -110,8 +99,9 @@ final class Watchdog: Sendable {
         var timekeeper = Timekeeper()
         // Taken together with the loops, so that an answer has every loop that was added before its request.
         var requests: [ProgressRequest] = []
+        var isFirst = true
         while let version = takeChanges(&supervisors, &requests, context) {
-            if passes.load(ordering: .relaxed) == 0 { follows.post() }
+            if isFirst.take() { follows.post() }
             if let graceEnd = timekeeper.wake(
                 capturing: capturer.timeTaken + context.timeOfChecks, supervisors, suppressed, now)
             {
@@ -122,7 +112,6 @@ final class Watchdog: Sendable {
             timekeeper.resume(from: pauses.countingFrom(at: now()))
             let deadline = poll(&supervisors, timekeeper)
             passed(context.loops, now(), false)
-            passes.wrappingAdd(1, ordering: .releasing)
             answer(&requests, supervisors)
             sleep(supervisors, version, until: deadline)
             timekeeper.sleep(until: deadline)

@@ -55,13 +55,10 @@ final class WatchdogContext {
         sample.wasStopPermitted = mayStop
         switch target {
         case .thread(let thread):
-            do throws(CaptureFailure) {
-                sample.stack = .success(
-                    mayStop && mayWait
-                        ? try capturer.captureOrWait(thread: thread)
-                        : try capturer.capture(thread: thread, mayStop: mayStop))
-            } catch {
-                sample.stack = .failure(error)
+            sample.stack = Result { () throws(CaptureFailure) in
+                mayStop && mayWait
+                    ? try capturer.captureOrWait(thread: thread)
+                    : try capturer.capture(thread: thread, mayStop: mayStop)
             }
         case .unknown: sample.stack = .failure(.unknownThread)
         case .pool:
@@ -79,24 +76,9 @@ final class WatchdogContext {
     func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
         let others = ThreadIdentity.all().filter { !excluded.contains($0) }
         let threads = others.prefix(StallRecord.maximumOtherThreads).map { thread in
-            StallRecord.OtherThread(thread: .init(thread), stack: capture(thread))
+            StallRecord.OtherThread(thread: .init(thread), stack: self.threads.capture(thread))
         }
         return (threads, max(others.count - threads.count, 0))
-    }
-
-    func wait(of thread: Int32, _ stack: CapturedStack?) -> ThreadWait? { locks.wait(of: thread, stack: stack) }
-
-    /// Marks the waits of threads that can never go on.
-    func markDeadlocks(_ waits: inout [Int32: ThreadWait]) { locks.markDeadlocks(&waits) }
-
-    private var locks: LockOwnerResolver { LockOwnerResolver(threads: threads, memory: GuardedMemory()) }
-
-    private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
-        do throws(CaptureFailure) {
-            return .success(try capturer.capture(thread: thread))
-        } catch {
-            return .failure(error)
-        }
     }
 }
 

@@ -2,19 +2,11 @@ import LinuxSupport
 
 /// The operations of futex(2), and the futex words that contain an owner.
 enum Futex {
-    enum Operation: Equatable {
-        case wait
-        /// FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the futex word contains the owner.
-        case lockPriorityInheritance
+    /// Returns whether the operation is FUTEX_WAIT or FUTEX_WAIT_BITSET.
+    static func isWait(_ argument: UInt64) -> Bool { [0, 9].contains(command(argument)) }
 
-        init?(_ argument: UInt64) {
-            switch Futex.command(argument) {
-            case 0, 9: self = .wait
-            case 6, 13: self = .lockPriorityInheritance
-            default: return nil
-            }
-        }
-    }
+    /// Returns whether the operation is FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the futex word contains the owner.
+    static func hasPriorityInheritance(_ argument: UInt64) -> Bool { [6, 13].contains(command(argument)) }
 
     /// Returns whether the operation is FUTEX_WAIT, not FUTEX_WAIT_BITSET.
     static func isPlainWait(_ argument: UInt64) -> Bool { command(argument) == 0 }

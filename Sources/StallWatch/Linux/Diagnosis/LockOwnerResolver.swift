@@ -192,11 +192,7 @@ final class ProcessThreads: LockOwnerResolver.Threads {
     }
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
-        do throws(CaptureFailure) {
-            return .success(try capturer.capture(thread: thread, mayStop: mayStop))
-        } catch {
-            return .failure(error)
-        }
+        Result { () throws(CaptureFailure) in try capturer.capture(thread: thread, mayStop: mayStop) }
     }
 
     func names(of stack: CapturedStack) -> [NamedFrame] {

@@ -57,10 +57,8 @@ final class LoopMonitor: Sendable {
         var turn = recorder.snapshot()
         turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
         return LoopPoll(
-            turn: turn, target: target, mode: source.modeName(turn.mode),
-            startUncertainty: turn.began.flatMap(source.startUncertainty), runFunction: source.runFunction,
-            nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd, load: recorder.load(at: now),
-            isStarting: turn.number == 0 && !source.isKnownToRun
+            turn: turn, target: target, nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd,
+            load: recorder.load(at: now), isStarting: turn.number == 0 && !source.isKnownToRun
         )
     }
 
@@ -80,12 +78,6 @@ struct LoopPoll {
     var turn: TurnSnapshot
     /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget
-    /// The name of the mode that the loop runs in; `nil` if it has none or the app did not name it.
-    var mode: String?
-    /// The time by which the turn may have begun earlier, in nanoseconds; `nil` for a loop that reports its own turns.
-    var startUncertainty: UInt64?
-    /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
-    var runFunction: Range<UInt64>
     /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
     var nextHeartbeat: UInt64?
     /// When the marked stall ended, in monotonic nanoseconds; `nil` if none is marked or it lasts.
@@ -94,11 +86,4 @@ struct LoopPoll {
     var load: LoopLoad
     /// Whether the loop has neither begun a turn nor is known to run.
     var isStarting: Bool
-
-    /// Returns whether a stack has more frames of ``runFunction`` than the observers have seen runs of the loop begin.
-    func showsUnobservedRun(_ addresses: some Sequence<UInt64>) -> Bool {
-        var runs = 0
-        for address in addresses where runFunction.contains(address) { runs += 1 }
-        return runs > turn.nesting + 1
-    }
 }

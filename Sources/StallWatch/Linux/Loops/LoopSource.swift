@@ -4,9 +4,6 @@ import StallReports
 protocol LoopSource: AnyObject, Sendable {
     var kind: LoopKind { get }
 
-    /// Whether the loop reports its waits: only then can saturation be detected.
-    var reportsWaits: Bool { get }
-
     /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
     var runFunction: Range<UInt64> { get }
 
@@ -54,8 +51,6 @@ protocol LoopSource: AnyObject, Sendable {
 
 extension LoopSource {
     var knownThread: Int32? { nil }
-
-    var reportsWaits: Bool { false }
 
     var runFunction: Range<UInt64> { 0..<0 }
 

@@ -15,7 +15,6 @@ import StallSymbols
 /// called on any thread. No stored property changes after init.
 final class RunLoopSource: LoopSource, @unchecked Sendable {
     let kind = LoopKind.runLoop
-    let reportsWaits = true
     private let runLoop: CFRunLoop
     private let turnModes: [CFRunLoopMode]
     private let namedModes: [String]

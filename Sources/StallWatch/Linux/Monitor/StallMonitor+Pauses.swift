@@ -78,7 +78,9 @@ extension StallMonitor {
     ///     print(feature.name.rawValue, feature.loss ?? "", feature.remedies)
     /// }
     /// ```
-    public var capabilities: Capabilities { capabilityProbe.capabilities(loadsLibrary: true) }
+    public var capabilities: Capabilities {
+        capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }).capabilities(loadsLibrary: true)
+    }
 }
 
 extension StallMonitor.Configuration {

@@ -323,9 +323,7 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    var capabilityProbe: CapabilityProbe { capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }) }
-
-    private func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
+    func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
         CapabilityProbe(
             symbolication: configuration.symbolication, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace,
             contextProblem: { StallContext.calibration.problem }

@@ -71,9 +71,7 @@ import StallReports
             )
         }
     }
-#endif
 
-#if Metrics
     /// The metrics of the loops with one label, named after those of OpenTelemetry for Node.js, in seconds
     /// (opentelemetry.io, Semantic conventions for Node.js runtime metrics).
     struct LoopMetrics {
