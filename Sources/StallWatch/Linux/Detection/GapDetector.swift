@@ -7,7 +7,6 @@ import StallReports
 /// at the deadline. It waited for a CPU, as the loops did, which is worth reporting. The host gave its CPU to another
 /// machine. Or no thread of the process ran.
 struct GapDetector: Equatable {
-    /// The consequence of a late wake-up for the turns that are in progress.
     enum Gap: Equatable {
         /// The turns are measured anew, because no thread ran.
         case held(SuppressionReason)

@@ -105,14 +105,12 @@ struct LoopSupervisor {
         if current.isWaitingUnobserved { turn.unobservedRun = UnobservedRun() }
     }
 
-    /// Prepares for the case that the current turn becomes a stall.
     private mutating func prepare(_ target: CaptureTarget, at time: UInt64) {
         guard case .thread(let thread) = target else { return }
         diagnostician.inspect(thread, turn: turn.began, threshold: loop.threshold, now: time)
         context.capturer.note(thread: thread, turn: turn.began)
     }
 
-    /// Notes whether the loop makes progress, and since when.
     private mutating func noteProgress(_ poll: LoopPoll, at time: UInt64) {
         let state: LoopProgress.State
         if detector.stall != nil {
@@ -153,7 +151,6 @@ struct LoopSupervisor {
         modes?.leave(context, at: time)
     }
 
-    /// Counts the current turn as suppressed, once.
     private mutating func suppress(_ reason: SuppressionReason) {
         guard !turn.isSuppressed else { return }
         turn.isSuppressed = true
@@ -375,7 +372,6 @@ extension LoopSupervisor {
         diagnostician.forget()
     }
 
-    /// Drops the samples of a turn that is over.
     private mutating func forgetSamples() {
         dropPending()
         turn.restart(from: turn.began)

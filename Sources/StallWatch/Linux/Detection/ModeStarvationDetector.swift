@@ -11,7 +11,6 @@ import StallReports
 ///
 /// A loop that waits in its default mode is never away, so nothing is polled for it.
 struct ModeStarvationDetector {
-    /// The settings of a configuration.
     struct Rule: Sendable, Equatable {
         /// The time for which a timer or the main queue waits, in nanoseconds.
         var limit: UInt64
@@ -101,7 +100,6 @@ struct ModeStarvationDetector {
         [timerSince, queueSince].compactMap { $0 }.min().map { max($0, countingFrom) }
     }
 
-    /// Returns what an absence and an answer change.
     mutating func decide(
         _ new: Absence?, _ answer: RunLoopModeReader.Answer?, _ load: LoopLoad, countingFrom: UInt64 = 0
     ) -> PeriodAction? {
@@ -143,7 +141,6 @@ struct ModeStarvationDetector {
         return load.time >= nextSample ? takeSample(.sample, since: start, at: load.time) : nil
     }
 
-    /// Begins another absence, or none.
     private mutating func begin(_ new: Absence?, _ load: LoopLoad) -> PeriodAction? {
         // Of a turn of the default mode that has ended since, the end is known.
         let end = absence?.turn != nil && load.lastEnd > absence?.since ?? 0 ? load.lastEnd : load.time
@@ -253,6 +250,5 @@ struct ModeStarvationSupervisor {
         return detector.nextPoll(load)
     }
 
-    /// Reports a starvation that still lasts as abandoned.
     func leave(_ context: WatchdogContext, at time: UInt64) { period.leave(context, since: start, at: time) }
 }

@@ -72,7 +72,6 @@ struct SaturationDetector {
         return .sample
     }
 
-    /// Begins a candidate if the loop was busy for half of the threshold.
     private mutating func begin(_ load: LoopLoad) -> PeriodAction? {
         guard let index = readings.lastIndex(where: { load.time &- $0.time >= threshold / 2 }),
             isBusy(from: readings[index], to: load)
@@ -126,7 +125,6 @@ extension Bool {
 }
 
 extension LoopLoad {
-    /// The turns a second since an earlier moment.
     func pace(since start: LoopLoad) -> Double {
         (Double(turns &- start.turns) * 1e9 / Double(max(time &- start.time, 1))).toThousandths
     }
@@ -144,7 +142,6 @@ enum PeriodAction: Equatable {
     case drop
 }
 
-/// Reports the saturations of one loop.
 struct SaturationSupervisor {
     private var detector: SaturationDetector
     private var period = LoadPeriod()
@@ -171,7 +168,6 @@ struct SaturationSupervisor {
         return detector.nextPoll(at: poll.load.time)
     }
 
-    /// Reports a saturation that still lasts as abandoned.
     func leave(_ context: WatchdogContext, at time: UInt64) { period.leave(context, since: detector.start, at: time) }
 }
 
@@ -256,6 +252,5 @@ struct LoadPeriod {
         context.submit(record)
     }
 
-    /// The captured samples.
     var stacks: [CapturedStack] { samples.compactMap { try? $0.stack.get() } }
 }

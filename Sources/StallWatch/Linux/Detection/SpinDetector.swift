@@ -32,7 +32,6 @@ struct SpinDetector {
 
     enum Pattern: Equatable { case ready, outside }
 
-    /// What else is known of a pattern.
     enum Evidence { case refuted, none, proof }
 
     struct Reading: Equatable {
@@ -50,7 +49,6 @@ struct SpinDetector {
     }
 
     private(set) var last: Reading?
-    /// The reading before.
     private var previous: Reading?
     /// The pattern of the last interval.
     private(set) var pattern: Pattern?
@@ -77,7 +75,6 @@ struct SpinDetector {
         earlier?.load.isOutside != true || earlier?.load.turns != load.turns
     }
 
-    /// Whether a reading at `time` would end an interval.
     func isDue(at time: UInt64) -> Bool { last.map { time &- $0.load.time >= Self.interval } ?? true }
 
     /// Whether the last reading asks for evidence.
@@ -109,7 +106,6 @@ struct SpinDetector {
         pattern = found
     }
 
-    /// Returns what the last reading changes.
     mutating func decide(_ evidence: Evidence) -> PeriodAction? {
         guard let last else { return nil }
         let now = last.load.time
@@ -148,7 +144,6 @@ struct SpinDetector {
         return action
     }
 
-    /// Returns the pattern of an interval.
     private static func pattern(from first: Reading, to last: Reading) -> Pattern? {
         let time = last.load.time &- first.load.time
         let turns = last.load.turns &- first.load.turns
@@ -176,7 +171,6 @@ struct SpinDetector {
     }
 }
 
-/// Reports the spins of one loop.
 struct SpinSupervisor {
     private var detector = SpinDetector()
     private var period = LoadPeriod()
@@ -220,7 +214,6 @@ struct SpinSupervisor {
         return detector.nextPoll(poll.load)
     }
 
-    /// Reports a spin that still lasts as abandoned.
     func leave(_ context: WatchdogContext, at time: UInt64) {
         period.leave(context, since: detector.start?.load, at: time)
     }

@@ -65,7 +65,6 @@ struct StallDetector {
         var nextCheck: UInt64 = 0
     }
 
-    /// An action for the supervisor to carry out.
     enum Action: Equatable {
         case checkEarly(EarlyTurn)
         case check(Stall)
@@ -76,7 +75,6 @@ struct StallDetector {
         case end(Stall)
     }
 
-    /// The result of a poll.
     struct Decision: Equatable {
         /// The actions, in order: two if one stalled turn ends and the next one is already over the threshold.
         var actions: [Action] = []
@@ -156,7 +154,6 @@ struct StallDetector {
         return decision
     }
 
-    /// Decides on a turn below the threshold.
     private mutating func decideEarly(
         _ began: UInt64, start: UInt64, at now: UInt64, checkAge: UInt64, _ decision: inout Decision
     ) {

@@ -10,7 +10,6 @@ struct StallHistory: Sendable, Equatable {
 
     /// The time before a stall that counts, in nanoseconds: 5 s.
     static let window: UInt64 = 5_000_000_000
-    /// The largest number of other loops.
     static let maximumOthers = 16
 
     /// Reads the turns of all loops at `now`, before and since a stalled turn that counts from `start`: at most 6 KiB
@@ -36,7 +35,6 @@ struct StallHistory: Sendable, Equatable {
 }
 
 struct LoopTurns: Sendable, Equatable {
-    /// The loop's name in reports.
     var label: String
     var kind: LoopKind
     /// The turns of a millisecond or more, oldest first; at most as many as a loop keeps, and those of earlier readings.

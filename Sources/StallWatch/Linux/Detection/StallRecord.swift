@@ -23,14 +23,12 @@ struct StallRecord: Sendable {
         var seenFrom = UInt64.max
         /// The age of the turn when the thread was last seen in this place, in nanoseconds.
         var seenUntil: UInt64 = 0
-        /// How often the thread was seen in this place.
         var timesSeen = 1
         /// The thread's CPU and run-queue time when it was first and last seen here; `nil` if it is not known.
         var used: (from: UInt64, to: UInt64)?
         /// The number of the thread's time slices right before the capture; 0 if it is not known.
         var slices: UInt64 = 0
 
-        /// Whether there is no stack because the thread has ended.
         var isThreadGone: Bool {
             if case .failure(let error) = stack { error.isThreadGone } else { false }
         }
@@ -41,7 +39,6 @@ struct StallRecord: Sendable {
         }
     }
 
-    /// The stack of a thread other than the loop's.
     struct OtherThread: Sendable {
         var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureFailure>
@@ -60,7 +57,6 @@ struct StallRecord: Sendable {
     var loop: Loop
     /// The loop's threshold, in nanoseconds.
     let threshold: UInt64
-    /// Whether the watchdog has learned the threshold.
     var isThresholdAdaptive = false
     /// When the turn's age begins to count, by the wall clock.
     let startedAt: Timestamp
@@ -88,9 +84,7 @@ struct StallRecord: Sendable {
     /// The cause, if one thread runs the loop.
     var cause: Cause?
     var captureMethods: [CapturedStack.Method] = []
-    /// Who unwound the stacks.
     var unwinder: Unwinder?
-    /// What the watched loops did before the stall, and the others during it.
     var history: StallHistory?
     /// What the loop says that its thread works on; `nil` if it does not know.
     var work: String?
@@ -149,7 +143,6 @@ extension StallRecord {
 }
 
 extension StallRecord {
-    /// The largest number of threads that are captured besides the loop's.
     static let maximumOtherThreads = 256
     static let maximumSamples = 20
 

@@ -43,7 +43,6 @@ struct TurnCase {
         /// Whether the thread has not run since the last sample.
         var isUnchanged = false
 
-        /// Whether the capture may have stopped the thread.
         var mayHaveStopped: Bool {
             guard !isUnchanged, case .success(let stack) = sample.stack else { return !isUnchanged }
             return stack.method != .read || !stack.isComplete

@@ -21,7 +21,6 @@ final class WaitingTasks: Sendable {
 
     init(began: UInt64) { self.began = began }
 
-    /// Sets what was found at a time: a list that refers to these stacks.
     func set(_ list: TaskList, _ stacks: [CapturedStack], at time: UInt64) {
         found.withLock { $0 = Found(list: list, stacks: stacks, at: time) }
     }

@@ -13,9 +13,7 @@ final class Watchdog: Sendable {
         /// Increases when a loop is added or removed.
         var version = 0
         var isStopping = false
-        /// The thread that stops the watchdog.
         var stopper: Int32?
-        /// The requests that the next pass answers.
         var requests: [ProgressRequest] = []
     }
     private let shared = Mutex(Shared())
@@ -52,7 +50,6 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    /// Stops polling the loops with the given label.
     func remove(label: String) {
         shared.withLock { shared in
             shared.loops.removeAll { $0.label == label }
@@ -249,7 +246,6 @@ final class WatchdogClocks {
     }
 }
 
-/// The settings of a configuration that the watchdog uses.
 struct WatchdogOptions: Sendable, Equatable {
     var capturesAllThreads = false
     var ignoresDebugged = true

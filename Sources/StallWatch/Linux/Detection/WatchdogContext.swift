@@ -18,7 +18,6 @@ final class WatchdogContext {
     /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
     private static let longestCheck: UInt64 = 500_000_000
     let threads: ProcessThreads
-    /// The version of the list of loops.
     var version = 0
     var loops: [LoopMonitor] = []
 
@@ -39,7 +38,6 @@ final class WatchdogContext {
     /// The monitors' own threads, which no report includes.
     var ownThreads: Set<Int32> { WorkerThread.ids.union([watchdog]) }
 
-    /// Runs a check, and counts its time.
     func timeCheck(_ check: () -> Void) {
         let begun = now()
         check()

@@ -24,11 +24,9 @@ struct AwaitedLock: Equatable, Sendable {
     var function: String?
     /// The label of a dispatch queue, or the name of a stdio stream; `nil` for other kinds.
     var label: String?
-    /// Whether the wait has a time limit.
     var hasTimeout = false
     var ownership: Ownership
 
-    /// The owning thread, if it is known.
     var owner: Int32? {
         if case .thread(let thread) = ownership { return thread }
         return nil
@@ -48,7 +46,6 @@ struct LockOwnership: Sendable {
         var isRunning: Bool
     }
 
-    /// The lock that the stalled thread waits for.
     var lock: AwaitedLock
     /// The owner of this lock, the owner of the lock that the first owner waits for, and so on.
     var owners: [Owner] = []
@@ -57,7 +54,6 @@ struct LockOwnership: Sendable {
     /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.
     var isDeadlock = false
     var isCutOff = false
-    /// The images that the stacks refer to.
     var images = ImageList()
 }
 

@@ -249,7 +249,6 @@ extension Cause.Kind {
     }
 }
 
-/// The diagnosed cause of a stall, with the values behind it.
 struct Cause: Sendable {
     typealias Kind = StallReport.CauseKind
 

@@ -1,4 +1,3 @@
-/// The input of ``CauseRules``.
 struct Evidence: Sendable {
     var split: TimeSplit
     /// Whether the kernel counted the time without a CPU; if not, some of the blocked time may be such time.
@@ -44,11 +43,9 @@ struct Observation: Sendable {
     /// The stack, as a number: equal for observations of the same place.
     var place: Int?
     var activity: ThreadActivity
-    /// The system call that the thread waited in, if any.
     var call: DescribedCall?
     /// The innermost libc function with a known name of a running thread, if its innermost frame was in libc.
     var function: String?
-    /// The lock that the thread waited for, if any.
     var lock: LockOwnership?
     /// The kernel function that the thread waited in.
     var waitChannel: String?

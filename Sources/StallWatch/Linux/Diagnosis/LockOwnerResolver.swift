@@ -12,7 +12,6 @@ struct LockOwnerResolver {
         func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure>
         func names(of stack: CapturedStack) -> [NamedFrame]
         func describe(_ thread: Int32) -> ThreadIdentity
-        /// Returns the images that stacks refer to.
         func images() -> ImageList
     }
 

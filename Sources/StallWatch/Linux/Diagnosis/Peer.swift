@@ -5,15 +5,12 @@ import StallReports
 /// A process that a system call waits for, in a report's words.
 typealias Peer = StallReport.Peer
 
-/// The answer to the question for whom a system call waits.
 struct PeerAnswer: Equatable, Sendable {
     var peers: [Peer] = []
     /// The number of peers beyond ``PeerFinder/maximumPeers``.
     var omitted = 0
-    /// Why there are no peers.
     var reason: String?
 
-    /// Whether a process is known.
     var isKnown: Bool { peers.contains { $0.pid != nil } }
 }
 

@@ -15,11 +15,8 @@ import StallReports
 ///
 /// The watchdog asks for each wait once, and only in a stall. No thread is stopped meanwhile.
 final class PeerFinder {
-    /// The largest number of peers in an answer.
     static let maximumPeers = 4
-    /// The number of answers that are kept.
     static let maximumAnswers = 8
-    /// The largest number of threads of this process that are looked at.
     static let maximumThreads = 256
     /// F_GETPIPE_SZ of fcntl(2).
     private static let getPipeCapacity: Int32 = 1032

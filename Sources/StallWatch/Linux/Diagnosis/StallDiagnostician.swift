@@ -22,7 +22,6 @@ struct StallDiagnostician {
     private let memory = GuardedMemory()
     private let peers: PeerFinder
     private let threads: ProcessThreads
-    /// The threads for observations that stop none.
     private let unstoppedThreads: ProcessThreads
     private let waits: WaitClock
 

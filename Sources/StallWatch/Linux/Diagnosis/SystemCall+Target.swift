@@ -88,7 +88,6 @@ extension SystemCall {
     }
 }
 
-/// Formats socket addresses.
 enum SocketName {
     static func peer(of descriptor: Int32) -> String? {
         address(of: descriptor, by: getpeername).map { "socket to \($0)" }

@@ -163,7 +163,6 @@ extension SystemCall {
         case sleep
         /// Waits for data on a descriptor: a file, a pipe, a socket, a device.
         case io
-        /// Anything else.
         case other
     }
 

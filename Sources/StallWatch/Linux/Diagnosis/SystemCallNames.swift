@@ -22,7 +22,6 @@ struct SystemCallNames: Sendable {
         return nil
     }
 
-    /// The names for the architecture of this build.
     static var current: SystemCallNames {
         #if arch(x86_64)
             x86_64

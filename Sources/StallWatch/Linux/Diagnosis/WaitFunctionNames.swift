@@ -25,7 +25,6 @@ final class WaitFunctionNames {
         var addresses: Range<UInt64>
     }
 
-    /// The functions by the path of the image.
     private var functions: [String: [Function]] = [:]
 
     /// Reads the functions of new images once: a few milliseconds, some 20 for an executable that contains libraries.
@@ -43,7 +42,6 @@ final class WaitFunctionNames {
         }
     }
 
-    /// Returns the innermost frames with their images and function names.
     func names(of frames: some Sequence<CapturedStack.Frame>, in images: ImageList) -> [NamedFrame] {
         frames.prefix(Self.innermost).map { frame in
             let address = frame.lookupAddress
@@ -135,7 +133,6 @@ struct LockFunction: Equatable {
     /// The function that other libraries than libc call futex(2) with.
     static let anyCall = "syscall"
 
-    /// Returns whether the function name helps to recognize a lock.
     static func isKnown(_ function: String) -> Bool { function == anyCall || kinds[function] != nil }
 
     /// Exported functions of libc, and functions in the symbol table of libdispatch.

@@ -112,7 +112,6 @@ final class HealthWorker: Sendable {
     private let isStopping = Atomic<Bool>(false)
     private let thread = Mutex<WorkerThread?>(nil)
 
-    /// Creates a worker that does not run yet.
     init(_ channel: sending any HealthChannel, source: HealthSource, reading: @escaping Reading) {
         self.channel = OneShotTransfer(channel)
         self.source = source

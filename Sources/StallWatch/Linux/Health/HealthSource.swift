@@ -107,7 +107,6 @@ final class HealthSource: Sendable {
         return .ok
     }
 
-    /// Returns the loops in the order of a record.
     private static func ordered(_ loops: [LoopProgress]) -> [LoopProgress] {
         loops.sorted { first, second in
             let isFirstRunning = first.state == .running
@@ -137,7 +136,6 @@ extension HealthRecord.Stall {
 }
 
 extension HealthRecord.Process {
-    /// The calling process.
     static func current() -> Self {
         let identity = ProcessIdentity.current()
         return Self(

@@ -16,7 +16,6 @@ struct CalloutNames: Sendable {
     /// libdispatch's exported function that runs the main queue: it returns to the callout.
     var mainQueueFunction: Range<UInt64> = 0..<0
 
-    /// What this process has learned.
     static var learned: CalloutNames { state.withLock { $0 } }
     private static let state = Mutex(CalloutNames())
 

@@ -59,7 +59,6 @@ private final class JobSender: Sendable {
     /// Whether the executor runs jobs in `enqueue`, on its caller's thread: then it has no thread that can stall.
     var isInline: Bool { ranInline.load(ordering: .relaxed) }
 
-    /// Submits a job; does not wait.
     func send(_ job: @escaping @Sendable () -> Void) {
         let mustStart = state.withLock { state in
             state.job = job
@@ -90,7 +89,6 @@ private final class JobSender: Sendable {
         }
     }
 
-    /// Notes the executor's thread, in a heartbeat.
     func noteThread() {
         let thread = clinux_gettid()
         if thread == sender.load(ordering: .relaxed) { ranInline.store(true, ordering: .relaxed) }
@@ -107,7 +105,6 @@ private final class JobSender: Sendable {
     }
 }
 
-/// The executor that runs the main actor.
 enum MainActorExecutor {
     /// The executors of Swift's runtime for Linux, which run the main actor on the main dispatch queue.
     private static let standard: Set<String> = ["DispatchMainExecutor", "DispatchExecutor"]
@@ -124,6 +121,5 @@ enum MainActorExecutor {
         return standard.contains("\(type(of: serial))") ? nil : serial
     }()
 
-    /// The name of its type.
     static var customName: String? { custom.map { "\(type(of: $0))" } }
 }

@@ -59,7 +59,6 @@ final class TaskPoolIdleCheck: IdleCheck {
 
     /// The address of the queue's state, which the runtime never frees; 0 until it is confirmed.
     private let state = Atomic<UInt>(0)
-    /// The state of the queue without items.
     private let idleState = Atomic<UInt64>(0)
 
     /// Confirms the layout, in a task that runs in the pool.
@@ -177,7 +176,6 @@ final class QueueOwner: IdleCheck {
         case thread(Int32)
         /// No thread: the queue is empty or suspended, or waits for its target queue.
         case noThread
-        /// The owner cannot be determined.
         case unknown
     }
 

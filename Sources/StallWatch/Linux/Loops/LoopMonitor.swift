@@ -24,13 +24,11 @@ final class LoopMonitor: Sendable {
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
 
-    /// Counts a turn that was stopped for a sample before the threshold, but did not become a stall.
     func noteEarlyStop() { stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
 
     /// The bounds of the threshold, in nanoseconds; equal for a fixed one.
     var thresholdBounds: ClosedRange<UInt64> { bounds.withLock { $0 } }
 
-    /// Whether the watchdog learns the threshold.
     var isThresholdAdaptive: Bool {
         let bounds = thresholdBounds
         return bounds.lowerBound < bounds.upperBound
@@ -62,7 +60,6 @@ final class LoopMonitor: Sendable {
         )
     }
 
-    /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget { source.target(of: recorder) }
 
     /// Returns the duration of the current turn, in nanoseconds, for any thread; `nil` while the loop waits.
@@ -76,13 +73,11 @@ final class LoopMonitor: Sendable {
 struct LoopPoll {
     /// The current turn, or the last one between turns.
     var turn: TurnSnapshot
-    /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget
     /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
     var nextHeartbeat: UInt64?
     /// When the marked stall ended, in monotonic nanoseconds; `nil` if none is marked or it lasts.
     var stallEnd: UInt64?
-    /// How the loop has spent its time so far.
     var load: LoopLoad
     /// Whether the loop has neither begun a turn nor is known to run.
     var isStarting: Bool

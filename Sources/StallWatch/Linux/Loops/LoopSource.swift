@@ -90,7 +90,6 @@ extension LoopKind {
 
 /// The threads whose stacks explain a stall.
 enum CaptureTarget: Sendable, Equatable {
-    /// The thread that runs the loop.
     case thread(Int32)
     case pool
     /// No thread, because none has run the loop yet.

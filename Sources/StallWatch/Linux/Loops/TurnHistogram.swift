@@ -55,7 +55,6 @@ final class TurnHistogram: @unchecked Sendable {
         )
     }
 
-    /// The counts of a histogram at one moment.
     struct Snapshot {
         /// The number of turns in each bucket.
         var counts: [UInt64]
@@ -81,7 +80,6 @@ final class TurnHistogram: @unchecked Sendable {
 }
 
 extension TurnHistogram.Snapshot {
-    /// Adds up the turns of several histograms.
     init(sumOf parts: [Self]) {
         self.init(counts: Array(repeating: 0, count: TurnHistogram.bucketCount), busyNanoseconds: 0)
         for part in parts {

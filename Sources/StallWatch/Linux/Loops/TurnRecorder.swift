@@ -40,20 +40,17 @@ final class TurnRecorder: Sendable {
     /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
-    /// The number of the default mode.
     static let defaultMode: UInt8 = 1
 
     /// The longest gap between two runs that does not count as a wait, in nanoseconds: `RunLoop.run()` leaves and
     /// enters its loop for every source, but what the thread does in a longer gap is unknown.
     static let longestReentry: UInt64 = 1_000_000
 
-    /// The durations of the turns that are over.
     let histogram = TurnHistogram()
 
     /// The last of these turns that took a millisecond or more.
     let history = TurnHistory()
 
-    /// The loop's total waiting time.
     let waits = WaitClock()
 
     private let alarm: WatchdogAlarm
@@ -111,7 +108,6 @@ extension TurnRecorder {
         noteThread()
     }
 
-    /// Notes that the loop has left its wait.
     func leaveWait(at now: UInt64) {
         noteRun()
         waits.end(at: now)
@@ -130,7 +126,6 @@ extension TurnRecorder {
         reachedSources.store(true, ordering: .relaxed)
     }
 
-    /// Notes that the loop is about to wait.
     func enterWait(at now: UInt64) {
         noteRun()
         leftWait.store(0, ordering: .relaxed)
@@ -199,7 +194,6 @@ extension TurnRecorder {
 // MARK: - On the watchdog
 
 extension TurnRecorder {
-    /// Returns the loop's current state.
     func snapshot() -> TurnSnapshot {
         var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0, leftWait: 0)
         // `began` identifies the turn: if it has not changed after the other loads, all values belong to that turn. A
@@ -270,7 +264,6 @@ extension TurnRecorder {
         return stored != 0 ? stored : last
     }
 
-    /// Returns how the loop has spent its time until `now`.
     func load(at now: UInt64) -> LoopLoad {
         // Read twice: a wait or a gap that ends between two loads is missing in the first result only.
         let idle = max(idleTime(at: now), idleTime(at: now))
@@ -294,7 +287,6 @@ extension TurnRecorder {
     }
 }
 
-/// The state of a loop at one moment.
 struct TurnSnapshot: Equatable {
     /// When the current turn began, in monotonic nanoseconds; `nil` while the loop waits or does not run.
     var began: UInt64?
@@ -339,7 +331,6 @@ final class WaitClock: Sendable {
     /// When the current wait began; 0 between waits.
     private let began = Atomic<UInt64>(0)
 
-    /// Notes that the loop is about to wait.
     func begin(at now: UInt64) {
         began.store(now, ordering: .releasing)
     }

@@ -152,7 +152,6 @@ final class ControlJobs: Sendable {
         if let refusal { connection.send(ControlAnswer(pid: getpid(), error: refusal).jsonLine()) }
     }
 
-    /// Ends all jobs, and waits until they have ended.
     func stop() {
         let jobs = state.withLock { state in
             defer { state.jobs = [:] }
@@ -186,7 +185,6 @@ final class ControlJob: Sendable {
         return isCanceled || !(connection.withLock { $0 }?.isOpen ?? false)
     }
 
-    /// Asks the job to end.
     func cancel() {
         canceled.store(true, ordering: .releasing)
         wake.post()
@@ -208,7 +206,6 @@ final class LatestStalls: Sendable {
     /// The stalls, the newest first.
     var current: [ControlAnswer.StallSummary] { stalls.withLock { $0 } }
 
-    /// Keeps the newest state of a stall.
     func note(_ report: StallReport) {
         let summary = ControlAnswer.StallSummary(report)
         stalls.withLock { stalls in

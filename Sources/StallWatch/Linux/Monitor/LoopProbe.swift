@@ -23,7 +23,6 @@ public final class LoopProbe: Sendable {
     public let label: String
     /// Returns whether the turn that has not ended is one: see ``init(label:isInTurn:)``.
     let isInTurn: @Sendable (_ addresses: [UInt64]?) -> Bool
-    /// Returns what the loop's thread works on, in words.
     let work: @Sendable () -> String?
     /// The recorder that the calls go to, as an address; 0 while no monitor watches the probe.
     private let recorder = Atomic<UInt>(0)
@@ -103,7 +102,6 @@ public final class LoopProbe: Sendable {
         }
     }
 
-    /// Stops sending the probe's turns to `recorder`.
     func detach(_ recorder: TurnRecorder) {
         _ = exchange(Self.bits(recorder), for: 0)
     }

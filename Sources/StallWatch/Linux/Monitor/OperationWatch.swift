@@ -13,7 +13,6 @@ final class OperationWatch: Sendable {
     /// The longest wait for the end of the thread, in nanoseconds: a reading of all tasks takes 5 s at most.
     private static let longestStop: UInt64 = 6_000_000_000
 
-    /// An overdue operation in progress, and its report.
     private struct Open {
         var operation: OperationRegistry.Operation
         var record: StallRecord

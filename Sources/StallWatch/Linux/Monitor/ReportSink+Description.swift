@@ -78,7 +78,6 @@ extension ReportSink {
 }
 
 extension HookSink.Hooks {
-    /// The description of the sink that calls the hooks.
     var description: SinkDescription {
         SinkDescription(name: "stallwatch-hook", interests: [.began, .ended, .suppressed, .escalated]) { HookSink(self) }
     }

@@ -90,7 +90,6 @@ extension StallMonitor.Configuration {
         return nanoseconds(threshold.floor)...nanoseconds(threshold.ceiling)
     }
 
-    /// The settings that the watchdog uses.
     var watchdogOptions: WatchdogOptions {
         WatchdogOptions(
             capturesAllThreads: captureAllThreads, ignoresDebugged: whenDebugged == .ignore,

@@ -36,7 +36,6 @@ public final class StallMonitor: Sendable {
         case running(Threads)
         case stopped
     }
-    /// What a monitor needs while it runs.
     struct Threads {
         let watchdog: WorkerThread
         let reporter: WorkerThread
@@ -70,7 +69,6 @@ public final class StallMonitor: Sendable {
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
-    /// The stalls that the control socket shows.
     let latestStalls = LatestStalls()
 
     /// Creates a monitor that does not watch any loop yet.

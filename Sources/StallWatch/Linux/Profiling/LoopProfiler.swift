@@ -6,7 +6,6 @@ import StallSymbols
 /// Samples the threads of loops for a while: reads those that wait, and stops those that run for a bounded part of the
 /// time (``StopBudget``), with an engine of its own that does not delay the watchdog.
 struct LoopProfiler {
-    /// The most threads of a pool that are sampled.
     static let maximumPoolThreads = 32
     /// The most threads that are sampled in a profile; the threads of a pool may come and go.
     static let maximumThreads = 128
@@ -81,7 +80,6 @@ struct LoopProfiler {
         return true
     }
 
-    /// Samples every loop once.
     private mutating func pass() {
         passes += 1
         for (index, monitors) in loops.enumerated() {

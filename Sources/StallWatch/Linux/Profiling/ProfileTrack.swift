@@ -17,7 +17,6 @@ struct ProfileTrack {
         let reason: String?
         let isComplete: Bool
         let method: CapturedStack.Method?
-        /// The number of samples.
         var count = 1
         /// Twice the number of passes that they stand for: those between two samples count half for each.
         var halfPasses: Int

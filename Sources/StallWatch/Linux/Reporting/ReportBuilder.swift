@@ -226,7 +226,6 @@ enum WorkerGroups {
         return groups
     }
 
-    /// The mangled name of a frame's function.
     static func symbol(
         of frame: CapturedStack.Frame, in images: ImageList, _ symbolicator: any Symbolicating
     ) -> String? {

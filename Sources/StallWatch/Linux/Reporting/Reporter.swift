@@ -65,15 +65,12 @@ final class Reporter: Sendable {
         outlet.notices.post(.notice(message, metadata()))
     }
 
-    /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
     var intervalLength: UInt64? { outlet.sinks.intervalLength }
 
-    /// Queues what the loops did in an interval; never waits.
     func submit(_ interval: [LoopInterval]) {
         if !interval.isEmpty { outlet.sinks.submit(.interval(interval)) }
     }
 
-    /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
     var unflushed: [String]? { outlet.sinks.unflushed }
 
     /// Sends the missing capabilities to the log sink, in one line, if reports lack something because of them.

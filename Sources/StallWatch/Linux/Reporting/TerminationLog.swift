@@ -5,7 +5,6 @@ import Synchronization
 
 /// The file in which Kubernetes looks for the reason why a container ended (terminationMessagePath).
 enum TerminationLog {
-    /// The longest message, in bytes.
     static let maximumBytes = 4_096
     /// The longest delay that the file may cause to an escalation, in nanoseconds.
     static let timeLimit: UInt64 = 1_000_000_000

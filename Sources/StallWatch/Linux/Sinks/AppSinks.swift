@@ -1,7 +1,6 @@
 internal import Logging
 import StallReports
 
-/// Calls the app's closure with each report.
 final class ClosureSink: Sink {
     private let body: @Sendable (StallReport) throws -> Void
 
@@ -25,7 +24,6 @@ final class ClosureSink: Sink {
 
 /// Calls the app's closures when stalls begin, end and escalate, whether or not they are reported.
 final class HookSink: Sink {
-    /// The app's closures.
     struct Hooks: Sendable {
         var began: (@Sendable (StallReport) -> Void)?
         var ended: (@Sendable (StallReport) -> Void)?
@@ -95,7 +93,6 @@ final class LogSink: Sink {
         report.cause?.kind == .deadlock || report.state != .ended ? .error : .warning
     }
 
-    /// What stalled and where, why, and what to do.
     static func message(of report: StallReport) -> String {
         report.summary + (report.advice.map { " Try: \($0.text)" } ?? "")
     }

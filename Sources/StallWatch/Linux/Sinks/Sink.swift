@@ -40,7 +40,6 @@ typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
     -> SinkDescription
 
-/// One event for a sink.
 enum Delivery: Sendable {
     /// A stall's first named report: `ongoing`, unless the stall has already ended.
     case began(StallReport)
@@ -129,7 +128,6 @@ extension FileFlush {
 
 /// What the loops with one label did in an interval, in seconds; durations of turns are at most 12.5 % too large.
 struct LoopInterval: Sendable, Equatable {
-    /// The durations of turns.
     struct Delay: Sendable, Equatable {
         var mean: Double
         var p50: Double

@@ -39,7 +39,6 @@ struct SinkSet: Sendable {
 
     func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
 
-    /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
     var intervalLength: UInt64? { all.compactMap(\.intervalLength).min() }
 
     /// Queues a delivery for all sinks; never waits.
@@ -99,7 +98,6 @@ final class ReportCounts: Sendable {
     /// The statistics without the loops.
     var current: MonitorStatistics { counts.withLock { $0.statistics } }
 
-    /// The finished stalls of each loop.
     var byLoop: [String: StallTotals] { counts.withLock { $0.byLoop } }
 
     func add(_ body: (inout MonitorStatistics) -> Void) {

@@ -48,7 +48,6 @@ final class SinkWorker: Sendable {
         self.notice = notice
     }
 
-    /// Starts the thread.
     func start() throws(StallWatchError) {
         let thread = try throwing(.systemFailure) { () throws(SystemError) in
             try WorkerThread(name: description.name) { [self] in run() }
@@ -56,7 +55,6 @@ final class SinkWorker: Sendable {
         box.withLock { $0.thread = thread }
     }
 
-    /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
     var intervalLength: UInt64? { description.intervalLength }
 
     func isInterested(in kind: Delivery.Interest) -> Bool { description.interests.contains(kind) }
