@@ -43,8 +43,6 @@ struct StallDetector {
         var turn: UInt64
         /// The number of runs of the same loop around the current one; 0 in the outermost run.
         var nesting: Int
-        /// The number of the innermost run's mode; 0 if the mode has no name.
-        var mode: UInt8 = 0
         /// Whether the turn is the time between two runs of the loop.
         var isGap = false
         var samples = 0
@@ -146,7 +144,7 @@ struct StallDetector {
             return decision
         }
         var stall = Stall(
-            turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, mode: loop.mode, isGap: loop.isGap
+            turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, isGap: loop.isGap
         )
         take(sampleOf: &stall, at: now, isChecked: checkAge != nil)
         decision.actions.append(.begin(stall))

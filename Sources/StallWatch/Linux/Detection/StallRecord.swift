@@ -140,9 +140,7 @@ extension StallRecord {
             duration: age
         )
     }
-}
 
-extension StallRecord {
     static let maximumOtherThreads = 256
     static let maximumSamples = 20
 

@@ -53,7 +53,6 @@ struct LockOwnership: Sendable {
     var lastOwnerTime: OwnerTime?
     /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.
     var isDeadlock = false
-    var isCutOff = false
     var images = ImageList()
 }
 

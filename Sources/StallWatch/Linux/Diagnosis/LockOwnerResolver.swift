@@ -51,10 +51,7 @@ struct LockOwnerResolver {
         var links = [first]
         var last: Link? = first
         while let link = last, let owner = link.lock.owner {
-            guard wait.owners.count < Self.maximumOwners else {
-                wait.isCutOff = true
-                break
-            }
+            guard wait.owners.count < Self.maximumOwners else { break }
             let closesCircle = links.contains { $0.thread == owner }
             let (described, next) = describe(owner, own: owner == waiter ? stack : nil)
             wait.owners.append(described)

@@ -66,9 +66,7 @@ extension ThreadActivity {
             )
         )
     }
-}
 
-extension ThreadActivity {
     /// The system call that the thread waits in; `nil` if it waits in none, or in one that is not known.
     var call: SystemCall? {
         if case .waiting(let call) = self { return call }
@@ -150,9 +148,7 @@ extension SystemCall {
         if waitChannel.contains("futex") { return "futex" }
         return waitChannel.contains("poll") ? "poll" : nil
     }
-}
 
-extension SystemCall {
     /// The call's name; `system call <number>` if the call is newer than the table.
     var name: String { SystemCallNames.current.name(number) ?? "system call \(number)" }
 

@@ -52,9 +52,7 @@ struct ThreadReading: Equatable, Sendable {
     func hasRun(since earlier: ThreadReading) -> Bool {
         slices == 0 ? runs != earlier.runs : slices != earlier.slices
     }
-}
 
-extension ThreadReading {
     /// Whether the thread is neither dead nor a zombie, as a main thread after pthread_exit(3).
     var isAlive: Bool { state != UInt8(ascii: "Z") && state != UInt8(ascii: "X") }
 }

@@ -135,41 +135,28 @@ struct LockFunction: Equatable {
 
     static func isKnown(_ function: String) -> Bool { function == anyCall || kinds[function] != nil }
 
-    /// Exported functions of libc, and functions in the symbol table of libdispatch.
-    private static let kinds: [String: StallReport.LockKind] = [
-        "pthread_mutex_lock": .pthreadMutex,
-        "pthread_mutex_timedlock": .pthreadMutex,
-        "pthread_mutex_clocklock": .pthreadMutex,
-        "pthread_cond_wait": .condition,
-        "pthread_cond_timedwait": .condition,
-        "pthread_cond_clockwait": .condition,
-        "pthread_rwlock_rdlock": .pthreadReadWriteLock,
-        "pthread_rwlock_timedrdlock": .pthreadReadWriteLock,
-        "pthread_rwlock_clockrdlock": .pthreadReadWriteLock,
-        "pthread_rwlock_wrlock": .pthreadReadWriteLock,
-        "pthread_rwlock_timedwrlock": .pthreadReadWriteLock,
-        "pthread_rwlock_clockwrlock": .pthreadReadWriteLock,
-        "pthread_join": .threadJoin,
-        "pthread_timedjoin_np": .threadJoin,
-        "pthread_clockjoin_np": .threadJoin,
-        "pthread_once": .once,
-        "call_once": .once,
-        "cxa_guard_acquire": .once,
-        "sem_wait": .semaphore,
-        "sem_timedwait": .semaphore,
-        "sem_clockwait": .semaphore,
-        "pthread_barrier_wait": .barrier,
-        "dispatch_once": .dispatchOnce,
-        "dispatch_once_f": .dispatchOnce,
-        "dispatch_once_wait": .dispatchOnce,
-        "dispatch_semaphore_wait": .dispatchSemaphore,
-        "dispatch_semaphore_wait_slow": .dispatchSemaphore,
-        "dispatch_sema4_wait": .dispatchSemaphore,
-        "dispatch_sema4_timedwait": .dispatchSemaphore,
-        "dispatch_group_wait": .dispatchGroup,
-        "dispatch_group_wait_slow": .dispatchGroup,
-        "dispatch_unfair_lock_lock_slow": .dispatchUnfairLock,
+    /// Exported functions of libc, and functions in the symbol table of libdispatch, by the kind of lock.
+    private static let names: [StallReport.LockKind: [String]] = [
+        .pthreadMutex: ["pthread_mutex_lock", "pthread_mutex_timedlock", "pthread_mutex_clocklock"],
+        .condition: ["pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"],
+        .pthreadReadWriteLock: [
+            "pthread_rwlock_rdlock", "pthread_rwlock_timedrdlock", "pthread_rwlock_clockrdlock",
+            "pthread_rwlock_wrlock", "pthread_rwlock_timedwrlock", "pthread_rwlock_clockwrlock",
+        ],
+        .threadJoin: ["pthread_join", "pthread_timedjoin_np", "pthread_clockjoin_np"],
+        .once: ["pthread_once", "call_once", "cxa_guard_acquire"],
+        .semaphore: ["sem_wait", "sem_timedwait", "sem_clockwait"],
+        .barrier: ["pthread_barrier_wait"],
+        .dispatchOnce: ["dispatch_once", "dispatch_once_f", "dispatch_once_wait"],
+        .dispatchSemaphore: [
+            "dispatch_semaphore_wait", "dispatch_semaphore_wait_slow", "dispatch_sema4_wait", "dispatch_sema4_timedwait",
+        ],
+        .dispatchGroup: ["dispatch_group_wait", "dispatch_group_wait_slow"],
+        .dispatchUnfairLock: ["dispatch_unfair_lock_lock_slow"],
     ]
+    private static let kinds: [String: StallReport.LockKind] = names.reduce(into: [:]) { kinds, entry in
+        for name in entry.value { kinds[name] = entry.key }
+    }
 }
 
 /// The functions of stdio(3) that lock a stream.

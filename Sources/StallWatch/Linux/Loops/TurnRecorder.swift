@@ -24,8 +24,6 @@ final class TurnRecorder: Sendable {
     private let stalled = Atomic<UInt64>(0)
     /// When the marked turn ended; 0 while it lasts.
     private let stalledEnd = Atomic<UInt64>(0)
-    /// When the loop last left a wait, or entered its outermost run; 0 while it waits.
-    private let leftWait = Atomic<UInt64>(0)
     /// The total time of the gaps between two runs that were longer than ``longestReentry``.
     private let gaps = Atomic<UInt64>(0)
     /// The kernel id of the thread that runs the loop; 0 before the first turn.
@@ -71,11 +69,7 @@ extension TurnRecorder {
         let runs = depth.load(ordering: .relaxed)
         depth.store(runs + 1, ordering: .relaxed)
         modes.store(modes.load(ordering: .relaxed) << 8, ordering: .relaxed)
-        let left = leftWait.load(ordering: .relaxed)
         let last = ended.load(ordering: .relaxed)
-        if left == 0 || runs == 0 && now &- last > Self.longestReentry {
-            leftWait.store(now, ordering: .relaxed)
-        }
         if runs == 0, now &- last > Self.longestReentry {
             gaps.store(gaps.load(ordering: .relaxed) &+ (now &- last), ordering: .relaxed)
         }
@@ -111,7 +105,6 @@ extension TurnRecorder {
     func leaveWait(at now: UInt64) {
         noteRun()
         waits.end(at: now)
-        leftWait.store(now, ordering: .relaxed)
         noteThread()
         beginTurn(at: now)
     }
@@ -128,7 +121,6 @@ extension TurnRecorder {
 
     func enterWait(at now: UInt64) {
         noteRun()
-        leftWait.store(0, ordering: .relaxed)
         endTurn(at: now)
         waits.begin(at: now)
     }
@@ -176,9 +168,7 @@ extension TurnRecorder {
         stalledEnd.store(now, ordering: .sequentiallyConsistent)
         alarm.ring()
     }
-}
 
-extension TurnRecorder {
     /// Notes the thread that runs the loop: one comparison, and a system call only if it has changed.
     func noteThread() {
         let handle = UInt(pthread_self())
@@ -195,7 +185,7 @@ extension TurnRecorder {
 
 extension TurnRecorder {
     func snapshot() -> TurnSnapshot {
-        var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0, leftWait: 0)
+        var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0)
         // `began` identifies the turn: if it has not changed after the other loads, all values belong to that turn. A
         // loop whose turns keep changing during three loads is healthy, so after 8 attempts the last values are good
         // enough.
@@ -205,7 +195,6 @@ extension TurnRecorder {
                 began: began == 0 ? nil : began,
                 number: turn.load(ordering: .acquiring),
                 nesting: max(depth.load(ordering: .relaxed) - 1, 0),
-                leftWait: leftWait.load(ordering: .relaxed),
                 mode: UInt8(modes.load(ordering: .relaxed) & 0xff),
                 isGap: inGap.load(ordering: .relaxed)
             )
@@ -294,8 +283,6 @@ struct TurnSnapshot: Equatable {
     var number: UInt64
     /// The number of runs of the same loop around the current one; 0 in the outermost run.
     var nesting: Int
-    /// When the loop last left a wait, in monotonic nanoseconds; 0 while it waits.
-    var leftWait: UInt64 = 0
     /// The number of the innermost run's mode; 0 if the mode has no name.
     var mode: UInt8 = 0
     /// Whether the turn is the time between two runs of the loop.

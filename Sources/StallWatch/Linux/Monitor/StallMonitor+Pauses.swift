@@ -37,18 +37,14 @@ extension StallMonitor {
             pauses.end(at: monotonicNow())
         }
     }
-}
 
-extension StallMonitor {
     /// Begins an operation of the current task; returns its place, for ``end(_:)``.
     func begin(_ name: String, _ limit: Duration, _ context: StallContext?) -> Int {
         operations.begin(name, limit, context)
     }
 
     func end(_ operation: Int) { operations.end(operation) }
-}
 
-extension StallMonitor {
     /// The longest time that ``health`` waits for the watchdog, in nanoseconds.
     private static let healthAnswerLimit: UInt64 = 100_000_000
 
@@ -64,9 +60,7 @@ extension StallMonitor {
         }
         return healthSource.record(of: reading)
     }
-}
 
-extension StallMonitor {
     /// The features that work for this monitor in this process, found by trying them.
     ///
     /// Capture methods are tried once per process, on threads created for that; all other features at each access. An

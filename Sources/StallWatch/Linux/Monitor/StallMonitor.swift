@@ -222,24 +222,20 @@ public final class StallMonitor: Sendable {
                 throw StallWatchError(.stopped, "the monitor has been stopped: create a new one to start again")
             case .made: break
             }
+            // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
+            let capturer = try throwing(.systemFailure) { () throws(SystemError) in
+                ThreadCapture(engine: try CUnwindEngine())
+            }
             let service = try makeControlService()
+            state.mayUsePtrace = capturer.methods.contains(.ptrace)
             do throws(StallWatchError) {
-                // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
-                let capturer = try throwing(.systemFailure) { () throws(SystemError) in
-                    ThreadCapture(engine: try CUnwindEngine())
-                }
-                state.mayUsePtrace = capturer.methods.contains(.ptrace)
-                do throws(StallWatchError) {
-                    state.phase = .running(try startThreads(capturer, mayUsePtrace: state.mayUsePtrace))
-                } catch {
-                    healthReporter?.stop()
-                    reporter.finishSinks()
-                    state.phase = .stopped
-                    state.removeSources()
-                    throw error
-                }
+                state.phase = .running(try startThreads(capturer, mayUsePtrace: state.mayUsePtrace))
             } catch {
                 service?.stop()
+                healthReporter?.stop()
+                reporter.finishSinks()
+                state.phase = .stopped
+                state.removeSources()
                 throw error
             }
             control.withLock { $0 = service }

@@ -10,16 +10,10 @@ struct ReportNamer {
     var policy: RepeatPolicy
     let outlet: ReportOutlet
     /// The ids of ongoing stalls that the sinks have received.
-    private var open: Set<String> = []
-    private var escalated: Set<String> = []
+    private(set) var open: Set<String> = []
+    private(set) var escalated: Set<String> = []
     /// One barrier per store, queued with the last finished stall.
-    private var storesReached: [SinkWorker.Barrier] = []
-
-    init(builder: ReportBuilder, policy: RepeatPolicy, outlet: ReportOutlet) {
-        self.builder = builder
-        self.policy = policy
-        self.outlet = outlet
-    }
+    private(set) var storesReached: [SinkWorker.Barrier] = []
 
     /// Releases the memory of all data that can be read again.
     func releaseMemory() {

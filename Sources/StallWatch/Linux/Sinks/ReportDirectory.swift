@@ -81,10 +81,9 @@ struct ReportDirectory: Sendable {
     /// Returns an unforeseeable path for a temporary file, which a later monitor removes if its owner has ended.
     static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 36)
-        return "\(path)/.\(name).\(random)\(ownerMark)\(owner)\(temporarySuffix)"
+        return "\(path)/.\(name).\(random).\(owner)\(temporarySuffix)"
     }
 
-    static let ownerMark = "."
     static let temporarySuffix = ".tmp"
 
     /// Flushes the directory itself, so that the new name is on disk, too, if the file system can do that.
