@@ -175,9 +175,9 @@ extension LockIdentifier {
     /// Returns the rwlock's address and writer: a waiter sleeps on the word at offset 8 (phase) or 12 (writers).
     private func writer(of futex: UInt64) -> (UInt64, AwaitedLock.Ownership) {
         for offset in [12, 8] as [UInt64] where futex > offset {
-            guard let lock = PthreadReadWriteLock(at: futex - offset, memory), let writer = lock.writerWhileHeld,
-                isLive(writer)
-            else { continue }
+            guard let writer = PthreadReadWriteLock.writer(ofLockAt: futex - offset, memory), isLive(writer) else {
+                continue
+            }
             return (futex - offset, .thread(writer))
         }
         return (futex, .unknown("readers own it, and it does not store them, or it was just released"))

@@ -62,7 +62,7 @@ final class HealthSource: Sendable {
                 intervalMilliseconds: interval.map(milliseconds), isPaused: reading.isPaused, process: process,
                 loops: loops.prefix(Self.maximumLoops).map { loop in
                     HealthRecord.Loop(
-                        label: loop.label, state: .init(rawValue: loop.state.rawValue),
+                        label: loop.label, state: loop.state,
                         since: Timestamp(wallClockNanoseconds: wallTime(loop.since)))
                 },
                 omittedLoops: max(loops.count - Self.maximumLoops, 0),

@@ -56,15 +56,8 @@ struct ServiceFeed: Equatable {
     private(set) var isReady = false
     /// When the last `WATCHDOG=1` was due, in monotonic nanoseconds; `nil` if none was sent.
     private var fedAt: UInt64?
-    private var status: Status?
-
-    /// The parts of a status that are worth a new message; a longer duration is not.
-    private struct Status: Equatable {
-        var state: HealthRecord.State
-        var report: String?
-        var function: String?
-        var isOngoing: Bool?
-    }
+    /// The parts of the last status that are worth a new message; a longer duration is not.
+    private var status: [String?] = []
 
     init(period: UInt64?, interval: UInt64) {
         self.period = period
@@ -89,9 +82,8 @@ struct ServiceFeed: Equatable {
                 lines.append("WATCHDOG=1")
             }
         }
-        let status = Status(
-            state: record.state, report: record.stall?.report, function: record.stall?.function,
-            isOngoing: record.stall?.isOngoing)
+        let stall = record.stall
+        let status = [record.state.rawValue, stall?.report, stall?.function, (stall?.isOngoing).map { "\($0)" }]
         if status != self.status {
             after.status = status
             lines.append("STATUS=" + Self.text(of: record))

@@ -96,12 +96,12 @@ private final class JobSender: Sendable {
         if before != 0, before != thread { hasMoved.store(true, ordering: .relaxed) }
     }
 
-    /// Returns the thread whose stack explains a late heartbeat; unknown stands for the one that ran the last.
+    /// Returns the thread whose stack explains a late heartbeat; `nil` stands for the one that ran the last.
     ///
     /// A serial executor that has changed its thread may run on any other one now. Of a task executor that is late, all
     /// threads are busy, also that one; if it has ended, so may have the executor, and nothing is reported.
-    func owner(isSerial: Bool) -> QueueOwner.Answer {
-        isSerial && hasMoved.load(ordering: .relaxed) ? .noThread : .unknown
+    func owner(isSerial: Bool) -> CaptureTarget? {
+        isSerial && hasMoved.load(ordering: .relaxed) ? .unknown : nil
     }
 }
 

@@ -20,7 +20,7 @@ final class HeartbeatSource: LoopSource {
 
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
-    private let owner: @Sendable () -> QueueOwner.Answer
+    private let owner: @Sendable () -> CaptureTarget?
     private let findsUnneeded: @Sendable () -> Bool
     private let whenRemoved: @Sendable () -> Void
     /// Finds out that the loop waits for work; `nil` if that cannot be known.
@@ -43,7 +43,7 @@ final class HeartbeatSource: LoopSource {
     /// better way.
     init(
         kind: LoopKind, isServed: Bool = false,
-        owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
+        owner: @escaping @Sendable () -> CaptureTarget? = { nil },
         idle: (any IdleCheck)? = nil,
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
         whenRemoved: @escaping @Sendable () -> Void = {},
@@ -103,12 +103,7 @@ final class HeartbeatSource: LoopSource {
         switch kind {
         case .globalQueue, .cooperativePool: .pool
         default:
-            switch owner() {
-            case .thread(let thread): .thread(thread)
-            // Not the thread that ran the queue last: it may be doing other work, or have ended.
-            case .noThread: .unknown
-            case .unknown: recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
-            }
+            owner() ?? recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
         }
     }
 

@@ -32,11 +32,7 @@ final class OperationRegistry: Sendable {
         }
     }
 
-    struct Findings: Sendable {
-        var overdue: [Operation] = []
-        /// The number of overdue operations beyond the limit.
-        var omitted = 0
-    }
+    typealias Findings = (overdue: [Operation], omitted: Int)
 
     private struct State {
         var slots: [Operation?] = []
@@ -115,9 +111,9 @@ final class OperationRegistry: Sendable {
         state.withLock { $0.slots[operation.slot]?.number == operation.number }
     }
 
-    /// Finds the operations that are overdue, each once, and plans the next look.
+    /// Finds the operations that are overdue, each once, counts those beyond the limit, and plans the next look.
     func look(at now: UInt64, countingFrom: UInt64, atMost most: Int) -> Findings {
-        var findings = Findings()
+        var findings: Findings = ([], 0)
         var next = UInt64.max
         // An operation that begins meanwhile plans a look by itself.
         var count = state.withLock { state in

@@ -146,13 +146,9 @@ extension ReportDirectory {
     /// Removes the oldest reports, except of ongoing stalls, until the directory is within its quota; returns their
     /// number.
     func enforce(_ quota: ReportQuota) -> Int {
-        struct File {
-            var name: String
-            var size: Int
-        }
-        var files: [File] = names().filter(StallReport.isFileName).sorted().compactMap { name in
+        var files: [(name: String, size: Int)] = names().filter(StallReport.isFileName).sorted().compactMap { name in
             guard let status = FileStatus(path: path + "/" + name), status.isRegular else { return nil }
-            return File(name: name, size: status.size)
+            return (name, status.size)
         }
         var bytes = files.reduce(0) { $0 + $1.size }
         var count = files.count
