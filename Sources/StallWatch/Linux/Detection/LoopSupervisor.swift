@@ -376,7 +376,7 @@ extension LoopSupervisor {
         dropPending()
         turn.restart(from: turn.began)
         diagnostician.forget()
-        if early.finish(turn.began, isStall: false) { loop.noteEarlyStop() }
+        if early.finish(turn.began, isStall: false) { loop.stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
     }
 
     /// Completes the samples that waited for the thread to leave the kernel; returns `false` if it has not left yet.

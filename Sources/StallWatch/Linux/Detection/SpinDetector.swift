@@ -75,7 +75,12 @@ struct SpinDetector {
         earlier?.load.isOutside != true || earlier?.load.turns != load.turns
     }
 
-    func isDue(at time: UInt64) -> Bool { last.map { time &- $0.load.time >= Self.interval } ?? true }
+    /// Whether the interval is over, and the loop may spin: it has turned since the last reading, or is outside.
+    func isDue(_ load: LoopLoad) -> Bool {
+        guard let last else { return true }
+        let maySpin = start != nil || isRestless || load.isOutside || load.turns != last.load.turns
+        return maySpin && load.time &- last.load.time >= Self.interval
+    }
 
     /// Whether the last reading asks for evidence.
     var isAsking: Bool {
@@ -176,6 +181,7 @@ struct SpinSupervisor {
     private var period = LoadPeriod()
     private var descriptors = UndrainedDescriptors()
     private var activity: StallReport.Activity?
+    private var files: ThreadProc?
 
     /// The samples per interval: the thread is in a callout for a small part of a spin.
     private static let samplesPerInterval = 3
@@ -186,14 +192,14 @@ struct SpinSupervisor {
     mutating func poll(
         _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64
     ) -> UInt64? {
-        guard detector.isDue(at: poll.load.time) else { return detector.nextPoll(poll.load) }
+        guard detector.isDue(poll.load) else { return detector.nextPoll(poll.load) }
         var poll = poll
         if poll.target == .unknown, let thread = loop.source.knownThread { poll.target = .thread(thread) }
         guard case .thread(let thread) = poll.target else { return nil }
         let start = detector.start
-        let times = ThreadProc(thread: thread, files: [.schedstat])?.times
+        if files?.thread != thread { files = ThreadProc(thread: thread, files: [.schedstat]) }
         let cpu = ThreadClock.exact.nanoseconds(of: thread)
-        detector.take(.init(load: poll.load, cpu: cpu, runQueue: times?.runQueue ?? 0), countingFrom: countingFrom)
+        detector.take(.init(load: poll.load, cpu: cpu, runQueue: files?.times?.runQueue ?? 0), countingFrom: countingFrom)
         var action: PeriodAction?
         context.timeCheck { action = detector.decide(evidence(loop.source)) }
         if start == nil { descriptors = UndrainedDescriptors() }

@@ -55,14 +55,9 @@ struct ServiceFeed: Equatable {
 
     private(set) var isReady = false
     /// When the last `WATCHDOG=1` was due, in monotonic nanoseconds; `nil` if none was sent.
-    private var fedAt: UInt64?
+    private(set) var fedAt: UInt64?
     /// The parts of the last status that are worth a new message; a longer duration is not.
-    private var status: [String?] = []
-
-    init(period: UInt64?, interval: UInt64) {
-        self.period = period
-        self.interval = interval
-    }
+    private(set) var status: [String?] = []
 
     /// Returns the message that is due, if one is, and the feed once the manager has received it.
     func next(_ record: HealthRecord?, at now: UInt64) -> (message: String?, after: ServiceFeed) {

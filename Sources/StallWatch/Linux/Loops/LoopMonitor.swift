@@ -7,7 +7,7 @@ final class LoopMonitor: Sendable {
     let source: any LoopSource
     private let currentThreshold: Atomic<UInt64>
     private let bounds: Mutex<ClosedRange<UInt64>>
-    private let stoppedEarly = Atomic<Int>(0)
+    let stoppedEarly = Atomic<Int>(0)
 
     /// Creates a monitor of one loop, with the bounds of its threshold in nanoseconds; without a floor it is fixed.
     init(label: String, threshold: UInt64, floor: UInt64? = nil, recorder: TurnRecorder, source: any LoopSource) {
@@ -23,8 +23,6 @@ final class LoopMonitor: Sendable {
 
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
-
-    func noteEarlyStop() { stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
 
     /// The bounds of the threshold, in nanoseconds; equal for a fixed one.
     var thresholdBounds: ClosedRange<UInt64> { bounds.withLock { $0 } }

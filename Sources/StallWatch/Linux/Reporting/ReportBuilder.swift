@@ -138,16 +138,11 @@ struct ReportTables {
     var stacks: [[Int]] = []
     var frames: [StallReport.Frame] = []
     var images: [StallReport.Image] = []
-    private var stackIndices: [[Int]: Int] = [:]
-    private var frameIndices: [StallReport.Frame: Int] = [:]
-    private var imageIndices: [StallReport.Image: Int] = [:]
-    private let inApp: InAppSettings
-    private let callouts: CalloutNames
-
-    init(inApp: InAppSettings, callouts: CalloutNames = .learned) {
-        self.inApp = inApp
-        self.callouts = callouts
-    }
+    private(set) var stackIndices: [[Int]: Int] = [:]
+    private(set) var frameIndices: [StallReport.Frame: Int] = [:]
+    private(set) var imageIndices: [StallReport.Image: Int] = [:]
+    let inApp: InAppSettings
+    var callouts = CalloutNames.learned
 
     mutating func stack(_ stack: CapturedStack, in list: ImageList) -> Int {
         let rule = InAppRule(inApp, imagePaths: list.images.lazy.map(\.path))

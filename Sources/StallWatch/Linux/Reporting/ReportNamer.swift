@@ -15,11 +15,6 @@ struct ReportNamer {
     /// One barrier per store, queued with the last finished stall.
     private(set) var storesReached: [SinkWorker.Barrier] = []
 
-    /// Releases the memory of all data that can be read again.
-    func releaseMemory() {
-        builder.symbolication.symbolicator.releaseMemory()
-    }
-
     /// Symbolicates the newest state of a stall and delivers it to the sinks.
     mutating func report(_ record: StallRecord) {
         let sinks = outlet.sinks

@@ -134,7 +134,8 @@ final class Reporter: Sendable {
             reportsPerMinute: outlet.settings.reportsPerMinute, reportsEveryRepeat: outlet.settings.reportsEveryRepeat
         )
         var namer = ReportNamer(builder: outlet.settings.builder(), policy: policy, outlet: outlet)
-        while let record = unnamed.next(beforeWaiting: { namer.releaseMemory() }) {
+        // Memory is released of what can be read again.
+        while let record = unnamed.next(beforeWaiting: namer.builder.symbolication.symbolicator.releaseMemory) {
             namer.report(record)
             afterEach()
         }
