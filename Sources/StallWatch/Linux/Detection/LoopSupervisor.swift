@@ -39,7 +39,7 @@ struct LoopSupervisor {
             saturation = SaturationSupervisor(threshold: threshold)
             spin = SpinSupervisor()
         }
-        if let rule = context.options.modeRule, let reader = loop.source.modeReader {
+        if let rule = context.options.modeRule, let reader = (loop.source as? RunLoopSource)?.modeReader {
             modes = ModeStarvationSupervisor(rule: rule, reader)
         }
     }

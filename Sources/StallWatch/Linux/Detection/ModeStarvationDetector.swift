@@ -54,25 +54,21 @@ struct ModeStarvationDetector {
     /// The last answer that found something to wait.
     private(set) var found: RunLoopModeReader.Answer?
     /// Since when a timer and the main queue wait.
-    private var timerSince: UInt64?
-    private var queueSince: UInt64?
+    private(set) var timerSince: UInt64?
+    private(set) var queueSince: UInt64?
     /// The time by which the main queue's work may have come earlier, in nanoseconds.
-    private var queueUncertainty: UInt64 = 0
+    private(set) var queueUncertainty: UInt64 = 0
     /// The last answer, in monotonic nanoseconds, and the one that refused last.
-    private var lastAnswer: UInt64?
-    private var refusedAt: UInt64 = 0
-    private var refused = 0
+    private(set) var lastAnswer: UInt64?
+    private(set) var refusedAt: UInt64 = 0
+    private(set) var refused = 0
     /// When the search began, or began again with a turn.
-    private var searchSince: UInt64 = 0
-    private var nextQuestion: UInt64 = 0
-    private var nextSample: UInt64 = 0
-    private var samples = 0
-    private var hasSamples = false
-    private var turns: UInt64 = 0
-
-    init(rule: Rule) {
-        self.rule = rule
-    }
+    private(set) var searchSince: UInt64 = 0
+    private(set) var nextQuestion: UInt64 = 0
+    private(set) var nextSample: UInt64 = 0
+    private(set) var samples = 0
+    private(set) var hasSamples = false
+    private(set) var turns: UInt64 = 0
 
     /// Returns how the loop is away from its default mode, or `nil`; `isWaiting` tells whether it waits in any mode.
     func absence(_ turn: TurnSnapshot, _ load: LoopLoad, isWaiting: () -> Bool) -> Absence? {

@@ -12,15 +12,15 @@ struct SaturationDetector {
     /// The least time for which a saturated loop is busy, in nanoseconds.
     let threshold: UInt64
     /// The loop at earlier polls, oldest first: the last half of the threshold, and one poll before.
-    private var readings: [LoopLoad] = []
+    private(set) var readings: [LoopLoad] = []
     /// The candidate or the saturation, from its beginning on.
     private(set) var start: LoopLoad?
     /// When the loop became busy if its first turn came before the first reading, as with a new watchdog; 0 once that
     /// reading is gone.
-    private var firstBegin: UInt64?
-    private var isReported = false
-    private var samples = 0
-    private var nextSample: UInt64 = 0
+    private(set) var firstBegin: UInt64?
+    private(set) var isReported = false
+    private(set) var samples = 0
+    private(set) var nextSample: UInt64 = 0
 
     /// A loop that was idle for one part in so many is not saturated.
     private static let idleParts: UInt64 = 50
@@ -28,10 +28,6 @@ struct SaturationDetector {
     private static let resolution: UInt64 = 64
     /// The shortest time between two samples before the threshold, in nanoseconds.
     private static let shortestInterval: UInt64 = 10_000_000
-
-    init(threshold: UInt64) {
-        self.threshold = threshold
-    }
 
     private var interval: UInt64 { max(threshold / 8, Self.shortestInterval) }
 

@@ -52,7 +52,6 @@ struct SpinDetector {
     private var previous: Reading?
     /// The pattern of the last interval.
     private(set) var pattern: Pattern?
-    /// The reading at which the pattern began.
     private(set) var start: Reading?
     /// When the pattern ended, in monotonic nanoseconds.
     private var brokenAt: UInt64?
@@ -236,7 +235,7 @@ struct SpinSupervisor {
         func count(_ function: Range<UInt64>) -> Int {
             stacks.count { stack in stack.frames.contains { function.contains($0.address) } }
         }
-        let calls = count(source.runMethod)
+        let calls = count((source as? RunLoopSource)?.runMethod ?? 0..<0)
         guard calls > 0, count(source.runFunction) == 0 else { return .refuted }
         return calls * 3 >= stacks.count ? .proof : .none
     }

@@ -16,23 +16,18 @@
 struct StallDetector {
     /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64
-    let schedule: SampleSchedule
+    var schedule = SampleSchedule.standard
 
     private(set) var stall: Stall?
-    private var early: EarlyTurn?
+    private(set) var early: EarlyTurn?
     /// The number of the turn that the last poll saw.
-    private var lastTurn: UInt64 = 0
+    private(set) var lastTurn: UInt64 = 0
     /// Whether that turn was in progress.
-    private var lastTurnWasOn = false
+    private(set) var lastTurnWasOn = false
     /// The turn whose age counts from a moment after its beginning, and that moment.
-    private var measuredAnew: (turnBegan: UInt64, from: UInt64)?
+    private(set) var measuredAnew: (turnBegan: UInt64, from: UInt64)?
     /// When the abandoned turn began; it is not inspected any more.
     private(set) var abandoned: UInt64?
-
-    init(threshold: UInt64, schedule: SampleSchedule = .standard) {
-        self.threshold = threshold
-        self.schedule = schedule
-    }
 
     /// A turn over the threshold.
     struct Stall: Equatable {
@@ -41,9 +36,7 @@ struct StallDetector {
         /// When the turn's age begins to count: at its beginning, unless it was measured anew.
         var start: UInt64
         var turn: UInt64
-        /// The number of runs of the same loop around the current one; 0 in the outermost run.
         var nesting: Int
-        /// Whether the turn is the time between two runs of the loop.
         var isGap = false
         var samples = 0
         /// When the next sample is due; `nil` when the budget is used up.

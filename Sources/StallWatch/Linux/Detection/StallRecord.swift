@@ -105,7 +105,7 @@ extension StallRecord {
         )
         isGap = stall.isGap
         isThresholdAdaptive = loop.isThresholdAdaptive
-        startUncertainty = poll.turn.began.flatMap(loop.source.startUncertainty)
+        startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
     }
 
     /// Creates the record of a loop that is saturated or spins since `start`.
@@ -130,8 +130,9 @@ extension StallRecord {
             kind: kind,
             loop: Loop(
                 label: loop.label, kind: loop.source.kind,
-                mode: kind == .saturation || kind == .spinning ? nil : loop.source.modeName(poll.turn.mode), turn: turn,
-                nesting: nesting, thread: thread
+                mode: kind == .saturation || kind == .spinning
+                    ? nil : (loop.source as? RunLoopSource)?.modeName(poll.turn.mode),
+                turn: turn, nesting: nesting, thread: thread
             ),
             threshold: threshold,
             startedAt: startedAt,

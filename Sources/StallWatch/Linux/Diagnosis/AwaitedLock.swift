@@ -35,11 +35,9 @@ struct AwaitedLock: Equatable, Sendable {
 
 /// A thread's wait for a lock, followed from owner to owner.
 struct LockOwnership: Sendable {
-    /// A thread that owns a lock for which another thread waits.
     struct Owner: Sendable {
         var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureFailure>
-        /// The system call in which it waits, if it waits.
         var systemCall: DescribedCall?
         var waitsFor: AwaitedLock?
         /// Whether it was on a CPU or ready to run.

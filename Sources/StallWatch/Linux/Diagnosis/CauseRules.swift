@@ -23,7 +23,6 @@ import StallReports
 enum CauseRules {
     /// The share of the duration below which two parts count as equal.
     static let tieMargin = 0.05
-    /// The share from which a cause is certain.
     static let nearlyAll = 0.75
     /// The least CPU time of a major page fault: the block layer and the copy of up to 16 pages take 20 to 100 us.
     static let cpuPerMajorFault: UInt64 = 20_000

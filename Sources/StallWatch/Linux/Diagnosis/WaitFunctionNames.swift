@@ -102,7 +102,6 @@ final class WaitFunctionNames {
 
 /// A function in which threads wait for locks, recognized by its name.
 struct LockFunction: Equatable {
-    /// The kind of lock that its futex belongs to.
     var kind: StallReport.LockKind
     var name: String
 
@@ -149,7 +148,8 @@ struct LockFunction: Equatable {
         .barrier: ["pthread_barrier_wait"],
         .dispatchOnce: ["dispatch_once", "dispatch_once_f", "dispatch_once_wait"],
         .dispatchSemaphore: [
-            "dispatch_semaphore_wait", "dispatch_semaphore_wait_slow", "dispatch_sema4_wait", "dispatch_sema4_timedwait",
+            "dispatch_semaphore_wait", "dispatch_semaphore_wait_slow", "dispatch_sema4_wait",
+            "dispatch_sema4_timedwait",
         ],
         .dispatchGroup: ["dispatch_group_wait", "dispatch_group_wait_slow"],
         .dispatchUnfairLock: ["dispatch_unfair_lock_lock_slow"],

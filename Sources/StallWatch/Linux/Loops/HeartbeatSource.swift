@@ -63,6 +63,8 @@ final class HeartbeatSource: LoopSource {
         _ = lastRan.compareExchange(expected: 0, desired: monotonicNow(), ordering: .relaxed)
     }
 
+    /// Sends the loop a heartbeat if one is due and the loop does not wait for work. Returns when the next one is due,
+    /// in monotonic nanoseconds, or `nil` while none is planned.
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
         let interval = max(threshold / 2, 1)
         // The looks at all loops with this threshold are due at the same time, so that the watchdog wakes up once.
@@ -107,8 +109,10 @@ final class HeartbeatSource: LoopSource {
         }
     }
 
+    /// Whether the loop has ended, or is observed in another way.
     var isUnneeded: Bool { findsUnneeded() }
 
+    /// Whether the loop is known to run, although it may not have reported a turn.
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
 
     // The main thread's id is the process's (gettid(2)).
@@ -116,6 +120,7 @@ final class HeartbeatSource: LoopSource {
 
     func remove() { whenRemoved() }
 
+    /// Returns by how many nanoseconds a turn may have begun earlier.
     func startUncertainty(of began: UInt64) -> UInt64? {
         // Not `lastRan`: a late watchdog may poll a turn that is already over.
         let healthy = healthyBefore.load(ordering: .relaxed)

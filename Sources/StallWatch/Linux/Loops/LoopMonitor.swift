@@ -49,12 +49,13 @@ final class LoopMonitor: Sendable {
 
     /// Sends a heartbeat if one is due, and reads the loop's state at `now` and what has ended since the last poll.
     func poll(at now: UInt64) -> LoopPoll {
-        let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now)
+        let heartbeats = source as? HeartbeatSource
+        let nextHeartbeat = heartbeats?.beat(recorder, threshold: threshold, at: now)
         var turn = recorder.snapshot()
         turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
         return LoopPoll(
             turn: turn, target: target, nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd,
-            load: recorder.load(at: now), isStarting: turn.number == 0 && !source.isKnownToRun
+            load: recorder.load(at: now), isStarting: turn.number == 0 && heartbeats?.isKnownToRun != true
         )
     }
 

@@ -18,6 +18,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     private let runLoop: CFRunLoop
     private let turnModes: [CFRunLoopMode]
     private let namedModes: [String]
+    /// Asks what waits for the default mode; `nil` if that is not observed.
     let modeReader: RunLoopModeReader?
     private var turnObservers: [CFRunLoopObserver] = []
     private var modeObservers: [(CFRunLoopObserver, CFRunLoopMode)] = []

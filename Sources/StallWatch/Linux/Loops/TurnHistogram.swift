@@ -58,7 +58,6 @@ final class TurnHistogram: @unchecked Sendable {
     struct Snapshot {
         /// The number of turns in each bucket.
         var counts: [UInt64]
-        /// The total duration of these turns, in nanoseconds.
         var busyNanoseconds: UInt64
     }
 

@@ -51,7 +51,7 @@ extension ReportSink {
             }
         case .stream(let descriptor): return try NDJSONStream.description(of: descriptor)
         case .closure(let body):
-            return SinkDescription(name: "stallwatch-app", interests: [.ended, .recovered]) { ClosureSink(body) }
+            return SinkDescription(name: "stallwatch-app", interests: [.ended, .recovered]) { ClosureSink(body: body) }
         case .log(let logger):
             return SinkDescription(
                 name: "stallwatch-log", interests: [.began, .updated, .ended, .recovered, .escalated, .notice]
@@ -77,8 +77,8 @@ extension ReportSink {
     }
 }
 
-extension HookSink.Hooks {
+extension HookSink {
     var description: SinkDescription {
-        SinkDescription(name: "stallwatch-hook", interests: [.began, .ended, .suppressed, .escalated]) { HookSink(self) }
+        SinkDescription(name: "stallwatch-hook", interests: [.began, .ended, .suppressed, .escalated]) { self }
     }
 }

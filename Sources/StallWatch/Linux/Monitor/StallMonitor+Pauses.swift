@@ -98,7 +98,7 @@ extension StallMonitor.Configuration {
         var all: [ReportSink] = []
         if let path = reports.path { all.append(.directory(path, quota: reports.quota)) }
         if let logger { all.append(.log(logger)) }
-        var hooks = HookSink.Hooks(began: onStallBegan, ended: onStallEnded)
+        var hooks = HookSink(began: onStallBegan, ended: onStallEnded)
         if case .call(let body) = escalation?.action { hooks.escalated = body }
         let called: [SinkFactory] = hooks.isEmpty ? [] : [{ [hooks] _, _ in hooks.description }]
         let factories = { [directory = reports.path] (sink: ReportSink) -> SinkFactory in

@@ -106,7 +106,7 @@ struct LoopProfiler {
     private static func current(
         of monitors: [LoopMonitor], at now: UInt64
     ) -> (loop: LoopMonitor, target: CaptureTarget, isInTurn: Bool)? {
-        let states = monitors.filter { !$0.source.isUnneeded }.map { monitor in
+        let states = monitors.filter { ($0.source as? HeartbeatSource)?.isUnneeded != true }.map { monitor in
             let target = monitor.target
             // A loop that is watched by heartbeats has a thread only while it runs something.
             let isInTurn = !monitor.source.kind.reportsTurns || monitor.turnDuration(at: now) != nil

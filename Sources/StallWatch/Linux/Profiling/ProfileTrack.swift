@@ -43,7 +43,6 @@ struct ProfileTrack {
     private(set) var skipped = 0
     /// The number of those since the last sample.
     private var pending = 0
-    /// The run with the last sample.
     private var lastRun: Int?
     /// The number of passes in which the thread was there.
     var passes: Int { samples + skipped }
@@ -145,11 +144,9 @@ struct ProfileTrack {
 /// What a profile may keep, over all of its threads, so that its answer stays below the longest one: a run takes some
 /// 230 bytes, a frame with its name 250, and its place in a stack 6.
 struct ProfileLimits {
-    /// The most runs of equal samples.
     static let runs = 16_000
     static let stacks = 2_000
     static let frames = 100_000
-    /// The reason for a stack that is not kept.
     static let unkeptStack = "the profile has too many different stacks"
 
     private var runsLeft = Self.runs
@@ -196,7 +193,6 @@ final class ProfiledThread {
         first = ThreadProc(thread: id)?.read()
     }
 
-    /// Reads the kernel's times at the end of the profile.
     func end() { final = ThreadProc(thread: identity.id)?.read() }
 
     /// The time on a CPU since the profile first saw the thread, in nanoseconds; `nil` if it is not known.

@@ -4,7 +4,7 @@ import StallReports
 import Synchronization
 
 /// A destination of reports, created and used only on its own thread.
-protocol Sink: AnyObject {
+protocol Sink {
     /// Called once, before the first delivery.
     func start()
 

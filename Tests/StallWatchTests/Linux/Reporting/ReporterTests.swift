@@ -250,7 +250,7 @@ import TestSupport
             settings.reportsPerMinute = 10_000
             var resident: [Double] = []
             var largest = 0
-            let hooks = HookSink.Hooks(ended: { _ in ended.add(1, ordering: .releasing) })
+            let hooks = HookSink(ended: { _ in ended.add(1, ordering: .releasing) })
             let sinks: [ReportSink] = [
                 .directory(scratch.path, quota: quota),
                 .closure { report in told.add(1 + report.repeats, ordering: .relaxed) },
