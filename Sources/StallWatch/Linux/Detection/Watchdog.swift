@@ -157,7 +157,11 @@ final class Watchdog: Sendable {
     private func sleep(_ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
         let time = now()
         let left = deadline - min(time, deadline)
-        let mayWake = supervisors.contains { $0.mayWake && (left > $0.loop.threshold || $0.isLoadFollowed) }
+        // Through the index, because a supervisor is large and would be copied.
+        let mayWake = supervisors.indices.contains { index in
+            let isLate = left > supervisors[index].loop.threshold || supervisors[index].isLoadFollowed
+            return isLate && supervisors[index].mayWake
+        }
         if deadline == .max || mayWake {
             alarm.park(until: deadline) { mayPark(supervisors, version) }
         } else {
