@@ -159,8 +159,8 @@ final class Watchdog: Sendable {
         let left = deadline - min(time, deadline)
         // Through the index, because a supervisor is large and would be copied.
         let mayWake = supervisors.indices.contains { index in
-            let isLate = left > supervisors[index].loop.threshold || supervisors[index].isLoadFollowed
-            return isLate && supervisors[index].mayWake
+            let mayBeLate = left > supervisors[index].loop.threshold || supervisors[index].isLoadFollowed
+            return mayBeLate && supervisors[index].mayWake
         }
         if deadline == .max || mayWake {
             alarm.park(until: deadline) { mayPark(supervisors, version) }
