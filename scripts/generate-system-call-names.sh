@@ -28,14 +28,14 @@ numbers() {
 # Converts these lines into runs of consecutive numbers: (first number, "name name ...").
 table() {
   awk '
-    function flush() { print "            " line; line = "" }
-    function close_run() { flush(); print "            \"\"\"," }
+    function flush() { print "        " line; line = "" }
+    function close_run() { flush(); print "        \"\"\"," }
     $1 == following - 1 && NR > 1 { next }
     $1 != following || NR == 1 {
       if (NR > 1) close_run()
       print "        " $1 ": \"\"\""
     }
-    length(line) + 1 + length($2) > 104 { flush() }
+    length(line) + 1 + length($2) > 108 { flush() }
     { line = line == "" ? $2 : line " " $2; following = $1 + 1 }
     END { close_run() }'
 }

@@ -197,8 +197,8 @@ struct SpinSupervisor {
         guard case .thread(let thread) = poll.target else { return nil }
         let start = detector.start
         if files?.thread != thread { files = ThreadProc(thread: thread, files: [.schedstat]) }
-        let cpu = ThreadClock.exact.nanoseconds(of: thread)
-        detector.take(.init(load: poll.load, cpu: cpu, runQueue: files?.times?.runQueue ?? 0), countingFrom: countingFrom)
+        let (cpu, runQueue) = (ThreadClock.exact.nanoseconds(of: thread), files?.times?.runQueue ?? 0)
+        detector.take(.init(load: poll.load, cpu: cpu, runQueue: runQueue), countingFrom: countingFrom)
         var action: PeriodAction?
         context.timeCheck { action = detector.decide(evidence(loop.source)) }
         if start == nil { descriptors = UndrainedDescriptors() }

@@ -63,8 +63,8 @@ final class HeartbeatSource: LoopSource {
         _ = lastRan.compareExchange(expected: 0, desired: monotonicNow(), ordering: .relaxed)
     }
 
-    /// Sends the loop a heartbeat if one is due and the loop does not wait for work. Returns when the next one is due,
-    /// in monotonic nanoseconds, or `nil` while none is planned.
+    /// Sends the loop a heartbeat if one is due and the loop does not wait for work; returns when the next one is due, in
+    /// monotonic nanoseconds, or `nil` while none is planned.
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
         let interval = max(threshold / 2, 1)
         // The looks at all loops with this threshold are due at the same time, so that the watchdog wakes up once.

@@ -101,7 +101,9 @@ final class Reporter: Sendable {
     }
 
     /// Runs the first stage until ``close()``, and a thread with the second; then waits for the sinks, for a bounded
-    /// time. Calls `afterEach` after each report with names, on the thread that made it.
+    /// time.
+    ///
+    /// That thread calls `afterEach` after each report with names.
     func run(afterEach: @escaping @Sendable () -> Void = {}) {
         let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports(afterEach) }
         namingThread.withLock { $0 = thread }
