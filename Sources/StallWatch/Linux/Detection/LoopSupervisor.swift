@@ -1,6 +1,7 @@
 import LinuxSupport
 import StackCapture
 import StallReports
+import Synchronization
 
 /// Polls one loop on the watchdog and carries out the decisions of its detectors.
 struct LoopSupervisor {

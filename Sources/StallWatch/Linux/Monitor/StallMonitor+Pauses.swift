@@ -1,5 +1,6 @@
 import LinuxSupport
 @_exported public import StallReports
+import Synchronization
 
 extension StallMonitor {
     /// Runs `body` without watching any loop.
