@@ -1,12 +1,12 @@
 #!/bin/sh
-# Writes Sources/StallWatch/Diagnosis/SystemCallNames+Tables.swift from the kernel's headers for user space:
+# Writes Sources/StallWatch/Linux/Diagnosis/SystemCallNames+Tables.swift from the kernel's headers for user space:
 #   x86-64:  asm/unistd_64.h
 #   aarch64: asm-generic/unistd.h, with the choices that the kernel's arch/arm64 makes in its own unistd.h
 # Needs a C preprocessor (CC, by default cc) and linux-libc-dev. Usage: scripts/generate-system-call-names.sh
 set -eu
 cd "$(dirname "$0")/.."
 CC=${CC:-cc}
-output=Sources/StallWatch/Diagnosis/SystemCallNames+Tables.swift
+output=Sources/StallWatch/Linux/Diagnosis/SystemCallNames+Tables.swift
 
 # Prints "number name" for each system call of the header $1, in ascending order. Further arguments go to the
 # preprocessor.
@@ -28,18 +28,14 @@ numbers() {
 # Converts these lines into runs of consecutive numbers: (first number, "name name ...").
 table() {
   awk '
-    function flush(text) {
-      print (pieces++ ? "                + \"" : "            \"") text "\""
-      line = ""
-    }
-    function close_run() { flush(line); print "        )," }
+    function flush() { print "        " line; line = "" }
+    function close_run() { flush(); print "        \"\"\"," }
     $1 == following - 1 && NR > 1 { next }
     $1 != following || NR == 1 {
       if (NR > 1) close_run()
-      print "        Run(\n            " $1 ","
-      pieces = 0
+      print "        " $1 ": \"\"\""
     }
-    length(line) + length($2) > 96 { flush(line " ") }
+    length(line) + 1 + length($2) > 108 { flush() }
     { line = line == "" ? $2 : line " " $2; following = $1 + 1 }
     END { close_run() }'
 }

@@ -122,46 +122,32 @@ extension StallMonitor {
             try Self.check(threshold)
             if let saturationThreshold { try Self.check(saturationThreshold) }
             if let modeStarvation { try Self.check(modeStarvation.limit) }
-            _ = try escalation?.validMultiple()
+            try escalation?.check()
             try health?.check()
-            guard terminationLog != "" else {
-                throw StallWatchError(.invalidConfiguration, "the termination log's path is empty: name a file")
-            }
-            guard terminationLog == nil || escalation != nil else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "a termination log is only written when a stall escalates: set escalation, too"
-                )
-            }
-            guard (1...10_000).contains(maximumReportsPerMinute) else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "the limit is \(maximumReportsPerMinute) reports per minute: give a value from 1 to 10,000"
-                )
-            }
+            try require(terminationLog != "", "the termination log's path is empty: name a file")
+            try require(
+                terminationLog == nil || escalation != nil,
+                "a termination log is only written when a stall escalates: set escalation, too")
+            try require(
+                (1...10_000).contains(maximumReportsPerMinute),
+                "the limit is \(maximumReportsPerMinute) reports per minute: give a value from 1 to 10,000")
         }
 
         /// Throws unless a threshold's bounds are in their range.
         static func check(_ threshold: StallThreshold) throws(StallWatchError) {
             try check(threshold.floor)
             try check(threshold.ceiling)
-            guard threshold.floor <= threshold.ceiling else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "the threshold's floor is \(threshold.floor) and its ceiling \(threshold.ceiling): "
-                        + "give a ceiling that is not below the floor"
-                )
-            }
+            try require(
+                threshold.floor <= threshold.ceiling,
+                "the threshold's floor is \(threshold.floor) and its ceiling \(threshold.ceiling): "
+                    + "give a ceiling that is not below the floor")
         }
 
         /// Throws unless a duration is in the range of thresholds.
         static func check(_ threshold: Duration) throws(StallWatchError) {
-            guard (minimumThreshold...maximumThreshold).contains(threshold) else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "the threshold is \(threshold): give a value from 5 milliseconds to 24 hours"
-                )
-            }
+            try require(
+                (minimumThreshold...maximumThreshold).contains(threshold),
+                "the threshold is \(threshold): give a value from 5 milliseconds to 24 hours")
         }
     }
 
@@ -262,15 +248,11 @@ public struct Escalation: Sendable {
         Escalation(multiple: multiple, action: .abort)
     }
 
-    /// Returns the multiple, or throws if it is out of range.
-    func validMultiple() throws(StallWatchError) -> Int {
-        guard (2...1_000_000).contains(multiple) else {
-            throw StallWatchError(
-                .invalidConfiguration,
-                "the escalation is set to \(multiple) thresholds: give a number from 2 to 1,000,000"
-            )
-        }
-        return multiple
+    /// Throws unless the multiple is in its range.
+    func check() throws(StallWatchError) {
+        try require(
+            (2...1_000_000).contains(multiple),
+            "the escalation is set to \(multiple) thresholds: give a number from 2 to 1,000,000")
     }
 }
 
@@ -317,22 +299,19 @@ public struct HealthOutput: Sendable, Equatable {
 
     /// Throws unless each setting is in its range.
     func check() throws(StallWatchError) {
-        guard (Self.minimumInterval...Self.maximumInterval).contains(interval) else {
-            throw StallWatchError(
-                .invalidConfiguration,
-                "the interval of the health file is \(interval): give a value from 100 milliseconds to 1 hour"
-            )
-        }
-        guard path != "" else {
-            throw StallWatchError(.invalidConfiguration, "the health file's path is empty: name a file")
-        }
-        guard path != nil || notifiesSystemd else {
-            throw StallWatchError(
-                .invalidConfiguration,
-                "health has neither a path nor notifiesSystemd: set one of them, or set health to nil"
-            )
-        }
+        try require(
+            (Self.minimumInterval...Self.maximumInterval).contains(interval),
+            "the interval of the health file is \(interval): give a value from 100 milliseconds to 1 hour")
+        try require(path != "", "the health file's path is empty: name a file")
+        try require(
+            path != nil || notifiesSystemd,
+            "health has neither a path nor notifiesSystemd: set one of them, or set health to nil")
     }
+}
+
+/// Throws for an invalid setting.
+func require(_ isValid: Bool, _ message: @autoclosure () -> String) throws(StallWatchError) {
+    if !isValid { throw StallWatchError(.invalidConfiguration, message()) }
 }
 
 extension StallMonitor {

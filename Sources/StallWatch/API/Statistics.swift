@@ -107,6 +107,9 @@ extension StallMonitor {
     }
 }
 
+/// The name for the folders below `Monitor`.
+typealias MonitorStatistics = StallMonitor.Statistics
+
 extension StallMonitor.Statistics: Encodable {
     private enum Key: String, CodingKey {
         case stalls, suppressed, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites,

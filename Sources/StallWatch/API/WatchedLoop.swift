@@ -195,3 +195,26 @@ extension WatchedLoop {
         }
     }
 #endif
+
+// MARK: - Probes in C
+
+extension LoopProbe {
+    /// The pointer that the functions of `CStallWatch.h` take.
+    ///
+    /// It is valid for as long as the probe exists.
+    public var handle: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+}
+
+/// Implements `stallwatch_begin_turn` of `CStallWatch.h`.
+@_cdecl("stallwatch_begin_turn")
+public func stallwatchBeginTurn(_ handle: UnsafeMutableRawPointer?) {
+    guard let handle else { return }
+    Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.beginTurn() }
+}
+
+/// Implements `stallwatch_end_turn` of `CStallWatch.h`.
+@_cdecl("stallwatch_end_turn")
+public func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {
+    guard let handle else { return }
+    Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.endTurn() }
+}

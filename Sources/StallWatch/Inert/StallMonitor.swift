@@ -16,6 +16,7 @@ public final class StallMonitor: Sendable {
     /// The configuration of the monitor.
     public let configuration: Configuration
     private let phase = MonitorPhase()
+    private let streams = ReportStreams()
 
     /// Creates a monitor that does nothing.
     ///
@@ -68,10 +69,11 @@ public final class StallMonitor: Sendable {
     /// Ends the sequences of ``reports``.
     public func stop() {
         phase.stop()
+        streams.finish()
     }
 
     /// An empty sequence, which ends when the monitor stops.
-    public var reports: AsyncStream<StallReport> { phase.stream() }
+    public var reports: AsyncStream<StallReport> { streams.stream() }
 
     /// The statistics of a monitor that has seen nothing.
     public var statistics: Statistics { Statistics() }
@@ -102,6 +104,8 @@ public final class StallMonitor: Sendable {
 
     func end(_ operation: Void) {}
 
+    func stopOnThread() async { stop() }
+
     /// Returns a scope that does nothing.
     ///
     /// - Returns: The scope.
@@ -114,15 +118,14 @@ public final class StallMonitor: Sendable {
     }
 }
 
-/// Whether a monitor has been started or stopped, and the sequences that end with it.
+/// Whether a monitor has been started or stopped.
 ///
-/// Right although unchecked: the lock guards both variables. Mutex would need macOS 15.
+/// `@unchecked Sendable`: the lock guards the variable. Mutex would need macOS 15.
 final class MonitorPhase: @unchecked Sendable {
     private enum Phase { case made, started, stopped }
 
     private let lock = NSLock()
     private var phase = Phase.made
-    private var streams: [AsyncStream<StallReport>.Continuation] = []
 
     /// Starts, or throws if that is too late.
     func start() throws(StallWatchError) {
@@ -139,43 +142,47 @@ final class MonitorPhase: @unchecked Sendable {
         }
     }
 
-    /// Stops, and ends all sequences.
-    func stop() {
-        let ended = lock.withLock {
-            phase = .stopped
-            defer { streams = [] }
-            return streams
-        }
-        for stream in ended { stream.finish() }
-    }
-
-    func stream() -> AsyncStream<StallReport> {
-        AsyncStream { continuation in
-            let isOver = lock.withLock {
-                if phase != .stopped { streams.append(continuation) }
-                return phase == .stopped
-            }
-            if isOver { continuation.finish() }
-        }
-    }
+    func stop() { lock.withLock { phase = .stopped } }
 }
 
-#if ServiceLifecycle
-    public import ServiceLifecycle
+/// A probe that does nothing, because StallWatch supports Linux only.
+public final class LoopProbe: Sendable {
+    /// The loop's name in reports.
+    public let label: String
 
-    extension StallMonitor: Service {
-        /// Waits until the service group shuts down gracefully or the task is cancelled, then stops.
-        ///
-        /// - Throws: The errors of ``start()``, except ``StallWatchError/Code/alreadyStarted``.
-        public func run() async throws {
-            do {
-                try start()
-            } catch  where error.code == .alreadyStarted {
-                // The app started the monitor before the group.
-            }
-            // Cancellation and graceful shutdown both end the wait.
-            try? await gracefulShutdown()
-            stop()
-        }
+    /// Creates a probe.
+    ///
+    /// - Parameter label: The loop's name in reports.
+    public init(label: String) {
+        self.label = label
     }
-#endif
+
+    /// Does nothing.
+    public func beginTurn() {}
+
+    /// Does nothing.
+    public func endTurn() {}
+}
+
+/// Calls a function that does not suspend, with a context for the reports of its stalls.
+///
+/// Off Linux there are no reports: the context is only the value of ``StallContext/current`` meanwhile.
+///
+/// - Parameters:
+///   - context: The context.
+///   - body: The function.
+/// - Returns: The result of `body`.
+/// - Throws: The error of `body`.
+public func withStallContext<Result>(_ context: StallContext, body: () throws -> Result) rethrows -> Result {
+    try StallContext.$current.withValue(context, operation: body)
+}
+
+/// Implements `stallwatch_push_context` of `CStallWatch.h`, and does nothing.
+@_cdecl("stallwatch_push_context")
+public func stallwatchPushContext(
+    _ label: UnsafePointer<CChar>?, _ traceID: UnsafePointer<CChar>?, _ spanID: UnsafePointer<CChar>?
+) {}
+
+/// Implements `stallwatch_pop_context` of `CStallWatch.h`, and does nothing.
+@_cdecl("stallwatch_pop_context")
+public func stallwatchPopContext() {}

@@ -50,7 +50,7 @@ extension StallRecord {
             id: ReportIdentifier.make(at: startedAt), kind: .stall,
             loop: StallRecord.Loop(
                 label: loop, kind: .runLoop, turn: 1, nesting: 0,
-                thread: ThreadIdentity(id: 1, name: "app")
+                thread: .init(id: 1, name: "app")
             ),
             threshold: 250_000_000, startedAt: startedAt, watchdogLate: 1_000_000, state: state,
             duration: milliseconds * 1_000_000
@@ -110,9 +110,9 @@ private struct StuckReporter: Error {}
 ///
 /// Gives up a reporter that does not end within two minutes.
 func withReporter(
-    _ sinks: [ReportSink], hooks: HookSink.Hooks = .init(), settings: Reporter.Settings = .fixture(),
+    _ sinks: [ReportSink], hooks: HookSink = .init(), settings: Reporter.Settings = .fixture(),
     _ body: (Reporter) throws -> Void
-) throws -> ReportCounts.Counts {
+) throws -> StallMonitor.Statistics {
     let called: [SinkFactory] = hooks.isEmpty ? [] : [{ _, _ in hooks.description }]
     let reporter = try Reporter(settings: settings, sinks: sinks.map { $0.describe } + called)
     try reporter.startSinks()

@@ -27,7 +27,7 @@ extension StallRecord {
             kind: kind,
             loop: StallRecord.Loop(
                 label: "main", kind: .runLoop, turn: 12, nesting: 0,
-                thread: ThreadIdentity(id: 4700, name: "notes")
+                thread: .init(id: 4700, name: "notes")
             ),
             threshold: 250_000_000,
             startedAt: Timestamp(microsecondsSince1970: 1_795_248_000_123_456),

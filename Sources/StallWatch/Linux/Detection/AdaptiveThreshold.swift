@@ -22,7 +22,7 @@ struct AdaptiveThreshold {
     /// The p99.9 of the last windows in nanoseconds, oldest first.
     private var unusual: [UInt64] = []
     /// The counts at the beginning of the current window; `nil` before the first.
-    private var atBeginning: [UInt64]?
+    private var atBeginning: TurnHistogram.Snapshot?
     /// When the current window may end, in monotonic nanoseconds.
     private var nextReview: UInt64 = 0
 
@@ -36,31 +36,17 @@ struct AdaptiveThreshold {
     mutating func review(at now: UInt64, _ histogram: () -> TurnHistogram.Snapshot) {
         guard bounds.lowerBound < bounds.upperBound, now >= nextReview else { return }
         nextReview = now &+ Self.window
-        let counts = histogram().counts
-        guard let before = atBeginning else {
-            atBeginning = counts
-            return
-        }
-        let turns = zip(counts, before).map { $0 &- $1 }
+        let current = histogram()
+        guard let before = atBeginning else { return atBeginning = current }
+        let turns = current.since(before)
         // A window with too few turns goes on.
-        guard turns.reduce(0, &+) >= Self.leastTurns else { return }
-        atBeginning = counts
-        unusual.append(Self.unusualDuration(of: turns))
+        guard turns.turns >= Self.leastTurns else { return }
+        atBeginning = current
+        unusual.append(turns.upperBound(quantile: 0.999))
         if unusual.count > Self.windows { unusual.removeFirst() }
         guard unusual.count == Self.windows, let second = unusual.sorted().dropLast().last else { return }
         let (learned, overflows) = second.multipliedReportingOverflow(by: Self.multiple)
         threshold = overflows ? bounds.upperBound : min(max(learned, bounds.lowerBound), bounds.upperBound)
-    }
-
-    /// Returns the least duration that at most one in 1,000 turns exceeds, in nanoseconds, up to 12.5 % too large.
-    static func unusualDuration(of counts: [UInt64]) -> UInt64 {
-        var longer = counts.reduce(0, &+)
-        let permitted = longer / 1_000
-        for (bucket, count) in counts.enumerated() {
-            longer -= count
-            if longer <= permitted { return TurnHistogram.upperBound(of: bucket) ?? .max }
-        }
-        return .max
     }
 }
 

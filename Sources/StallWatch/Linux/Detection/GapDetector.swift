@@ -7,7 +7,6 @@ import StallReports
 /// at the deadline. It waited for a CPU, as the loops did, which is worth reporting. The host gave its CPU to another
 /// machine. Or no thread of the process ran.
 struct GapDetector: Equatable {
-    /// The consequence of a late wake-up for the turns that are in progress.
     enum Gap: Equatable {
         /// The turns are measured anew, because no thread ran.
         case held(SuppressionReason)
@@ -62,7 +61,7 @@ struct GapDetector: Equatable {
     /// `firstBegin`, when the earliest turn in progress began, is the end of a sleep without a deadline. `stolen`
     /// returns how long the host has kept a CPU from running during the sleep, in nanoseconds, or slightly more. It is
     /// called only if the watchdog is late.
-    mutating func wake(at reading: Reading, firstBegin: UInt64?, stolen: () -> UInt64) -> Gap? {
+    mutating func wake(at reading: Reading, firstBegin: @autoclosure () -> UInt64?, stolen: () -> UInt64) -> Gap? {
         guard let last else { return nil }
         let isRested = hadGracePeriod
         hadGracePeriod = false
@@ -71,7 +70,7 @@ struct GapDetector: Equatable {
         // The two clocks are read one after the other, so the difference may be slightly off in either direction.
         if suspended > Self.tolerance, suspended < UInt64.max / 2 { return .held(.suspended) }
         // A sleep without a deadline ends when the first turn begins, unless something else woke the watchdog.
-        let due = deadline != .max ? deadline : firstBegin.flatMap { $0 >= last.monotonic ? $0 : nil } ?? .max
+        let due = deadline != .max ? deadline : firstBegin().flatMap { $0 >= last.monotonic ? $0 : nil } ?? .max
         guard due != .max, reading.monotonic > due else { return nil }
         let late = reading.monotonic - due
         if hasRun(since: last, until: reading, planned: due - last.monotonic, late: late) { return nil }

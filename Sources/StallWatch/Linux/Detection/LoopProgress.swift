@@ -1,21 +1,13 @@
 import LinuxSupport
+import StallReports
 import Synchronization
 
 /// Whether a loop makes progress, as the watchdog found at its last poll.
 struct LoopProgress: Sendable, Equatable {
-    /// The raw values are the words of `loops[].state` in health records; of several monitors of a loop, the last in
-    /// the list counts.
-    enum State: String, Sendable, CaseIterable {
-        /// The loop has not begun a turn.
-        case starting
-        /// The loop's thread has ended within a turn.
-        case ended
-        /// The loop waits, or its turn is below its threshold.
-        case running
-        /// A debugger holds the thread in a turn over the threshold.
-        case held
-        case stalled
-    }
+    typealias State = HealthRecord.LoopState
+
+    /// Of several monitors of a loop, the last state in the list counts.
+    private static let order: [State] = [.starting, .ended, .running, .held, .stalled]
 
     var label: String
     var state: State
@@ -40,16 +32,14 @@ struct LoopProgress: Sendable, Equatable {
         return merged
     }
 
-    private var rank: Int { State.allCases.firstIndex(of: state) ?? 0 }
+    private var rank: Int { Self.order.firstIndex(of: state) ?? 0 }
 }
 
 /// What the watchdog found about all loops in one pass.
 struct ProgressReading: Sendable, Equatable {
-    /// The loops, one element per label.
     var loops: [LoopProgress]
     /// When the pass ended, in monotonic nanoseconds.
     var time: UInt64
-    /// Whether the app has paused the monitor.
     var isPaused: Bool
 }
 

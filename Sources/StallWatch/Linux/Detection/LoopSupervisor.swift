@@ -1,6 +1,7 @@
 import LinuxSupport
 import StackCapture
 import StallReports
+import Synchronization
 
 /// Polls one loop on the watchdog and carries out the decisions of its detectors.
 struct LoopSupervisor {
@@ -34,11 +35,12 @@ struct LoopSupervisor {
             context.capturer.keepFiles(of: thread)
             diagnostician.open(thread)
         }
-        if loop.source.reportsWaits, let threshold = context.options.saturationThreshold {
+        // Only a run loop reports its waits.
+        if loop.source.kind == .runLoop, let threshold = context.options.saturationThreshold {
             saturation = SaturationSupervisor(threshold: threshold)
             spin = SpinSupervisor()
         }
-        if let rule = context.options.modeRule, let reader = loop.source.modeReader {
+        if let rule = context.options.modeRule, let reader = (loop.source as? RunLoopSource)?.modeReader {
             modes = ModeStarvationSupervisor(rule: rule, reader)
         }
     }
@@ -104,14 +106,12 @@ struct LoopSupervisor {
         if current.isWaitingUnobserved { turn.unobservedRun = UnobservedRun() }
     }
 
-    /// Prepares for the case that the current turn becomes a stall.
     private mutating func prepare(_ target: CaptureTarget, at time: UInt64) {
         guard case .thread(let thread) = target else { return }
         diagnostician.inspect(thread, turn: turn.began, threshold: loop.threshold, now: time)
         context.capturer.note(thread: thread, turn: turn.began)
     }
 
-    /// Notes whether the loop makes progress, and since when.
     private mutating func noteProgress(_ poll: LoopPoll, at time: UInt64) {
         let state: LoopProgress.State
         if detector.stall != nil {
@@ -152,7 +152,6 @@ struct LoopSupervisor {
         modes?.leave(context, at: time)
     }
 
-    /// Counts the current turn as suppressed, once.
     private mutating func suppress(_ reason: SuppressionReason) {
         guard !turn.isSuppressed else { return }
         turn.isSuppressed = true
@@ -216,7 +215,10 @@ extension LoopSupervisor {
     /// also have waited just after such a run, which may have ended a moment ago.
     private mutating func mayHaveWaited(_ poll: LoopPoll, _ sample: StallRecord.Sample, _ waits: UInt64?) -> Bool {
         let stack = try? sample.stack.get()
-        let isInRun = stack.map { poll.showsUnobservedRun($0.frames.lazy.map(\.address)) } ?? false
+        // Of the function of a run there are more frames than the observers have seen runs begin.
+        let function = loop.source.runFunction
+        let runs = stack?.frames.count { function.contains($0.address) } ?? 0
+        let isInRun = runs > poll.turn.nesting + 1
         let run = turn.unobservedRun ?? (isInRun ? UnobservedRun() : nil)
         guard run?.mayHaveWaited(waits) == true else { return false }
         // Read after the capture, because being stopped for it counts as a wait.
@@ -371,12 +373,11 @@ extension LoopSupervisor {
         diagnostician.forget()
     }
 
-    /// Drops the samples of a turn that is over.
     private mutating func forgetSamples() {
         dropPending()
         turn.restart(from: turn.began)
         diagnostician.forget()
-        if early.finish(turn.began, isStall: false) { loop.noteEarlyStop() }
+        if early.finish(turn.began, isStall: false) { loop.stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
     }
 
     /// Completes the samples that waited for the thread to leave the kernel; returns `false` if it has not left yet.

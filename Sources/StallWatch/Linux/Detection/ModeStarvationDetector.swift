@@ -11,7 +11,6 @@ import StallReports
 ///
 /// A loop that waits in its default mode is never away, so nothing is polled for it.
 struct ModeStarvationDetector {
-    /// The settings of a configuration.
     struct Rule: Sendable, Equatable {
         /// The time for which a timer or the main queue waits, in nanoseconds.
         var limit: UInt64
@@ -55,25 +54,21 @@ struct ModeStarvationDetector {
     /// The last answer that found something to wait.
     private(set) var found: RunLoopModeReader.Answer?
     /// Since when a timer and the main queue wait.
-    private var timerSince: UInt64?
-    private var queueSince: UInt64?
+    private(set) var timerSince: UInt64?
+    private(set) var queueSince: UInt64?
     /// The time by which the main queue's work may have come earlier, in nanoseconds.
-    private var queueUncertainty: UInt64 = 0
+    private(set) var queueUncertainty: UInt64 = 0
     /// The last answer, in monotonic nanoseconds, and the one that refused last.
-    private var lastAnswer: UInt64?
-    private var refusedAt: UInt64 = 0
-    private var refused = 0
+    private(set) var lastAnswer: UInt64?
+    private(set) var refusedAt: UInt64 = 0
+    private(set) var refused = 0
     /// When the search began, or began again with a turn.
-    private var searchSince: UInt64 = 0
-    private var nextQuestion: UInt64 = 0
-    private var nextSample: UInt64 = 0
-    private var samples = 0
-    private var hasSamples = false
-    private var turns: UInt64 = 0
-
-    init(rule: Rule) {
-        self.rule = rule
-    }
+    private(set) var searchSince: UInt64 = 0
+    private(set) var nextQuestion: UInt64 = 0
+    private(set) var nextSample: UInt64 = 0
+    private(set) var samples = 0
+    private(set) var hasSamples = false
+    private(set) var turns: UInt64 = 0
 
     /// Returns how the loop is away from its default mode, or `nil`; `isWaiting` tells whether it waits in any mode.
     func absence(_ turn: TurnSnapshot, _ load: LoopLoad, isWaiting: () -> Bool) -> Absence? {
@@ -101,7 +96,6 @@ struct ModeStarvationDetector {
         [timerSince, queueSince].compactMap { $0 }.min().map { max($0, countingFrom) }
     }
 
-    /// Returns what an absence and an answer change.
     mutating func decide(
         _ new: Absence?, _ answer: RunLoopModeReader.Answer?, _ load: LoopLoad, countingFrom: UInt64 = 0
     ) -> PeriodAction? {
@@ -143,7 +137,6 @@ struct ModeStarvationDetector {
         return load.time >= nextSample ? takeSample(.sample, since: start, at: load.time) : nil
     }
 
-    /// Begins another absence, or none.
     private mutating func begin(_ new: Absence?, _ load: LoopLoad) -> PeriodAction? {
         // Of a turn of the default mode that has ended since, the end is known.
         let end = absence?.turn != nil && load.lastEnd > absence?.since ?? 0 ? load.lastEnd : load.time
@@ -253,6 +246,5 @@ struct ModeStarvationSupervisor {
         return detector.nextPoll(load)
     }
 
-    /// Reports a starvation that still lasts as abandoned.
     func leave(_ context: WatchdogContext, at time: UInt64) { period.leave(context, since: start, at: time) }
 }

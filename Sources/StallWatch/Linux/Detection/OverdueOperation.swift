@@ -8,7 +8,6 @@ struct OverdueOperation: Sendable {
     /// The tasks of its chain, those that it may be waiting for, and those that run; their stacks are in ``stacks``.
     var list = TaskList(tasks: [])
     var stacks: [CapturedStack] = []
-    /// The images of ``stacks``.
     var images = ImageList()
     /// Why it is not known what the operation waits for; `nil` if it is.
     var reason: String?
@@ -50,6 +49,5 @@ struct OverdueOperation: Sendable {
         return kept
     }
 
-    /// The most tasks beside those of the chain.
     private static let maximumOthers = 1_000
 }

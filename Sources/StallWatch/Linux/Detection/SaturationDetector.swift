@@ -12,15 +12,15 @@ struct SaturationDetector {
     /// The least time for which a saturated loop is busy, in nanoseconds.
     let threshold: UInt64
     /// The loop at earlier polls, oldest first: the last half of the threshold, and one poll before.
-    private var readings: [LoopLoad] = []
+    private(set) var readings: [LoopLoad] = []
     /// The candidate or the saturation, from its beginning on.
     private(set) var start: LoopLoad?
     /// When the loop became busy if its first turn came before the first reading, as with a new watchdog; 0 once that
     /// reading is gone.
-    private var firstBegin: UInt64?
-    private var isReported = false
-    private var samples = 0
-    private var nextSample: UInt64 = 0
+    private(set) var firstBegin: UInt64?
+    private(set) var isReported = false
+    private(set) var samples = 0
+    private(set) var nextSample: UInt64 = 0
 
     /// A loop that was idle for one part in so many is not saturated.
     private static let idleParts: UInt64 = 50
@@ -28,10 +28,6 @@ struct SaturationDetector {
     private static let resolution: UInt64 = 64
     /// The shortest time between two samples before the threshold, in nanoseconds.
     private static let shortestInterval: UInt64 = 10_000_000
-
-    init(threshold: UInt64) {
-        self.threshold = threshold
-    }
 
     private var interval: UInt64 { max(threshold / 8, Self.shortestInterval) }
 
@@ -72,7 +68,6 @@ struct SaturationDetector {
         return .sample
     }
 
-    /// Begins a candidate if the loop was busy for half of the threshold.
     private mutating func begin(_ load: LoopLoad) -> PeriodAction? {
         guard let index = readings.lastIndex(where: { load.time &- $0.time >= threshold / 2 }),
             isBusy(from: readings[index], to: load)
@@ -126,7 +121,6 @@ extension Bool {
 }
 
 extension LoopLoad {
-    /// The turns a second since an earlier moment.
     func pace(since start: LoopLoad) -> Double {
         (Double(turns &- start.turns) * 1e9 / Double(max(time &- start.time, 1))).toThousandths
     }
@@ -144,7 +138,6 @@ enum PeriodAction: Equatable {
     case drop
 }
 
-/// Reports the saturations of one loop.
 struct SaturationSupervisor {
     private var detector: SaturationDetector
     private var period = LoadPeriod()
@@ -171,7 +164,6 @@ struct SaturationSupervisor {
         return detector.nextPoll(at: poll.load.time)
     }
 
-    /// Reports a saturation that still lasts as abandoned.
     func leave(_ context: WatchdogContext, at time: UInt64) { period.leave(context, since: detector.start, at: time) }
 }
 
@@ -256,6 +248,5 @@ struct LoadPeriod {
         context.submit(record)
     }
 
-    /// The captured samples.
     var stacks: [CapturedStack] { samples.compactMap { try? $0.stack.get() } }
 }

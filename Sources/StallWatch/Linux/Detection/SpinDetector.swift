@@ -32,7 +32,6 @@ struct SpinDetector {
 
     enum Pattern: Equatable { case ready, outside }
 
-    /// What else is known of a pattern.
     enum Evidence { case refuted, none, proof }
 
     struct Reading: Equatable {
@@ -50,11 +49,9 @@ struct SpinDetector {
     }
 
     private(set) var last: Reading?
-    /// The reading before.
     private var previous: Reading?
     /// The pattern of the last interval.
     private(set) var pattern: Pattern?
-    /// The reading at which the pattern began.
     private(set) var start: Reading?
     /// When the pattern ended, in monotonic nanoseconds.
     private var brokenAt: UInt64?
@@ -77,8 +74,12 @@ struct SpinDetector {
         earlier?.load.isOutside != true || earlier?.load.turns != load.turns
     }
 
-    /// Whether a reading at `time` would end an interval.
-    func isDue(at time: UInt64) -> Bool { last.map { time &- $0.load.time >= Self.interval } ?? true }
+    /// Whether the interval is over, and the loop may spin: it has turned since the last reading, or is outside.
+    func isDue(_ load: LoopLoad) -> Bool {
+        guard let last else { return true }
+        let maySpin = start != nil || isRestless || load.isOutside || load.turns != last.load.turns
+        return maySpin && load.time &- last.load.time >= Self.interval
+    }
 
     /// Whether the last reading asks for evidence.
     var isAsking: Bool {
@@ -109,7 +110,6 @@ struct SpinDetector {
         pattern = found
     }
 
-    /// Returns what the last reading changes.
     mutating func decide(_ evidence: Evidence) -> PeriodAction? {
         guard let last else { return nil }
         let now = last.load.time
@@ -148,7 +148,6 @@ struct SpinDetector {
         return action
     }
 
-    /// Returns the pattern of an interval.
     private static func pattern(from first: Reading, to last: Reading) -> Pattern? {
         let time = last.load.time &- first.load.time
         let turns = last.load.turns &- first.load.turns
@@ -176,12 +175,12 @@ struct SpinDetector {
     }
 }
 
-/// Reports the spins of one loop.
 struct SpinSupervisor {
     private var detector = SpinDetector()
     private var period = LoadPeriod()
     private var descriptors = UndrainedDescriptors()
     private var activity: StallReport.Activity?
+    private var files: ThreadProc?
 
     /// The samples per interval: the thread is in a callout for a small part of a spin.
     private static let samplesPerInterval = 3
@@ -192,16 +191,16 @@ struct SpinSupervisor {
     mutating func poll(
         _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64
     ) -> UInt64? {
-        guard detector.isDue(at: poll.load.time) else { return detector.nextPoll(poll.load) }
+        guard detector.isDue(poll.load) else { return detector.nextPoll(poll.load) }
         var poll = poll
         if poll.target == .unknown, let thread = loop.source.knownThread { poll.target = .thread(thread) }
         guard case .thread(let thread) = poll.target else { return nil }
         let start = detector.start
-        let times = ThreadProc(thread: thread, files: [.schedstat])?.times
-        let cpu = ThreadClock.exact.nanoseconds(of: thread)
-        detector.take(.init(load: poll.load, cpu: cpu, runQueue: times?.runQueue ?? 0), countingFrom: countingFrom)
+        if files?.thread != thread { files = ThreadProc(thread: thread, files: [.schedstat]) }
+        let (cpu, runQueue) = (ThreadClock.exact.nanoseconds(of: thread), files?.times?.runQueue ?? 0)
+        detector.take(.init(load: poll.load, cpu: cpu, runQueue: runQueue), countingFrom: countingFrom)
         var action: PeriodAction?
-        context.timeCheck { action = detector.decide(evidence(poll.runFunction, loop.source)) }
+        context.timeCheck { action = detector.decide(evidence(loop.source)) }
         if start == nil { descriptors = UndrainedDescriptors() }
         guard let action, let start else { return detector.nextPoll(poll.load) }
         if detector.pattern != nil { activity = describe(from: start) }
@@ -220,14 +219,11 @@ struct SpinSupervisor {
         return detector.nextPoll(poll.load)
     }
 
-    /// Reports a spin that still lasts as abandoned.
     func leave(_ context: WatchdogContext, at time: UInt64) {
         period.leave(context, since: detector.start?.load, at: time)
     }
 
-    private mutating func evidence(
-        _ runFunction: Range<UInt64>, _ source: any LoopSource
-    ) -> SpinDetector.Evidence {
+    private mutating func evidence(_ source: any LoopSource) -> SpinDetector.Evidence {
         guard detector.isAsking else { return .none }
         if detector.pattern == .ready {
             descriptors.look()
@@ -239,8 +235,8 @@ struct SpinSupervisor {
         func count(_ function: Range<UInt64>) -> Int {
             stacks.count { stack in stack.frames.contains { function.contains($0.address) } }
         }
-        let calls = count(source.runMethod)
-        guard calls > 0, count(runFunction) == 0 else { return .refuted }
+        let calls = count((source as? RunLoopSource)?.runMethod ?? 0..<0)
+        guard calls > 0, count(source.runFunction) == 0 else { return .refuted }
         return calls * 3 >= stacks.count ? .proof : .none
     }
 

@@ -16,23 +16,18 @@
 struct StallDetector {
     /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64
-    let schedule: SampleSchedule
+    var schedule = SampleSchedule.standard
 
     private(set) var stall: Stall?
-    private var early: EarlyTurn?
+    private(set) var early: EarlyTurn?
     /// The number of the turn that the last poll saw.
-    private var lastTurn: UInt64 = 0
+    private(set) var lastTurn: UInt64 = 0
     /// Whether that turn was in progress.
-    private var lastTurnWasOn = false
+    private(set) var lastTurnWasOn = false
     /// The turn whose age counts from a moment after its beginning, and that moment.
-    private var measuredAnew: (turnBegan: UInt64, from: UInt64)?
+    private(set) var measuredAnew: (turnBegan: UInt64, from: UInt64)?
     /// When the abandoned turn began; it is not inspected any more.
     private(set) var abandoned: UInt64?
-
-    init(threshold: UInt64, schedule: SampleSchedule = .standard) {
-        self.threshold = threshold
-        self.schedule = schedule
-    }
 
     /// A turn over the threshold.
     struct Stall: Equatable {
@@ -41,11 +36,7 @@ struct StallDetector {
         /// When the turn's age begins to count: at its beginning, unless it was measured anew.
         var start: UInt64
         var turn: UInt64
-        /// The number of runs of the same loop around the current one; 0 in the outermost run.
         var nesting: Int
-        /// The number of the innermost run's mode; 0 if the mode has no name.
-        var mode: UInt8 = 0
-        /// Whether the turn is the time between two runs of the loop.
         var isGap = false
         var samples = 0
         /// When the next sample is due; `nil` when the budget is used up.
@@ -62,16 +53,9 @@ struct StallDetector {
         var turnBegan: UInt64
         /// When the turn's age begins to count.
         var start: UInt64
-        fileprivate var nextCheck: UInt64
-
-        init(turnBegan: UInt64, start: UInt64, nextCheck: UInt64 = 0) {
-            self.turnBegan = turnBegan
-            self.start = start
-            self.nextCheck = nextCheck
-        }
+        var nextCheck: UInt64 = 0
     }
 
-    /// An action for the supervisor to carry out.
     enum Action: Equatable {
         case checkEarly(EarlyTurn)
         case check(Stall)
@@ -82,7 +66,6 @@ struct StallDetector {
         case end(Stall)
     }
 
-    /// The result of a poll.
     struct Decision: Equatable {
         /// The actions, in order: two if one stalled turn ends and the next one is already over the threshold.
         var actions: [Action] = []
@@ -154,7 +137,7 @@ struct StallDetector {
             return decision
         }
         var stall = Stall(
-            turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, mode: loop.mode, isGap: loop.isGap
+            turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, isGap: loop.isGap
         )
         take(sampleOf: &stall, at: now, isChecked: checkAge != nil)
         decision.actions.append(.begin(stall))
@@ -162,7 +145,6 @@ struct StallDetector {
         return decision
     }
 
-    /// Decides on a turn below the threshold.
     private mutating func decideEarly(
         _ began: UInt64, start: UInt64, at now: UInt64, checkAge: UInt64, _ decision: inout Decision
     ) {

@@ -10,7 +10,6 @@ struct StallHistory: Sendable, Equatable {
 
     /// The time before a stall that counts, in nanoseconds: 5 s.
     static let window: UInt64 = 5_000_000_000
-    /// The largest number of other loops.
     static let maximumOthers = 16
 
     /// Reads the turns of all loops at `now`, before and since a stalled turn that counts from `start`: at most 6 KiB
@@ -36,14 +35,15 @@ struct StallHistory: Sendable, Equatable {
 }
 
 struct LoopTurns: Sendable, Equatable {
-    /// The loop's name in reports.
     var label: String
     var kind: LoopKind
     /// The turns of a millisecond or more, oldest first; at most as many as a loop keeps, and those of earlier readings.
     var turns: [TurnHistory.Turn]
     /// Whether the loop had more such turns than it keeps.
     var isCut = false
+}
 
+extension LoopTurns {
     /// Reads the turns of a loop that ended after `since`, in monotonic nanoseconds, or last.
     init(of loop: LoopMonitor, since: UInt64, now: UInt64) {
         let turns = loop.recorder.turns(endedSince: since, now: now)
@@ -51,13 +51,6 @@ struct LoopTurns: Sendable, Equatable {
             label: loop.label, kind: loop.source.kind, turns: turns,
             isCut: turns.count { $0.ended != nil } == TurnHistory.capacity
         )
-    }
-
-    init(label: String, kind: LoopKind, turns: [TurnHistory.Turn], isCut: Bool = false) {
-        self.label = label
-        self.kind = kind
-        self.turns = turns
-        self.isCut = isCut
     }
 
     mutating func add(_ later: LoopTurns) {

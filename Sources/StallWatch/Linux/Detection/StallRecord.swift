@@ -23,14 +23,12 @@ struct StallRecord: Sendable {
         var seenFrom = UInt64.max
         /// The age of the turn when the thread was last seen in this place, in nanoseconds.
         var seenUntil: UInt64 = 0
-        /// How often the thread was seen in this place.
         var timesSeen = 1
         /// The thread's CPU and run-queue time when it was first and last seen here; `nil` if it is not known.
         var used: (from: UInt64, to: UInt64)?
         /// The number of the thread's time slices right before the capture; 0 if it is not known.
         var slices: UInt64 = 0
 
-        /// Whether there is no stack because the thread has ended.
         var isThreadGone: Bool {
             if case .failure(let error) = stack { error.isThreadGone } else { false }
         }
@@ -41,7 +39,6 @@ struct StallRecord: Sendable {
         }
     }
 
-    /// The stack of a thread other than the loop's.
     struct OtherThread: Sendable {
         var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureFailure>
@@ -50,24 +47,9 @@ struct StallRecord: Sendable {
         var activity: Cause.Kind?
     }
 
-    /// The kind of a stall, by the words of `kind` in reports.
-    enum Kind: String, Sendable {
-        case stall, saturation, starvation, spinning, modeStarvation, overdue
-    }
-
-    /// The state of a stall, by the words of `state` in reports.
-    enum State: String, Sendable {
-        case ongoing, ended, abandoned
-    }
-
-    struct Loop: Sendable, Equatable {
-        var label: String
-        var kind: LoopKind
-        var mode: String?
-        var turn: UInt64
-        var nesting: Int
-        var thread: ThreadIdentity?
-    }
+    typealias Kind = StallReport.Kind
+    typealias State = StallReport.State
+    typealias Loop = StallReport.LoopDescription
 
     /// The report's id: a UUID, version 7.
     let id: String
@@ -75,7 +57,6 @@ struct StallRecord: Sendable {
     var loop: Loop
     /// The loop's threshold, in nanoseconds.
     let threshold: UInt64
-    /// Whether the watchdog has learned the threshold.
     var isThresholdAdaptive = false
     /// When the turn's age begins to count, by the wall clock.
     let startedAt: Timestamp
@@ -103,9 +84,7 @@ struct StallRecord: Sendable {
     /// The cause, if one thread runs the loop.
     var cause: Cause?
     var captureMethods: [CapturedStack.Method] = []
-    /// Who unwound the stacks.
     var unwinder: Unwinder?
-    /// What the watched loops did before the stall, and the others during it.
     var history: StallHistory?
     /// What the loop says that its thread works on; `nil` if it does not know.
     var work: String?
@@ -126,7 +105,7 @@ extension StallRecord {
         )
         isGap = stall.isGap
         isThresholdAdaptive = loop.isThresholdAdaptive
-        startUncertainty = poll.startUncertainty
+        startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
     }
 
     /// Creates the record of a loop that is saturated or spins since `start`.
@@ -144,15 +123,16 @@ extension StallRecord {
         threshold: UInt64, age: UInt64
     ) {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
-        var thread: ThreadIdentity?
-        if case .thread(let id) = poll.target { thread = .init(id) }
+        var thread: StallReport.ThreadDescription?
+        if case .thread(let id) = poll.target { thread = .init(ThreadIdentity(id)) }
         self.init(
             id: ReportIdentifier.make(at: startedAt),
             kind: kind,
             loop: Loop(
                 label: loop.label, kind: loop.source.kind,
-                mode: kind == .saturation || kind == .spinning ? nil : poll.mode, turn: turn,
-                nesting: nesting, thread: thread
+                mode: kind == .saturation || kind == .spinning
+                    ? nil : (loop.source as? RunLoopSource)?.modeName(poll.turn.mode),
+                turn: turn, nesting: nesting, thread: thread
             ),
             threshold: threshold,
             startedAt: startedAt,
@@ -161,11 +141,9 @@ extension StallRecord {
             duration: age
         )
     }
-}
 
-extension StallRecord {
-    /// The largest number of threads that are captured besides the loop's.
     static let maximumOtherThreads = 256
+    static let maximumSamples = 20
 
     /// Captures the threads of the process, except `target` and the monitor's own, and what they wait for.
     mutating func captureOtherThreads(than target: CaptureTarget, with context: WatchdogContext) {
@@ -173,14 +151,15 @@ extension StallRecord {
         if case .thread(let thread) = target { excluded.insert(thread) }
         (otherThreads, omittedThreads) = context.captureAll(than: excluded)
         otherImages = context.capturer.images()
+        let locks = LockOwnerResolver(threads: context.threads, memory: GuardedMemory())
         var waits: [Int32: ThreadWait] = [:]
         for other in otherThreads {
-            waits[other.thread.id] = context.wait(of: other.thread.id, try? other.stack.get())
+            waits[other.thread.id] = locks.wait(of: other.thread.id, stack: try? other.stack.get())
         }
         if case .thread(let thread) = target {
-            waits[thread] = context.wait(of: thread, samples.lazy.compactMap { try? $0.stack.get() }.last)
+            waits[thread] = locks.wait(of: thread, stack: samples.lazy.compactMap { try? $0.stack.get() }.last)
         }
-        context.markDeadlocks(&waits)
+        locks.markDeadlocks(&waits)
         for index in otherThreads.indices { otherThreads[index].wait = waits[otherThreads[index].thread.id] }
     }
 }

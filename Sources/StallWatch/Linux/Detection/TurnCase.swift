@@ -43,7 +43,6 @@ struct TurnCase {
         /// Whether the thread has not run since the last sample.
         var isUnchanged = false
 
-        /// Whether the capture may have stopped the thread.
         var mayHaveStopped: Bool {
             guard !isUnchanged, case .success(let stack) = sample.stack else { return !isUnchanged }
             return stack.method != .read || !stack.isComplete
@@ -150,10 +149,6 @@ extension StallRecord.Sample {
         guard case .failure(let error) = stack else { return false }
         return [.notStopped, .notBlocked, .moved, .notSampled].contains(error)
     }
-}
-
-extension StallRecord {
-    static let maximumSamples = 20
 }
 
 extension [StallRecord.Sample] {

@@ -9,21 +9,14 @@ typealias TaskRequest = @Sendable (LoopKind, CaptureTarget, UInt64) -> WaitingTa
 
 /// The tasks that a stall keeps waiting, once another thread has read them.
 final class WaitingTasks: Sendable {
-    private struct Found {
-        var list: TaskList
-        var stacks: [CapturedStack]
-        var at: UInt64
-    }
-
-    private let found = Mutex<Found?>(nil)
+    private let found = Mutex<(list: TaskList, stacks: [CapturedStack], at: UInt64)?>(nil)
     /// The begin of the stall, in monotonic nanoseconds.
     private let began: UInt64
 
     init(began: UInt64) { self.began = began }
 
-    /// Sets what was found at a time: a list that refers to these stacks.
     func set(_ list: TaskList, _ stacks: [CapturedStack], at time: UInt64) {
-        found.withLock { $0 = Found(list: list, stacks: stacks, at: time) }
+        found.withLock { $0 = (list, stacks, time) }
     }
 
     /// Returns the list, if it was read before a stall with this duration had ended; `nil` while it lasts.

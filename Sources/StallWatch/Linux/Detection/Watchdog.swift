@@ -13,9 +13,7 @@ final class Watchdog: Sendable {
         /// Increases when a loop is added or removed.
         var version = 0
         var isStopping = false
-        /// The thread that stops the watchdog.
         var stopper: Int32?
-        /// The requests that the next pass answers.
         var requests: [ProgressRequest] = []
     }
     private let shared = Mutex(Shared())
@@ -25,8 +23,6 @@ final class Watchdog: Sendable {
     private let readTasks: TaskRequest
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
-    /// The number of times that all loops were polled.
-    private let passes = Atomic<UInt64>(0)
     let alarm = WatchdogAlarm()
     /// Posted when the watchdog has begun to follow the loops that it was given before its start.
     let follows = Semaphore()
@@ -54,7 +50,6 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    /// Stops polling the loops with the given label.
     func remove(label: String) {
         shared.withLock { shared in
             shared.loops.removeAll { $0.label == label }
@@ -63,25 +58,14 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    /// Makes ``run(capturing:)`` return.
-    ///
-    /// - Parameter thread: The calling thread: if it runs a loop, its turn is over.
+    /// Makes ``run(capturing:)`` return; if the calling thread runs a loop, its turn is over.
     func stop(by thread: Int32? = nil) {
         shared.withLock { ($0.isStopping, $0.stopper) = (true, thread) }
         alarm.ring()
     }
 
     /// Waits until the watchdog has polled all loops at least once from now on; returns `false` at the deadline.
-    func waitForPass(until deadline: UInt64) -> Bool {
-        let before = passes.load(ordering: .acquiring)
-        // The next pass to end may have begun before this call; the one after it has not.
-        while passes.load(ordering: .acquiring) &- before < 2 {
-            guard monotonicNow() < deadline else { return false }
-            alarm.ring()
-            nap()
-        }
-        return true
-    }
+    func waitForPass(until deadline: UInt64) -> Bool { readProgress(until: deadline) != nil }
 
     /// Wakes the watchdog, and returns whether the loops make progress, as its next pass finds it; `nil` without an
     /// answer.
@@ -112,8 +96,9 @@ final class Watchdog: Sendable {
         var timekeeper = Timekeeper()
         // Taken together with the loops, so that an answer has every loop that was added before its request.
         var requests: [ProgressRequest] = []
+        var isFirst = true
         while let version = takeChanges(&supervisors, &requests, context) {
-            if passes.load(ordering: .relaxed) == 0 { follows.post() }
+            if isFirst.take() { follows.post() }
             if let graceEnd = timekeeper.wake(
                 capturing: capturer.timeTaken + context.timeOfChecks, supervisors, suppressed, now)
             {
@@ -124,7 +109,6 @@ final class Watchdog: Sendable {
             timekeeper.resume(from: pauses.countingFrom(at: now()))
             let deadline = poll(&supervisors, timekeeper)
             passed(context.loops, now(), false)
-            passes.wrappingAdd(1, ordering: .releasing)
             answer(&requests, supervisors)
             sleep(supervisors, version, until: deadline)
             timekeeper.sleep(until: deadline)
@@ -173,7 +157,11 @@ final class Watchdog: Sendable {
     private func sleep(_ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
         let time = now()
         let left = deadline - min(time, deadline)
-        let mayWake = supervisors.contains { $0.mayWake && (left > $0.loop.threshold || $0.isLoadFollowed) }
+        // Through the index, because a supervisor is large and would be copied.
+        let mayWake = supervisors.indices.contains { index in
+            let mayBeLate = left > supervisors[index].loop.threshold || supervisors[index].isLoadFollowed
+            return mayBeLate && supervisors[index].mayWake
+        }
         if deadline == .max || mayWake {
             alarm.park(until: deadline) { mayPark(supervisors, version) }
         } else {
@@ -262,7 +250,6 @@ final class WatchdogClocks {
     }
 }
 
-/// The settings of a configuration that the watchdog uses.
 struct WatchdogOptions: Sendable, Equatable {
     var capturesAllThreads = false
     var ignoresDebugged = true

@@ -18,7 +18,6 @@ final class WatchdogContext {
     /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
     private static let longestCheck: UInt64 = 500_000_000
     let threads: ProcessThreads
-    /// The version of the list of loops.
     var version = 0
     var loops: [LoopMonitor] = []
 
@@ -39,7 +38,6 @@ final class WatchdogContext {
     /// The monitors' own threads, which no report includes.
     var ownThreads: Set<Int32> { WorkerThread.ids.union([watchdog]) }
 
-    /// Runs a check, and counts its time.
     func timeCheck(_ check: () -> Void) {
         let begun = now()
         check()
@@ -55,13 +53,10 @@ final class WatchdogContext {
         sample.wasStopPermitted = mayStop
         switch target {
         case .thread(let thread):
-            do throws(CaptureFailure) {
-                sample.stack = .success(
-                    mayStop && mayWait
-                        ? try capturer.captureOrWait(thread: thread)
-                        : try capturer.capture(thread: thread, mayStop: mayStop))
-            } catch {
-                sample.stack = .failure(error)
+            sample.stack = Result { () throws(CaptureFailure) in
+                mayStop && mayWait
+                    ? try capturer.captureOrWait(thread: thread)
+                    : try capturer.capture(thread: thread, mayStop: mayStop)
             }
         case .unknown: sample.stack = .failure(.unknownThread)
         case .pool:
@@ -79,24 +74,9 @@ final class WatchdogContext {
     func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
         let others = ThreadIdentity.all().filter { !excluded.contains($0) }
         let threads = others.prefix(StallRecord.maximumOtherThreads).map { thread in
-            StallRecord.OtherThread(thread: .init(thread), stack: capture(thread))
+            StallRecord.OtherThread(thread: .init(thread), stack: self.threads.capture(thread))
         }
         return (threads, max(others.count - threads.count, 0))
-    }
-
-    func wait(of thread: Int32, _ stack: CapturedStack?) -> ThreadWait? { locks.wait(of: thread, stack: stack) }
-
-    /// Marks the waits of threads that can never go on.
-    func markDeadlocks(_ waits: inout [Int32: ThreadWait]) { locks.markDeadlocks(&waits) }
-
-    private var locks: LockOwnerResolver { LockOwnerResolver(threads: threads, memory: GuardedMemory()) }
-
-    private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
-        do throws(CaptureFailure) {
-            return .success(try capturer.capture(thread: thread))
-        } catch {
-            return .failure(error)
-        }
     }
 }
 

@@ -4,35 +4,7 @@ import StallReports
 
 /// The lock that a thread waits for, and its owner.
 struct AwaitedLock: Equatable, Sendable {
-    enum Kind: String, Sendable {
-        /// A pthread mutex, also in C++'s `std::mutex` and Foundation's `NSLock`.
-        case pthreadMutex
-        case pthreadReadWriteLock
-        /// A futex with priority inheritance that is not a pthread mutex: Swift's `Mutex` and the Swift runtime's locks.
-        case swiftMutex
-        case dispatchUnfairLock
-        /// A busy queue, in `dispatch_sync` and similar functions.
-        case dispatchQueue
-        case dispatchOnce
-        /// The end of another thread, in `pthread_join`.
-        case threadJoin
-        /// An initializer that another thread runs, in `pthread_once` and similar functions.
-        case once
-        case semaphore
-        case dispatchSemaphore
-        case dispatchGroup
-        case condition
-        case barrier
-        /// The lock of a stdio stream, such as stdout.
-        case stdio
-        /// The dynamic linker's lock of its list of libraries.
-        case dynamicLinker
-        /// `flock` and `fcntl` locks.
-        case file
-        /// A futex of unknown use.
-        case futex
-        case systemSemaphore
-    }
+    typealias Kind = StallReport.LockKind
 
     enum Ownership: Equatable, Sendable {
         /// A thread of this process, confirmed by the lock's memory.
@@ -52,11 +24,9 @@ struct AwaitedLock: Equatable, Sendable {
     var function: String?
     /// The label of a dispatch queue, or the name of a stdio stream; `nil` for other kinds.
     var label: String?
-    /// Whether the wait has a time limit.
     var hasTimeout = false
     var ownership: Ownership
 
-    /// The owning thread, if it is known.
     var owner: Int32? {
         if case .thread(let thread) = ownership { return thread }
         return nil
@@ -65,18 +35,15 @@ struct AwaitedLock: Equatable, Sendable {
 
 /// A thread's wait for a lock, followed from owner to owner.
 struct LockOwnership: Sendable {
-    /// A thread that owns a lock for which another thread waits.
     struct Owner: Sendable {
         var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureFailure>
-        /// The system call in which it waits, if it waits.
         var systemCall: DescribedCall?
         var waitsFor: AwaitedLock?
         /// Whether it was on a CPU or ready to run.
         var isRunning: Bool
     }
 
-    /// The lock that the stalled thread waits for.
     var lock: AwaitedLock
     /// The owner of this lock, the owner of the lock that the first owner waits for, and so on.
     var owners: [Owner] = []
@@ -84,8 +51,6 @@ struct LockOwnership: Sendable {
     var lastOwnerTime: OwnerTime?
     /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.
     var isDeadlock = false
-    var isCutOff = false
-    /// The images that the stacks refer to.
     var images = ImageList()
 }
 

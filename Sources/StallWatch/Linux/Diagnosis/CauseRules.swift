@@ -1,4 +1,5 @@
 import LinuxSupport
+import StallReports
 
 /// Concludes the cause of a stall from its evidence: a pure function, with every rule in this file.
 ///
@@ -22,7 +23,6 @@ import LinuxSupport
 enum CauseRules {
     /// The share of the duration below which two parts count as equal.
     static let tieMargin = 0.05
-    /// The share from which a cause is certain.
     static let nearlyAll = 0.75
     /// The least CPU time of a major page fault: the block layer and the copy of up to 16 pages take 20 to 100 us.
     static let cpuPerMajorFault: UInt64 = 20_000
@@ -194,7 +194,7 @@ enum CauseRules {
     }
 
     private static func kindOfFunction(in observation: Observation) -> Cause.Kind? {
-        observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
+        observation.function.map(SystemCall.waitsForData) == true ? .io : nil
     }
 
     /// Returns the observation that knows more of a lock, as one after the wait shows none; the later one if they are
@@ -247,16 +247,10 @@ extension Cause.Kind {
     }
 }
 
-/// The diagnosed cause of a stall, with the values behind it.
 struct Cause: Sendable {
-    /// The activity that took most of the time.
-    enum Kind: String, Sendable {
-        case cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock, unknown
-        /// Of overdue operations only.
-        case continuation
-    }
+    typealias Kind = StallReport.CauseKind
 
-    enum Confidence: String, Sendable, Comparable {
+    enum Confidence: String, Sendable, Comparable, CaseIterable {
         /// The largest part has less than half of the time.
         case possible
         /// The part has at least half of the time, but other parts may matter.
@@ -266,13 +260,7 @@ struct Cause: Sendable {
 
         static func < (left: Confidence, right: Confidence) -> Bool { left.rank < right.rank }
 
-        private var rank: Int {
-            switch self {
-            case .possible: 0
-            case .likely: 1
-            case .certain: 2
-            }
-        }
+        private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
     }
 
     var kind: Kind

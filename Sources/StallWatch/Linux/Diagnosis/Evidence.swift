@@ -1,4 +1,3 @@
-/// The input of ``CauseRules``.
 struct Evidence: Sendable {
     var split: TimeSplit
     /// Whether the kernel counted the time without a CPU; if not, some of the blocked time may be such time.
@@ -46,11 +45,9 @@ struct Observation: Sendable {
     /// How much of the stack is known.
     var shown = Shown.nothing
     var activity: ThreadActivity
-    /// The system call that the thread waited in, if any.
     var call: DescribedCall?
     /// The innermost libc function with a known name of a running thread, if its innermost frame was in libc.
     var function: String?
-    /// The lock that the thread waited for, if any.
     var lock: LockOwnership?
     /// The kernel function that the thread waited in.
     var waitChannel: String?
@@ -79,7 +76,7 @@ struct Observation: Sendable {
 /// turn's beginning, and the last for the time to its end.
 enum SampleWeights {
     /// A period in which the thread was seen in one place.
-    struct Sighting: Equatable {
+    struct Sighting {
         /// The turn's age at the beginning, in nanoseconds.
         var from: UInt64
         /// The turn's age at the end, in nanoseconds.
@@ -89,11 +86,6 @@ enum SampleWeights {
         /// The thread's CPU time and time without a CPU at both ends, in nanoseconds since the thread's start; `nil` if
         /// it is not known.
         var used: (from: UInt64, to: UInt64)?
-
-        static func == (left: Sighting, right: Sighting) -> Bool {
-            left.from == right.from && left.to == right.to && left.isRunning == right.isRunning
-                && left.used?.from == right.used?.from && left.used?.to == right.used?.to
-        }
     }
 
     /// Divides a turn's duration among sightings, ascending by time: the results, in nanoseconds, add up to it.

@@ -1,4 +1,5 @@
 import LinuxSupport
+import StallReports
 
 /// Identifies the lock that a thread waits for by its system call, its innermost functions and the lock's memory.
 ///
@@ -42,51 +43,49 @@ struct LockIdentifier {
             kind: .futex, address: address, function: function?.name, hasTimeout: call.argument(3) != 0,
             ownership: .unknown("the kind of lock is not known")
         )
-        switch Futex.Operation(call.argument(1)) {
-        case .lockPriorityInheritance:
+        if Futex.hasPriorityInheritance(call.argument(1)) {
             lock.kind = Self.priorityInheritanceKind(function, frames)
             // The symbols of libswiftCore are not read: it has many more than the other libraries.
             if lock.kind == .once { lock.function = "swift_once" }
             lock.ownership = priorityInheritanceOwner(address)
-        case .wait:
-            if let stream = streams?.name(ofLockAt: address, memory) {
-                (lock.kind, lock.label, lock.function) = (.stdio, stream, StreamFunction.outermost(of: frames))
-                lock.ownership = streamOwner(address)
-            } else if let queue = DispatchLayout.queue(ofWaiter: waiter, waitingOn: address, memory) {
-                lock.kind = .dispatchQueue
-                lock.function = function?.name ?? "dispatch_sync"
-                (lock.address, lock.label) = (queue, DispatchLayout.label(of: queue, memory))
-                lock.ownership = queueOwner(queue, waiter)
-            } else if let function {
-                describe(&lock, function, call, frames)
-            } else if let group = DispatchLayout.group(ofType: groupType, waitedForAt: address, memory) {
-                // A stripped libdispatch has jumped from the function that it exports to one without a name.
-                (lock.kind, lock.function, lock.address) = (.dispatchGroup, "dispatch_group_wait", group)
-                lock.ownership = .none
-            } else if Self.isInsideStrippedDispatch(frames), case .thread(let owner) = onceOwner(address),
-                owner != waiter
-            {
-                // Of what libdispatch waits for in this way, only a once stores its owner in the word.
-                (lock.kind, lock.function) = (.dispatchOnce, "dispatch_once")
-                lock.ownership = .thread(owner)
-            } else if Self.isInsideLibc(frames), Futex.isShared(call.argument(1)), !Futex.isPlainWait(call.argument(1)),
-                case .thread(let joined) = joinedThread(address, expected: call.argument(2)), joined != waiter
-            {
-                // pthread_join jumps to a function without a name. The kernel wakes its futex without the private flag.
-                (lock.kind, lock.function) = (.threadJoin, "pthread_join")
-                lock.ownership = .thread(joined)
-            } else if Self.isInsideLibc(frames), case .thread(let owner) = mutexOwner(address) {
-                // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
-                // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.
-                lock.kind = Self.mutexKind(frames)
-                lock.ownership = .thread(owner)
-            } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
-                // sem_wait and similar functions jump to such a function, too.
-                lock.function = LockFunction.semaphoreOfStrippedDispatch(frames)?.name
-                (lock.kind, lock.ownership) = (lock.function == nil ? .semaphore : .dispatchSemaphore, .none)
-            }
-        case nil:
-            break
+            return lock
+        }
+        guard Futex.isWait(call.argument(1)) else { return lock }
+        if let stream = streams?.name(ofLockAt: address, memory) {
+            (lock.kind, lock.label, lock.function) = (.stdio, stream, StreamFunction.outermost(of: frames))
+            lock.ownership = streamOwner(address)
+        } else if let queue = DispatchLayout.queue(ofWaiter: waiter, waitingOn: address, memory) {
+            lock.kind = .dispatchQueue
+            lock.function = function?.name ?? "dispatch_sync"
+            (lock.address, lock.label) = (queue, DispatchLayout.label(of: queue, memory))
+            lock.ownership = queueOwner(queue, waiter)
+        } else if let function {
+            describe(&lock, function, call, frames)
+        } else if let group = DispatchLayout.group(ofType: groupType, waitedForAt: address, memory) {
+            // A stripped libdispatch has jumped from the function that it exports to one without a name.
+            (lock.kind, lock.function, lock.address) = (.dispatchGroup, "dispatch_group_wait", group)
+            lock.ownership = .none
+        } else if Self.isInsideStrippedDispatch(frames), case .thread(let owner) = onceOwner(address),
+            owner != waiter
+        {
+            // Of what libdispatch waits for in this way, only a once stores its owner in the word.
+            (lock.kind, lock.function) = (.dispatchOnce, "dispatch_once")
+            lock.ownership = .thread(owner)
+        } else if Self.isInsideLibc(frames), Futex.isShared(call.argument(1)), !Futex.isPlainWait(call.argument(1)),
+            case .thread(let joined) = joinedThread(address, expected: call.argument(2)), joined != waiter
+        {
+            // pthread_join jumps to a function without a name. The kernel wakes its futex without the private flag.
+            (lock.kind, lock.function) = (.threadJoin, "pthread_join")
+            lock.ownership = .thread(joined)
+        } else if Self.isInsideLibc(frames), case .thread(let owner) = mutexOwner(address) {
+            // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
+            // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.
+            lock.kind = Self.mutexKind(frames)
+            lock.ownership = .thread(owner)
+        } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
+            // sem_wait and similar functions jump to such a function, too.
+            lock.function = LockFunction.semaphoreOfStrippedDispatch(frames)?.name
+            (lock.kind, lock.ownership) = (lock.function == nil ? .semaphore : .dispatchSemaphore, .none)
         }
         return lock
     }
@@ -95,36 +94,25 @@ struct LockIdentifier {
     private func describe(
         _ lock: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall, _ frames: [NamedFrame]
     ) {
+        // Such a lock has priority inheritance.
+        guard function.kind != .dispatchUnfairLock else { return }
+        lock.kind = function.kind
         switch function.kind {
-        case .mutex:
+        case .pthreadMutex:
             lock.kind = Self.mutexKind(frames)
             lock.ownership = mutexOwner(lock.address)
         case .condition:
+            lock.ownership = .none
             // A thread that was woken and waits for its mutex waits on the mutex's futex: glibc uses plain FUTEX_WAIT with value 2 for
             // mutexes, and FUTEX_WAIT_BITSET with the condition's group counter for conditions.
             if Futex.isPlainWait(call.argument(1)), case .thread(let owner) = mutexOwner(lock.address) {
-                lock.kind = .pthreadMutex
-                lock.ownership = .thread(owner)
-            } else {
-                (lock.kind, lock.ownership) = (.condition, .none)
+                (lock.kind, lock.ownership) = (.pthreadMutex, .thread(owner))
             }
-        case .readWriteLock:
-            lock.kind = .pthreadReadWriteLock
-            (lock.address, lock.ownership) = writer(of: lock.address)
-        case .join:
-            lock.kind = .threadJoin
-            lock.ownership = joinedThread(lock.address, expected: call.argument(2))
-        case .dispatchOnce:
-            lock.kind = .dispatchOnce
-            lock.ownership = onceOwner(lock.address)
-        case .once:
-            lock.kind = .once
-            lock.ownership = .unknown("the lock does not store the thread that runs the initializer")
-        case .semaphore: (lock.kind, lock.ownership) = (.semaphore, .none)
-        case .dispatchSemaphore: (lock.kind, lock.ownership) = (.dispatchSemaphore, .none)
-        case .dispatchGroup: (lock.kind, lock.ownership) = (.dispatchGroup, .none)
-        case .barrier: (lock.kind, lock.ownership) = (.barrier, .none)
-        case .dispatchUnfairLock: break
+        case .pthreadReadWriteLock: (lock.address, lock.ownership) = writer(of: lock.address)
+        case .threadJoin: lock.ownership = joinedThread(lock.address, expected: call.argument(2))
+        case .dispatchOnce: lock.ownership = onceOwner(lock.address)
+        case .once: lock.ownership = .unknown("the lock does not store the thread that runs the initializer")
+        default: lock.ownership = .none
         }
     }
 
@@ -187,9 +175,9 @@ extension LockIdentifier {
     /// Returns the rwlock's address and writer: a waiter sleeps on the word at offset 8 (phase) or 12 (writers).
     private func writer(of futex: UInt64) -> (UInt64, AwaitedLock.Ownership) {
         for offset in [12, 8] as [UInt64] where futex > offset {
-            guard let lock = PthreadReadWriteLock(at: futex - offset, memory), let writer = lock.writerWhileHeld,
-                isLive(writer)
-            else { continue }
+            guard let writer = PthreadReadWriteLock.writer(ofLockAt: futex - offset, memory), isLive(writer) else {
+                continue
+            }
             return (futex - offset, .thread(writer))
         }
         return (futex, .unknown("readers own it, and it does not store them, or it was just released"))

@@ -2,19 +2,11 @@ import LinuxSupport
 
 /// The operations of futex(2), and the futex words that contain an owner.
 enum Futex {
-    enum Operation: Equatable {
-        case wait
-        /// FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the futex word contains the owner.
-        case lockPriorityInheritance
+    /// Returns whether the operation is FUTEX_WAIT or FUTEX_WAIT_BITSET.
+    static func isWait(_ argument: UInt64) -> Bool { [0, 9].contains(command(argument)) }
 
-        init?(_ argument: UInt64) {
-            switch Futex.command(argument) {
-            case 0, 9: self = .wait
-            case 6, 13: self = .lockPriorityInheritance
-            default: return nil
-            }
-        }
-    }
+    /// Returns whether the operation is FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the futex word contains the owner.
+    static func hasPriorityInheritance(_ argument: UInt64) -> Bool { [6, 13].contains(command(argument)) }
 
     /// Returns whether the operation is FUTEX_WAIT, not FUTEX_WAIT_BITSET.
     static func isPlainWait(_ argument: UInt64) -> Bool { command(argument) == 0 }
@@ -69,21 +61,14 @@ struct PthreadMutex {
     }
 }
 
-/// The fields of glibc's struct __pthread_rwlock_arch_t that determine the writer.
-struct PthreadReadWriteLock {
-    private let readers: UInt32
-    private let writer: Int32
-    private let flags: UInt32
-
-    init?(at address: UInt64, _ memory: any MemoryReading) {
+/// glibc's struct __pthread_rwlock_arch_t.
+enum PthreadReadWriteLock {
+    /// Returns the writer that has the lock: PTHREAD_RWLOCK_WRPHASE (1) and _WRLOCKED (2) are set (pthread_rwlock_common.c).
+    static func writer(ofLockAt address: UInt64, _ memory: any MemoryReading) -> Int32? {
         guard address % 4 == 0, let fields = memory.integers(at: address, count: 13) else { return nil }
         // __readers at 0, __cur_writer at 24, __flags at 48 (PTHREAD_RWLOCK_PREFER_…: 0 to 2).
-        (readers, writer, flags) = (UInt32(bitPattern: fields[0]), fields[6], UInt32(bitPattern: fields[12]))
-    }
-
-    /// The writer that has the lock: PTHREAD_RWLOCK_WRPHASE (1) and _WRLOCKED (2) are set (pthread_rwlock_common.c).
-    var writerWhileHeld: Int32? {
-        readers & 3 == 3 && writer > 0 && flags <= 2 ? writer : nil
+        let (readers, writer, flags) = (fields[0], fields[6], UInt32(bitPattern: fields[12]))
+        return readers & 3 == 3 && writer > 0 && flags <= 2 ? writer : nil
     }
 }
 

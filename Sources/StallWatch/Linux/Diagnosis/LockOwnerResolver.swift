@@ -12,7 +12,6 @@ struct LockOwnerResolver {
         func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure>
         func names(of stack: CapturedStack) -> [NamedFrame]
         func describe(_ thread: Int32) -> ThreadIdentity
-        /// Returns the images that stacks refer to.
         func images() -> ImageList
     }
 
@@ -52,10 +51,7 @@ struct LockOwnerResolver {
         var links = [first]
         var last: Link? = first
         while let link = last, let owner = link.lock.owner {
-            guard wait.owners.count < Self.maximumOwners else {
-                wait.isCutOff = true
-                break
-            }
+            guard wait.owners.count < Self.maximumOwners else { break }
             let closesCircle = links.contains { $0.thread == owner }
             let (described, next) = describe(owner, own: owner == waiter ? stack : nil)
             wait.owners.append(described)
@@ -192,11 +188,7 @@ final class ProcessThreads: LockOwnerResolver.Threads {
     }
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
-        do throws(CaptureFailure) {
-            return .success(try capturer.capture(thread: thread, mayStop: mayStop))
-        } catch {
-            return .failure(error)
-        }
+        Result { () throws(CaptureFailure) in try capturer.capture(thread: thread, mayStop: mayStop) }
     }
 
     func names(of stack: CapturedStack) -> [NamedFrame] {

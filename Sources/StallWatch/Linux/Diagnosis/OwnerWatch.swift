@@ -14,7 +14,6 @@ struct OwnerWatch {
     private let files: ThreadProc
     private var readings: [ThreadReading] = []
 
-    /// Begins with a first reading; fails if no owner is known, or it has ended.
     init?(_ ownership: LockOwnership) {
         guard let owner = ownership.owners.last?.thread.id, !ownership.isDeadlock,
             let files = ThreadProc(thread: owner, files: [.schedstat, .stat, .status])

@@ -15,11 +15,8 @@ import StallReports
 ///
 /// The watchdog asks for each wait once, and only in a stall. No thread is stopped meanwhile.
 final class PeerFinder {
-    /// The largest number of peers in an answer.
     static let maximumPeers = 4
-    /// The number of answers that are kept.
     static let maximumAnswers = 8
-    /// The largest number of threads of this process that are looked at.
     static let maximumThreads = 256
     /// F_GETPIPE_SZ of fcntl(2).
     private static let getPipeCapacity: Int32 = 1032
@@ -36,14 +33,9 @@ final class PeerFinder {
 
     init(memory: any MemoryReading) { self.memory = memory }
 
-    /// Finds out for whom a call waits.
+    /// Finds out for whom a call waits; `nil` for a call that waits for none of these.
     ///
-    /// - Parameters:
-    ///   - call: The call.
-    ///   - thread: The thread of this process that waits in it.
-    ///   - runs: How often the thread has run: another number means another wait.
-    ///   - since: Since when the thread is known to wait, in monotonic nanoseconds.
-    /// - Returns: The processes, or why they are not known; `nil` for a call that waits for none of these.
+    /// Another number of runs of the thread means another wait, and `since` is when it is known to wait.
     func find(_ call: SystemCall, of thread: Int32, runs: UInt64, since: UInt64 = monotonicNow()) -> PeerAnswer? {
         let wait = Wait(thread: thread, runs: runs, number: call.number, arguments: call.arguments)
         if let known = answers[wait] { return known }
@@ -156,29 +148,31 @@ final class PeerFinder {
     ) -> PeerAnswer {
         let processes = OpenFileSearch.processes(of: ends)
         var peers = peers(processes, role, since)
-        if let index = peers.firstIndex(where: \.isThisProcess) {
+        if let index = peers.firstIndex(where: { $0.isThisProcess == true }) {
             let own = Set(ends.filter { $0.process == getpid() }.map(\.number))
-            (peers[index].thread, peers[index].call) = user(of: own, besides: thread)
+            if let (user, call) = user(of: own, besides: thread) {
+                (peers[index].thread, peers[index].systemCall) = (.init(ThreadIdentity(user)), call.name)
+            }
         }
         return peers.isEmpty ? PeerAnswer(reason: reason) : answer(peers)
     }
 
     /// Returns the thread of this process that waits in a call on one of these descriptors, with the call.
-    private func user(of descriptors: Set<Int32>, besides waiter: Int32) -> (ThreadIdentity?, DescribedCall?) {
+    private func user(of descriptors: Set<Int32>, besides waiter: Int32) -> (thread: Int32, call: SystemCall)? {
         for thread in ThreadIdentity.all().prefix(Self.maximumThreads) where thread != waiter {
             guard let text = readSmallFile("/proc/self/task/\(thread)/syscall"),
                 let call = ThreadActivity(ByteCursor(text))?.call, call.takesDescriptor,
                 descriptors.contains(Int32(truncatingIfNeeded: call.argument(0)))
             else { continue }
-            return (ThreadIdentity(thread), DescribedCall(call, memory: nil))
+            return (thread, call)
         }
-        return (nil, nil)
+        return nil
     }
 
     /// Returns what processes do that have been seen with the file, other processes first.
     private func peers(_ processes: [Int32], _ role: StallReport.PeerRole, _ since: UInt64) -> [Peer] {
         let all = processes.compactMap { Peer.reading($0, as: role, isConfirmed: true, waitingSince: since) }
-        return all.filter { !$0.isThisProcess } + all.filter(\.isThisProcess)
+        return all.filter { $0.isThisProcess != true } + all.filter { $0.isThisProcess == true }
     }
 
     private func answer(_ peers: [Peer]) -> PeerAnswer {

@@ -1,4 +1,5 @@
 import StackCapture
+import StallReports
 import LinuxSupport
 import Glibc
 internal import CLinux
@@ -11,7 +12,7 @@ struct StallDiagnostician {
     private var files: ThreadProc?
     private var quota = CPUQuota()
     /// The last readings before the stall and all readings within it, ascending by time.
-    private var readings: [Reading] = []
+    private var readings: [ThreadReading] = []
     private var lastTurn: UInt64 = 0
     private var observations: [Observation] = []
     /// Opened when a late turn waits for pages; closed when that stall ends or the next one begins.
@@ -21,14 +22,8 @@ struct StallDiagnostician {
     private let memory = GuardedMemory()
     private let peers: PeerFinder
     private let threads: ProcessThreads
-    /// The threads for observations that stop none.
     private let unstoppedThreads: ProcessThreads
     private let waits: WaitClock
-
-    private struct Reading {
-        var thread: ThreadReading
-        var throttled: UInt64
-    }
 
     /// The number of readings kept while no turn is late: two before the turn, one inside it and one spare.
     static let readingsKept = 4
@@ -47,7 +42,7 @@ struct StallDiagnostician {
 
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
     mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
-        if turn == lastTurn, let last = readings.last, last.thread.time >= turn, now &- last.thread.time < threshold {
+        if turn == lastTurn, let last = readings.last, last.time >= turn, now &- last.time < threshold {
             return
         }
         let limit = turn == lastTurn ? Self.maximumReadings : Self.readingsKept
@@ -97,7 +92,7 @@ struct StallDiagnostician {
     ) -> Cause? {
         if isFirst { faults = nil }
         guard let reading = read(thread) else { return nil }
-        let earlier = isFirst && observations.isEmpty ? readings.dropLast().last?.thread : nil
+        let earlier = isFirst && observations.isEmpty ? readings.dropLast().last : nil
         var observation = observe(reading, thread: thread, stack: stack, among: threads, peers: peers)
         let end = turnEnd()
         if let earlier, earlier.time >= start, earlier.time <= end ?? .max {
@@ -136,7 +131,7 @@ struct StallDiagnostician {
             faults?.read()
             return
         }
-        guard let last = readings.last?.thread, let first = readings.first(where: { $0.thread.time >= start })?.thread,
+        guard let last = readings.last, let first = readings.first(where: { $0.time >= start }),
             last.activity == .faulting || last.majorFaults > first.majorFaults
         else { return }
         faults = PageFaultWatch(thread: thread)
@@ -151,7 +146,8 @@ struct StallDiagnostician {
         }
         guard var reading = files?.read() else { return nil }
         reading.loopWaited = waits.total(at: reading.time)
-        readings.append(Reading(thread: reading, throttled: quota.throttled(thread: thread)))
+        reading.throttled = quota.throttled(thread: thread)
+        readings.append(reading)
         return reading
     }
 
@@ -207,8 +203,8 @@ struct StallDiagnostician {
         _ finder: PeerFinder
     ) {
         // The earliest reading of the same wait.
-        let since = readings.last { $0.thread.runs != reading.runs || $0.thread.activity != reading.activity }
-        let first = readings.first { $0.thread.time > since?.thread.time ?? 0 }?.thread.time ?? reading.time
+        let since = readings.last { $0.runs != reading.runs || $0.activity != reading.activity }
+        let first = readings.first { $0.time > since?.time ?? 0 }?.time ?? reading.time
         guard let answer = finder.find(call, of: thread, runs: reading.runs, since: first) else { return }
         observation.call?.peers = answer
         guard observation.lock?.lock.kind == .file else { return }
@@ -241,52 +237,36 @@ struct StallDiagnostician {
     }
 
     private func cause(from start: UInt64, to end: UInt64) -> Cause? {
-        guard let split = TimeSplit(readings: readings.map(\.thread), from: start, to: end),
-            let first = readings.last(where: { $0.thread.time <= start }) ?? readings.first,
+        guard let split = TimeSplit(readings: readings, from: start, to: end),
+            let first = readings.last(where: { $0.time <= start }) ?? readings.first,
             let last = readings.last
         else { return nil }
+        /// How much a count has grown; 0 if the system does not show it.
+        func growth(_ count: (ThreadReading) -> UInt64?) -> UInt64 {
+            guard let before = count(first), let now = count(last) else { return 0 }
+            return now - min(before, now)
+        }
+        let (user, system) = (growth { $0.userTicks }, growth { $0.systemTicks })
         let evidence = Evidence(
-            split: split, countsRunQueue: last.thread.showsRunQueue, observations: observations, start: start,
-            minorFaults: Self.growth(\.minorFaults, from: first.thread, to: last.thread),
-            majorFaults: Self.growth(\.majorFaults, from: first.thread, to: last.thread),
-            voluntarySwitches: Self.growth(\.voluntarySwitches, from: first.thread, to: last.thread),
-            involuntarySwitches: Self.growth(\.involuntarySwitches, from: first.thread, to: last.thread),
-            kernelShare: Self.kernelShare(from: first.thread, to: last.thread),
-            throttled: last.throttled - min(first.throttled, last.throttled),
+            split: split, countsRunQueue: last.showsRunQueue, observations: observations, start: start,
+            minorFaults: growth { $0.minorFaults },
+            majorFaults: growth { $0.majorFaults },
+            voluntarySwitches: growth { $0.voluntarySwitches },
+            involuntarySwitches: growth { $0.involuntarySwitches },
+            // Fewer than five ticks are too coarse.
+            kernelShare: user + system < 5 ? nil : Double(system) / Double(user + system),
+            throttled: growth { $0.throttled },
             pagedFile: faults?.file
         )
         var conclusion = CauseRules.conclusion(from: evidence)
         if let owner, let lock = conclusion.observation?.lock, owner.follows(lock) {
-            conclusion.observation?.lock?.lastOwnerTime = owner.time(waiterNice: last.thread.nice)
+            conclusion.observation?.lock?.lastOwnerTime = owner.time(waiterNice: last.nice)
         }
         return Cause(
             kind: conclusion.kind, confidence: conclusion.confidence, evidence: evidence,
             observation: conclusion.observation,
             pressure: Pressure.current()
         )
-    }
-
-    /// Returns how much a count has grown; 0 if a reading does not have it.
-    private static func growth(
-        _ count: KeyPath<ThreadReading, UInt64>, from first: ThreadReading, to last: ThreadReading
-    ) -> UInt64 {
-        last[keyPath: count] - min(first[keyPath: count], last[keyPath: count])
-    }
-
-    /// Returns how much a count has grown; 0 if the system does not show it.
-    private static func growth(
-        _ count: KeyPath<ThreadReading, UInt64?>, from first: ThreadReading, to last: ThreadReading
-    ) -> UInt64 {
-        guard let before = first[keyPath: count], let now = last[keyPath: count] else { return 0 }
-        return now - min(before, now)
-    }
-
-    /// Returns the kernel's share of the CPU time, 0 to 1; `nil` for fewer than five ticks, which are too coarse.
-    private static func kernelShare(from first: ThreadReading, to last: ThreadReading) -> Double? {
-        let user = last.userTicks - min(first.userTicks, last.userTicks)
-        let system = last.systemTicks - min(first.systemTicks, last.systemTicks)
-        guard user + system >= 5 else { return nil }
-        return Double(system) / Double(user + system)
     }
 }
 

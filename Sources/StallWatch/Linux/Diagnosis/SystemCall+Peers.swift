@@ -25,9 +25,6 @@ extension SystemCall {
     }
 
     /// Returns the only descriptor that the call transfers data through or polls, and whether it waits to read.
-    ///
-    /// - Parameter memory: Reads the memory that the call's arguments point to.
-    /// - Returns: The descriptor; `nil` for other calls.
     func transfer(_ memory: any MemoryReading) -> (descriptor: Int32, reads: Bool)? {
         let descriptor = Int32(truncatingIfNeeded: argument(0))
         if Self.reading.contains(name) { return (descriptor, true) }
@@ -39,13 +36,7 @@ extension SystemCall {
         return (polled[0], polled[1] & 4 == 0)
     }
 
-    /// Returns the request for a file lock that a call of flock(2) or fcntl(2) makes.
-    ///
-    /// - Parameters:
-    ///   - process: This process.
-    ///   - inode: The file's inode, if it is known.
-    ///   - memory: Reads the memory that the call's arguments point to.
-    /// - Returns: The request.
+    /// Returns the request for a file lock that a call of flock(2) or fcntl(2) of this `process` makes.
     func lockRequest(of process: Int32, inode: UInt64?, _ memory: any MemoryReading) -> FileLockRequest {
         guard name == "fcntl" else {
             // LOCK_EX is 2.

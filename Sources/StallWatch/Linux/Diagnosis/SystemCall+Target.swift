@@ -88,7 +88,6 @@ extension SystemCall {
     }
 }
 
-/// Formats socket addresses.
 enum SocketName {
     static func peer(of descriptor: Int32) -> String? {
         address(of: descriptor, by: getpeername).map { "socket to \($0)" }
@@ -145,7 +144,9 @@ struct DescribedCall: Equatable, Sendable {
     var purpose: SystemCall.Purpose
     /// For whom the call waits; `nil` if that was not asked, or does not apply.
     var peers: PeerAnswer?
+}
 
+extension DescribedCall {
     /// `memory` is `nil` if the thread has left the call, because its memory and descriptor may have changed since.
     init(_ call: SystemCall, memory: (any MemoryReading)?) {
         number = call.number
@@ -166,22 +167,6 @@ struct DescribedCall: Equatable, Sendable {
         self.init(number: number, name: call.name, target: nil, purpose: call.purpose)
         // By now the descriptor may be another file's, and a path overwritten.
         if call.takesDescriptor { target = captured.target }
-    }
-
-    /// Describes the call of another process, whose memory is not read.
-    ///
-    /// - Parameters:
-    ///   - call: The call.
-    ///   - target: The file behind its descriptor.
-    init(_ call: SystemCall, ofOtherProcess target: String?) {
-        self.init(number: call.number, name: call.name, target: target, purpose: call.purpose)
-    }
-
-    private init(number: Int, name: String, target: String?, purpose: SystemCall.Purpose) {
-        self.number = number
-        self.name = name
-        self.target = target
-        self.purpose = purpose
     }
 }
 

@@ -66,9 +66,7 @@ extension ThreadActivity {
             )
         )
     }
-}
 
-extension ThreadActivity {
     /// The system call that the thread waits in; `nil` if it waits in none, or in one that is not known.
     var call: SystemCall? {
         if case .waiting(let call) = self { return call }
@@ -150,9 +148,7 @@ extension SystemCall {
         if waitChannel.contains("futex") { return "futex" }
         return waitChannel.contains("poll") ? "poll" : nil
     }
-}
 
-extension SystemCall {
     /// The call's name; `system call <number>` if the call is newer than the table.
     var name: String { SystemCallNames.current.name(number) ?? "system call \(number)" }
 
@@ -163,7 +159,6 @@ extension SystemCall {
         case sleep
         /// Waits for data on a descriptor: a file, a pipe, a socket, a device.
         case io
-        /// Anything else.
         case other
     }
 
@@ -188,7 +183,9 @@ extension SystemCall {
     }
 
     /// Returns whether a libc function makes a call that waits for data; glibc's wrappers may lack a suffix 64.
-    fileprivate static func waitsForData(_ function: String) -> Bool {
+    ///
+    /// Only such calls are so frequent and short that a thread is seen between them.
+    static func waitsForData(_ function: String) -> Bool {
         inputOutput.contains(function) || inputOutput.contains(function + "64")
     }
 
@@ -211,13 +208,4 @@ extension SystemCall {
         "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "epoll_wait", "epoll_pwait", "epoll_pwait2",
         "io_getevents", "io_pgetevents", "io_uring_enter", "mq_timedsend", "mq_timedreceive", "msgsnd", "msgrcv",
     ]
-}
-
-extension SystemCall.Purpose {
-    /// Creates the purpose of a libc function's system call; `nil` unless the call waits for data: only such calls are
-    /// so frequent and short that a thread is seen between them.
-    init?(ofFunction function: String) {
-        guard SystemCall.waitsForData(function) else { return nil }
-        self = .io
-    }
 }

@@ -1,37 +1,27 @@
+/// The names of system calls, in runs of consecutive numbers, by the number of the first.
 struct SystemCallNames: Sendable {
-    /// A run of calls with consecutive numbers.
-    struct Run: Sendable {
-        var first: Int
-        var names: [Substring]
+    private let runs: [Int: [Substring]]
 
-        init(_ first: Int, _ names: String) {
-            self.first = first
-            self.names = names.split(separator: " ")
-        }
-    }
-    private let runs: [Run]
-
-    init(_ runs: [Run]) {
-        self.runs = runs
+    init(_ runs: [Int: String]) {
+        self.runs = runs.mapValues { $0.split(whereSeparator: \.isWhitespace) }
     }
 
     /// Returns the name of a call; `nil` if the headers behind the table do not define it.
     func name(_ number: Int) -> String? {
-        for run in runs where run.first <= number && number - run.first < run.names.count {
-            return String(run.names[number - run.first])
+        for (first, names) in runs where number >= first && number - first < names.count {
+            return String(names[number - first])
         }
         return nil
     }
 
     /// Returns the number of a call; `nil` if this architecture does not have it.
     func number(of name: String) -> Int? {
-        for run in runs {
-            if let index = run.names.firstIndex(of: Substring(name)) { return run.first + index }
+        for (first, names) in runs {
+            if let index = names.firstIndex(of: Substring(name)) { return first + index }
         }
         return nil
     }
 
-    /// The names for the architecture of this build.
     static var current: SystemCallNames {
         #if arch(x86_64)
             x86_64

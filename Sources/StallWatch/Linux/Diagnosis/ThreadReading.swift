@@ -37,6 +37,8 @@ struct ThreadReading: Equatable, Sendable {
     /// The total time that the thread's loop has waited for events, in nanoseconds; 0 if the loop does not report
     /// waits.
     var loopWaited: UInt64 = 0
+    /// The total time for which CPU quotas have throttled the thread's cgroups, in nanoseconds.
+    var throttled: UInt64 = 0
 
     /// The time that the thread has used or wanted to use a CPU, in nanoseconds.
     var used: UInt64 { onCPU &+ runQueue }
@@ -50,9 +52,7 @@ struct ThreadReading: Equatable, Sendable {
     func hasRun(since earlier: ThreadReading) -> Bool {
         slices == 0 ? runs != earlier.runs : slices != earlier.slices
     }
-}
 
-extension ThreadReading {
     /// Whether the thread is neither dead nor a zombie, as a main thread after pthread_exit(3).
     var isAlive: Bool { state != UInt8(ascii: "Z") && state != UInt8(ascii: "X") }
 }

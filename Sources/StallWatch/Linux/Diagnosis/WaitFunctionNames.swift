@@ -1,5 +1,6 @@
 import LinuxSupport
 import StackCapture
+import StallReports
 import StallSymbols
 
 /// Names the innermost functions of a stack that describe what a thread waits for, by their addresses in their
@@ -24,7 +25,6 @@ final class WaitFunctionNames {
         var addresses: Range<UInt64>
     }
 
-    /// The functions by the path of the image.
     private var functions: [String: [Function]] = [:]
 
     /// Reads the functions of new images once: a few milliseconds, some 20 for an executable that contains libraries.
@@ -42,7 +42,6 @@ final class WaitFunctionNames {
         }
     }
 
-    /// Returns the innermost frames with their images and function names.
     func names(of frames: some Sequence<CapturedStack.Frame>, in images: ImageList) -> [NamedFrame] {
         frames.prefix(Self.innermost).map { frame in
             let address = frame.lookupAddress
@@ -92,7 +91,7 @@ final class WaitFunctionNames {
 
     /// Returns whether the rules use the function.
     private static func tells(_ function: String) -> Bool {
-        LockFunction.isKnown(function) || SystemCall.Purpose(ofFunction: function) != nil
+        LockFunction.isKnown(function) || SystemCall.waitsForData(function)
             || SystemCall.isRestarted(by: function) || StreamFunction.isKnown(function)
             || LinkerFunction.isKnown(function)
     }
@@ -103,12 +102,7 @@ final class WaitFunctionNames {
 
 /// A function in which threads wait for locks, recognized by its name.
 struct LockFunction: Equatable {
-    /// The kind of lock that its futex belongs to.
-    enum Kind: Equatable {
-        case mutex, condition, readWriteLock, join, once, semaphore, barrier
-        case dispatchOnce, dispatchSemaphore, dispatchGroup, dispatchUnfairLock
-    }
-    var kind: Kind
+    var kind: StallReport.LockKind
     var name: String
 
     init?(_ frame: NamedFrame) {
@@ -138,44 +132,31 @@ struct LockFunction: Equatable {
     /// The function that other libraries than libc call futex(2) with.
     static let anyCall = "syscall"
 
-    /// Returns whether the function name helps to recognize a lock.
     static func isKnown(_ function: String) -> Bool { function == anyCall || kinds[function] != nil }
 
-    /// Exported functions of libc, and functions in the symbol table of libdispatch.
-    private static let kinds: [String: Kind] = [
-        "pthread_mutex_lock": .mutex,
-        "pthread_mutex_timedlock": .mutex,
-        "pthread_mutex_clocklock": .mutex,
-        "pthread_cond_wait": .condition,
-        "pthread_cond_timedwait": .condition,
-        "pthread_cond_clockwait": .condition,
-        "pthread_rwlock_rdlock": .readWriteLock,
-        "pthread_rwlock_timedrdlock": .readWriteLock,
-        "pthread_rwlock_clockrdlock": .readWriteLock,
-        "pthread_rwlock_wrlock": .readWriteLock,
-        "pthread_rwlock_timedwrlock": .readWriteLock,
-        "pthread_rwlock_clockwrlock": .readWriteLock,
-        "pthread_join": .join,
-        "pthread_timedjoin_np": .join,
-        "pthread_clockjoin_np": .join,
-        "pthread_once": .once,
-        "call_once": .once,
-        "cxa_guard_acquire": .once,
-        "sem_wait": .semaphore,
-        "sem_timedwait": .semaphore,
-        "sem_clockwait": .semaphore,
-        "pthread_barrier_wait": .barrier,
-        "dispatch_once": .dispatchOnce,
-        "dispatch_once_f": .dispatchOnce,
-        "dispatch_once_wait": .dispatchOnce,
-        "dispatch_semaphore_wait": .dispatchSemaphore,
-        "dispatch_semaphore_wait_slow": .dispatchSemaphore,
-        "dispatch_sema4_wait": .dispatchSemaphore,
-        "dispatch_sema4_timedwait": .dispatchSemaphore,
-        "dispatch_group_wait": .dispatchGroup,
-        "dispatch_group_wait_slow": .dispatchGroup,
-        "dispatch_unfair_lock_lock_slow": .dispatchUnfairLock,
+    /// Exported functions of libc, and functions in the symbol table of libdispatch, by the kind of lock.
+    private static let names: [StallReport.LockKind: [String]] = [
+        .pthreadMutex: ["pthread_mutex_lock", "pthread_mutex_timedlock", "pthread_mutex_clocklock"],
+        .condition: ["pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"],
+        .pthreadReadWriteLock: [
+            "pthread_rwlock_rdlock", "pthread_rwlock_timedrdlock", "pthread_rwlock_clockrdlock",
+            "pthread_rwlock_wrlock", "pthread_rwlock_timedwrlock", "pthread_rwlock_clockwrlock",
+        ],
+        .threadJoin: ["pthread_join", "pthread_timedjoin_np", "pthread_clockjoin_np"],
+        .once: ["pthread_once", "call_once", "cxa_guard_acquire"],
+        .semaphore: ["sem_wait", "sem_timedwait", "sem_clockwait"],
+        .barrier: ["pthread_barrier_wait"],
+        .dispatchOnce: ["dispatch_once", "dispatch_once_f", "dispatch_once_wait"],
+        .dispatchSemaphore: [
+            "dispatch_semaphore_wait", "dispatch_semaphore_wait_slow", "dispatch_sema4_wait",
+            "dispatch_sema4_timedwait",
+        ],
+        .dispatchGroup: ["dispatch_group_wait", "dispatch_group_wait_slow"],
+        .dispatchUnfairLock: ["dispatch_unfair_lock_lock_slow"],
     ]
+    private static let kinds: [String: StallReport.LockKind] = names.reduce(into: [:]) { kinds, entry in
+        for name in entry.value { kinds[name] = entry.key }
+    }
 }
 
 /// The functions of stdio(3) that lock a stream.

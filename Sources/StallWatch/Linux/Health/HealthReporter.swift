@@ -35,10 +35,7 @@ final class HealthReporter: Sendable {
         do throws(StallWatchError) {
             if let path = settings.path {
                 let file = try HealthFile(path: path, interval: settings.nanoseconds) { error, isFirst in
-                    reporter.counts.add { counts in
-                        counts.failedWrites += 1
-                        counts.lastWriteError = error
-                    }
+                    reporter.counts.add(error)
                     guard isFirst else { return }
                     reporter.logNotice("the health file could not be written", ["reason": error.description])
                 }
@@ -115,7 +112,6 @@ final class HealthWorker: Sendable {
     private let isStopping = Atomic<Bool>(false)
     private let thread = Mutex<WorkerThread?>(nil)
 
-    /// Creates a worker that does not run yet.
     init(_ channel: sending any HealthChannel, source: HealthSource, reading: @escaping Reading) {
         self.channel = OneShotTransfer(channel)
         self.source = source

@@ -62,7 +62,7 @@ final class HealthSource: Sendable {
                 intervalMilliseconds: interval.map(milliseconds), isPaused: reading.isPaused, process: process,
                 loops: loops.prefix(Self.maximumLoops).map { loop in
                     HealthRecord.Loop(
-                        label: loop.label, state: .init(rawValue: loop.state.rawValue),
+                        label: loop.label, state: loop.state,
                         since: Timestamp(wallClockNanoseconds: wallTime(loop.since)))
                 },
                 omittedLoops: max(loops.count - Self.maximumLoops, 0),
@@ -107,7 +107,6 @@ final class HealthSource: Sendable {
         return .ok
     }
 
-    /// Returns the loops in the order of a record.
     private static func ordered(_ loops: [LoopProgress]) -> [LoopProgress] {
         loops.sorted { first, second in
             let isFirstRunning = first.state == .running
@@ -137,7 +136,6 @@ extension HealthRecord.Stall {
 }
 
 extension HealthRecord.Process {
-    /// The calling process.
     static func current() -> Self {
         let identity = ProcessIdentity.current()
         return Self(

@@ -55,21 +55,9 @@ struct ServiceFeed: Equatable {
 
     private(set) var isReady = false
     /// When the last `WATCHDOG=1` was due, in monotonic nanoseconds; `nil` if none was sent.
-    private var fedAt: UInt64?
-    private var status: Status?
-
-    /// The parts of a status that are worth a new message; a longer duration is not.
-    private struct Status: Equatable {
-        var state: HealthRecord.State
-        var report: String?
-        var function: String?
-        var isOngoing: Bool?
-    }
-
-    init(period: UInt64?, interval: UInt64) {
-        self.period = period
-        self.interval = interval
-    }
+    private(set) var fedAt: UInt64?
+    /// The parts of the last status that are worth a new message; a longer duration is not.
+    private(set) var status: [String?] = []
 
     /// Returns the message that is due, if one is, and the feed once the manager has received it.
     func next(_ record: HealthRecord?, at now: UInt64) -> (message: String?, after: ServiceFeed) {
@@ -89,9 +77,8 @@ struct ServiceFeed: Equatable {
                 lines.append("WATCHDOG=1")
             }
         }
-        let status = Status(
-            state: record.state, report: record.stall?.report, function: record.stall?.function,
-            isOngoing: record.stall?.isOngoing)
+        let stall = record.stall
+        let status = [record.state.rawValue, stall?.report, stall?.function, (stall?.isOngoing).map { "\($0)" }]
         if status != self.status {
             after.status = status
             lines.append("STATUS=" + Self.text(of: record))

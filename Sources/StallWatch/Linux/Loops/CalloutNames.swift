@@ -16,7 +16,6 @@ struct CalloutNames: Sendable {
     /// libdispatch's exported function that runs the main queue: it returns to the callout.
     var mainQueueFunction: Range<UInt64> = 0..<0
 
-    /// What this process has learned.
     static var learned: CalloutNames { state.withLock { $0 } }
     private static let state = Mutex(CalloutNames())
 
@@ -34,11 +33,10 @@ struct CalloutNames: Sendable {
             ?? (callee.kind == .code && mainQueueFunction.contains(callee.lookupAddress) ? Self.mainQueue : nil)
     }
 
-    /// Learns the names once if the symbols of CoreFoundation lack them; takes the dynamic linker's lock.
+    /// Learns the names once if the symbols of CoreFoundation lack them, and returns those that are missing nevertheless.
     ///
-    /// In about half a millisecond, on a thread that has no run loop and ends soon: the loop ends with the thread.
-    ///
-    /// - Returns: The names that are missing nevertheless.
+    /// Takes the dynamic linker's lock, and about half a millisecond, on a thread that has no run loop and ends soon: the
+    /// loop ends with the thread.
     static func learn() -> [String] {
         guard learned.names.isEmpty, isStripped else { return [] }
         let found = calledOut()

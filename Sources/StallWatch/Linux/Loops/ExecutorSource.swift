@@ -1,6 +1,7 @@
 internal import CLinux
 import Glibc
 import LinuxSupport
+import StallReports
 import Synchronization
 
 extension LoopSource where Self == HeartbeatSource {
@@ -58,7 +59,6 @@ private final class JobSender: Sendable {
     /// Whether the executor runs jobs in `enqueue`, on its caller's thread: then it has no thread that can stall.
     var isInline: Bool { ranInline.load(ordering: .relaxed) }
 
-    /// Submits a job; does not wait.
     func send(_ job: @escaping @Sendable () -> Void) {
         let mustStart = state.withLock { state in
             state.job = job
@@ -89,7 +89,6 @@ private final class JobSender: Sendable {
         }
     }
 
-    /// Notes the executor's thread, in a heartbeat.
     func noteThread() {
         let thread = clinux_gettid()
         if thread == sender.load(ordering: .relaxed) { ranInline.store(true, ordering: .relaxed) }
@@ -97,16 +96,15 @@ private final class JobSender: Sendable {
         if before != 0, before != thread { hasMoved.store(true, ordering: .relaxed) }
     }
 
-    /// Returns the thread whose stack explains a late heartbeat; unknown stands for the one that ran the last.
+    /// Returns the thread whose stack explains a late heartbeat; `nil` stands for the one that ran the last.
     ///
     /// A serial executor that has changed its thread may run on any other one now. Of a task executor that is late, all
     /// threads are busy, also that one; if it has ended, so may have the executor, and nothing is reported.
-    func owner(isSerial: Bool) -> QueueOwner.Answer {
-        isSerial && hasMoved.load(ordering: .relaxed) ? .noThread : .unknown
+    func owner(isSerial: Bool) -> CaptureTarget? {
+        isSerial && hasMoved.load(ordering: .relaxed) ? .unknown : nil
     }
 }
 
-/// The executor that runs the main actor.
 enum MainActorExecutor {
     /// The executors of Swift's runtime for Linux, which run the main actor on the main dispatch queue.
     private static let standard: Set<String> = ["DispatchMainExecutor", "DispatchExecutor"]
@@ -123,6 +121,5 @@ enum MainActorExecutor {
         return standard.contains("\(type(of: serial))") ? nil : serial
     }()
 
-    /// The name of its type.
     static var customName: String? { custom.map { "\(type(of: $0))" } }
 }

@@ -5,6 +5,10 @@ import Dispatch
 import Glibc
 import Synchronization
 
+#if NIO
+    import NIOCore
+#endif
+
 /// Follows a loop that cannot be observed, by sending it heartbeats: the time until a small item has run is one turn.
 ///
 /// The watchdog looks at the loop twice per threshold. If the loop does not wait for work then, it sends an item, but never
@@ -16,7 +20,7 @@ final class HeartbeatSource: LoopSource {
 
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
-    private let owner: @Sendable () -> QueueOwner.Answer
+    private let owner: @Sendable () -> CaptureTarget?
     private let findsUnneeded: @Sendable () -> Bool
     private let whenRemoved: @Sendable () -> Void
     /// Finds out that the loop waits for work; `nil` if that cannot be known.
@@ -39,7 +43,7 @@ final class HeartbeatSource: LoopSource {
     /// better way.
     init(
         kind: LoopKind, isServed: Bool = false,
-        owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
+        owner: @escaping @Sendable () -> CaptureTarget? = { nil },
         idle: (any IdleCheck)? = nil,
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
         whenRemoved: @escaping @Sendable () -> Void = {},
@@ -59,6 +63,8 @@ final class HeartbeatSource: LoopSource {
         _ = lastRan.compareExchange(expected: 0, desired: monotonicNow(), ordering: .relaxed)
     }
 
+    /// Sends the loop a heartbeat if one is due and the loop does not wait for work; returns when the next one is due, in
+    /// monotonic nanoseconds, or `nil` while none is planned.
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
         let interval = max(threshold / 2, 1)
         // The looks at all loops with this threshold are due at the same time, so that the watchdog wakes up once.
@@ -99,17 +105,14 @@ final class HeartbeatSource: LoopSource {
         switch kind {
         case .globalQueue, .cooperativePool: .pool
         default:
-            switch owner() {
-            case .thread(let thread): .thread(thread)
-            // Not the thread that ran the queue last: it may be doing other work, or have ended.
-            case .noThread: .unknown
-            case .unknown: recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
-            }
+            owner() ?? recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
         }
     }
 
+    /// Whether the loop has ended, or is observed in another way.
     var isUnneeded: Bool { findsUnneeded() }
 
+    /// Whether the loop is known to run, although it may not have reported a turn.
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
 
     // The main thread's id is the process's (gettid(2)).
@@ -117,6 +120,7 @@ final class HeartbeatSource: LoopSource {
 
     func remove() { whenRemoved() }
 
+    /// Returns by how many nanoseconds a turn may have begun earlier.
     func startUncertainty(of began: UInt64) -> UInt64? {
         // Not `lastRan`: a late watchdog may poll a turn that is already over.
         let healthy = healthyBefore.load(ordering: .relaxed)
@@ -182,3 +186,32 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 }
+
+#if NIO
+    extension LoopSource where Self == HeartbeatSource {
+        static func eventLoop(_ loop: any EventLoop) -> HeartbeatSource {
+            let end = EventLoopEnd()
+            // Scheduling fails only if the loop has already shut down; sending it a task would then be an error.
+            let callback = try? loop.scheduleCallback(at: .distantFuture, handler: end)
+            return HeartbeatSource(
+                kind: .eventLoop, idle: EventLoopIdleCheck(), unless: { callback == nil || end.hasCome },
+                whenRemoved: { callback?.cancel() }
+            ) { loop.execute($0) }
+        }
+    }
+
+    /// Notices that an event loop shuts down, by a callback that is never due and is cancelled then: NIO does not tell,
+    /// and a task sent to a closed loop may end the process (`SelectableEventLoop._schedule0`).
+    private final class EventLoopEnd: NIOScheduledCallbackHandler, Sendable {
+        private let flag = Atomic<Bool>(false)
+
+        var hasCome: Bool { flag.load(ordering: .acquiring) }
+
+        /// Never called: the callback is due in 292 years.
+        func handleScheduledCallback(eventLoop: some EventLoop) {}
+
+        func didCancelScheduledCallback(eventLoop: some EventLoop) {
+            flag.store(true, ordering: .releasing)
+        }
+    }
+#endif

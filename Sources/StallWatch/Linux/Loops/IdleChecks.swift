@@ -59,7 +59,6 @@ final class TaskPoolIdleCheck: IdleCheck {
 
     /// The address of the queue's state, which the runtime never frees; 0 until it is confirmed.
     private let state = Atomic<UInt>(0)
-    /// The state of the queue without items.
     private let idleState = Atomic<UInt64>(0)
 
     /// Confirms the layout, in a task that runs in the pool.
@@ -143,8 +142,8 @@ final class EventLoopIdleCheck: IdleCheck {
     }
 }
 
-/// Finds the thread that runs a serial dispatch queue, by its private layout, ``DispatchLayout``; the answer is
-/// `unknown` until an item on the queue has confirmed the layout by its own thread.
+/// Finds the thread that runs a serial dispatch queue, by its private layout, ``DispatchLayout``, once an item on the
+/// queue has confirmed the layout by its own thread.
 final class QueueOwner: IdleCheck {
     private let queue: DispatchQueue
     /// The address of the queue's state; 0 until it is confirmed.
@@ -173,14 +172,6 @@ final class QueueOwner: IdleCheck {
         return GuardedMemory().word(at: object + DispatchLayout.wrappedOffset)
     }
 
-    enum Answer: Equatable {
-        case thread(Int32)
-        /// No thread: the queue is empty or suspended, or waits for its target queue.
-        case noThread
-        /// The owner cannot be determined.
-        case unknown
-    }
-
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool { isIdle }
 
     /// Whether the queue has no item and runs none; `false` if it cannot be determined.
@@ -190,12 +181,15 @@ final class QueueOwner: IdleCheck {
         return DispatchLayout.isIdle(clinux_load_word(word))
     }
 
-    /// Returns the thread that runs the queue now: one load, once the layout is confirmed.
-    func answer() -> Answer {
+    /// Returns the thread that runs the queue now: one load, once the layout is confirmed; `nil` until then.
+    ///
+    /// It is unknown if the queue is empty or suspended, or waits for its target queue. The thread that ran the queue last
+    /// may be doing other work then, or have ended.
+    func answer() -> CaptureTarget? {
         // `self` retains the queue, and the queue its state, so a confirmed address stays mapped.
         guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)),
             let thread = Int32(exactly: clinux_load_word(word) & DispatchLayout.ownerMask)
-        else { return .unknown }
-        return thread == 0 ? .noThread : .thread(thread)
+        else { return nil }
+        return thread == 0 ? .unknown : .thread(thread)
     }
 }

@@ -7,7 +7,7 @@ final class LoopMonitor: Sendable {
     let source: any LoopSource
     private let currentThreshold: Atomic<UInt64>
     private let bounds: Mutex<ClosedRange<UInt64>>
-    private let stoppedEarly = Atomic<Int>(0)
+    let stoppedEarly = Atomic<Int>(0)
 
     /// Creates a monitor of one loop, with the bounds of its threshold in nanoseconds; without a floor it is fixed.
     init(label: String, threshold: UInt64, floor: UInt64? = nil, recorder: TurnRecorder, source: any LoopSource) {
@@ -24,13 +24,9 @@ final class LoopMonitor: Sendable {
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
 
-    /// Counts a turn that was stopped for a sample before the threshold, but did not become a stall.
-    func noteEarlyStop() { stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
-
     /// The bounds of the threshold, in nanoseconds; equal for a fixed one.
     var thresholdBounds: ClosedRange<UInt64> { bounds.withLock { $0 } }
 
-    /// Whether the watchdog learns the threshold.
     var isThresholdAdaptive: Bool {
         let bounds = thresholdBounds
         return bounds.lowerBound < bounds.upperBound
@@ -53,18 +49,16 @@ final class LoopMonitor: Sendable {
 
     /// Sends a heartbeat if one is due, and reads the loop's state at `now` and what has ended since the last poll.
     func poll(at now: UInt64) -> LoopPoll {
-        let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now)
+        let heartbeats = source as? HeartbeatSource
+        let nextHeartbeat = heartbeats?.beat(recorder, threshold: threshold, at: now)
         var turn = recorder.snapshot()
         turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
         return LoopPoll(
-            turn: turn, target: target, mode: source.modeName(turn.mode),
-            startUncertainty: turn.began.flatMap(source.startUncertainty), runFunction: source.runFunction,
-            nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd, load: recorder.load(at: now),
-            isStarting: turn.number == 0 && !source.isKnownToRun
+            turn: turn, target: target, nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd,
+            load: recorder.load(at: now), isStarting: turn.number == 0 && heartbeats?.isKnownToRun != true
         )
     }
 
-    /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget { source.target(of: recorder) }
 
     /// Returns the duration of the current turn, in nanoseconds, for any thread; `nil` while the loop waits.
@@ -78,27 +72,12 @@ final class LoopMonitor: Sendable {
 struct LoopPoll {
     /// The current turn, or the last one between turns.
     var turn: TurnSnapshot
-    /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget
-    /// The name of the mode that the loop runs in; `nil` if it has none or the app did not name it.
-    var mode: String?
-    /// The time by which the turn may have begun earlier, in nanoseconds; `nil` for a loop that reports its own turns.
-    var startUncertainty: UInt64?
-    /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
-    var runFunction: Range<UInt64>
     /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
     var nextHeartbeat: UInt64?
     /// When the marked stall ended, in monotonic nanoseconds; `nil` if none is marked or it lasts.
     var stallEnd: UInt64?
-    /// How the loop has spent its time so far.
     var load: LoopLoad
     /// Whether the loop has neither begun a turn nor is known to run.
     var isStarting: Bool
-
-    /// Returns whether a stack has more frames of ``runFunction`` than the observers have seen runs of the loop begin.
-    func showsUnobservedRun(_ addresses: some Sequence<UInt64>) -> Bool {
-        var runs = 0
-        for address in addresses where runFunction.contains(address) { runs += 1 }
-        return runs > turn.nesting + 1
-    }
 }

@@ -15,10 +15,10 @@ import StallSymbols
 /// called on any thread. No stored property changes after init.
 final class RunLoopSource: LoopSource, @unchecked Sendable {
     let kind = LoopKind.runLoop
-    let reportsWaits = true
     private let runLoop: CFRunLoop
     private let turnModes: [CFRunLoopMode]
     private let namedModes: [String]
+    /// Asks what waits for the default mode; `nil` if that is not observed.
     let modeReader: RunLoopModeReader?
     private var turnObservers: [CFRunLoopObserver] = []
     private var modeObservers: [(CFRunLoopObserver, CFRunLoopMode)] = []

@@ -55,26 +55,10 @@ final class TurnHistogram: @unchecked Sendable {
         )
     }
 
-    /// The counts of a histogram at one moment.
     struct Snapshot {
         /// The number of turns in each bucket.
         var counts: [UInt64]
-        /// The total duration of these turns, in nanoseconds.
         var busyNanoseconds: UInt64
-
-        /// Adds up the turns of several histograms.
-        init(sumOf parts: [Snapshot]) {
-            self.init(counts: Array(repeating: 0, count: bucketCount), busyNanoseconds: 0)
-            for part in parts {
-                busyNanoseconds &+= part.busyNanoseconds
-                for index in counts.indices { counts[index] &+= part.counts[index] }
-            }
-        }
-
-        init(counts: [UInt64], busyNanoseconds: UInt64) {
-            self.counts = counts
-            self.busyNanoseconds = busyNanoseconds
-        }
     }
 
     static func bucket(of nanoseconds: UInt64) -> Int {
@@ -95,6 +79,14 @@ final class TurnHistogram: @unchecked Sendable {
 }
 
 extension TurnHistogram.Snapshot {
+    init(sumOf parts: [Self]) {
+        self.init(counts: Array(repeating: 0, count: TurnHistogram.bucketCount), busyNanoseconds: 0)
+        for part in parts {
+            busyNanoseconds &+= part.busyNanoseconds
+            for index in counts.indices { counts[index] &+= part.counts[index] }
+        }
+    }
+
     var turns: UInt64 { counts.reduce(0, &+) }
 
     /// Returns the turns since an earlier snapshot of the same histogram; all of them without one.
@@ -118,3 +110,12 @@ extension TurnHistogram.Snapshot {
         return 0
     }
 }
+
+/// Converts nanoseconds to milliseconds, rounded to the microsecond.
+func milliseconds(_ nanoseconds: UInt64) -> Double {
+    // Adding 500 ns before the division could overflow.
+    let (microseconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000)
+    return Double(rest < 500 ? microseconds : microseconds + 1) / 1_000
+}
+
+func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1_000_000_000 }

@@ -19,7 +19,6 @@ final class TurnHistory: @unchecked Sendable {
         var waited: UInt64
     }
 
-    /// The number of turns that are kept.
     static let capacity = 256
     /// The shortest turn that is kept, in nanoseconds: 1 ms.
     static let shortest: UInt64 = 1_000_000

@@ -24,8 +24,6 @@ final class TurnRecorder: Sendable {
     private let stalled = Atomic<UInt64>(0)
     /// When the marked turn ended; 0 while it lasts.
     private let stalledEnd = Atomic<UInt64>(0)
-    /// When the loop last left a wait, or entered its outermost run; 0 while it waits.
-    private let leftWait = Atomic<UInt64>(0)
     /// The total time of the gaps between two runs that were longer than ``longestReentry``.
     private let gaps = Atomic<UInt64>(0)
     /// The kernel id of the thread that runs the loop; 0 before the first turn.
@@ -40,20 +38,17 @@ final class TurnRecorder: Sendable {
     /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
-    /// The number of the default mode.
     static let defaultMode: UInt8 = 1
 
     /// The longest gap between two runs that does not count as a wait, in nanoseconds: `RunLoop.run()` leaves and
     /// enters its loop for every source, but what the thread does in a longer gap is unknown.
     static let longestReentry: UInt64 = 1_000_000
 
-    /// The durations of the turns that are over.
     let histogram = TurnHistogram()
 
     /// The last of these turns that took a millisecond or more.
     let history = TurnHistory()
 
-    /// The loop's total waiting time.
     let waits = WaitClock()
 
     private let alarm: WatchdogAlarm
@@ -74,11 +69,7 @@ extension TurnRecorder {
         let runs = depth.load(ordering: .relaxed)
         depth.store(runs + 1, ordering: .relaxed)
         modes.store(modes.load(ordering: .relaxed) << 8, ordering: .relaxed)
-        let left = leftWait.load(ordering: .relaxed)
         let last = ended.load(ordering: .relaxed)
-        if left == 0 || runs == 0 && now &- last > Self.longestReentry {
-            leftWait.store(now, ordering: .relaxed)
-        }
         if runs == 0, now &- last > Self.longestReentry {
             gaps.store(gaps.load(ordering: .relaxed) &+ (now &- last), ordering: .relaxed)
         }
@@ -111,11 +102,9 @@ extension TurnRecorder {
         noteThread()
     }
 
-    /// Notes that the loop has left its wait.
     func leaveWait(at now: UInt64) {
         noteRun()
         waits.end(at: now)
-        leftWait.store(now, ordering: .relaxed)
         noteThread()
         beginTurn(at: now)
     }
@@ -130,10 +119,8 @@ extension TurnRecorder {
         reachedSources.store(true, ordering: .relaxed)
     }
 
-    /// Notes that the loop is about to wait.
     func enterWait(at now: UInt64) {
         noteRun()
-        leftWait.store(0, ordering: .relaxed)
         endTurn(at: now)
         waits.begin(at: now)
     }
@@ -181,9 +168,7 @@ extension TurnRecorder {
         stalledEnd.store(now, ordering: .sequentiallyConsistent)
         alarm.ring()
     }
-}
 
-extension TurnRecorder {
     /// Notes the thread that runs the loop: one comparison, and a system call only if it has changed.
     func noteThread() {
         let handle = UInt(pthread_self())
@@ -199,9 +184,8 @@ extension TurnRecorder {
 // MARK: - On the watchdog
 
 extension TurnRecorder {
-    /// Returns the loop's current state.
     func snapshot() -> TurnSnapshot {
-        var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0, leftWait: 0)
+        var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0)
         // `began` identifies the turn: if it has not changed after the other loads, all values belong to that turn. A
         // loop whose turns keep changing during three loads is healthy, so after 8 attempts the last values are good
         // enough.
@@ -211,7 +195,6 @@ extension TurnRecorder {
                 began: began == 0 ? nil : began,
                 number: turn.load(ordering: .acquiring),
                 nesting: max(depth.load(ordering: .relaxed) - 1, 0),
-                leftWait: leftWait.load(ordering: .relaxed),
                 mode: UInt8(modes.load(ordering: .relaxed) & 0xff),
                 isGap: inGap.load(ordering: .relaxed)
             )
@@ -270,7 +253,6 @@ extension TurnRecorder {
         return stored != 0 ? stored : last
     }
 
-    /// Returns how the loop has spent its time until `now`.
     func load(at now: UInt64) -> LoopLoad {
         // Read twice: a wait or a gap that ends between two loads is missing in the first result only.
         let idle = max(idleTime(at: now), idleTime(at: now))
@@ -294,7 +276,6 @@ extension TurnRecorder {
     }
 }
 
-/// The state of a loop at one moment.
 struct TurnSnapshot: Equatable {
     /// When the current turn began, in monotonic nanoseconds; `nil` while the loop waits or does not run.
     var began: UInt64?
@@ -302,8 +283,6 @@ struct TurnSnapshot: Equatable {
     var number: UInt64
     /// The number of runs of the same loop around the current one; 0 in the outermost run.
     var nesting: Int
-    /// When the loop last left a wait, in monotonic nanoseconds; 0 while it waits.
-    var leftWait: UInt64 = 0
     /// The number of the innermost run's mode; 0 if the mode has no name.
     var mode: UInt8 = 0
     /// Whether the turn is the time between two runs of the loop.
@@ -339,7 +318,6 @@ final class WaitClock: Sendable {
     /// When the current wait began; 0 between waits.
     private let began = Atomic<UInt64>(0)
 
-    /// Notes that the loop is about to wait.
     func begin(at now: UInt64) {
         began.store(now, ordering: .releasing)
     }

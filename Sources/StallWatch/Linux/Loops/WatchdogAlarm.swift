@@ -55,8 +55,6 @@ struct AsymmetricFence: ~Copyable {
     /// Whether the watchdog's fence is enough for both sides, once and for all.
     private let isPrepared = Atomic<Bool>(false)
 
-    package init() {}
-
     /// Registers the process for the kernel's barrier, which can take the watchdog's thread some 10 ms; until then,
     /// each side executes its own fence.
     package func prepare() {

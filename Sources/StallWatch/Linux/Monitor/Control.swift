@@ -114,13 +114,9 @@ final class ControlJobs: Sendable {
     /// Answers a request, on its own thread.
     typealias Answer = @Sendable (ControlRequest, ControlJob) -> ControlAnswer
 
-    private struct Running {
-        let job: ControlJob
-        let thread: WorkerThread
-    }
     private struct State {
         /// The last job of each kind of request.
-        var jobs: [String: Running] = [:]
+        var jobs: [String: (job: ControlJob, thread: WorkerThread)] = [:]
         var isStopped = false
     }
     private let state = Mutex(State())
@@ -147,7 +143,7 @@ final class ControlJobs: Sendable {
                     let isNeeded = job.isCanceled || !job.isOver(waitingUntil: 0)
                     job.finish(isNeeded ? answer.jsonLine() : nil)
                 }
-                state.jobs[request.name] = Running(job: job, thread: thread)
+                state.jobs[request.name] = (job, thread)
                 return nil
             } catch {
                 return "\(error)"
@@ -156,7 +152,6 @@ final class ControlJobs: Sendable {
         if let refusal { connection.send(ControlAnswer(pid: getpid(), error: refusal).jsonLine()) }
     }
 
-    /// Ends all jobs, and waits until they have ended.
     func stop() {
         let jobs = state.withLock { state in
             defer { state.jobs = [:] }
@@ -190,7 +185,6 @@ final class ControlJob: Sendable {
         return isCanceled || !(connection.withLock { $0 }?.isOpen ?? false)
     }
 
-    /// Asks the job to end.
     func cancel() {
         canceled.store(true, ordering: .releasing)
         wake.post()
@@ -212,7 +206,6 @@ final class LatestStalls: Sendable {
     /// The stalls, the newest first.
     var current: [ControlAnswer.StallSummary] { stalls.withLock { $0 } }
 
-    /// Keeps the newest state of a stall.
     func note(_ report: StallReport) {
         let summary = ControlAnswer.StallSummary(report)
         stalls.withLock { stalls in
@@ -244,11 +237,16 @@ package enum HangDump {
         _ label: String, since: UInt64, directory: String?, tasks: ReportedTasks = .all,
         like settings: StallMonitor.Configuration? = nil
     ) throws(StallWatchError) -> StallReport? {
-        let found = FoundReport()
+        let begun = Semaphore()
+        let found = Mutex<StallReport?>(nil)
+        let keep = { @Sendable (report: StallReport) in
+            // The directory may have reports of earlier processes.
+            if report.process.pid == getpid() { found.withLock { $0 = report } }
+        }
         var configuration = StallMonitor.Configuration(
             threshold: .fixed(StallMonitor.Configuration.minimumThreshold),
             reports: directory.map { .directory($0) } ?? .none,
-            sinks: [.closure { found.end($0) }], captureAllThreads: true, saturationThreshold: nil,
+            sinks: [.closure(keep)], captureAllThreads: true, saturationThreshold: nil,
             whenDebugged: .report
         )
         configuration.modeStarvation = nil
@@ -260,7 +258,7 @@ package enum HangDump {
             configuration.pathStyle = settings.pathStyle
             configuration.redact = settings.redact
         }
-        configuration.onStallBegan = { _ in found.begin() }
+        configuration.onStallBegan = { _ in begun.post() }
         let monitor = try StallMonitor(configuration)
         let probe = LoopProbe(label: label)
         try monitor.watch(.probe(probe))
@@ -268,25 +266,10 @@ package enum HangDump {
         defer { monitor.stop() }
         let deadline = monotonicNow() &+ longestTime
         probe.beginTurn(at: since, of: getpid())
-        guard found.begun.wait(until: deadline) else { return nil }
+        guard begun.wait(until: deadline) else { return nil }
         monitor.tasks.finish(until: deadline)
         probe.endTurn()
         _ = monitor.settle([label], until: deadline)
-        return found.report
-    }
-
-    private final class FoundReport: Sendable {
-        let begun = Semaphore()
-        private let state = Mutex<StallReport?>(nil)
-
-        var report: StallReport? { state.withLock { $0 } }
-
-        func begin() { begun.post() }
-
-        func end(_ report: StallReport) {
-            // The directory may have reports of earlier processes.
-            guard report.process.pid == getpid() else { return }
-            state.withLock { $0 = report }
-        }
+        return found.withLock { $0 }
     }
 }

@@ -23,7 +23,6 @@ public final class LoopProbe: Sendable {
     public let label: String
     /// Returns whether the turn that has not ended is one: see ``init(label:isInTurn:)``.
     let isInTurn: @Sendable (_ addresses: [UInt64]?) -> Bool
-    /// Returns what the loop's thread works on, in words.
     let work: @Sendable () -> String?
     /// The recorder that the calls go to, as an address; 0 while no monitor watches the probe.
     private let recorder = Atomic<UInt>(0)
@@ -85,11 +84,6 @@ public final class LoopProbe: Sendable {
         }
     }
 
-    /// The pointer that the functions of `CStallWatch.h` take.
-    ///
-    /// It is valid for as long as the probe exists.
-    public var handle: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
-
     /// Sends the probe's turns to `recorder`, from the next turn on; throws while another monitor watches the probe.
     func attach(_ recorder: TurnRecorder) throws(StallWatchError) {
         let isFirst = kept.withLock { kept in
@@ -108,7 +102,6 @@ public final class LoopProbe: Sendable {
         }
     }
 
-    /// Stops sending the probe's turns to `recorder`.
     func detach(_ recorder: TurnRecorder) {
         _ = exchange(Self.bits(recorder), for: 0)
     }
@@ -125,20 +118,6 @@ public final class LoopProbe: Sendable {
     private static func recorder(_ bits: UInt) -> Unmanaged<TurnRecorder>? {
         UnsafeRawPointer(bitPattern: bits).map(Unmanaged.fromOpaque)
     }
-}
-
-/// Implements `stallwatch_begin_turn` of `CStallWatch.h`.
-@_cdecl("stallwatch_begin_turn")
-public func stallwatchBeginTurn(_ handle: UnsafeMutableRawPointer?) {
-    guard let handle else { return }
-    Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.beginTurn() }
-}
-
-/// Implements `stallwatch_end_turn` of `CStallWatch.h`.
-@_cdecl("stallwatch_end_turn")
-public func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {
-    guard let handle else { return }
-    Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.endTurn() }
 }
 
 final class ProbeSource: LoopSource {

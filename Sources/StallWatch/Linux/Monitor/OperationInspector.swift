@@ -17,7 +17,6 @@ struct OperationInspector {
     /// The most threads of one operation, with the owners of the locks that they wait for.
     private static let maximumThreads = 16
 
-    /// What was found for one operation.
     struct Finding {
         var operation: OverdueOperation
         var name: [UInt8]?

@@ -10,7 +10,6 @@ final class OperationRegistry: Sendable {
     /// The slots that a look examines in one section, so that no operation waits for long: about 1 µs.
     private static let slotsPerSection = 256
 
-    /// One operation in progress.
     struct Operation: Sendable {
         var name: String
         var context: StallContext?
@@ -22,7 +21,6 @@ final class OperationRegistry: Sendable {
         var task: UInt64
         /// Its number; the first one that is watched is 1.
         var number: UInt64
-        /// Its place in the registry.
         var slot = -1
         /// Whether a look has found it overdue.
         var isFound = false
@@ -34,12 +32,7 @@ final class OperationRegistry: Sendable {
         }
     }
 
-    /// What a look has found.
-    struct Findings: Sendable {
-        var overdue: [Operation] = []
-        /// The number of overdue operations beyond the limit.
-        var omitted = 0
-    }
+    typealias Findings = (overdue: [Operation], omitted: Int)
 
     private struct State {
         var slots: [Operation?] = []
@@ -114,14 +107,13 @@ final class OperationRegistry: Sendable {
         }
     }
 
-    /// Whether an operation is still in progress.
     func isInProgress(_ operation: Operation) -> Bool {
         state.withLock { $0.slots[operation.slot]?.number == operation.number }
     }
 
-    /// Finds the operations that are overdue, each once, and plans the next look.
+    /// Finds the operations that are overdue, each once, counts those beyond the limit, and plans the next look.
     func look(at now: UInt64, countingFrom: UInt64, atMost most: Int) -> Findings {
-        var findings = Findings()
+        var findings: Findings = ([], 0)
         var next = UInt64.max
         // An operation that begins meanwhile plans a look by itself.
         var count = state.withLock { state in

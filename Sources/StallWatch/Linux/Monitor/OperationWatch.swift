@@ -13,11 +13,7 @@ final class OperationWatch: Sendable {
     /// The longest wait for the end of the thread, in nanoseconds: a reading of all tasks takes 5 s at most.
     private static let longestStop: UInt64 = 6_000_000_000
 
-    /// An overdue operation in progress, and its report.
-    private struct Open {
-        var operation: OperationRegistry.Operation
-        var record: StallRecord
-    }
+    private typealias Open = (operation: OperationRegistry.Operation, record: StallRecord)
 
     let registry = OperationRegistry()
     private let options: WatchdogOptions
@@ -135,7 +131,7 @@ final class OperationWatch: Sendable {
             } else if let found {
                 found[index].fill(&record, of: operation)
             }
-            open[operation.number] = Open(operation: operation, record: record)
+            open[operation.number] = (operation, record)
             submit(record)
         }
     }

@@ -17,57 +17,49 @@ extension ReportSink {
     ) throws(StallWatchError) -> SinkDescription {
         switch kind {
         case .directory(let path, let quota):
-            guard quota.reports >= 1, quota.bytes >= 1 << 20 else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "the quota of \(path) is \(quota.reports) reports and \(quota.bytes) bytes: "
-                        + "allow at least 1 report and 1 MiB"
-                )
-            }
+            try require(
+                quota.reports >= 1 && quota.bytes >= 1 << 20,
+                "the quota of \(path) is \(quota.reports) reports and \(quota.bytes) bytes: "
+                    + "allow at least 1 report and 1 MiB")
             let directory = try ReportDirectory(path: path)
             return SinkDescription(
-                name: "stallwatch-dir", interest: [.began, .updated, .ended, .suppressed], isStore: true,
+                name: "stallwatch-dir", interests: [.began, .updated, .ended, .suppressed], isStore: true,
                 unflushed: directory.flush.refusal(of: path)
             ) {
                 DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
             }
         case .ndjson(let path, let maximumBytes, let keep):
-            guard maximumBytes >= 1 << 20, (0...1_000).contains(keep) else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "the limits of \(path) are \(maximumBytes) bytes and \(keep) old files: "
-                        + "allow at least 1 MiB, and keep 0 to 1,000 files"
-                )
-            }
+            try require(
+                maximumBytes >= 1 << 20 && (0...1_000).contains(keep),
+                "the limits of \(path) are \(maximumBytes) bytes and \(keep) old files: "
+                    + "allow at least 1 MiB, and keep 0 to 1,000 files")
             if let descriptor = NDJSONStream.descriptor(named: path) {
                 return try NDJSONStream.description(of: descriptor)
             }
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             let unflushed = try check.check().refusal(of: path)
             return SinkDescription(
-                name: "stallwatch-ndj", interest: [.ended, .suppressed, .recovered], isStore: true, unflushed: unflushed
+                name: "stallwatch-ndj", interests: [.ended, .suppressed, .recovered], isStore: true,
+                unflushed: unflushed
             ) {
                 NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             }
         case .stream(let descriptor): return try NDJSONStream.description(of: descriptor)
         case .closure(let body):
-            return SinkDescription(name: "stallwatch-app", interest: .finished) { ClosureSink(body) }
+            return SinkDescription(name: "stallwatch-app", interests: [.ended, .recovered]) { ClosureSink(body: body) }
         case .log(let logger):
             return SinkDescription(
-                name: "stallwatch-log", interest: [.began, .updated, .ended, .recovered, .escalated, .notice]
+                name: "stallwatch-log", interests: [.began, .updated, .ended, .recovered, .escalated, .notice]
             ) {
                 LogSink(logger, directory: monitorDirectory)
             }
         #if Metrics
             case .metrics(let factory, let interval):
-                guard (.seconds(1)...(.seconds(3_600))).contains(interval) else {
-                    throw StallWatchError(
-                        .invalidConfiguration,
-                        "the interval of the metrics is \(interval): give a value from 1 second to 1 hour"
-                    )
-                }
+                try require(
+                    (.seconds(1)...(.seconds(3_600))).contains(interval),
+                    "the interval of the metrics is \(interval): give a value from 1 second to 1 hour")
                 return SinkDescription(
-                    name: "stallwatch-met", interest: [.ended, .suppressed, .recovered, .interval],
+                    name: "stallwatch-met", interests: [.ended, .suppressed, .recovered, .interval],
                     intervalLength: nanoseconds(interval)
                 ) {
                     MetricsSink(factory ?? MetricsSystem.factory)
@@ -77,9 +69,8 @@ extension ReportSink {
     }
 }
 
-extension HookSink.Hooks {
-    /// The description of the sink that calls the hooks.
+extension HookSink {
     var description: SinkDescription {
-        SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .suppressed, .escalated]) { HookSink(self) }
+        SinkDescription(name: "stallwatch-hook", interests: [.began, .ended, .suppressed, .escalated]) { self }
     }
 }

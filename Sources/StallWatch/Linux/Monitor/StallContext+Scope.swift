@@ -90,9 +90,7 @@ extension StallContext {
         for index in 0..<digits where text[index] == 0 { return nil }
         return text[digits] == 0 ? String(cString: text) : nil
     }
-}
 
-extension StallContext {
     /// The calibration of this process, in about a millisecond when it is first asked for; captures then have contexts.
     static let calibration: ContextCalibration = {
         let calibration = ContextCalibration(publisher)

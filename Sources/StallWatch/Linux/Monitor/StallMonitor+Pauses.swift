@@ -1,5 +1,6 @@
 import LinuxSupport
 @_exported public import StallReports
+import Synchronization
 
 extension StallMonitor {
     /// Runs `body` without watching any loop.
@@ -37,18 +38,14 @@ extension StallMonitor {
             pauses.end(at: monotonicNow())
         }
     }
-}
 
-extension StallMonitor {
     /// Begins an operation of the current task; returns its place, for ``end(_:)``.
     func begin(_ name: String, _ limit: Duration, _ context: StallContext?) -> Int {
         operations.begin(name, limit, context)
     }
 
     func end(_ operation: Int) { operations.end(operation) }
-}
 
-extension StallMonitor {
     /// The longest time that ``health`` waits for the watchdog, in nanoseconds.
     private static let healthAnswerLimit: UInt64 = 100_000_000
 
@@ -64,9 +61,7 @@ extension StallMonitor {
         }
         return healthSource.record(of: reading)
     }
-}
 
-extension StallMonitor {
     /// The features that work for this monitor in this process, found by trying them.
     ///
     /// Capture methods are tried once per process, on threads created for that; all other features at each access. An
@@ -78,36 +73,24 @@ extension StallMonitor {
     ///     print(feature.name.rawValue, feature.loss ?? "", feature.remedies)
     /// }
     /// ```
-    public var capabilities: Capabilities { capabilityProbe.capabilities(loadsLibrary: true) }
+    public var capabilities: Capabilities {
+        capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }).capabilities(loadsLibrary: true)
+    }
 }
 
 extension StallMonitor.Configuration {
     /// Converts a threshold's bounds to nanoseconds, or throws if they are out of range.
     static func bounds(_ threshold: StallThreshold) throws(StallWatchError) -> ClosedRange<UInt64> {
         try check(threshold)
-        return LinuxSupport.nanoseconds(threshold.floor)...LinuxSupport.nanoseconds(threshold.ceiling)
+        return nanoseconds(threshold.floor)...nanoseconds(threshold.ceiling)
     }
 
-    /// Converts a duration in the range of thresholds to nanoseconds, or throws if it is out of range.
-    static func nanoseconds(_ threshold: Duration) throws(StallWatchError) -> UInt64 {
-        try check(threshold)
-        return LinuxSupport.nanoseconds(threshold)
-    }
-
-    /// Returns the settings that the watchdog uses, or throws if one is out of range.
-    func watchdogOptions() throws(StallWatchError) -> WatchdogOptions {
-        var saturation: UInt64?
-        if let saturationThreshold { saturation = try Self.nanoseconds(saturationThreshold) }
-        var modeRule: ModeStarvationDetector.Rule?
-        if let modeStarvation {
-            modeRule = .init(limit: try Self.nanoseconds(modeStarvation.limit), modalModes: modeStarvation.modalModes)
-        }
-        return WatchdogOptions(
-            capturesAllThreads: captureAllThreads,
-            ignoresDebugged: whenDebugged == .ignore,
-            saturationThreshold: saturation,
-            modeRule: modeRule,
-            escalationMultiple: try escalation?.validMultiple()
+    var watchdogOptions: WatchdogOptions {
+        WatchdogOptions(
+            capturesAllThreads: captureAllThreads, ignoresDebugged: whenDebugged == .ignore,
+            saturationThreshold: saturationThreshold.map(nanoseconds),
+            modeRule: modeStarvation.map { .init(limit: nanoseconds($0.limit), modalModes: $0.modalModes) },
+            escalationMultiple: escalation?.multiple
         )
     }
 
@@ -116,7 +99,7 @@ extension StallMonitor.Configuration {
         var all: [ReportSink] = []
         if let path = reports.path { all.append(.directory(path, quota: reports.quota)) }
         if let logger { all.append(.log(logger)) }
-        var hooks = HookSink.Hooks(began: onStallBegan, ended: onStallEnded)
+        var hooks = HookSink(began: onStallBegan, ended: onStallEnded)
         if case .call(let body) = escalation?.action { hooks.escalated = body }
         let called: [SinkFactory] = hooks.isEmpty ? [] : [{ [hooks] _, _ in hooks.description }]
         let factories = { [directory = reports.path] (sink: ReportSink) -> SinkFactory in

@@ -17,8 +17,8 @@ extension StallMonitor {
     public var statistics: Statistics {
         let state = state.withLock { $0 }
         let end = state.stopped ?? monotonicNow()
-        let counts = reporter.counts.current
-        var statistics = Statistics(counts)
+        var statistics = reporter.counts.current
+        let stalls = reporter.counts.byLoop
         statistics.suppressed.add(watchdog.suppressed.current)
         statistics.unwindDisagreements = Int(clamping: CUnwindEngine.disagreements)
         statistics.unwatchedOperations = operations.registry.unwatched
@@ -26,7 +26,7 @@ extension StallMonitor {
             let since = max(state.started ?? end, state.watchedSince[label] ?? end)
             return LoopStatistics(
                 label: label, watchedNanoseconds: end &- min(since, end), loops: monitors,
-                stalls: counts.stallsByLoop[label]
+                stalls: stalls[label]
             )
         }
         .sorted { $0.label < $1.label }
@@ -41,7 +41,7 @@ extension StallMonitor {
     /// Returns the state of every loop, sorted by label; that costs the monitored threads nothing.
     func loopStates(at now: UInt64) -> [ControlAnswer.LoopState] {
         let state = state.withLock { $0 }
-        let counts = reporter.counts.current
+        let stalls = reporter.counts.byLoop
         return state.loops.map { label, monitors in
             let turn = monitors.compactMap { $0.turnDuration(at: now) }.max()
             let since = max(state.started ?? now, state.watchedSince[label] ?? now)
@@ -56,8 +56,8 @@ extension StallMonitor {
                 utilization: min((Double(busy) + Double(turn ?? 0)) / watched, 1),
                 busyMilliseconds: (Double(busy) + Double(turn ?? 0)) / 1_000_000,
                 watchedMilliseconds: watched / 1_000_000,
-                stalls: counts.stallsByLoop[label]?.count ?? 0,
-                lastStall: counts.lastStallByLoop[label].map { Timestamp(wallClockNanoseconds: $0) }
+                stalls: stalls[label]?.count ?? 0,
+                lastStall: stalls[label].map { Timestamp(wallClockNanoseconds: $0.last) }
             )
         }
         .sorted { $0.label < $1.label }
@@ -84,56 +84,27 @@ extension StallMonitor {
         do {
             try AtomicFile.replace(path, with: statistics.jsonData())
         } catch {
-            reporter.counts.add { counts in
-                counts.failedWrites += 1
-                counts.lastWriteError = StallWatchError(.unwritableReports, error)
-            }
+            reporter.counts.add(StallWatchError(.unwritableReports, error))
         }
     }
 }
 
-extension StallMonitor.Statistics {
-    init(_ counts: ReportCounts.Counts) {
-        self.init()
-        stalls = counts.stalls
-        suppressed = counts.suppressed
-        reportsDropped = counts.reportsDropped
-        reportsLost = counts.reportsLost
-        reportsRemoved = counts.reportsRemoved
-        reportsRecovered = counts.reportsRecovered
-        failedWrites = counts.failedWrites
-        lastWriteError = counts.lastWriteError
-    }
-}
-
 extension StallMonitor.LoopStatistics {
-    init(
-        label: String, watchedNanoseconds: UInt64, loops: [LoopMonitor], stalls: ReportCounts.StallTotals?
-    ) {
-        let turns = loops.map { (loop: $0, turns: $0.recorder.histogram.snapshot()) }
-        let sum = LoopInterval(label: label, nanoseconds: max(watchedNanoseconds, 1), turns)
-        self.init(
-            label: label, watchedNanoseconds: watchedNanoseconds,
-            turns: TurnHistogram.Snapshot(sumOf: turns.map(\.turns)), stalls: stalls,
-            earlyStops: loops.reduce(0) { $0 + $1.earlyStops }, sum: sum,
-            isThresholdAdaptive: loops.contains(where: \.isThresholdAdaptive)
-        )
-    }
-
-    init(
-        label: String, watchedNanoseconds: UInt64, turns: TurnHistogram.Snapshot, stalls: ReportCounts.StallTotals?,
-        earlyStops: Int, sum: LoopInterval, isThresholdAdaptive: Bool = false
-    ) {
+    init(label: String, watchedNanoseconds: UInt64, loops: [LoopMonitor], stalls: ReportCounts.StallTotals?) {
+        let all = loops.map { (loop: $0, turns: $0.recorder.histogram.snapshot()) }
+        let sum = LoopInterval(label: label, nanoseconds: max(watchedNanoseconds, 1), all)
+        let turns = TurnHistogram.Snapshot(sumOf: all.map(\.turns))
         let watched = seconds(watchedNanoseconds)
         let hours = watched / 3_600
         let stalled = seconds(stalls?.nanoseconds ?? 0)
         let count = stalls?.count ?? 0
         self.init(
-            label: label, watchedSeconds: watched, turns: turns.counts.reduce(0, &+),
+            label: label, watchedSeconds: watched, turns: turns.turns,
             busySeconds: seconds(turns.busyNanoseconds), stalls: count, stallSeconds: stalled,
             stallsPerHour: hours > 0 ? Double(count) / hours : 0,
-            stallSecondsPerHour: hours > 0 ? stalled / hours : 0, earlyStops: earlyStops,
-            thresholdMilliseconds: sum.threshold * 1_000, isThresholdAdaptive: isThresholdAdaptive,
+            stallSecondsPerHour: hours > 0 ? stalled / hours : 0, earlyStops: loops.reduce(0) { $0 + $1.earlyStops },
+            thresholdMilliseconds: sum.threshold * 1_000,
+            isThresholdAdaptive: loops.contains(where: \.isThresholdAdaptive),
             utilization: sum.utilization, meanMilliseconds: sum.delay.map { $0.mean * 1_000 },
             p50Milliseconds: sum.delay.map { $0.p50 * 1_000 }, p90Milliseconds: sum.delay.map { $0.p90 * 1_000 },
             p99Milliseconds: sum.delay.map { $0.p99 * 1_000 },
@@ -148,5 +119,3 @@ extension StallMonitor.LoopStatistics {
         )
     }
 }
-
-private func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1_000_000_000 }

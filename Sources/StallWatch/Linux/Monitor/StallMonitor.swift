@@ -36,7 +36,6 @@ public final class StallMonitor: Sendable {
         case running(Threads)
         case stopped
     }
-    /// What a monitor needs while it runs.
     struct Threads {
         let watchdog: WorkerThread
         let reporter: WorkerThread
@@ -70,7 +69,6 @@ public final class StallMonitor: Sendable {
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
-    /// The stalls that the control socket shows.
     let latestStalls = LatestStalls()
 
     /// Creates a monitor that does not watch any loop yet.
@@ -110,7 +108,7 @@ public final class StallMonitor: Sendable {
             latest?.note(report)
             healthReporter?.wake()
         }
-        let options = try configuration.watchdogOptions()
+        let options = configuration.watchdogOptions
         reporter = try Reporter(settings: settings, sinks: configuration.allSinks)
         let intervals = reporter.intervalLength.map(TurnIntervals.init)
         let tasks = TaskWatch(configuration.tasks)
@@ -224,24 +222,20 @@ public final class StallMonitor: Sendable {
                 throw StallWatchError(.stopped, "the monitor has been stopped: create a new one to start again")
             case .made: break
             }
+            // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
+            let capturer = try throwing(.systemFailure) { () throws(SystemError) in
+                ThreadCapture(engine: try CUnwindEngine())
+            }
             let service = try makeControlService()
+            state.mayUsePtrace = capturer.methods.contains(.ptrace)
             do throws(StallWatchError) {
-                // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
-                let capturer = try throwing(.systemFailure) { () throws(SystemError) in
-                    ThreadCapture(engine: try CUnwindEngine())
-                }
-                state.mayUsePtrace = capturer.methods.contains(.ptrace)
-                do throws(StallWatchError) {
-                    state.phase = .running(try startThreads(capturer, mayUsePtrace: state.mayUsePtrace))
-                } catch {
-                    healthReporter?.stop()
-                    reporter.finishSinks()
-                    state.phase = .stopped
-                    state.removeSources()
-                    throw error
-                }
+                state.phase = .running(try startThreads(capturer, mayUsePtrace: state.mayUsePtrace))
             } catch {
                 service?.stop()
+                healthReporter?.stop()
+                reporter.finishSinks()
+                state.phase = .stopped
+                state.removeSources()
                 throw error
             }
             control.withLock { $0 = service }
@@ -323,9 +317,7 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    var capabilityProbe: CapabilityProbe { capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }) }
-
-    private func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
+    func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
         CapabilityProbe(
             symbolication: configuration.symbolication, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace,
             contextProblem: { StallContext.calibration.problem }

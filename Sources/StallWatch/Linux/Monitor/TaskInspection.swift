@@ -10,9 +10,7 @@ import StallSymbols
 struct TaskInspection {
     /// The time for all names, in nanoseconds (6 s): what is not found by then has none.
     private static let timeForNames: UInt64 = 6_000_000_000
-    /// The most threads that are described.
     private static let maximumThreads = 256
-    /// The most different stacks of tasks.
     private static let maximumStacks = 5_000
 
     private let configuration: StallMonitor.Configuration

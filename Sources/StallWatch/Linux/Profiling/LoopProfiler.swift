@@ -6,7 +6,6 @@ import StallSymbols
 /// Samples the threads of loops for a while: reads those that wait, and stops those that run for a bounded part of the
 /// time (``StopBudget``), with an engine of its own that does not delay the watchdog.
 struct LoopProfiler {
-    /// The most threads of a pool that are sampled.
     static let maximumPoolThreads = 32
     /// The most threads that are sampled in a profile; the threads of a pool may come and go.
     static let maximumThreads = 128
@@ -81,7 +80,6 @@ struct LoopProfiler {
         return true
     }
 
-    /// Samples every loop once.
     private mutating func pass() {
         passes += 1
         for (index, monitors) in loops.enumerated() {
@@ -108,13 +106,11 @@ struct LoopProfiler {
     private static func current(
         of monitors: [LoopMonitor], at now: UInt64
     ) -> (loop: LoopMonitor, target: CaptureTarget, isInTurn: Bool)? {
-        let states = monitors.filter { !$0.source.isUnneeded }.map { monitor in
+        let states = monitors.filter { ($0.source as? HeartbeatSource)?.isUnneeded != true }.map { monitor in
             let target = monitor.target
             // A loop that is watched by heartbeats has a thread only while it runs something.
-            let reportsTurns = monitor.source.kind == .runLoop || monitor.source.kind == .probe
-            return (
-                loop: monitor, target: target, isInTurn: !reportsTurns || monitor.turnDuration(at: now) != nil
-            )
+            let isInTurn = !monitor.source.kind.reportsTurns || monitor.turnDuration(at: now) != nil
+            return (loop: monitor, target: target, isInTurn: isInTurn)
         }
         return states.first { $0.isInTurn && $0.target != .unknown } ?? states.first { $0.target != .unknown }
             ?? states.first

@@ -71,7 +71,7 @@ struct ProfileReports {
             StallReport.Sample(
                 atMilliseconds: milliseconds(run.at), weightMilliseconds: run.passes * unit,
                 timesSeen: run.count == 1 ? nil : run.count, stack: run.stack, reason: run.reason,
-                threadState: StallReport.ThreadState(rawValue: run.state.rawValue),
+                threadState: run.state,
                 method: run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }, isValid: true,
                 isComplete: run.isComplete, heldMicroseconds: 0, captureMicroseconds: 0
             )
@@ -82,7 +82,7 @@ struct ProfileReports {
             durationMilliseconds: Double(track.passes) * unit, thresholdMilliseconds: milliseconds(track.threshold),
             process: process, metadata: metadata,
             loop: .init(
-                label: track.label, kind: StallReport.LoopKind(rawValue: track.kind.rawValue), turn: 0, nesting: 0,
+                label: track.label, kind: track.kind, turn: 0, nesting: 0,
                 thread: track.thread.map { StallReport.ThreadDescription($0.identity) }),
             repeats: 0, samples: samples, stacks: track.tables.stacks, frames: track.tables.frames,
             images: track.tables.images,

@@ -5,10 +5,7 @@ import StallSymbols
 
 /// The samples of one thread of a loop.
 struct ProfileTrack {
-    /// What a thread was doing, by the words of `threadState` in the answer.
-    enum State: String, Hashable {
-        case running, blocked, idle
-    }
+    typealias State = StallReport.ThreadState
 
     /// Equal samples, one after another.
     struct Run {
@@ -20,7 +17,6 @@ struct ProfileTrack {
         let reason: String?
         let isComplete: Bool
         let method: CapturedStack.Method?
-        /// The number of samples.
         var count = 1
         /// Twice the number of passes that they stand for: those between two samples count half for each.
         var halfPasses: Int
@@ -47,7 +43,6 @@ struct ProfileTrack {
     private(set) var skipped = 0
     /// The number of those since the last sample.
     private var pending = 0
-    /// The run with the last sample.
     private var lastRun: Int?
     /// The number of passes in which the thread was there.
     var passes: Int { samples + skipped }
@@ -149,11 +144,9 @@ struct ProfileTrack {
 /// What a profile may keep, over all of its threads, so that its answer stays below the longest one: a run takes some
 /// 230 bytes, a frame with its name 250, and its place in a stack 6.
 struct ProfileLimits {
-    /// The most runs of equal samples.
     static let runs = 16_000
     static let stacks = 2_000
     static let frames = 100_000
-    /// The reason for a stack that is not kept.
     static let unkeptStack = "the profile has too many different stacks"
 
     private var runsLeft = Self.runs
@@ -200,7 +193,6 @@ final class ProfiledThread {
         first = ThreadProc(thread: id)?.read()
     }
 
-    /// Reads the kernel's times at the end of the profile.
     func end() { final = ThreadProc(thread: identity.id)?.read() }
 
     /// The time on a CPU since the profile first saw the thread, in nanoseconds; `nil` if it is not known.
@@ -214,31 +206,16 @@ final class ProfiledThread {
         return value(final) - value(first)
     }
 
-    /// A thread's state at one moment.
-    struct Activity: Equatable {
-        /// Whether the thread waits in the kernel.
-        var isWaiting: Bool
-        /// The number of times that it has left the CPU; `nil` if the system does not show it.
-        var switches: UInt64?
-    }
-
     /// Returns the thread's state; `nil` if the thread has ended, or the system does not show it.
-    func activity() -> Activity? {
-        guard let counts = files?.switches, counts.state != 0 else { return nil }
-        let switches = counts.voluntary.flatMap { voluntary in counts.involuntary.map { voluntary &+ $0 } }
-        return Activity(
-            isWaiting: counts.state == UInt8(ascii: "S") || counts.state == UInt8(ascii: "D"), switches: switches)
-    }
+    func activity() -> SwitchCounts? { files?.switches.flatMap { $0.state == 0 ? nil : $0 } }
 
     /// Returns the last stack if the thread has provably not run since it was captured.
-    func unchangedStack(_ activity: Activity) -> CapturedStack? {
-        guard activity.isWaiting, let switches = activity.switches, let last, last.switches == switches else {
-            return nil
-        }
+    func unchangedStack(_ activity: SwitchCounts) -> CapturedStack? {
+        guard activity.isWaiting, let last, last.switches == activity.switches else { return nil }
         return last.stack
     }
 
-    func remember(_ stack: CapturedStack?, _ activity: Activity?) {
+    func remember(_ stack: CapturedStack?, _ activity: SwitchCounts?) {
         last = nil
         guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches
         else {
@@ -246,4 +223,12 @@ final class ProfiledThread {
         }
         last = (stack, switches)
     }
+}
+
+extension SwitchCounts {
+    /// Whether the thread waits in the kernel.
+    var isWaiting: Bool { state == UInt8(ascii: "S") || state == UInt8(ascii: "D") }
+
+    /// The number of times that the thread has left the CPU; `nil` if the system does not show it.
+    fileprivate var switches: UInt64? { voluntary.flatMap { voluntary in involuntary.map { voluntary &+ $0 } } }
 }

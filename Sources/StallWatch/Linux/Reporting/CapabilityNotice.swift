@@ -40,7 +40,6 @@ final class CapabilityNotice: Sendable {
         file.withLock { $0 = UnlinkedFile(bytes, named: Capabilities.fileName, in: directory) }
     }
 
-    /// Closes the file, which then is gone.
     func withdraw() {
         file.withLock { $0 = nil }
     }

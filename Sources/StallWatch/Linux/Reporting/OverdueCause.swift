@@ -53,7 +53,8 @@ struct OverdueCause {
         guard let task = operation.task, var waits = report.waits else {
             let reason = operation.reason ?? "its task could not be read"
             report.missingCulpritReason = reason
-            report.cause = .init(.unknown, "What it waits for is not known: \(reason).", .possible, in: report)
+            report.cause = .init(
+                .unknown, "What it waits for is not known: \(reason).", .possible, cpuShare: 0, in: report)
             return
         }
         var list = operation.list
@@ -82,17 +83,20 @@ struct OverdueCause {
         let sentence = "\(graph.place(of: first)) \(graph.wait(of: first))"
         let isAbandoned = chain.tasks.last.flatMap(graph.bytesWithoutContinuation) != nil
         let whole = "\(sentence)\(isAbandoned ? "" : Self.rest(chain, waits, after: sentence))."
-        report.cause = .init(kind(of: chain, waits), whole, chain.end == .circle ? .certain : .likely, in: report)
+        let kind = kind(of: chain, waits)
+        report.cause = .init(
+            kind, whole.prefix(1).uppercased() + whole.dropFirst(), chain.end == .circle ? .certain : .likely,
+            cpuShare: kind == .cpu ? 1 : 0, in: report)
     }
 
     private func kind(of chain: TaskChain, _ waits: [StallReport.Wait]) -> StallReport.CauseKind {
         switch chain.end {
-        case .thread(let thread): return activities[thread].map { .init(rawValue: $0.rawValue) } ?? .unknown
+        case .thread(let thread): return activities[thread] ?? .unknown
         case .pool:
             // What most of the threads that run tasks do; nothing is known if they do different things.
             let kinds = waits.lazy.filter { $0.kind == .running }.compactMap { $0.thread.flatMap { activities[$0] } }
             guard let first = kinds.first, kinds.allSatisfy({ $0 == first }) else { return .unknown }
-            return .init(rawValue: first.rawValue)
+            return first
         case .continuation: return .continuation
         case .sleep: return .sleep
         case .circle: return .deadlock
@@ -122,15 +126,15 @@ struct OverdueCause {
 }
 
 extension StallReport.Cause {
-    /// The cause of an overdue operation: the tasks are read once, so the split of the time is an estimate.
-    fileprivate init(
-        _ kind: StallReport.CauseKind, _ summary: String, _ confidence: StallReport.Confidence, in report: StallReport
+    /// A cause whose split of the time is an estimate, because the tasks or threads were read at few moments.
+    init(
+        _ kind: StallReport.CauseKind, _ summary: String, _ confidence: StallReport.Confidence, cpuShare: Double,
+        in report: StallReport
     ) {
         let all = report.durationMilliseconds
-        let onCPU = kind == .cpu ? all : 0
         self.init(
-            kind: kind, summary: summary.prefix(1).uppercased() + summary.dropFirst(), confidence: confidence,
-            onCPUMilliseconds: onCPU, runQueueMilliseconds: 0, blockedMilliseconds: all - onCPU,
-            uncertaintyMilliseconds: all, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+            kind: kind, summary: summary, confidence: confidence, onCPUMilliseconds: all * cpuShare,
+            runQueueMilliseconds: 0, blockedMilliseconds: all * (1 - cpuShare), uncertaintyMilliseconds: all,
+            minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
     }
 }

@@ -3,7 +3,6 @@ import LinuxSupport
 import Glibc
 
 extension StallReport.ProcessDescription {
-    /// Describes the calling process.
     static func current() -> Self {
         var system = utsname()
         uname(&system)

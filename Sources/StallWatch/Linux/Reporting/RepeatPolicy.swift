@@ -18,13 +18,11 @@ package struct RepeatPolicy {
         package var repeats: Repeats
     }
 
-    /// Suppressed stalls of one fingerprint.
     package struct Repeats: Equatable {
         package private(set) var count = 0
         /// Their durations; `nil` if there are none.
         package private(set) var durations: StallReport.RepeatedStalls?
 
-        /// Adds a stall that lasted that long.
         mutating func add(milliseconds: Double) {
             count += 1
             durations = StallReport.RepeatedStalls(
@@ -38,7 +36,6 @@ package struct RepeatPolicy {
         var seen = 0
         /// The occurrence at which the next report is due: a power of two.
         var due = 1
-        /// Stalls since the last report.
         var repeats = Repeats()
         var lastSeen: UInt64 = 0
     }

@@ -60,22 +60,20 @@ struct ReportBuilder {
         var report = StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
-            kind: .init(rawValue: record.kind.rawValue),
-            state: .init(rawValue: record.state.rawValue),
+            kind: record.kind,
+            state: record.state,
             startedAt: record.startedAt,
             durationMilliseconds: milliseconds(record.duration),
             thresholdMilliseconds: milliseconds(record.threshold),
             isThresholdAdaptive: record.isThresholdAdaptive ? true : nil,
             process: process,
             metadata: metadata,
-            loop: .init(record.loop),
+            loop: record.loop,
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
             turns: record.turns,
             activity: record.activity,
             callout: record.isGap ? .outside : nil,
-            fingerprint: nil,
             repeats: 0,
-            culprit: nil,
             cause: record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } },
             samples: samples,
             otherThreads: otherThreads.isEmpty ? nil : otherThreads,
@@ -135,28 +133,16 @@ extension Result<CapturedStack, CaptureFailure> {
     }
 }
 
-/// Converts nanoseconds to milliseconds, rounded to the microsecond.
-func milliseconds(_ nanoseconds: UInt64) -> Double {
-    // Adding 500 ns before the division could overflow.
-    let (microseconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000)
-    return Double(rest < 500 ? microseconds : microseconds + 1) / 1_000
-}
-
 /// The tables of a report: each distinct stack, frame and image once.
 struct ReportTables {
     var stacks: [[Int]] = []
     var frames: [StallReport.Frame] = []
     var images: [StallReport.Image] = []
-    private var stackIndices: [[Int]: Int] = [:]
-    private var frameIndices: [StallReport.Frame: Int] = [:]
-    private var imageIndices: [StallReport.Image: Int] = [:]
-    private let inApp: InAppSettings
-    private let callouts: CalloutNames
-
-    init(inApp: InAppSettings, callouts: CalloutNames = .learned) {
-        self.inApp = inApp
-        self.callouts = callouts
-    }
+    private(set) var stackIndices: [[Int]: Int] = [:]
+    private(set) var frameIndices: [StallReport.Frame: Int] = [:]
+    private(set) var imageIndices: [StallReport.Image: Int] = [:]
+    let inApp: InAppSettings
+    var callouts = CalloutNames.learned
 
     mutating func stack(_ stack: CapturedStack, in list: ImageList) -> Int {
         let rule = InAppRule(inApp, imagePaths: list.images.lazy.map(\.path))
@@ -164,32 +150,20 @@ struct ReportTables {
             let frame = stack.frames[index]
             let address = frame.lookupAddress
             guard let image = list.image(at: address) else {
-                return add(
-                    StallReport.Frame(image: nil, offset: "0x" + hexadecimal(address), isInApp: false, kind: .code)
-                )
+                let frame = StallReport.Frame(
+                    image: nil, offset: "0x" + hexadecimal(address), isInApp: false, kind: .code)
+                return Self.index(of: frame, in: &frames, &frameIndices)
             }
             let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
             let callout = index == 0 ? nil : callouts.name(of: frame, calling: stack.frames[index - 1])
-            return add(
-                StallReport.Frame(
-                    image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
-                    function: callout, symbol: callout, isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
-                    kind: frame.kind == .code ? .code : .asyncCaller,
-                    isTaskStart: frame.kind == .taskStart ? true : nil
-                )
+            let described = StallReport.Frame(
+                image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
+                function: callout, symbol: callout, isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
+                kind: frame.kind == .code ? .code : .asyncCaller, isTaskStart: frame.kind == .taskStart ? true : nil
             )
+            return Self.index(of: described, in: &frames, &frameIndices)
         }
-        if let known = stackIndices[indices] { return known }
-        stacks.append(indices)
-        stackIndices[indices] = stacks.count - 1
-        return stacks.count - 1
-    }
-
-    private mutating func add(_ frame: StallReport.Frame) -> Int {
-        if let known = frameIndices[frame] { return known }
-        frames.append(frame)
-        frameIndices[frame] = frames.count - 1
-        return frames.count - 1
+        return Self.index(of: indices, in: &stacks, &stackIndices)
     }
 
     private mutating func add(_ loaded: LoadedImage, isInApp: Bool) -> Int {
@@ -197,10 +171,16 @@ struct ReportTables {
             name: loaded.name, path: loaded.path, buildID: loaded.buildIDText,
             baseAddress: "0x" + hexadecimal(loaded.base), isInApp: isInApp
         )
-        if let known = imageIndices[image] { return known }
-        images.append(image)
-        imageIndices[image] = images.count - 1
-        return images.count - 1
+        return Self.index(of: image, in: &images, &imageIndices)
+    }
+
+    private static func index<Element>(
+        of element: Element, in all: inout [Element], _ indices: inout [Element: Int]
+    ) -> Int {
+        if let known = indices[element] { return known }
+        all.append(element)
+        indices[element] = all.count - 1
+        return all.count - 1
     }
 }
 
@@ -239,7 +219,6 @@ enum WorkerGroups {
         return groups
     }
 
-    /// The mangled name of a frame's function.
     static func symbol(
         of frame: CapturedStack.Frame, in images: ImageList, _ symbolicator: any Symbolicating
     ) -> String? {
@@ -262,14 +241,5 @@ extension ImageIdentity {
 extension StallReport.ThreadDescription {
     init(_ thread: ThreadIdentity) {
         self.init(id: thread.id, name: thread.name)
-    }
-}
-
-extension StallReport.LoopDescription {
-    init(_ loop: StallRecord.Loop) {
-        self.init(
-            label: loop.label, kind: .init(rawValue: loop.kind.rawValue), mode: loop.mode, turn: loop.turn,
-            nesting: loop.nesting, thread: loop.thread.map(StallReport.ThreadDescription.init)
-        )
     }
 }

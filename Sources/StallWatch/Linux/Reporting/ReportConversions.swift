@@ -8,7 +8,7 @@ extension StallReport.Cause {
         let evidence = cause.evidence
         let observation = cause.observation
         self.init(
-            kind: .init(rawValue: cause.kind.rawValue),
+            kind: cause.kind,
             summary: "",
             confidence: .init(rawValue: cause.confidence.rawValue),
             onCPUMilliseconds: milliseconds(evidence.split.onCPU),
@@ -39,19 +39,8 @@ extension StallReport.SystemCall {
     init(_ call: DescribedCall) {
         self.init(
             number: call.number, name: call.name, target: call.target,
-            peers: (call.peers?.peers).flatMap { $0.isEmpty ? nil : $0.map(StallReport.Peer.init) },
+            peers: (call.peers?.peers).flatMap { $0.isEmpty ? nil : $0 },
             omittedPeers: (call.peers?.omitted).flatMap { $0 == 0 ? nil : $0 }, missingPeersReason: call.peers?.reason
-        )
-    }
-}
-
-extension StallReport.Peer {
-    fileprivate init(_ peer: Peer) {
-        self.init(
-            role: peer.role, pid: peer.process,
-            isThisProcess: peer.isThisProcess ? true : nil, thread: peer.thread.map { .init($0) }, name: peer.name,
-            state: peer.state, threads: peer.threads, systemCall: peer.call?.name, target: peer.call?.target,
-            waitChannel: peer.waitChannel, runningMilliseconds: peer.age.map { milliseconds($0) }, reason: peer.reason
         )
     }
 }
@@ -68,7 +57,7 @@ extension StallReport.Lock {
     private static func owner(_ id: Int32, in record: StallRecord) -> LockOwnership.Owner {
         let captured = record.otherThreads.first { $0.thread.id == id }
         var thread = captured?.thread ?? ThreadIdentity(id: id, name: nil)
-        if let ofLoop = record.loop.thread, ofLoop.id == id { thread = ofLoop }
+        if let ofLoop = record.loop.thread, ofLoop.id == id { thread.name = ofLoop.name }
         var isRunning = false
         if case .success(let stack)? = captured?.stack { isRunning = stack.threadState == .running }
         return LockOwnership.Owner(
@@ -84,7 +73,7 @@ extension StallReport.Lock {
         case .unknown(let why): reason = why
         }
         self.init(
-            kind: .init(rawValue: wait.lock.kind.rawValue),
+            kind: wait.lock.kind,
             address: wait.lock.address == 0 ? nil : "0x" + hexadecimal(wait.lock.address),
             function: wait.lock.function,
             label: wait.lock.label,
@@ -95,7 +84,7 @@ extension StallReport.Lock {
                     stack: (try? owner.stack.get()).map(stack),
                     isRunning: owner.isRunning,
                     systemCall: owner.systemCall.map(StallReport.SystemCall.init),
-                    waitsFor: (owner.waitsFor?.kind).map { StallReport.LockKind(rawValue: $0.rawValue) },
+                    waitsFor: owner.waitsFor?.kind,
                     waitsForAddress: (owner.waitsFor?.address).map { "0x" + hexadecimal($0) },
                     waitsForLabel: owner.waitsFor?.label
                 )
@@ -137,7 +126,7 @@ extension StallReport.LoopHistory {
         // A turn that began after the stall had ended tells nothing about it.
         let turns = loop.turns.filter { $0.began <= now }
         self.init(
-            label: loop.label, kind: .init(rawValue: loop.kind.rawValue),
+            label: loop.label, kind: loop.kind,
             turns: turns.suffix(limit).map { StallReport.Turn($0, start: start, now: now) },
             omitsOlderTurns: loop.isCut || turns.count > limit ? true : nil
         )

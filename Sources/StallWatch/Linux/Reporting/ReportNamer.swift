@@ -10,21 +10,10 @@ struct ReportNamer {
     var policy: RepeatPolicy
     let outlet: ReportOutlet
     /// The ids of ongoing stalls that the sinks have received.
-    private var open: Set<String> = []
-    private var escalated: Set<String> = []
+    private(set) var open: Set<String> = []
+    private(set) var escalated: Set<String> = []
     /// One barrier per store, queued with the last finished stall.
-    private var storesReached: [SinkWorker.Barrier] = []
-
-    init(builder: ReportBuilder, policy: RepeatPolicy, outlet: ReportOutlet) {
-        self.builder = builder
-        self.policy = policy
-        self.outlet = outlet
-    }
-
-    /// Releases the memory of all data that can be read again.
-    func releaseMemory() {
-        builder.symbolication.symbolicator.releaseMemory()
-    }
+    private(set) var storesReached: [SinkWorker.Barrier] = []
 
     /// Symbolicates the newest state of a stall and delivers it to the sinks.
     mutating func report(_ record: StallRecord) {
@@ -110,10 +99,7 @@ struct ReportOutlet: Sendable {
 
     private func writeTerminationLog(_ report: StallReport, _ path: String) {
         guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: path) else { return }
-        counts.add { counts in
-            counts.failedWrites += 1
-            counts.lastWriteError = StallWatchError(.unwritableReports, failure)
-        }
+        counts.add(StallWatchError(.unwritableReports, failure))
         notices.post(.notice("the termination log could not be written", ["reason": failure.description]))
     }
 }

@@ -26,26 +26,21 @@ final class Reporter: Sendable {
         var noted: (@Sendable (StallReport) -> Void)?
     }
 
-    private let settings: Settings
+    private let outlet: ReportOutlet
     private let arrivals = RecordMailbox()
     private let unnamed = RecordMailbox()
     private let namingThread = Mutex<WorkerThread?>(nil)
     private let mustNotJoinNaming = Atomic<Bool>(false)
     private let finished = Atomic<Bool>(false)
-    private let sinks: SinkSet
-    private let notices: SinkEventRelay
-    let counts: ReportCounts
-    let streams = ReportStreams()
+
+    var counts: ReportCounts { outlet.counts }
+    var streams: ReportStreams { outlet.streams }
 
     /// Creates a reporter and its sinks; starts no thread, and throws if a sink cannot work.
-    init(settings: Settings, sinks: [SinkFactory], counts: ReportCounts = ReportCounts()) throws(StallWatchError) {
-        self.settings = settings
-        self.counts = counts
-        let notices = SinkEventRelay()
-        self.notices = notices
+    init(settings: Settings, sinks: [SinkFactory]) throws(StallWatchError) {
+        let (notices, counts, streams) = (SinkEventRelay(), ReportCounts(), ReportStreams())
         let sinks = try SinkSet(sinks, counts: counts, notices: notices)
-        self.sinks = sinks
-        let streams = streams
+        outlet = ReportOutlet(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
         notices.open { delivery in
             sinks.submit(delivery)
             if case .recovered(let report) = delivery { _ = streams.yield(report) }
@@ -53,37 +48,30 @@ final class Reporter: Sendable {
     }
 
     func startSinks() throws(StallWatchError) {
-        try sinks.start()
+        try outlet.sinks.start()
     }
 
     /// Queues the newest state of a stall; never waits.
     func submit(_ record: StallRecord) {
-        let isLost = arrivals.put(record)
-        counts.add { counts in
-            if isLost { counts.reportsLost += 1 }
-            // Count the stall here, so that a report lost later is still counted.
-            // The names of operations may be many.
-            let loop = record.kind == .overdue ? nil : record.loop.label
-            if record.state != .ongoing { counts.add(stallOf: record.duration, on: loop) }
-        }
+        if arrivals.put(record) { counts.add { $0.reportsLost += 1 } }
+        guard record.state != .ongoing else { return }
+        // Counted here, so that a report lost later is still counted. The names of operations may be many.
+        counts.add(stallOf: record.duration, on: record.kind == .overdue ? nil : record.loop.label)
     }
 
     /// Sends a notice about the monitor itself to the log sink, if there is one; never waits.
     func logNotice(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
-        guard sinks.areInterested(in: .notice) else { return }
-        notices.post(.notice(message, metadata()))
+        guard outlet.sinks.areInterested(in: .notice) else { return }
+        outlet.notices.post(.notice(message, metadata()))
     }
 
-    /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
-    var intervalLength: UInt64? { sinks.intervalLength }
+    var intervalLength: UInt64? { outlet.sinks.intervalLength }
 
-    /// Queues what the loops did in an interval; never waits.
     func submit(_ interval: [LoopInterval]) {
-        if !interval.isEmpty { sinks.submit(.interval(interval)) }
+        if !interval.isEmpty { outlet.sinks.submit(.interval(interval)) }
     }
 
-    /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
-    var unflushed: [String]? { sinks.unflushed }
+    var unflushed: [String]? { outlet.sinks.unflushed }
 
     /// Sends the missing capabilities to the log sink, in one line, if reports lack something because of them.
     func logDegradation(_ capabilities: Capabilities) {
@@ -97,7 +85,7 @@ final class Reporter: Sendable {
 
     /// Makes a stop of the monitor from the calling thread not wait for it, if it is the reporter's or a sink's.
     func willStopOnCurrentThread() {
-        sinks.abandonCurrent()
+        outlet.sinks.abandonCurrent()
         if namingThread.withLock({ $0?.isCurrent ?? false }) { mustNotJoinNaming.store(true, ordering: .releasing) }
     }
 
@@ -109,26 +97,25 @@ final class Reporter: Sendable {
     /// Ends the streams and releases the sinks; also used when ``run()`` is never called.
     func discard() {
         streams.finish()
-        notices.close()
+        outlet.notices.close()
     }
 
     /// Runs the first stage until ``close()``, and a thread with the second; then waits for the sinks, for a bounded
     /// time.
     ///
-    /// - Parameter afterEach: Called after each report with names, on the thread that made it.
+    /// That thread calls `afterEach` after each report with names.
     func run(afterEach: @escaping @Sendable () -> Void = {}) {
         let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports(afterEach) }
         namingThread.withLock { $0 = thread }
-        let builder = settings.builder()
-        let outlet = outlet
+        let builder = outlet.settings.builder()
         var seen: Set<String> = []
         while let record = arrivals.next() {
             if record.state != .ongoing {
                 seen.remove(record.id)
             } else if seen.insert(record.id).inserted {
                 let report = outlet.prepared(builder.rawReport(of: record))
-                settings.noted?(report)
-                sinks.submit(.updated(report))
+                outlet.settings.noted?(report)
+                outlet.sinks.submit(.updated(report))
             }
             if unnamed.put(record) { counts.add { $0.reportsLost += 1 } }
         }
@@ -146,10 +133,11 @@ final class Reporter: Sendable {
     /// Runs the second stage until the first closes its mailbox.
     private func nameReports(_ afterEach: () -> Void) {
         let policy = RepeatPolicy(
-            reportsPerMinute: settings.reportsPerMinute, reportsEveryRepeat: settings.reportsEveryRepeat
+            reportsPerMinute: outlet.settings.reportsPerMinute, reportsEveryRepeat: outlet.settings.reportsEveryRepeat
         )
-        var namer = ReportNamer(builder: settings.builder(), policy: policy, outlet: outlet)
-        while let record = unnamed.next(beforeWaiting: { namer.releaseMemory() }) {
+        var namer = ReportNamer(builder: outlet.settings.builder(), policy: policy, outlet: outlet)
+        // Memory is released of what can be read again.
+        while let record = unnamed.next(beforeWaiting: namer.builder.symbolication.symbolicator.releaseMemory) {
             namer.report(record)
             afterEach()
         }
@@ -163,17 +151,13 @@ final class Reporter: Sendable {
             guard monotonicNow() < deadline else { return false }
             nap()
         }
-        sinks.flush()
+        outlet.sinks.flush()
         return true
-    }
-
-    private var outlet: ReportOutlet {
-        ReportOutlet(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
     }
 
     /// Waits until the sinks have received everything, once and for a bounded time.
     func finishSinks() {
-        sinks.finish()
+        outlet.sinks.finish()
         discard()
     }
 }

@@ -43,15 +43,8 @@ struct StarvationCause {
         else { return nil }
         let running = Double(workers.count { $0.kind == .cpu }) / Double(workers.count)
         return StallReport.Cause(
-            kind: .init(rawValue: first.kind.rawValue),
-            summary: sentence(largest.count, first),
-            confidence: largest.count == workers.count ? .likely : .possible,
-            onCPUMilliseconds: report.durationMilliseconds * running, runQueueMilliseconds: 0,
-            blockedMilliseconds: report.durationMilliseconds * (1 - running),
-            // The workers are captured once per sample, so the split between them is an estimate.
-            uncertaintyMilliseconds: report.durationMilliseconds,
-            minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0
-        )
+            first.kind, sentence(largest.count, first), largest.count == workers.count ? .likely : .possible,
+            cpuShare: running, in: report)
     }
 
     private func sentence(_ count: Int, _ worker: Worker) -> String {

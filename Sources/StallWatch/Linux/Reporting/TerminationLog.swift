@@ -5,7 +5,6 @@ import Synchronization
 
 /// The file in which Kubernetes looks for the reason why a container ended (terminationMessagePath).
 enum TerminationLog {
-    /// The longest message, in bytes.
     static let maximumBytes = 4_096
     /// The longest delay that the file may cause to an escalation, in nanoseconds.
     static let timeLimit: UInt64 = 1_000_000_000
@@ -35,26 +34,21 @@ enum TerminationLog {
 
     /// Does the same on a thread of its own, waits for ``timeLimit`` at most, and returns the error if there is one.
     static func writeInTime(_ bytes: [UInt8], to path: String) -> SystemError? {
-        let failure = Failure()
+        let failure = Mutex<SystemError?>(nil)
         let write = { @Sendable in
             do throws(SystemError) {
                 try TerminationLog.write(bytes, to: path)
             } catch {
-                failure.error.withLock { $0 = error }
+                failure.withLock { $0 = error }
             }
         }
         guard let thread = try? WorkerThread(name: "stallwatch-end", body: write) else {
             write()
-            return failure.error.withLock { $0 }
+            return failure.withLock { $0 }
         }
         guard thread.finish(until: monotonicNow() &+ timeLimit) else {
             return SystemError("the termination log \(path) took too long: name a file on another disk")
         }
-        return failure.error.withLock { $0 }
-    }
-
-    /// The error of a write on another thread.
-    private final class Failure: Sendable {
-        let error = Mutex<SystemError?>(nil)
+        return failure.withLock { $0 }
     }
 }

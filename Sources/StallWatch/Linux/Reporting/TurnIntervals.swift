@@ -46,7 +46,6 @@ extension LoopInterval {
     init(label: String, nanoseconds: UInt64, _ loops: [(loop: LoopMonitor, turns: TurnHistogram.Snapshot)]) {
         let all = TurnHistogram.Snapshot(sumOf: loops.map(\.turns))
         let count = all.turns
-        func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1_000_000_000 }
         func bound(_ quantile: Double) -> Double { seconds(all.upperBound(quantile: quantile)) }
         self.init(
             label: label, turns: count,

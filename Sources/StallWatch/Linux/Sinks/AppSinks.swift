@@ -1,13 +1,8 @@
 internal import Logging
 import StallReports
 
-/// Calls the app's closure with each report.
-final class ClosureSink: Sink {
-    private let body: @Sendable (StallReport) throws -> Void
-
-    init(_ body: @escaping @Sendable (StallReport) throws -> Void) {
-        self.body = body
-    }
+struct ClosureSink: Sink {
+    let body: @Sendable (StallReport) throws -> Void
 
     func take(_ delivery: Delivery) throws(StallWatchError) {
         switch delivery {
@@ -24,26 +19,18 @@ final class ClosureSink: Sink {
 }
 
 /// Calls the app's closures when stalls begin, end and escalate, whether or not they are reported.
-final class HookSink: Sink {
-    /// The app's closures.
-    struct Hooks: Sendable {
-        var began: (@Sendable (StallReport) -> Void)?
-        var ended: (@Sendable (StallReport) -> Void)?
-        var escalated: (@Sendable (StallReport) -> Void)?
+struct HookSink: Sink, Sendable {
+    var began: (@Sendable (StallReport) -> Void)?
+    var ended: (@Sendable (StallReport) -> Void)?
+    var escalated: (@Sendable (StallReport) -> Void)?
 
-        var isEmpty: Bool { began == nil && ended == nil && escalated == nil }
-    }
-    private let hooks: Hooks
-
-    init(_ hooks: Hooks) {
-        self.hooks = hooks
-    }
+    var isEmpty: Bool { began == nil && ended == nil && escalated == nil }
 
     func take(_ delivery: Delivery) {
         switch delivery {
-        case .began(let report): hooks.began?(report)
-        case .ended(let report, _): hooks.ended?(report)
-        case .escalated(let report): hooks.escalated?(report)
+        case .began(let report): began?(report)
+        case .ended(let report, _): ended?(report)
+        case .escalated(let report): escalated?(report)
         default: break
         }
     }
@@ -95,7 +82,6 @@ final class LogSink: Sink {
         report.cause?.kind == .deadlock || report.state != .ended ? .error : .warning
     }
 
-    /// What stalled and where, why, and what to do.
     static func message(of report: StallReport) -> String {
         report.summary + (report.advice.map { " Try: \($0.text)" } ?? "")
     }

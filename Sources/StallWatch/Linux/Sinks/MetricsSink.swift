@@ -4,16 +4,11 @@ import StallReports
     import CoreMetrics
 
     final class MetricsSink: Sink {
-        private struct Labels: Hashable {
-            var kind: String
-            var loop: String
-            var cause: String
-        }
-
         private let factory: any MetricsFactory
         private let lateness: Timer
         private let suppressed: [SuppressionReason: Counter]
-        private var stalls: [Labels: (counter: Counter, duration: Timer)] = [:]
+        /// By the kind, the loop and the cause.
+        private var stalls: [[String]: (counter: Counter, duration: Timer)] = [:]
         private var loops: [String: LoopMetrics] = [:]
 
         init(_ factory: any MetricsFactory) {
@@ -47,33 +42,21 @@ import StallReports
         }
 
         private func count(_ report: StallReport) {
-            let labels = Labels(
-                kind: report.kind.rawValue, loop: report.loop.label, cause: Self.label(of: report.cause?.kind)
-            )
-            let metrics = stalls[labels] ?? make(labels)
+            var cause = report.cause?.kind ?? .unknown
+            if !StallReport.CauseKind.known.contains(cause) { cause = .unknown }
+            let labels = [report.kind.rawValue, report.loop.label, cause.rawValue]
+            let dimensions = Array(zip(["kind", "loop", "cause"], labels))
+            let metrics =
+                stalls[labels] ?? (
+                    Counter(label: "stallwatch.stalls", dimensions: dimensions, factory: factory),
+                    Timer(label: "stallwatch.stall.duration", dimensions: dimensions, factory: factory)
+                )
             stalls[labels] = metrics
             metrics.counter.increment()
             metrics.duration.recordMilliseconds(report.durationMilliseconds)
         }
-
-        private static func label(of cause: StallReport.CauseKind?) -> String {
-            guard let cause, StallReport.CauseKind.known.contains(cause) else {
-                return StallReport.CauseKind.unknown.rawValue
-            }
-            return cause.rawValue
-        }
-
-        private func make(_ labels: Labels) -> (counter: Counter, duration: Timer) {
-            let dimensions = [("kind", labels.kind), ("loop", labels.loop), ("cause", labels.cause)]
-            return (
-                Counter(label: "stallwatch.stalls", dimensions: dimensions, factory: factory),
-                Timer(label: "stallwatch.stall.duration", dimensions: dimensions, factory: factory)
-            )
-        }
     }
-#endif
 
-#if Metrics
     /// The metrics of the loops with one label, named after those of OpenTelemetry for Node.js, in seconds
     /// (opentelemetry.io, Semantic conventions for Node.js runtime metrics).
     struct LoopMetrics {

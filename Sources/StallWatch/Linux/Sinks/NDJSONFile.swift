@@ -201,7 +201,7 @@ final class NDJSONStream: Sink {
                 errno: errno)
         }
         let file = Duplicate(copy, of: descriptor)
-        return SinkDescription(name: "stallwatch-ndj", interest: [.ended, .suppressed, .recovered], isStore: true) {
+        return SinkDescription(name: "stallwatch-ndj", interests: [.ended, .suppressed, .recovered], isStore: true) {
             NDJSONStream(file)
         }
     }

@@ -81,10 +81,9 @@ struct ReportDirectory: Sendable {
     /// Returns an unforeseeable path for a temporary file, which a later monitor removes if its owner has ended.
     static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 36)
-        return "\(path)/.\(name).\(random)\(ownerMark)\(owner)\(temporarySuffix)"
+        return "\(path)/.\(name).\(random).\(owner)\(temporarySuffix)"
     }
 
-    static let ownerMark = "."
     static let temporarySuffix = ".tmp"
 
     /// Flushes the directory itself, so that the new name is on disk, too, if the file system can do that.
@@ -147,13 +146,9 @@ extension ReportDirectory {
     /// Removes the oldest reports, except of ongoing stalls, until the directory is within its quota; returns their
     /// number.
     func enforce(_ quota: ReportQuota) -> Int {
-        struct File {
-            var name: String
-            var size: Int
-        }
-        var files: [File] = names().filter(StallReport.isFileName).sorted().compactMap { name in
+        var files: [(name: String, size: Int)] = names().filter(StallReport.isFileName).sorted().compactMap { name in
             guard let status = FileStatus(path: path + "/" + name), status.isRegular else { return nil }
-            return File(name: name, size: status.size)
+            return (name, status.size)
         }
         var bytes = files.reduce(0) { $0 + $1.size }
         var count = files.count

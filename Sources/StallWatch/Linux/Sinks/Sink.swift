@@ -4,7 +4,7 @@ import StallReports
 import Synchronization
 
 /// A destination of reports, created and used only on its own thread.
-protocol Sink: AnyObject {
+protocol Sink {
     /// Called once, before the first delivery.
     func start()
 
@@ -24,7 +24,7 @@ extension Sink {
 struct SinkDescription: Sendable {
     /// The thread's name; at most 15 bytes.
     var name: String
-    var interest: Delivery.Interest
+    var interests: Set<Delivery.Interest>
     /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report: for files,
     /// of which only the newest state counts, but not for code that may have done half of its work.
     var isStore = false
@@ -40,7 +40,6 @@ typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
     -> SinkDescription
 
-/// One event for a sink.
 enum Delivery: Sendable {
     /// A stall's first named report: `ongoing`, unless the stall has already ended.
     case began(StallReport)
@@ -80,21 +79,8 @@ enum Delivery: Sendable {
         }
     }
 
-    /// The kinds of deliveries that a sink receives.
-    struct Interest: OptionSet, Sendable {
-        let rawValue: Int
-        static let began = Interest(rawValue: 1)
-        static let updated = Interest(rawValue: 2)
-        static let ended = Interest(rawValue: 4)
-        static let suppressed = Interest(rawValue: 8)
-        static let recovered = Interest(rawValue: 16)
-        static let escalated = Interest(rawValue: 32)
-        static let notice = Interest(rawValue: 64)
-        static let interval = Interest(rawValue: 128)
-
-        /// Final reports of this process and of earlier ones.
-        static let finished: Interest = [.ended, .recovered]
-    }
+    /// The kinds of deliveries, of which a sink receives some.
+    enum Interest { case began, updated, ended, suppressed, recovered, escalated, notice, interval }
 }
 
 /// Passes deliveries from one sink to the other sinks, which may be created after it.
@@ -142,7 +128,6 @@ extension FileFlush {
 
 /// What the loops with one label did in an interval, in seconds; durations of turns are at most 12.5 % too large.
 struct LoopInterval: Sendable, Equatable {
-    /// The durations of turns.
     struct Delay: Sendable, Equatable {
         var mean: Double
         var p50: Double

@@ -39,7 +39,6 @@ struct SinkSet: Sendable {
 
     func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
 
-    /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
     var intervalLength: UInt64? { all.compactMap(\.intervalLength).min() }
 
     /// Queues a delivery for all sinks; never waits.
@@ -87,45 +86,39 @@ struct SinkSet: Sendable {
 
 /// The counters of the reporter and the sinks, for any thread but a monitored one.
 final class ReportCounts: Sendable {
-    struct Counts: Sendable, Equatable {
-        /// Finished stalls, reported or not.
-        var stalls = 0
-        /// Stalls that were detected but not reported, by reason.
-        var suppressed = SuppressionCounts()
-        /// Reports dropped because a reader of `monitor.reports` was too slow.
-        var reportsDropped = 0
-        /// Reports that did not reach a sink.
-        var reportsLost = 0
-        /// Reports removed to keep a directory within its quota.
-        var reportsRemoved = 0
-        var reportsRecovered = 0
-        /// Failed attempts to deliver a report to a sink.
-        var failedWrites = 0
-        /// The error of the last failed attempt.
-        var lastWriteError: StallWatchError?
-        var stallsByLoop: [String: StallTotals] = [:]
-        /// When the last finished stall of each loop was counted, in nanoseconds since 1970.
-        var lastStallByLoop: [String: UInt64] = [:]
-
-        mutating func add(stallOf nanoseconds: UInt64, on loop: String?) {
-            stalls += 1
-            guard let loop else { return }
-            lastStallByLoop[loop] = wallClockNow()
-            stallsByLoop[loop, default: StallTotals()].count += 1
-            stallsByLoop[loop, default: StallTotals()].nanoseconds &+= nanoseconds
-        }
-    }
-
     struct StallTotals: Sendable, Equatable {
         var count = 0
         var nanoseconds: UInt64 = 0
+        /// When the last one was counted, in nanoseconds since 1970.
+        var last: UInt64 = 0
     }
 
-    private let counts = Mutex(Counts())
+    private let counts = Mutex((statistics: MonitorStatistics(), byLoop: [String: StallTotals]()))
 
-    var current: Counts { counts.withLock { $0 } }
+    /// The statistics without the loops.
+    var current: MonitorStatistics { counts.withLock { $0.statistics } }
 
-    func add(_ body: (inout Counts) -> Void) {
-        counts.withLock { body(&$0) }
+    var byLoop: [String: StallTotals] { counts.withLock { $0.byLoop } }
+
+    func add(_ body: (inout MonitorStatistics) -> Void) {
+        counts.withLock { body(&$0.statistics) }
+    }
+
+    func add(stallOf nanoseconds: UInt64, on loop: String?) {
+        counts.withLock { counts in
+            counts.statistics.stalls += 1
+            guard let loop else { return }
+            let before = counts.byLoop[loop] ?? StallTotals()
+            counts.byLoop[loop] = StallTotals(
+                count: before.count + 1, nanoseconds: before.nanoseconds &+ nanoseconds, last: wallClockNow())
+        }
+    }
+
+    /// Counts a failed attempt to deliver a report.
+    func add(_ failure: StallWatchError) {
+        add { statistics in
+            statistics.failedWrites += 1
+            statistics.lastWriteError = failure
+        }
     }
 }

@@ -48,7 +48,6 @@ final class SinkWorker: Sendable {
         self.notice = notice
     }
 
-    /// Starts the thread.
     func start() throws(StallWatchError) {
         let thread = try throwing(.systemFailure) { () throws(SystemError) in
             try WorkerThread(name: description.name) { [self] in run() }
@@ -56,10 +55,9 @@ final class SinkWorker: Sendable {
         box.withLock { $0.thread = thread }
     }
 
-    /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
     var intervalLength: UInt64? { description.intervalLength }
 
-    func isInterested(in kind: Delivery.Interest) -> Bool { description.interest.contains(kind) }
+    func isInterested(in kind: Delivery.Interest) -> Bool { description.interests.contains(kind) }
 
     /// Queues a delivery if the sink is interested in it; never waits.
     func submit(_ delivery: Delivery) {
@@ -174,10 +172,7 @@ extension SinkWorker {
     }
 
     private func failed(_ error: StallWatchError, _ retries: inout Retries) {
-        counts.add { counts in
-            counts.failedWrites += 1
-            counts.lastWriteError = error
-        }
+        counts.add(error)
         let isFirstFailure = !retries.isFailing
         if description.isStore { retries.failed(at: monotonicNow()) }
         if isFirstFailure { notice(.notice("a stall report could not be delivered", ["reason": error.description])) }

@@ -32,6 +32,20 @@ import Testing
 
     private var isReported: Bool { actions.contains(.begin) }
 
+    @Test mutating func `the thread of a loop that waits is not read`() {
+        #expect(detector.isDue(load))
+        pass(1, turns: 1, cpu: 0)
+        load.turns += 1
+        load.time += SpinDetector.interval - 1
+        #expect(!detector.isDue(load), "the interval is not over")
+        load.time += 1
+        #expect(detector.isDue(load))
+        load.turns -= 1
+        #expect(!detector.isDue(load), "the loop has not turned")
+        load.isOutside = true
+        #expect(detector.isDue(load))
+    }
+
     /// As measured of a main-queue block that submits itself.
     @Test mutating func aLoopThatTurnsForNothingOnACPUSpins() {
         pass(12, turns: 60_000, of: 1_300, cpu: 0.99)

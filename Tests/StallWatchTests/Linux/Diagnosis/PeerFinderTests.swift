@@ -87,7 +87,7 @@ import Testing
         process.kill()
         waiter.join()
         close(file)
-        #expect(answer?.peers.map(\.process) == [pid])
+        #expect(answer?.peers.map(\.pid) == [pid])
         #expect(answer?.peers.first?.role == .holder)
         #expect(answer?.peers.first?.name == "flock")
         if let listed { #expect(listed.contains("\(pid) \(directory.path)/lock"), "\(listed)") }
@@ -146,21 +146,21 @@ import Testing
         let process = try sleeper(input: input)
         defer { process.kill() }
         let written = try find("write", number(input.fileHandleForWriting.fileDescriptor))
-        #expect(written?.peers.first?.process == process.processIdentifier)
+        #expect(written?.peers.first?.pid == process.processIdentifier)
         #expect(written?.peers.first?.role == .reader)
         if let fuser = Command.find("fuser") {
             let path = "/proc/\(getpid())/fd/\(input.fileHandleForWriting.fileDescriptor)"
             let users = try Command(program: fuser, arguments: [path]).run().output.split(separator: " ")
-            let peers = (written?.peers ?? []).compactMap(\.process)
+            let peers = (written?.peers ?? []).compactMap(\.pid)
             #expect(peers.allSatisfy { users.compactMap { Int32($0) }.contains($0) }, "\(users)")
         }
         var ends: [Int32] = [-1, -1]
         try #require(pipe(&ends) == 0)
         let read = try find("read", number(ends[0]))
-        #expect(read?.peers.first { $0.isThisProcess }?.role == .writer)
+        #expect(read?.peers.first { $0.isThisProcess == true }?.role == .writer)
         try [ends[0], 1].withUnsafeBytes { polled in
             let polling = try find("ppoll", address(try #require(polled.baseAddress)), 1)
-            #expect(polling?.peers.contains { $0.isThisProcess && $0.role == .writer } == true)
+            #expect(polling?.peers.contains { $0.isThisProcess == true && $0.role == .writer } == true)
         }
         for end in ends { close(end) }
     }
@@ -187,7 +187,7 @@ import Testing
         close(ends[1])
         defer { process.kill() }
         let answer = try #require(try find("recvfrom", number(ends[0])))
-        #expect(answer.peers.map(\.process) == [process.processIdentifier], "\(answer)")
+        #expect(answer.peers.map(\.pid) == [process.processIdentifier], "\(answer)")
         #expect(answer.peers.first?.role == .otherEnd)
         if let ss = Command.find("ss"), let socket = FileStatus(descriptor: ends[0])?.identity.last {
             let lines = try Command(program: ss, arguments: ["--no-header", "--unix", "--processes"]).run().output
@@ -201,7 +201,7 @@ import Testing
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
         defer { for end in ends { close(end) } }
         let answer = try #require(try find("recvfrom", number(ends[0])))
-        #expect(answer.peers.first { $0.isThisProcess }?.role == .otherEnd || answer.reason != nil)
+        #expect(answer.peers.first { $0.isThisProcess == true }?.role == .otherEnd || answer.reason != nil)
         #expect(try find("recvfrom", 1_000_000) == nil)
         let inet = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(inet) }
@@ -259,21 +259,21 @@ import Testing
 
     @Test func `a process is described by name, age, state and call`() throws {
         let peer = try #require(read(try process(syscall: try call("clock_nanosleep"), wchan: "hrtimer_nanosleep")))
-        #expect(peer.name == "python3" && peer.state == "S" && peer.threads == 1 && peer.process == 812)
-        #expect(peer.age == 2_000_000_000)
+        #expect(peer.name == "python3" && peer.state == "S" && peer.threads == 1 && peer.pid == 812)
+        #expect(peer.runningMilliseconds == 2_000)
         #expect(peer.waitChannel == "hrtimer_nanosleep")
-        if Peer.mayReadCalls { #expect(peer.call?.name == "clock_nanosleep") }
-        #expect(peer.reason == nil && !peer.isThisProcess)
+        if Peer.mayReadCalls { #expect(peer.systemCall == "clock_nanosleep") }
+        #expect(peer.reason == nil && peer.isThisProcess == nil)
     }
 
     @Test func `the numbers of a 32-bit program are not read`() throws {
         let peer = try #require(read(try process(syscall: try call("futex", stackPointer: "0xffffd000"), wchan: "x")))
-        #expect(peer.call == nil)
+        #expect(peer.systemCall == nil)
     }
 
     @Test func `what may not be read is said`() throws {
         let peer = try #require(read(try process(wchan: "0")))
-        #expect(peer.call == nil && peer.waitChannel == nil)
+        #expect(peer.systemCall == nil && peer.waitChannel == nil)
         #expect(peer.reason == "the system does not let this process read what the other one waits in")
         #expect(try #require(read(try process(state: "R", syscall: "running\n"))).reason == nil)
         #expect(try #require(read(try process(state: "Z"))).reason == nil)
@@ -282,7 +282,7 @@ import Testing
     @Test func `a number that was given again is not believed`() throws {
         let young = try process()
         let peer = try #require(read(young, isConfirmed: false, waitingSince: 39_000_000_000))
-        #expect(peer.name == nil && peer.age == nil && peer.process == 812)
+        #expect(peer.name == nil && peer.runningMilliseconds == nil && peer.pid == 812)
         #expect(peer.reason?.contains("started after the wait began") == true)
         #expect(read(young, isConfirmed: true, waitingSince: 39_000_000_000)?.name == "python3")
         // The start is known in ticks of 10 ms.

@@ -26,7 +26,7 @@ import Testing
     private let recorder = TurnRecorder(alarm: WatchdogAlarm())
 
     private func source(
-        _ kind: LoopKind = .dispatchQueue, owner: QueueOwner.Answer = .unknown
+        _ kind: LoopKind = .dispatchQueue, owner: CaptureTarget? = nil
     ) -> HeartbeatSource {
         HeartbeatSource(kind: kind, owner: { owner }) { [loop] item in loop.items.withLock { $0.append(item) } }
     }
@@ -107,8 +107,8 @@ import Testing
     @Test func theCurrentOwnerIsCapturedAndNoEarlierThread() {
         recorder.noteThread()
         #expect(source(owner: .thread(77)).target(of: recorder) == .thread(77))
-        #expect(source(owner: .noThread).target(of: recorder) == .unknown)
-        #expect(source(owner: .unknown).target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
+        #expect(source(owner: .unknown).target(of: recorder) == .unknown)
+        #expect(source(owner: nil).target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
         #expect(source(.globalQueue).target(of: recorder) == .pool)
     }
 

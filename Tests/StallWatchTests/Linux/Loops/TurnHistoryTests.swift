@@ -109,23 +109,18 @@ import Testing
     }
 
     @Test func quantilesAreAtMostAnEighthTooLarge() throws {
-        let histogram = TurnHistogram()
-        for duration: UInt64 in 1...1_000 { histogram.record(duration * 1_000_000) }
-        let turns = histogram.snapshot()
-        let sum = LoopInterval(
-            label: "main", turns: turns.turns,
-            delay: .init(
-                mean: 0.5, p50: Double(turns.upperBound(quantile: 0.5)) / 1e9, p90: 0, p99: 0,
-                longest: Double(turns.upperBound(quantile: 1)) / 1e9),
-            utilization: 0.07, threshold: 0.25)
+        let recorder = TurnRecorder(alarm: WatchdogAlarm())
+        for duration: UInt64 in 1...1_000 { recorder.histogram.record(duration * 1_000_000) }
+        let source = HeartbeatSource(kind: .runLoop) { _ in }
         let loop = StallMonitor.LoopStatistics(
-            label: "main", watchedNanoseconds: 7_200_000_000_000, turns: turns,
-            stalls: ReportCounts.StallTotals(count: 4, nanoseconds: 9_000_000_000), earlyStops: 0, sum: sum
+            label: "main", watchedNanoseconds: 7_200_000_000_000,
+            loops: [LoopMonitor(label: "main", threshold: 250_000_000, recorder: recorder, source: source)],
+            stalls: ReportCounts.StallTotals(count: 4, nanoseconds: 9_000_000_000)
         )
         #expect(loop.p50Milliseconds == loop.latencyMicroseconds(quantile: 0.5).map { $0 / 1_000 })
         #expect(loop.longestMilliseconds == loop.latencyMicroseconds(quantile: 1).map { $0 / 1_000 })
         #expect(loop.thresholdMilliseconds == 250)
-        #expect(loop.utilization == 0.07)
+        #expect(loop.utilization == 500.5 / 7_200)
         for (quantile, milliseconds) in [(0.0, 1.0), (0.5, 500), (0.99, 990), (1, 1_000)] {
             let found = try #require(loop.latencyMicroseconds(quantile: quantile)) / 1_000
             #expect((milliseconds...(milliseconds * 1.126)).contains(found), "\(quantile): \(found)")

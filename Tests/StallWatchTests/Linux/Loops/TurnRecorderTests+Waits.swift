@@ -7,42 +7,6 @@ import Testing
 
 /// Waits, modes, gaps and threads.
 extension TurnRecorderTests {
-    private var leftWait: UInt64 { recorder.snapshot().leftWait }
-
-    /// Saturation is measured from the end of the last wait.
-    @Test func theEndOfTheLastWaitIsKeptOverManyTurns() {
-        #expect(leftWait == 0)
-        recorder.enter(at: 10)
-        recorder.reachSources { 11 }
-        for pass in 2...50 as ClosedRange<UInt64> {
-            recorder.reachSources { pass * 10 }
-            #expect(leftWait == 10)
-        }
-        recorder.enterWait(at: 600)
-        #expect(leftWait == 0)
-        recorder.leaveWait(at: 700)
-        #expect(leftWait == 700)
-    }
-
-    @Test func aLoopThatReentersAtOnceHasNotWaited() {
-        let first: UInt64 = 1_000_000_000
-        recorder.enter(at: first)
-        recorder.exit(at: first + 10)
-        let soon = first + 10 + TurnRecorder.longestReentry
-        recorder.enter(at: soon)
-        #expect(leftWait == first)
-        recorder.exit(at: soon + 10)
-        let late = soon + 10 + TurnRecorder.longestReentry + 1
-        recorder.enter(at: late)
-        #expect(leftWait == late)
-    }
-
-    @Test func aNestedRunDoesNotChangeWhenTheLoopLeftItsWait() {
-        recorder.enter(at: 10)
-        recorder.enter(at: 10 + 2 * TurnRecorder.longestReentry)
-        #expect(leftWait == 10)
-    }
-
     @Test func everyRunHasItsMode() {
         recorder.enter(at: 10)
         #expect(recorder.snapshot().mode == 0)

@@ -57,7 +57,7 @@ import TestSupport
         let refusal = FileFlush.unavailable(errno: EPERM).refusal(of: "/reports")
         #expect(refusal == "/reports: fsync: Operation not permitted")
         let store: SinkFactory = { _, _ in
-            SinkDescription(name: "store", interest: .finished, isStore: true, unflushed: refusal) {
+            SinkDescription(name: "store", interests: [.ended, .recovered], isStore: true, unflushed: refusal) {
                 ClosureSink { _ in }
             }
         }
@@ -113,7 +113,7 @@ import TestSupport
         reporter.submit(.fixture(state: .ongoing))
         try run(reporter)
         #expect(await reports(stream) == [])
-        #expect(reporter.counts.current == ReportCounts.Counts())
+        #expect(reporter.counts.current == StallMonitor.Statistics())
         #expect(try scratch.reports().map(\.state) == [.ongoing])
         #expect(lines.isEmpty)
     }
@@ -250,7 +250,7 @@ import TestSupport
             settings.reportsPerMinute = 10_000
             var resident: [Double] = []
             var largest = 0
-            let hooks = HookSink.Hooks(ended: { _ in ended.add(1, ordering: .releasing) })
+            let hooks = HookSink(ended: { _ in ended.add(1, ordering: .releasing) })
             let sinks: [ReportSink] = [
                 .directory(scratch.path, quota: quota),
                 .closure { report in told.add(1 + report.repeats, ordering: .relaxed) },

@@ -1,35 +1,36 @@
+internal import Foundation
 import StallReports
-import Synchronization
 
 /// Distributes finished reports to all iterations over `monitor.reports`.
-final class ReportStreams: Sendable {
+///
+/// `@unchecked Sendable`: the lock guards the variables. Mutex would need macOS 15.
+final class ReportStreams: @unchecked Sendable {
     /// The maximum number of reports queued for one slow reader; when it is exceeded, the oldest is dropped.
     static let capacity = 64
 
-    private struct State {
-        var continuations: [Int: AsyncStream<StallReport>.Continuation] = [:]
-        var nextKey = 0
-        var isFinished = false
-    }
-    private let state = Mutex(State())
+    private let lock = NSLock()
+    private var continuations: [Int: AsyncStream<StallReport>.Continuation] = [:]
+    private var nextKey = 0
+    private var isFinished = false
 
     /// Returns a new stream of the reports from now on, which ends with the monitor.
     func stream() -> AsyncStream<StallReport> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: StallReport.self, bufferingPolicy: .bufferingNewest(Self.capacity)
         )
-        let key: Int? = state.withLock { state in
-            guard !state.isFinished else { return nil }
-            state.nextKey += 1
-            state.continuations[state.nextKey] = continuation
-            return state.nextKey
+        let key: Int? = lock.withLock {
+            guard !isFinished else { return nil }
+            nextKey += 1
+            continuations[nextKey] = continuation
+            return nextKey
         }
         guard let key else {
             continuation.finish()
             return stream
         }
         continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { _ = $0.continuations.removeValue(forKey: key) }
+            guard let self else { return }
+            lock.withLock { _ = self.continuations.removeValue(forKey: key) }
         }
         return stream
     }
@@ -37,18 +38,18 @@ final class ReportStreams: Sendable {
     /// Adds a report to every stream; returns the number of reports dropped from full streams.
     func yield(_ report: StallReport) -> Int {
         // Yield outside the lock, because a reader that ends takes the lock.
-        let continuations = state.withLock { Array($0.continuations.values) }
-        return continuations.reduce(into: 0) { dropped, continuation in
+        let open = lock.withLock { Array(continuations.values) }
+        return open.reduce(into: 0) { dropped, continuation in
             if case .dropped = continuation.yield(report) { dropped += 1 }
         }
     }
 
     func finish() {
-        let continuations = state.withLock { state in
-            state.isFinished = true
-            defer { state.continuations.removeAll() }
-            return Array(state.continuations.values)
+        let ended = lock.withLock {
+            isFinished = true
+            defer { continuations.removeAll() }
+            return Array(continuations.values)
         }
-        for continuation in continuations { continuation.finish() }
+        for continuation in ended { continuation.finish() }
     }
 }
