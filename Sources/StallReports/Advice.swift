@@ -8,12 +8,6 @@ public struct Advice: Codable, Sendable, Equatable {
     public var text: String
     /// The page that says more, as a path in StallWatch's repository: `docs/causes/sleep.md`.
     public var page: String
-
-    package init(rule: String, text: String, page: String) {
-        self.rule = rule
-        self.text = text
-        self.page = page
-    }
 }
 
 extension StallReport {

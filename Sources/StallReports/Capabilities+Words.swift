@@ -105,6 +105,8 @@ extension Capabilities {
 }
 
 extension Capabilities.Environment {
+    package init(pid: Int32) { self.pid = pid }
+
     /// What a /proc of another PID namespace means, in a sentence without its period.
     package static let foreignProc =
         "/proc belongs to another PID namespace and counts as missing: blocked threads have neither a stack nor a cause"

@@ -81,23 +81,10 @@ package struct ContextPayload: Sendable, Equatable {
 
     /// Returns the bytes of an id in hexadecimal; `nil` for another length, another text, or all zeros.
     package static func identifier(_ text: String, byteCount: Int) -> [UInt8]? {
-        guard text.utf8.count == 2 * byteCount else { return nil }
-        var bytes: [UInt8] = []
-        var digits = text.utf8.makeIterator()
-        while let high = digits.next(), let low = digits.next() {
-            guard let high = digit(high), let low = digit(low) else { return nil }
-            bytes.append(high << 4 | low)
-        }
+        let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+        guard text.utf8.count == 2 * byteCount, digits.count == 2 * byteCount else { return nil }
+        let bytes = (0..<byteCount).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
         return bytes.contains { $0 != 0 } ? bytes : nil
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 
     package static func == (one: Self, other: Self) -> Bool { one.bytes == other.bytes }

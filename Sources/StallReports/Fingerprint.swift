@@ -22,14 +22,6 @@ package struct Fingerprint: Equatable {
         /// The function's demangled name, or the build ID and offset of a frame without a name.
         package var name: String
         var isFunction: Bool
-
-        package init(
-            name: String,
-            isFunction: Bool
-        ) {
-            self.name = name
-            self.isFunction = isFunction
-        }
     }
 
     /// The fingerprint as 16 lowercase hexadecimal digits.
@@ -59,6 +51,11 @@ package struct Fingerprint: Equatable {
         }
     }
 
+    /// The words that GCC or Clang append, after a dot, to a symbol that they have cloned or split.
+    private static let cloneSuffixes: Set = [
+        "cold", "constprop", "isra", "part", "llvm", "resume", "destroy", "cleanup", "lto_priv", "localalias",
+    ]
+
     /// Returns a function's name without the compiler's prefixes and suffixes; `nil` for a compiler-generated function.
     package static func functionName(_ name: String) -> String? {
         let variants = ["specialized ", "merged ", "partial apply for "]
@@ -67,7 +64,7 @@ package struct Fingerprint: Equatable {
         // A C identifier contains no dot. A Swift or C++ name with a dot also has a parenthesis, a space or a "<".
         if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."),
             let dot = name.firstIndex(of: "."),
-            name[dot...].dropFirst().prefix(while: { $0 != "." }).isCloneSuffix
+            cloneSuffixes.contains(String(name[dot...].dropFirst().prefix { $0 != "." }))
         {
             name = String(name[..<dot])
         }
@@ -105,14 +102,6 @@ package struct Fingerprint: Equatable {
     /// It is the same in every process, unlike Swift's own hash, whose seed is random.
     package static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-    }
-}
-
-extension Substring {
-    /// Whether GCC or Clang append this word, after a dot, to a symbol that they have cloned or split.
-    fileprivate var isCloneSuffix: Bool {
-        ["cold", "constprop", "isra", "part", "llvm", "resume", "destroy", "cleanup", "lto_priv", "localalias"]
-            .contains { self == $0 }
     }
 }
 

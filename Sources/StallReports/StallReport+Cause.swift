@@ -325,9 +325,7 @@ extension StallReport {
             systemCall: SystemCall? = nil,
             waitsFor: LockKind? = nil,
             waitsForAddress: String? = nil,
-            waitsForLabel: String? = nil,
-            time: OwnerTime? = nil,
-            priorityInversion: PriorityInversion? = nil
+            waitsForLabel: String? = nil
         ) {
             self.thread = thread
             self.stack = stack
@@ -336,8 +334,6 @@ extension StallReport {
             self.waitsFor = waitsFor
             self.waitsForAddress = waitsForAddress
             self.waitsForLabel = waitsForLabel
-            self.time = time
-            self.priorityInversion = priorityInversion
         }
     }
 

@@ -114,11 +114,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         callout: Callout? = nil,
         fingerprint: String? = nil,
         repeats: Int,
-        repeated: RepeatedStalls? = nil,
         culprit: Culprit? = nil,
-        missingCulpritReason: String? = nil,
-        context: Context? = nil,
-        missingContextReason: String? = nil,
         cause: Cause? = nil,
         samples: [Sample],
         otherThreads: [OtherThread]? = nil,
@@ -147,11 +143,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.callout = callout
         self.fingerprint = fingerprint
         self.repeats = repeats
-        self.repeated = repeated
         self.culprit = culprit
-        self.missingCulpritReason = missingCulpritReason
-        self.context = context
-        self.missingContextReason = missingContextReason
         self.cause = cause
         self.samples = samples
         self.otherThreads = otherThreads
@@ -220,16 +212,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var name: String?
         /// What the thread was working on when it was captured, for threads other than a loop's; `nil` if unknown.
         public var context: Context?
-
-        package init(
-            id: Int32,
-            name: String? = nil,
-            context: Context? = nil
-        ) {
-            self.id = id
-            self.name = name
-            self.context = context
-        }
     }
 
     /// The function that a developer should inspect first.
@@ -368,27 +350,14 @@ extension StallReport {
         public var bootID: String?
 
         package init(
-            name: String,
-            pid: Int32,
-            startedAt: Timestamp? = nil,
-            startTicks: UInt64? = nil,
-            executable: String,
-            architecture: String,
-            operatingSystem: String? = nil,
-            kernel: String,
-            hostname: String,
-            bootID: String? = nil
+            name: String, pid: Int32, executable: String, architecture: String, kernel: String, hostname: String
         ) {
             self.name = name
             self.pid = pid
-            self.startedAt = startedAt
-            self.startTicks = startTicks
             self.executable = executable
             self.architecture = architecture
-            self.operatingSystem = operatingSystem
             self.kernel = kernel
             self.hostname = hostname
-            self.bootID = bootID
         }
     }
 }

@@ -160,21 +160,17 @@ package struct TaskGraph {
     ///
     /// Only tasks for which `isShown` is true count.
     package func groups(where isShown: (TaskList.Task) -> Bool = { _ in true }) -> [Group] {
-        struct Key: Hashable {
-            var place: String
-            var wait: String
-        }
-        var groups: [Key: [Int]] = [:]
+        var groups: [[String]: [Int]] = [:]
         for index in list.tasks.indices where isShown(list.tasks[index]) {
             let task = list.tasks[index]
-            groups[Key(place: place(of: task), wait: wait(of: task)), default: []].append(index)
+            groups[[place(of: task), wait(of: task)], default: []].append(index)
         }
         let made: [(Int, Group)] = groups.map { key, members in
             let ids = members.map { list.tasks[$0].id }.sorted()
             let count = members.reduce(0) { $0 + (list.tasks[$1].count ?? 1) }
             let noun = count == 1 ? "1 task" : "\(count) tasks"
-            let verb = count == 1 ? key.wait : wait(of: list.tasks[members[0]], isPlural: true)
-            return (count, Group(sentence: "\(noun) in \(key.place) \(verb)", tasks: ids))
+            let verb = count == 1 ? key[1] : wait(of: list.tasks[members[0]], isPlural: true)
+            return (count, Group(sentence: "\(noun) in \(key[0]) \(verb)", tasks: ids))
         }
         return made.sorted { ($1.0, $0.1.sentence) < ($0.0, $1.1.sentence) }.map(\.1)
     }

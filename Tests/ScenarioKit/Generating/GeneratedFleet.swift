@@ -247,15 +247,17 @@ struct GeneratedStack {
                 isValid: true, isComplete: true, heldMicroseconds: 0, captureMicroseconds: 181.2
             )
         }
+        var process = StallReport.ProcessDescription(
+            name: "notes", pid: ReportTemplate.pid, executable: "/opt/notes/bin/notes", architecture: "x86_64",
+            kernel: "6.18.44", hostname: ReportTemplate.hostname)
+        process.startedAt = ReportTemplate.processStartedAt
+        process.startTicks = ReportTemplate.startTicks
+        process.operatingSystem = "Debian GNU/Linux 12 (bookworm)"
+        process.bootID = ReportTemplate.bootID
         var report = StallReport(
             schemaVersion: StallReport.currentSchemaVersion, id: ReportTemplate.id, kind: .stall, state: .ended,
             startedAt: ReportTemplate.startedAt, durationMilliseconds: ReportTemplate.milliseconds,
-            thresholdMilliseconds: 250,
-            process: .init(
-                name: "notes", pid: ReportTemplate.pid, startedAt: ReportTemplate.processStartedAt,
-                startTicks: ReportTemplate.startTicks, executable: "/opt/notes/bin/notes", architecture: "x86_64",
-                operatingSystem: "Debian GNU/Linux 12 (bookworm)", kernel: "6.18.44", hostname: ReportTemplate.hostname,
-                bootID: ReportTemplate.bootID),
+            thresholdMilliseconds: 250, process: process,
             metadata: ["environment": "production", "version": ReportTemplate.version],
             loop: .init(
                 label: loop, kind: .runLoop, mode: "kCFRunLoopDefaultMode", turn: ReportTemplate.turn, nesting: 0,

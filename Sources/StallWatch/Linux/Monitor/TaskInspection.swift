@@ -61,8 +61,9 @@ struct TaskInspection {
         of reading: TaskReading, _ memory: SwiftTaskMemory, mainExecutor: UInt64 = TaskCalibration.mainExecutor,
         stack: (CapturedStack) -> Int
     ) -> TaskList {
-        var list = TaskList(
-            tasks: [], searchedBytes: reading.searchedBytes, incompleteReason: reading.incompleteReason)
+        var list = TaskList(tasks: [])
+        list.searchedBytes = reading.searchedBytes
+        list.incompleteReason = reading.incompleteReason
         let threads = Dictionary(reading.threads.map { ($0.task, $0.id) }) { first, _ in first }
         var stacks: [[UInt64]: Int] = [:]
         var groups: [UInt64: UInt64] = [:]
@@ -86,11 +87,12 @@ struct TaskInspection {
             return UInt64(list.executors.count - 1)
         }
         for read in reading.tasks {
-            var task = TaskList.Task(
-                id: read.id, name: read.name.map { String(decoding: $0, as: UTF8.self) },
-                state: read.isRunning ? .running : .suspended, thread: read.isRunning ? threads[read.address] : nil,
-                parent: read.parentID, group: read.group.map(number),
-                isCanceled: read.isCanceled ? true : nil)
+            var task = TaskList.Task(id: read.id, state: read.isRunning ? .running : .suspended)
+            task.name = read.name.map { String(decoding: $0, as: UTF8.self) }
+            if read.isRunning { task.thread = threads[read.address] }
+            task.parent = read.parentID
+            task.group = read.group.map(number)
+            if read.isCanceled { task.isCanceled = true }
             switch read.dependency {
             case nil: break
             case .task: (task.wait, task.target) = (.task, read.awaitedID)

@@ -195,11 +195,12 @@ extension StallReport.Context {
     static func reading(_ captured: CapturedContext) -> (context: Self?, isWhole: Bool) {
         let payload = captured.payload.isEmpty ? nil : ContextPayload(copied: captured.payload)
         let record = captured.record.isEmpty ? nil : ThreadContextRecord(captured.record)
-        var context = Self(
-            taskID: captured.task?.id, taskName: captured.task?.name.map { String(decoding: $0, as: UTF8.self) },
-            label: payload?.label, traceID: payload?.traceID.map { hexadecimal($0) },
-            spanID: payload?.spanID.map { hexadecimal($0) }
-        )
+        var context = Self()
+        context.taskID = captured.task?.id
+        context.taskName = captured.task?.name.map { String(decoding: $0, as: UTF8.self) }
+        context.label = payload?.label
+        context.traceID = payload?.traceID.map { hexadecimal($0) }
+        context.spanID = payload?.spanID.map { hexadecimal($0) }
         // Both ids come from the same place.
         if context.traceID == nil, let trace = record?.traceID {
             (context.traceID, context.spanID) = (trace, record?.spanID)
