@@ -1,8 +1,8 @@
 import LinuxSupport
-import StallReports
 import TestSupport
 import Testing
 
+@testable import StallReports
 @testable import StallWatchTesting
 
 @Suite struct StallAttributionTests {

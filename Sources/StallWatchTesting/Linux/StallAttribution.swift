@@ -154,10 +154,10 @@ extension StallReport.Cause {
             let function = part.frameOfMostTime ?? ""
             let isSleep = running < blocked && Self.sleeps.contains { function.hasSuffix($0) }
             cause = StallReport.Cause(
-                kind: running > blocked ? .cpu : isSleep ? .sleep : .unknown, summary: "", confidence: .likely,
+                kind: running > blocked ? .cpu : isSleep ? .sleep : .unknown, confidence: .likely,
                 onCPUMilliseconds: onCPU, runQueueMilliseconds: running - onCPU, blockedMilliseconds: blocked,
-                uncertaintyMilliseconds: cause.uncertaintyMilliseconds, minorFaults: 0, majorFaults: 0,
-                voluntarySwitches: 0, involuntarySwitches: 0, function: isSleep ? function : nil)
+                uncertaintyMilliseconds: cause.uncertaintyMilliseconds)
+            if isSleep { cause.function = function }
         }
         cause.summary = cause.sentence
         return cause

@@ -241,11 +241,14 @@ struct GeneratedStack {
         var frames = frames
         frames[1].line = ReportTemplate.line
         let samples = (0..<Int.random(in: 1...4, using: &random)).map { index in
-            StallReport.Sample(
-                atMilliseconds: 250.4 + 125 * Double(index), weightMilliseconds: ReportTemplate.weight(index), stack: 0,
-                threadState: reason.kind == .cpu ? .running : .blocked, method: reason.kind == .cpu ? .ptrace : .read,
-                isValid: true, isComplete: true, heldMicroseconds: 0, captureMicroseconds: 181.2
-            )
+            var sample = StallReport.Sample(
+                atMilliseconds: 250.4 + 125 * Double(index), isValid: true, isComplete: true)
+            sample.weightMilliseconds = ReportTemplate.weight(index)
+            sample.stack = 0
+            sample.threadState = reason.kind == .cpu ? .running : .blocked
+            sample.method = reason.kind == .cpu ? .ptrace : .read
+            sample.captureMicroseconds = 181.2
+            return sample
         }
         var process = StallReport.ProcessDescription(
             name: "notes", pid: ReportTemplate.pid, executable: "/opt/notes/bin/notes", architecture: "x86_64",
@@ -254,6 +257,14 @@ struct GeneratedStack {
         process.startTicks = ReportTemplate.startTicks
         process.operatingSystem = "Debian GNU/Linux 12 (bookworm)"
         process.bootID = ReportTemplate.bootID
+        var cause = StallReport.Cause(
+            kind: reason.kind, confidence: .likely, onCPUMilliseconds: ReportTemplate.onCPU,
+            runQueueMilliseconds: ReportTemplate.runQueue, blockedMilliseconds: ReportTemplate.blocked,
+            uncertaintyMilliseconds: 0.4)
+        cause.summary = reason.summary
+        (cause.minorFaults, cause.voluntarySwitches, cause.involuntarySwitches) = (31, 4, 2)
+        cause.systemCall = reason.call
+        if reason.call != nil { cause.function = reason.function }
         var report = StallReport(
             schemaVersion: StallReport.currentSchemaVersion, id: ReportTemplate.id, kind: .stall, state: .ended,
             startedAt: ReportTemplate.startedAt, durationMilliseconds: ReportTemplate.milliseconds,
@@ -264,14 +275,7 @@ struct GeneratedStack {
                 thread: .init(id: ReportTemplate.pid, name: "notes")),
             callout: .timer, repeats: ReportTemplate.repeats,
             culprit: .init(function: culprit, image: "notes", file: file, line: ReportTemplate.line, share: 1),
-            cause: .init(
-                kind: reason.kind, summary: reason.summary, confidence: .likely,
-                onCPUMilliseconds: ReportTemplate.onCPU, runQueueMilliseconds: ReportTemplate.runQueue,
-                blockedMilliseconds: ReportTemplate.blocked, uncertaintyMilliseconds: 0.4, minorFaults: 31,
-                majorFaults: 0,
-                voluntarySwitches: 4, involuntarySwitches: 2, systemCall: reason.call,
-                function: reason.call == nil ? nil : reason.function
-            ),
+            cause: cause,
             samples: samples, stacks: [Array(frames.indices)], frames: frames,
             images: Self.images.enumerated().map { index, name in
                 .init(

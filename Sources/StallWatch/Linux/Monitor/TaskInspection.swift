@@ -140,13 +140,12 @@ struct TaskInspection {
                 ]
                 if seen.insert(owner).inserted { next.append(owner) }
             }
-            let isRunning = state.activity == .running
-            described.append(
-                StallReport.OtherThread(
-                    thread: .init(.init(id), captured), stack: captured.map { stack($0, capturer.images()) },
-                    threadState: isRunning ? .running : .blocked, heldMicroseconds: 0,
-                    systemCall: (wait?.call).map(StallReport.SystemCall.init),
-                    lock: lock.map { StallReport.Lock($0) { _ in 0 } }))
+            var thread = StallReport.OtherThread(thread: .init(.init(id), captured))
+            thread.stack = captured.map { stack($0, capturer.images()) }
+            thread.threadState = state.activity == .running ? .running : .blocked
+            thread.systemCall = (wait?.call).map(StallReport.SystemCall.init)
+            thread.lock = lock.map { StallReport.Lock($0) { _ in 0 } }
+            described.append(thread)
         }
         return described.sorted { $0.thread.id < $1.thread.id }
     }

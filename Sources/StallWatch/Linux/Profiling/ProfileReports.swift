@@ -68,13 +68,14 @@ struct ProfileReports {
         // Every pass stands for as much time, also if the profiler was late.
         let unit = Double(profiler.duration) / 1_000_000 / Double(max(profiler.passes, 1))
         let samples = track.runs.map { run in
-            StallReport.Sample(
-                atMilliseconds: milliseconds(run.at), weightMilliseconds: run.passes * unit,
-                timesSeen: run.count == 1 ? nil : run.count, stack: run.stack, reason: run.reason,
-                threadState: StallReport.ThreadState(rawValue: run.state.rawValue),
-                method: run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }, isValid: true,
-                isComplete: run.isComplete, heldMicroseconds: 0, captureMicroseconds: 0
-            )
+            var sample = StallReport.Sample(
+                atMilliseconds: milliseconds(run.at), isValid: true, isComplete: run.isComplete)
+            sample.weightMilliseconds = run.passes * unit
+            sample.timesSeen = run.count == 1 ? nil : run.count
+            (sample.stack, sample.reason) = (run.stack, run.reason)
+            sample.threadState = StallReport.ThreadState(rawValue: run.state.rawValue)
+            sample.method = run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }
+            return sample
         }
         return StallReport(
             schemaVersion: StallReport.currentSchemaVersion, id: ReportIdentifier.make(at: profiler.startedAt),

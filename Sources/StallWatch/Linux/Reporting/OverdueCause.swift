@@ -128,8 +128,8 @@ extension StallReport.Cause {
         let all = report.durationMilliseconds
         let onCPU = kind == .cpu ? all : 0
         self.init(
-            kind: kind, summary: summary.prefix(1).uppercased() + summary.dropFirst(), confidence: confidence,
-            onCPUMilliseconds: onCPU, runQueueMilliseconds: 0, blockedMilliseconds: all - onCPU,
-            uncertaintyMilliseconds: all, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+            kind: kind, confidence: confidence, onCPUMilliseconds: onCPU, runQueueMilliseconds: 0,
+            blockedMilliseconds: all - onCPU, uncertaintyMilliseconds: all)
+        self.summary = summary.prefix(1).uppercased() + summary.dropFirst()
     }
 }

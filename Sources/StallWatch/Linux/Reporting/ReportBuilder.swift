@@ -42,16 +42,15 @@ struct ReportBuilder {
         }
         let otherThreads = record.otherThreads.map { other in
             let captured = try? other.stack.get()
-            return StallReport.OtherThread(
-                thread: .init(other.thread, captured),
-                stack: captured.map { tables.stack($0, in: record.otherImages) },
-                reason: other.stack.reason,
-                threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
-                method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
-                heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
-                systemCall: (other.wait?.call).map(StallReport.SystemCall.init),
-                lock: other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
-            )
+            var thread = StallReport.OtherThread(thread: .init(other.thread, captured))
+            thread.stack = captured.map { tables.stack($0, in: record.otherImages) }
+            thread.reason = other.stack.reason
+            thread.threadState = captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) }
+            thread.method = captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) }
+            thread.heldMicroseconds = Double(captured?.heldNanoseconds ?? 0) / 1_000
+            thread.systemCall = (other.wait?.call).map(StallReport.SystemCall.init)
+            thread.lock = other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
+            return thread
         }
         let waits = record.operation?.waits(record.otherThreads, record.otherImages) { tables.stack($0, in: $1) }
         let tasks = record.tasks?.list(after: record.state == .ongoing ? nil : record.duration) {
@@ -107,21 +106,20 @@ struct ReportBuilder {
         _ sample: StallRecord.Sample, weight: UInt64, stack: Int?, workers: [StallReport.WorkerGroup]?
     ) -> StallReport.Sample {
         let captured = try? sample.stack.get()
-        return StallReport.Sample(
-            atMilliseconds: milliseconds(sample.age),
-            weightMilliseconds: milliseconds(weight),
-            timesSeen: sample.timesSeen == 1 ? nil : sample.timesSeen,
-            isEarly: sample.isEarly ? true : nil,
-            stack: stack,
-            reason: sample.stack.reason,
-            threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
-            method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
-            workers: workers,
-            isValid: sample.isValid,
-            isComplete: captured?.isComplete ?? Self.areComplete(sample.workers),
-            heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
-            captureMicroseconds: Double(captured?.captureNanoseconds ?? 0) / 1_000
-        )
+        var described = StallReport.Sample(
+            atMilliseconds: milliseconds(sample.age), isValid: sample.isValid,
+            isComplete: captured?.isComplete ?? Self.areComplete(sample.workers))
+        described.weightMilliseconds = milliseconds(weight)
+        described.timesSeen = sample.timesSeen == 1 ? nil : sample.timesSeen
+        described.isEarly = sample.isEarly ? true : nil
+        described.stack = stack
+        described.reason = sample.stack.reason
+        described.threadState = captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) }
+        described.method = captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) }
+        described.workers = workers
+        described.heldMicroseconds = Double(captured?.heldNanoseconds ?? 0) / 1_000
+        described.captureMicroseconds = Double(captured?.captureNanoseconds ?? 0) / 1_000
+        return described
     }
 }
 

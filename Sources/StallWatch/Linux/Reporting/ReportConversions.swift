@@ -9,28 +9,27 @@ extension StallReport.Cause {
         let observation = cause.observation
         self.init(
             kind: .init(rawValue: cause.kind.rawValue),
-            summary: "",
             confidence: .init(rawValue: cause.confidence.rawValue),
             onCPUMilliseconds: milliseconds(evidence.split.onCPU),
             runQueueMilliseconds: milliseconds(evidence.split.runQueue),
             blockedMilliseconds: milliseconds(evidence.split.blocked),
-            uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty),
-            kernelShare: evidence.kernelShare?.toThousandths,
-            minorFaults: evidence.minorFaults,
-            majorFaults: evidence.majorFaults,
-            voluntarySwitches: evidence.voluntarySwitches,
-            involuntarySwitches: evidence.involuntarySwitches,
-            throttledMilliseconds: evidence.throttled == 0 ? nil : milliseconds(evidence.throttled),
-            pagedFile: evidence.pagedFile,
-            systemCall: (observation?.call).map(StallReport.SystemCall.init),
-            function: observation?.function,
-            waitChannel: observation?.waitChannel,
-            kernelStack: observation?.kernelStack,
-            lock: (observation?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } },
-            pressure: cause.pressure.map {
-                StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
-            }
+            uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty)
         )
+        kernelShare = evidence.kernelShare?.toThousandths
+        minorFaults = evidence.minorFaults
+        majorFaults = evidence.majorFaults
+        voluntarySwitches = evidence.voluntarySwitches
+        involuntarySwitches = evidence.involuntarySwitches
+        throttledMilliseconds = evidence.throttled == 0 ? nil : milliseconds(evidence.throttled)
+        pagedFile = evidence.pagedFile
+        systemCall = (observation?.call).map(StallReport.SystemCall.init)
+        function = observation?.function
+        waitChannel = observation?.waitChannel
+        kernelStack = observation?.kernelStack
+        lock = (observation?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } }
+        pressure = cause.pressure.map {
+            StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
+        }
         summary = sentence
     }
 }

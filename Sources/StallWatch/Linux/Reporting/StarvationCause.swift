@@ -42,16 +42,16 @@ struct StarvationCause {
             let first = largest.first
         else { return nil }
         let running = Double(workers.count { $0.kind == .cpu }) / Double(workers.count)
-        return StallReport.Cause(
+        var cause = StallReport.Cause(
             kind: .init(rawValue: first.kind.rawValue),
-            summary: sentence(largest.count, first),
             confidence: largest.count == workers.count ? .likely : .possible,
             onCPUMilliseconds: report.durationMilliseconds * running, runQueueMilliseconds: 0,
             blockedMilliseconds: report.durationMilliseconds * (1 - running),
             // The workers are captured once per sample, so the split between them is an estimate.
-            uncertaintyMilliseconds: report.durationMilliseconds,
-            minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0
+            uncertaintyMilliseconds: report.durationMilliseconds
         )
+        cause.summary = sentence(largest.count, first)
+        return cause
     }
 
     private func sentence(_ count: Int, _ worker: Worker) -> String {
