@@ -316,7 +316,7 @@ import Testing
 
 @Suite struct StallBudgetTests {
     private func time(_ least: Double, _ most: Double? = nil) -> CodeTime {
-        var time = CodeTime(exactly: least)
+        var time = CodeTime(duration: least, cause: nil, .init())
         time.most = most ?? least
         return time
     }

@@ -35,7 +35,7 @@ struct OTLPProfiles {
             resource.set("service.name", process.name)
             resource.set("process.executable.name", process.name)
             resource.set("process.pid", Int(process.pid))
-            writer.scope(of: OTLPResource(attributes: resource), [bytes])
+            writer.scope(of: resource, [bytes])
         }
         // After the samples, which fill the tables.
         let dictionary = self.dictionary()

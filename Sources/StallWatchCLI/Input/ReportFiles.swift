@@ -65,7 +65,7 @@ struct ReportFiles {
             guard isReport || isJSON || type == DT_DIR || type == DT_UNKNOWN, let status = FileStatus(path: path)
             else { continue }
             if status.isDirectory {
-                guard !isSymbolicLink(path), !search(path) else { continue }
+                guard readLink(path) == nil, !search(path) else { continue }
                 faults.append((path, String(cString: strerror(errno))))
             } else if isReport, status.isRegular {
                 files.append(ReportFile(path: path, kind: Self.kind(of: path), size: status.size))
@@ -74,11 +74,6 @@ struct ReportFiles {
             }
         }
         return true
-    }
-
-    private func isSymbolicLink(_ path: String) -> Bool {
-        var byte: CChar = 0
-        return readlink(path, &byte, 1) >= 0
     }
 }
 

@@ -46,6 +46,11 @@ struct ControlClient {
         return nil
     }
 
+    /// The failure for an answer that does not come, or lacks what it was asked for.
+    var noAnswer: CommandFailure {
+        CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
+    }
+
     /// Sends a request and waits for the answer.
     ///
     /// - Throws: ``CommandFailure`` if the process is gone, another user's or not monitored, its socket is off or does
@@ -80,7 +85,7 @@ struct ControlClient {
         guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline),
             let answer = ControlAnswer(jsonData: bytes)
         else {
-            throw CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
+            throw noAnswer
         }
         if let error = answer.error {
             throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")

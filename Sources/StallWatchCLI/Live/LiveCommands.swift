@@ -96,10 +96,9 @@ struct StacksCommand: ParsableCommand {
     var allFrames = false
 
     func run() throws {
-        let answer = try ControlClient(pid: arguments.pid).ask(.stacks)
-        guard let report = answer.report else {
-            throw CommandFailure(.tryAgain, "The monitor in process \(arguments.pid) gave no answer: try again.")
-        }
+        let client = ControlClient(pid: arguments.pid)
+        let answer = try client.ask(.stacks)
+        guard let report = answer.report else { throw client.noAnswer }
         if arguments.output.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),

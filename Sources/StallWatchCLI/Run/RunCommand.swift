@@ -72,11 +72,22 @@ struct RunCommand: ParsableCommand {
             var environment = ProcessEnvironment.current()
             for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
             for (name, value) in variables { environment.set(name, value) }
-            let replacement = Replacement(
-                path: runnable.path, argumentCount: program.count, environment: environment, signals: Program.signals)
-            throw replacement.begin()
+            throw become(runnable.path, environment)
         } catch {
             throw error.exit
+        }
+    }
+
+    /// Becomes the program, with this process's id, descriptors, terminal and current directory, or returns why not.
+    private func become(_ path: String, _ environment: ProcessEnvironment) -> StartFailure {
+        // The bytes of this process's own arguments: as Swift strings, those that are not UTF-8 would change.
+        let count = Int(CommandLine.argc)
+        let first = count - min(program.count, count)
+        var arguments = (first..<count).map { CommandLine.unsafeArgv[$0] } + [nil]
+        return environment.withCStrings { entries in
+            Program.signals.restore()
+            execve(path, &arguments, &entries)
+            return StartFailure(starting: path, errno: errno)
         }
     }
 

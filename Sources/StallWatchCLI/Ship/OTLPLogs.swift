@@ -4,13 +4,13 @@ import StallReports
 ///
 /// Records stay in order; neighbors from the same process share their resource.
 struct LogsRequest {
-    private var groups: [(resource: OTLPResource, records: [[UInt8]])] = []
+    private var groups: [(resource: OTLPAttributes, records: [[UInt8]])] = []
     private(set) var count = 0
     /// The number of bytes of all records, without their resources.
     private(set) var size = 0
 
     /// Adds a record, as a message.
-    mutating func add(_ bytes: [UInt8], from resource: OTLPResource) {
+    mutating func add(_ bytes: [UInt8], from resource: OTLPAttributes) {
         count += 1
         size += bytes.count
         if groups.last?.resource == resource {
@@ -29,9 +29,9 @@ struct LogsRequest {
 
 extension ProtobufWriter {
     /// A resource with the records that this tool has of it: the messages `ResourceLogs` and `ScopeLogs`, and those alike.
-    mutating func scope(of resource: OTLPResource, _ records: [[UInt8]]) {
+    mutating func scope(of resource: OTLPAttributes, _ records: [[UInt8]]) {
         message(1) { logs in
-            logs.message(1) { resource.attributes.write(1, to: &$0) }
+            logs.message(1) { resource.write(1, to: &$0) }
             logs.message(2) { scope in
                 scope.message(1) {
                     $0.string(1, "stallwatch")

@@ -74,10 +74,9 @@ struct TasksCommand: ParsableCommand {
     }
 
     private func ask() throws(CommandFailure) -> TaskGraph {
-        let answer = try ControlClient(pid: arguments.pid).ask(.tasks)
-        guard let list = answer.tasks, let report = answer.report else {
-            throw CommandFailure(.tryAgain, "The monitor in process \(arguments.pid) gave no answer: try again.")
-        }
+        let client = ControlClient(pid: arguments.pid)
+        let answer = try client.ask(.tasks)
+        guard let list = answer.tasks, let report = answer.report else { throw client.noAnswer }
         return TaskGraph(list, report)
     }
 }
