@@ -46,7 +46,7 @@ extension StallReport {
     }
 
     /// A sentence about a document's newer version; `nil` if it has none.
-    static func newerVersion(in json: [UInt8]) -> String? {
+    package static func newerVersion(in json: [UInt8]) -> String? {
         (try? JSONDecoder().decode(Version.self, from: Data(json)))?.newer
     }
 
