@@ -40,10 +40,7 @@ extension Capabilities.FeatureName {
         }
     }
 
-    /// Returns the data that reports lack without the feature.
-    ///
-    /// - Parameter missing: All missing features.
-    /// - Returns: A sentence without its period; `nil` for an unknown name.
+    /// What reports lack without the feature: a sentence without its period; `nil` for an unknown name.
     package func loss(missing: Set<Self>) -> String? {
         switch self {
         case .read:

@@ -184,13 +184,7 @@ extension Capabilities {
         case notTried(String)
     }
 
-    /// Turns the results of attempts into features with their losses and remedies.
-    ///
-    /// A pure function: the result depends on the arguments only.
-    ///
-    /// - Parameters:
-    ///   - environment: The system's rules for the process.
-    ///   - outcomes: The results. A feature without one was not tried.
+    /// Turns the results of attempts into features with their losses and remedies; one without a result was not tried.
     package init(_ environment: Environment, _ outcomes: [FeatureName: Outcome]) {
         let remedies = CapabilityRemedies(environment: environment)
         var missing: Set<FeatureName> = []

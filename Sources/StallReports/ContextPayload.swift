@@ -18,11 +18,9 @@
 /// | 32 to 39 | the span id |
 /// | 40 on | the label; then of each attribute the two lengths, the key and the value |
 package struct ContextPayload: Sendable, Equatable {
-    /// The size of the block, in bytes.
     package static let byteCount = 1_024
     /// The longest label, in bytes of UTF-8.
     package static let maximumLabel = StallReport.Context.maximumText
-    /// The most attributes.
     package static let maximumAttributes = StallReport.Context.maximumAttributes
     /// The longest key of an attribute, in bytes of UTF-8.
     package static let maximumKey = 32
@@ -47,19 +45,13 @@ package struct ContextPayload: Sendable, Equatable {
     package var traceID: [UInt8]?
     /// 8 bytes, or `nil`.
     package var spanID: [UInt8]?
-    /// Whether a text was cut.
     package var isCut: Bool
-    /// The number of attributes that were left out.
     package var omittedAttributes: Int
 
-    /// Creates a payload within the limits.
+    /// Creates a payload within the limits: longer texts are cut.
     ///
-    /// - Parameters:
-    ///   - label: The label; a longer one is cut.
-    ///   - attributes: The attributes. Longer keys and values are cut. Of more, those with the first keys are kept.
-    ///   - traceID: A trace id of 32 hexadecimal digits; any other text, and all zeros, is none.
-    ///   - spanID: A span id of 16 hexadecimal digits; any other text, and all zeros, is none.
-    ///   - isCut: Whether a text has been cut before.
+    /// Of more attributes, those with the first keys are kept. An id is 32 or 16 hexadecimal digits; any other text, and
+    /// all zeros, is none.
     package init(
         label: String, attributes: [String: String] = [:], traceID: String? = nil, spanID: String? = nil,
         isCut: Bool = false

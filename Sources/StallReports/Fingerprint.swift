@@ -27,12 +27,7 @@ package struct Fingerprint: Equatable {
     /// The fingerprint as 16 lowercase hexadecimal digits.
     package let text: String
 
-    /// Computes the fingerprint.
-    ///
-    /// - Parameters:
-    ///   - loop: The kind of loop.
-    ///   - paths: For each sample, the places inside the turn, innermost first.
-    ///   - weights: The time that each sample stands for, in any unit; `nil` if all count the same.
+    /// Takes each sample's places inside the turn, innermost first; without weights all samples count the same.
     package init(loop: StallReport.LoopKind, paths: [[Place]], weights: [Double]? = nil) {
         let weights = weights ?? paths.map { _ in 1 }
         let weighted = zip(paths.map(Self.normalise), weights).filter { !$0.0.isEmpty }

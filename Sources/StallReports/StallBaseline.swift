@@ -7,7 +7,6 @@ package struct StallBaseline: Sendable, Equatable {
     /// The version of the file's form.
     package static let currentVersion = 1
 
-    /// A known stall.
     package struct Entry: Codable, Sendable, Equatable {
         /// The fingerprint of the reports that the entry excuses.
         package var fingerprint: String
@@ -40,9 +39,7 @@ package struct StallBaseline: Sendable, Equatable {
         for entry in entries { add(entry) }
     }
 
-    /// Adds an entry, unless there is one with its fingerprint.
-    ///
-    /// - Returns: Whether it was added.
+    /// Adds an entry, unless there is one with its fingerprint; returns whether it was added.
     @discardableResult
     package mutating func add(_ entry: Entry) -> Bool {
         guard !entries.contains(where: { $0.fingerprint == entry.fingerprint }) else { return false }
@@ -50,7 +47,6 @@ package struct StallBaseline: Sendable, Equatable {
         return true
     }
 
-    /// Returns whether stalls with the fingerprint are excused on a day.
     package func excuses(_ fingerprint: String?, on day: CalendarDay) -> Bool {
         entries.contains { $0.fingerprint == fingerprint && day <= $0.expires }
     }
@@ -67,9 +63,7 @@ extension StallBaseline {
         var stalls: [Entry]
     }
 
-    /// Decodes a baseline file.
-    ///
-    /// - Throws: ``StallWatchError`` with the place of the first fault.
+    /// Decodes a baseline file; throws the place of the first fault.
     package init(jsonData: [UInt8]) throws(StallWatchError) {
         let document: Document
         func fault(_ message: String) -> StallWatchError { StallWatchError(.invalidConfiguration, message) }
@@ -107,13 +101,11 @@ package struct CalendarDay: Sendable, Hashable, Comparable {
 
     private static let length: Int64 = 86_400_000_000
 
-    /// The day of a point in time.
     package init(_ time: Timestamp) {
         let days = (Double(time.microsecondsSince1970) / Double(Self.length)).rounded(.down)
         start = Timestamp(microsecondsSince1970: Int64(days) * Self.length)
     }
 
-    /// Returns the day that is a number of days later.
     package func adding(days: Int) -> CalendarDay {
         CalendarDay(Timestamp(microsecondsSince1970: start.microsecondsSince1970 + Int64(days) * Self.length))
     }

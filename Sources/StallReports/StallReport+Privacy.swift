@@ -1,5 +1,4 @@
 extension StallReport {
-    /// Shortens all paths in the report to the form `style`.
     package mutating func shortenPaths(_ style: PathStyle) {
         guard style == .fileNames else { return }
         process.executable = process.name

@@ -313,7 +313,6 @@ extension StallReport {
     /// How the names of such files end.
     package static let newestSuffix = ".newest.json"
 
-    /// Returns whether `name` has the form of a report's file name.
     package static func isFileName(_ name: String) -> Bool {
         name.hasPrefix("stall-") && name.hasSuffix(".json")
     }

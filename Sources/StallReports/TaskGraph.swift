@@ -8,7 +8,6 @@ package struct TaskGraph {
     package let list: TaskList
     private let report: StallReport
     private let indices: [UInt64: Int]
-    /// The indices of each group's child tasks.
     private let children: [UInt64: [Int]]
     private let threads: [Int32: StallReport.OtherThread]
     /// The ids of tasks that wait for each other in a circle.
@@ -66,7 +65,6 @@ package struct TaskGraph {
     /// How the demangler calls the code that passes a closure its values.
     private static let closure = "partial apply for "
 
-    /// The functions of a task, the innermost first.
     package func functions(of task: TaskList.Task) -> [String] { frames(of: task).map(Self.words) }
 
     /// The frames of a task, the innermost first.

@@ -3,7 +3,6 @@
 ///
 /// Their stacks, the names and what their threads do are in the report, which comes with the answer.
 package struct TaskList: Codable, Sendable, Equatable {
-    /// What a task is doing.
     package enum State: String, TaskWord {
         /// A thread runs it.
         case running
@@ -15,7 +14,6 @@ package struct TaskList: Codable, Sendable, Equatable {
         package static let other = suspended
     }
 
-    /// What a task waits for.
     package enum Wait: String, TaskWord {
         /// The end of the task ``Task/target``.
         case task
@@ -33,7 +31,6 @@ package struct TaskList: Codable, Sendable, Equatable {
         case other
     }
 
-    /// One task.
     package struct Task: Codable, Sendable, Equatable {
         /// The id that the runtime has given it.
         package var id: UInt64

@@ -115,10 +115,7 @@ package enum ReportIdentifier {
     /// The random bits are values, not a generator: the system's generator is an empty type, which is passed at an
     /// undefined address. ThreadSanitizer accesses that address when it checks the app (Swift 6.3, SIGSEGV).
     ///
-    /// - Parameters:
-    ///   - time: The time in the UUID; a time before 1970 counts as 1970.
-    ///   - random: The random bits: 12 of the first word and 62 of the second are used.
-    /// - Returns: A UUID such as `01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e`.
+    /// 12 bits of the first word and 62 of the second are used. A time before 1970 counts as 1970.
     package static func make(
         at time: Timestamp, random: (UInt64, UInt64) = (.random(in: .min ... .max), .random(in: .min ... .max))
     ) -> String {

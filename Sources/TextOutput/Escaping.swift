@@ -128,10 +128,7 @@ extension Unicode.Scalar {
 package enum PlainJSON {
     /// Writes the controls in a JSON document's strings as `\u` escapes, and `##[`, which GitHub's runner would obey.
     ///
-    /// A JSON writer escapes only the controls below U+0020.
-    ///
-    /// - Parameter json: A document in UTF-8. Outside strings it has ASCII only.
-    /// - Returns: A document with the same values.
+    /// A JSON writer escapes only the controls below U+0020. Outside strings, the document has ASCII only.
     package static func escaped(_ json: [UInt8]) -> [UInt8] {
         // The first bytes of what isControl has over U+0020, and a sign that is rare in reports.
         let marks: [UInt8] = [0x7f, 0xc2, 0xd8, 0xe2, UInt8(ascii: "#")]
@@ -188,20 +185,13 @@ package enum MarkdownText {
         return code(text).mappingScalars { $0 == "|" ? "\\|" : nil }
     }
 
-    /// A block of code.
     package static func block(_ lines: [String]) -> String {
         let lines = lines.map(\.printable)
         let fence = String(repeating: "`", count: max((lines.map(longestRun).max() ?? 0) + 1, 3))
         return ([fence + "text"] + lines + [fence]).joined(separator: "\n") + "\n"
     }
 
-    /// A table; the cells are Markdown already.
-    ///
-    /// - Parameters:
-    ///   - titles: The columns' titles.
-    ///   - right: The indices of the columns with numbers, which are aligned to the right.
-    ///   - rows: The rows, with a cell for each title.
-    /// - Returns: The table, with a line feed at the end.
+    /// A table, whose cells are Markdown already; the columns with the indices `right` are aligned to the right.
     package static func table(_ titles: [String], right: Set<Int> = [], _ rows: [[String]]) -> String {
         let rule = titles.indices.map { right.contains($0) ? "---:" : "---" }
         return ([titles, rule] + rows).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()

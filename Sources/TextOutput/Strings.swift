@@ -50,10 +50,7 @@ extension Character {
 extension String {
     /// The text in lines of at most `width` columns, broken at spaces and within words that are longer than a line.
     ///
-    /// - Parameters:
-    ///   - width: `nil` for no limit.
-    ///   - indentation: The beginning of each line after the first, which keeps its own.
-    /// - Returns: The lines, joined by line feeds.
+    /// Each line after the first, which keeps its own indentation, begins with `indentation`.
     package func wrapped(to width: Int?, indentation: String = "") -> String {
         guard let width, columns > width else { return self }
         // Room for text remains even on a very narrow terminal.

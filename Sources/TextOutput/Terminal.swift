@@ -2,16 +2,13 @@ import Glibc
 
 /// The abilities of standard output.
 package struct Terminal: Sendable {
-    /// Whether it is a terminal.
     package var isTerminal = false
     /// Columns per line; `nil` for no limit.
     package var width: Int?
     /// Lines that are seen at once; `nil` if it is no terminal, or does not know its size.
     package var height: Int?
-    /// Whether to use color.
     package var hasColor = false
 
-    /// Standard output.
     package static let standardOutput = Terminal(descriptor: STDOUT_FILENO)
 
     package init(isTerminal: Bool = false, width: Int? = nil, height: Int? = nil, hasColor: Bool = false) {

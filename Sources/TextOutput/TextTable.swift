@@ -2,7 +2,6 @@ import Glibc
 
 /// A text table that fits the terminal.
 package struct TextTable {
-    /// A column.
     package struct Column {
         var title: String
         var alignment = Alignment.left

@@ -27,9 +27,7 @@ struct BaselineUpdateCommand: ParsableCommand {
               stallwatch baseline update reports --file ci/stalls.json --expires 2027-03-31
             """
     )
-    /// The file that the option names by default.
     static let standardFile = "stall-baseline.json"
-    /// After how many days new entries expire by default.
     static let standardDays = 30
     /// A larger file is no baseline.
     private static let maximumBytes = 16 << 20

@@ -182,7 +182,6 @@ struct GroupChange: Sendable {
         case new, worse, same, better, gone
     }
 
-    /// The group's numbers on one side.
     struct Side: Sendable, Equatable {
         var count = 0
         var totalMilliseconds = 0.0

@@ -94,7 +94,6 @@ struct DiffCommand: ParsableCommand {
         throw ExitCode.failure
     }
 
-    /// The value of `--fail-on`.
     struct FailOn: Sendable, Equatable {
         let kinds: [GroupChange.Kind]
 
@@ -129,7 +128,6 @@ struct DiffCommand: ParsableCommand {
 }
 
 extension DurationArgument {
-    /// In hours.
     fileprivate var hours: Double { milliseconds / 3_600_000 }
 }
 

@@ -23,10 +23,8 @@ struct MonitoredProcess {
     let found: Found?
     let seenFromOutside: Capabilities
 
-    /// The longest file that is read, in bytes.
     private static let maximumBytes = 1 << 20
 
-    /// - Throws: When there is no such process, or it is another user's.
     init(pid: Int32) throws(CommandFailure) {
         let directory = "/proc/\(pid)"
         let status = try Self.status(of: pid)
@@ -80,7 +78,6 @@ struct MonitoredProcess {
         }
     }
 
-    /// The failure for a process without a monitor.
     var notMonitored: CommandFailure {
         let advice =
             switch hasStallWatch {
@@ -91,13 +88,9 @@ struct MonitoredProcess {
         return CommandFailure(.nothing, "Process \(pid) is not monitored: \(advice).")
     }
 
-    /// Searches the open files of a process for an unlinked one that a monitor keeps.
+    /// Searches the open files of a process, by its directory in /proc, for an unlinked one that a monitor keeps.
     ///
-    /// - Parameters:
-    ///   - name: The word by which the file is known.
-    ///   - directory: The process's directory in /proc.
-    ///   - body: Receives the contents of such a file and its directory; returns `nil` if the file is another one.
-    /// - Returns: The first result of `body`; `nil` if there is none.
+    /// `body` receives the contents of such a file and its directory, and returns `nil` if the file is another one.
     static func unlinkedFile<Result>(
         _ name: String, of directory: String, _ body: ([UInt8], String) -> Result?
     ) -> Result? {

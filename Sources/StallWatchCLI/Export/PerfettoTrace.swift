@@ -21,7 +21,6 @@ struct PerfettoTrace {
         static let annotationText = 6
     }
 
-    /// `TrackEvent.Type`.
     private enum EventType {
         static let begin = 1
         static let end = 2
@@ -40,15 +39,10 @@ struct PerfettoTrace {
         return builder.trace.bytes
     }
 
-    private struct Process: Hashable {
-        var name: String
-        var pid: Int32
-    }
-
     private mutating func write() {
-        var processes: [Process: Int] = [:]
+        var processes: [StallProfile.Process: Int] = [:]
         for timeline in LoopTimeline.timelines(of: profile) {
-            let process = Process(name: timeline.loop.process, pid: timeline.loop.pid)
+            let process = StallProfile.Process(name: timeline.loop.process, pid: timeline.loop.pid)
             let parent = processes[process] ?? addTrack(of: process)
             processes[process] = parent
             let number = timeline.loop.lane == 0 ? "" : " #\(timeline.loop.lane + 1)"
@@ -57,12 +51,17 @@ struct PerfettoTrace {
                 track.number(5, parent)
             }
             for span in timeline.spans {
-                if let stall = span.stall { add(profile.stalls[stall], span, track) } else { add(turn: span, track) }
+                if let stall = span.stall {
+                    add(profile.stalls[stall], span, track)
+                } else {
+                    begin("turn", "turn", at: span.begin, track)
+                    end(at: span.end, track)
+                }
             }
         }
     }
 
-    private mutating func addTrack(of process: Process) -> Int {
+    private mutating func addTrack(of process: StallProfile.Process) -> Int {
         addTrack { track in
             track.message(3) { message in
                 message.number(1, Int(process.pid))
@@ -82,11 +81,6 @@ struct PerfettoTrace {
             }
         }
         return track
-    }
-
-    private mutating func add(turn: LoopTimeline.Span, _ track: Int) {
-        begin("turn", "turn", at: turn.begin, track)
-        end(at: turn.end, track)
     }
 
     private mutating func add(_ stall: StallProfile.Stall, _ span: LoopTimeline.Span, _ track: Int) {
@@ -131,18 +125,10 @@ struct PerfettoTrace {
 
     private mutating func event(at microseconds: Int64, _ body: (inout ProtobufWriter) -> Void) {
         trace.message(Field.packet) { packet in
-            // A time before 1970 or after 2262 does not fit.
-            packet.number(Field.timestamp, UInt64(clamping: microseconds.multipliedClamping(by: 1_000)))
+            packet.number(Field.timestamp, Timestamp(microsecondsSince1970: microseconds).nanoseconds)
             packet.number(Field.sequence, Self.sequence)
             packet.message(Field.event, body)
         }
-    }
-}
-
-extension Int64 {
-    fileprivate func multipliedClamping(by factor: Int64) -> Int64 {
-        let (product, overflow) = multipliedReportingOverflow(by: factor)
-        return overflow ? (self < 0 ? .min : .max) : product
     }
 }
 
@@ -161,7 +147,6 @@ struct LoopTimeline: Equatable {
         /// Index into the profile's stalls; `nil` for a turn.
         var stall: Int?
 
-        /// The end, in microseconds since 1970.
         var end: Int64 { begin + microseconds }
     }
 

@@ -2,7 +2,6 @@ import StallReports
 import LinuxSupport
 import Glibc
 
-/// Reads a file in pieces.
 final class FileReader {
     /// The seconds for which a named pipe may have no writer.
     static let writerLimit = 10

@@ -3,12 +3,10 @@ import Glibc
 import StallReports
 
 struct FilterOptions: ParsableArguments {
-    /// The causes that this version knows.
     static let causes: [String] = [
         StallReport.CauseKind.cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
         .continuation, .unknown,
     ].map(\.rawValue)
-    /// The kinds that this version knows.
     static let kinds: [String] = [
         StallReport.Kind.stall, .saturation, .starvation, .spinning, .modeStarvation, .overdue,
     ].map(\.rawValue)
@@ -105,7 +103,6 @@ struct ReportFilter: Sendable, Equatable {
     var processes: [String] = []
     var metadata: [MetadataCondition] = []
 
-    /// A key of the metadata with its value.
     struct MetadataCondition: Sendable, Equatable {
         var key: String
         var value: String

@@ -159,7 +159,6 @@ struct UnknownFilterValues {
         }
     }
 
-    /// - Throws: A ``CommandFailure`` that lists the values that exist.
     func check() throws(CommandFailure) {
         for (name, wanted, known, status) in options {
             guard let unknown = wanted.first(where: { !known.contains($0) }) else { continue }

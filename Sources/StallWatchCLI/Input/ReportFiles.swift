@@ -16,7 +16,6 @@ struct ReportFiles {
     /// Unreadable directories below the given ones, with the reason.
     private(set) var faults: [(path: String, reason: String)] = []
 
-    /// - Throws: When a path of the command line cannot be read.
     init(paths: [String]) throws(CommandFailure) {
         for path in paths {
             if path == "-" {
@@ -91,7 +90,6 @@ struct ReportFile: Sendable, Equatable {
     var size: Int
 }
 
-/// The place that a report was read from.
 struct ReportOrigin: Sendable, Hashable, CustomStringConvertible {
     /// The file's path; `-` for standard input.
     var path: String

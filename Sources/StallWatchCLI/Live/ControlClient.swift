@@ -3,7 +3,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Asks the monitor of a live process.
 struct ControlClient {
     /// The longest time until the answer to a slow request, in nanoseconds: a capture of all threads has 10 s, and so have
     /// a profile's names.
@@ -114,7 +113,6 @@ struct WatchedProcess {
     /// The most stalls that are remembered after the monitor no longer lists them.
     private static let mostEarlier = 1_000
 
-    /// Finds the process's control socket.
     init(pid: Int32) {
         client = ControlClient(pid: pid)
         client.knownPath = client.socketPath

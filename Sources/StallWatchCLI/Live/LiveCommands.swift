@@ -127,14 +127,12 @@ struct LiveArguments: ParsableArguments {
 
     func validate() throws { try Self.check(pid) }
 
-    /// Throws a ValidationError for a number that is no process's.
     static func check(_ pid: Int32) throws {
         if pid < 1 { throw ValidationError("\(pid) is not the id of a process: give a number from 1 on.") }
     }
 }
 
 enum LoopStateText {
-    /// Returns the table, with a line feed at the end.
     static func table(_ loops: [ControlAnswer.LoopState], for terminal: Terminal) -> String {
         guard !loops.isEmpty else { return "It watches no loop.\n" }
         var table = TextTable([

@@ -170,7 +170,6 @@ final class LiveScreen {
         return WatchFrame.Size(columns: Int(size.ws_col), rows: Int(size.ws_row))
     }
 
-    /// Draws lines over those before, with one write.
     func draw(_ lines: [String]) throws {
         let text = lines.map { $0 + Self.clearLine }.joined(separator: "\r\n")
         try StandardOutput.write(Self.home + text + Self.clearRest)

@@ -27,7 +27,6 @@ struct WatchFrame {
     /// Why there is no newer answer; `nil` if this is the newest.
     var problem: String?
 
-    /// The size of a terminal, in characters.
     struct Size: Equatable {
         var columns: Int
         var rows: Int
@@ -80,7 +79,6 @@ struct WatchFrame {
 
     func groups(by order: WatchControls.Order) -> [WatchGroup] { WatchGroup.groups(of: stalls + earlier, by: order) }
 
-    /// The group that the user has chosen.
     func chosen(_ controls: WatchControls) -> WatchGroup? {
         let groups = groups(by: controls.order)
         return controls.place(in: groups).map { groups[$0] }
@@ -168,9 +166,7 @@ struct WatchLine: Encodable {
     let loops: [Loop]
     /// The latest stalls, the newest first.
     let stalls: [ControlAnswer.StallSummary]
-    /// The Swift tasks, by the latest reading; none if they are not known, or there are none.
     let tasks: TaskStandings.Summary?
-    /// Why there is no newer answer; none if this is the newest.
     let problem: String?
 
     struct Loop: Encodable {
@@ -179,7 +175,6 @@ struct WatchLine: Encodable {
         let thresholdMilliseconds: Double
         /// The duration that at most one in 100 turns has exceeded since the start.
         let p99Milliseconds: Double?
-        /// The share of the interval that the loop has spent in turns, 0 to 1.
         let busy: Double?
         let stalls: Int
     }

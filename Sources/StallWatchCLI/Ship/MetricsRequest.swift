@@ -142,7 +142,6 @@ final class ShippedStatistics {
         resource = attributes
     }
 
-    /// The statistics as a request; `nil` if there is nothing new.
     func nextRequest() -> [UInt8]? {
         guard let status = FileStatus(path: path), status.isRegular else { return nil }
         reading = status.identity + [UInt64(clamping: status.changedAt), UInt64(clamping: status.size)]

@@ -9,7 +9,6 @@ struct LogsRequest {
     /// The number of bytes of all records, without their resources.
     private(set) var size = 0
 
-    /// Adds a record, as a message.
     mutating func add(_ bytes: [UInt8], from resource: OTLPAttributes) {
         count += 1
         size += bytes.count
@@ -83,17 +82,13 @@ struct LogRecord: Sendable, Equatable {
 extension LogRecord {
     static let stallEvent = "stallwatch.stall"
 
-    /// The bounds of a stack's text.
     private static let maximumFrames = 128
     private static let maximumStackBytes = 16 << 10
 
     /// A report as a log record, with the names of OpenTelemetry's semantic conventions (1.33 and later) where they have one.
     ///
-    /// `log.record.uid` is the report's id: records with the same one are duplicates.
-    ///
-    /// - Parameters:
-    ///   - report: The report.
-    ///   - isAbandoned: Whether the process is gone, whatever the report says.
+    /// `log.record.uid` is the report's id: records with the same one are duplicates. `isAbandoned` means that the process
+    /// is gone, whatever the report says.
     init(_ report: StallReport, isAbandoned: Bool = false) {
         let state = isAbandoned && report.state == .ongoing ? StallReport.State.abandoned : report.state
         let cause = report.cause
@@ -137,7 +132,7 @@ extension LogRecord {
             attributes.set("stallwatch.context.attribute.\(key)", value)
         }
         self.init(
-            time: UInt64(clamping: report.startedAt.microsecondsSince1970) &* 1_000,
+            time: report.startedAt.nanoseconds,
             severity: cause?.kind == .deadlock || state == .abandoned ? .error : .warning,
             eventName: Self.stallEvent, body: report.headline, attributes: attributes,
             traceID: trace.traceID, spanID: trace.spanID

@@ -51,7 +51,6 @@ final class ShippedDirectory {
         self.identity = identity
     }
 
-    /// The reports that are known and not delivered.
     var waiting: Int { ready.count + queue.count }
 
     /// Looks for new and changed reports; `now` is the monotonic clock.

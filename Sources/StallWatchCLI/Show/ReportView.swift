@@ -109,7 +109,6 @@ struct ReportView {
         }.joined()
     }
 
-    /// The most lines about tasks.
     private static let maximumTaskLines = 5
 
     /// The tasks that the stall keeps waiting, one line for those in the same function.

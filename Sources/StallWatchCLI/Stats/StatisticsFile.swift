@@ -45,7 +45,6 @@ struct StatisticsFile: Decodable, Sendable {
     /// A larger file is not a statistics file.
     static let maximumBytes = 16 << 20
 
-    /// - Throws: Why it is not a statistics file.
     init(path: String) throws(UnreadableReport) {
         let bytes = try FileReader.contents(of: path, limit: Self.maximumBytes)
         guard let file = try? JSONDecoder().decode(StatisticsFile.self, from: Data(bytes)), file.isSound else {

@@ -85,7 +85,6 @@ final class TailPrinter {
         try write(line(event, report) + "\n")
     }
 
-    /// Updates the status line: how long the ongoing stalls have lasted.
     func showOngoing(_ reports: [ReportSummary], now: Int = wallClock()) throws {
         guard terminal.isTerminal, !isJSON else { return }
         guard let oldest = reports.first else { return try clear() }

@@ -83,11 +83,9 @@ struct TasksCommand: ParsableCommand {
 
 /// The tasks of a process as text and as JSON.
 struct TasksText {
-    /// The most tasks of a tree.
     private static let maximumTree = 2_000
 
     private let graph: TaskGraph
-    /// The tasks that are shown.
     let tasks: [TaskList.Task]
     private let ids: Set<UInt64>
 

@@ -51,7 +51,6 @@ struct HangReporter {
 
     private func request(of process: pid_t) -> String { "\(requests)/ask.\(process)" }
 
-    /// Asks a process for a dump and reads its report.
     private func ask(_ process: pid_t, _ quiet: UInt64, _ directory: String) -> Result<StallReport, UnreadableReport> {
         let answer = "\(requests)/answer.\(process)"
         unlink(answer)

@@ -21,7 +21,6 @@ struct StallAttribution {
         var ended: Timestamp?
     }
 
-    /// A part of the stall.
     struct Part {
         /// The report with the samples of this part only.
         var report: StallReport
@@ -249,7 +248,6 @@ struct CodeTime: Sendable, Equatable {
 struct WatchedFunction: Sendable, Equatable {
     /// The function's name with the types around it, such as `FileTests.readsSlowly()`.
     var name: String
-    /// The path of its source file.
     var file: String
 
     /// Whether the frame is the function, or a closure or function in it.

@@ -125,7 +125,6 @@ enum BaselineFiles {
 
 /// A stall as plain text: what stalled, why, who holds the lock, and the stacks; `stallwatch show` shows more.
 struct StallText {
-    /// The most samples whose stacks are shown.
     private static let maximumSamples = 3
 
     let report: StallReport

@@ -73,7 +73,6 @@ final class StallScope: Sendable {
 
     func add(_ finding: StallFinding) { state.withLock { $0.findings.append(finding) } }
 
-    /// Takes the stalls that were added so far.
     func takeFindings() -> [StallFinding] {
         state.withLock { state in
             defer { state.findings = [] }
