@@ -85,7 +85,7 @@ extension StallReport {
         public static let unknown = CauseKind(rawValue: "unknown")
 
         /// The kinds that this version writes.
-        package static let known: Set<CauseKind> = [
+        package static let known: [CauseKind] = [
             .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
             .continuation, .unknown,
         ]

@@ -128,44 +128,6 @@ extension StallReport {
         ///
         /// The frames after it do not wait for this task.
         public var isTaskStart: Bool?
-
-        package init(
-            image: Int? = nil,
-            offset: String,
-            function: String? = nil,
-            symbol: String? = nil,
-            file: String? = nil,
-            line: Int? = nil,
-            column: Int? = nil,
-            isInlined: Bool? = nil,
-            isTailCall: Bool? = nil,
-            isUncertain: Bool? = nil,
-            isInApp: Bool,
-            isDependency: Bool? = nil,
-            isRuntimeFrame: Bool? = nil,
-            compilerGenerated: CompilerGenerated? = nil,
-            reason: String? = nil,
-            kind: FrameKind,
-            isTaskStart: Bool? = nil
-        ) {
-            self.image = image
-            self.offset = offset
-            self.function = function
-            self.symbol = symbol
-            self.file = file
-            self.line = line
-            self.column = column
-            self.isInlined = isInlined
-            self.isTailCall = isTailCall
-            self.isUncertain = isUncertain
-            self.isInApp = isInApp
-            self.isDependency = isDependency
-            self.isRuntimeFrame = isRuntimeFrame
-            self.compilerGenerated = compilerGenerated
-            self.reason = reason
-            self.kind = kind
-            self.isTaskStart = isTaskStart
-        }
     }
 
     /// An ELF file that is mapped into the process.
@@ -234,6 +196,20 @@ extension StallReport.OtherThread {
 }
 
 extension StallReport.Frame {
+    package init(
+        image: Int? = nil, offset: String, function: String? = nil, symbol: String? = nil, file: String? = nil,
+        line: Int? = nil, isInApp: Bool, kind: StallReport.FrameKind
+    ) {
+        self.image = image
+        self.offset = offset
+        self.function = function
+        self.symbol = symbol
+        self.file = file
+        self.line = line
+        self.isInApp = isInApp
+        self.kind = kind
+    }
+
     /// Whether the function may be in the source: it is neither a runtime frame nor made by the compiler.
     package var isWritten: Bool { isRuntimeFrame != true && compilerGenerated == nil }
 }

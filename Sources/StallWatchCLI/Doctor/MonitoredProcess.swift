@@ -6,12 +6,6 @@ import StallSymbols
 
 /// A process, with what /proc says of it and what its monitor has found.
 struct MonitoredProcess {
-    /// What the monitor has left for the tool.
-    struct Found {
-        var capabilities: Capabilities
-        var reportDirectory: String?
-    }
-
     let pid: Int32
     /// The executable's path; `nil` if unknown.
     let executable: String?
@@ -20,7 +14,7 @@ struct MonitoredProcess {
     /// Whether its executable has StallWatch's functions; `nil` if it has no symbols, or too many to search.
     let hasStallWatch: Bool?
     /// The findings of its monitor; `nil` without a monitor, and without a report directory.
-    let found: Found?
+    let found: (capabilities: Capabilities, reportDirectory: String)?
     let seenFromOutside: Capabilities
 
     private static let maximumBytes = 1 << 20
@@ -33,7 +27,7 @@ struct MonitoredProcess {
         isMonitored = Self.hasWatchdog(pid)
         hasStallWatch = isMonitored ? true : Self.hasStallWatch("\(directory)/exe")
         found = Self.unlinkedFile(Capabilities.fileName, of: directory) { bytes, directory in
-            Capabilities(jsonData: bytes).map { Found(capabilities: $0, reportDirectory: directory) }
+            Capabilities(jsonData: bytes).map { (capabilities: $0, reportDirectory: directory) }
         }
         seenFromOutside = Self.seenFromOutside(pid, status)
     }

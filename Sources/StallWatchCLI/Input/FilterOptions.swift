@@ -3,10 +3,7 @@ import Glibc
 import StallReports
 
 struct FilterOptions: ParsableArguments {
-    static let causes: [String] = [
-        StallReport.CauseKind.cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
-        .continuation, .unknown,
-    ].map(\.rawValue)
+    static let causes = StallReport.CauseKind.known.map(\.rawValue)
     static let kinds: [String] = [
         StallReport.Kind.stall, .saturation, .starvation, .spinning, .modeStarvation, .overdue,
     ].map(\.rawValue)

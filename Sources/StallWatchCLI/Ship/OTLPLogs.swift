@@ -175,18 +175,9 @@ struct TraceContext: Sendable, Hashable {
     /// Finds the ids of a report, never a trace in one place and its span in another.
     init(_ report: StallReport) {
         let context = report.context.flatMap { $0.traceID == nil ? nil : $0 }
-        self.init(
-            trace: context == nil ? report.metadata[Self.traceKey] : context?.traceID,
-            span: context == nil ? report.metadata[Self.spanKey] : context?.spanID)
-    }
-
-    init(metadata: [String: String]) {
-        self.init(trace: metadata[Self.traceKey], span: metadata[Self.spanKey])
-    }
-
-    private init(trace: String?, span: String?) {
-        traceID = Self.identifier(trace, bytes: 16)
-        spanID = Self.identifier(span, bytes: 8)
+        let (trace, span) = (report.metadata[Self.traceKey], report.metadata[Self.spanKey])
+        traceID = Self.identifier(context == nil ? trace : context?.traceID, bytes: 16)
+        spanID = Self.identifier(context == nil ? span : context?.spanID, bytes: 8)
     }
 
     /// The bytes of a hexadecimal id; none if it is not one, or all zeros, which W3C's Trace Context forbids.

@@ -96,7 +96,7 @@ struct StackTable {
     mutating func add(profile report: StallReport) -> [Int] {
         var frames: [KnownFrame: Int] = [:]
         return report.samples.map { sample in
-            let state = nodeTable.number(of: Node(caller: nil, frame: marker(Self.stateFrame(sample.threadState))))
+            let state = insert(Node(caller: nil, frame: marker(Self.stateFrame(sample.threadState))))
             return add(sample.stack, isComplete: sample.isComplete, of: report, &frames, under: state)
         }
     }
@@ -144,18 +144,18 @@ struct StackTable {
         under root: Int? = nil
     ) -> Int {
         guard let stack, report.stacks.indices.contains(stack), !report.stacks[stack].isEmpty else {
-            return nodeTable.number(of: Node(caller: root, frame: marker(Self.noStack)))
+            return insert(Node(caller: root, frame: marker(Self.noStack)))
         }
-        var node = isComplete ? root : nodeTable.number(of: Node(caller: root, frame: marker(Self.incomplete)))
+        var node = isComplete ? root : insert(Node(caller: root, frame: marker(Self.incomplete)))
         var depth = 0
         for index in report.stacks[stack].reversed() {
             depth = report.frames[index].isInlined == true ? depth + 1 : 0
             let key = KnownFrame(index: index, inlineDepth: depth)
             let frame = known[key] ?? add(report.frames[index], inlineDepth: depth, of: report)
             known[key] = frame
-            node = nodeTable.number(of: Node(caller: node, frame: frame))
+            node = insert(Node(caller: node, frame: frame))
         }
-        return node ?? nodeTable.number(of: Node(caller: root, frame: marker(Self.noStack)))
+        return node ?? insert(Node(caller: root, frame: marker(Self.noStack)))
     }
 
     private mutating func add(_ frame: StallReport.Frame, inlineDepth: Int, of report: StallReport) -> Int {
@@ -165,10 +165,10 @@ struct StackTable {
             symbol: frame.symbol, image: image?.name, file: frame.file, isInApp: frame.isInApp,
             isRuntimeFrame: frame.isRuntimeFrame ?? false
         )
-        return frameTable.number(
-            of: Frame(
+        return insert(
+            Frame(
                 function: insert(function),
-                image: image.map { imageTable.number(of: Image(name: $0.name, path: $0.path, buildID: $0.buildID)) },
+                image: image.map { insert(Image(name: $0.name, path: $0.path, buildID: $0.buildID)) },
                 address: UInt64(frame.offset.dropFirst(2), radix: 16) ?? 0, line: frame.line, column: frame.column,
                 inlineDepth: inlineDepth, isAsyncCaller: frame.kind == .asyncCaller
             )
@@ -178,8 +178,12 @@ struct StackTable {
     /// A frame with a remark instead of code.
     private mutating func marker(_ name: String) -> Int {
         let function = Function(name: name, isInApp: false, isRuntimeFrame: false)
-        return frameTable.number(of: Frame(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))
+        return insert(Frame(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))
     }
+
+    private mutating func insert(_ image: Image) -> Int { imageTable.number(of: image) }
+    private mutating func insert(_ frame: Frame) -> Int { frameTable.number(of: frame) }
+    private mutating func insert(_ node: Node) -> Int { nodeTable.number(of: node) }
 
     private mutating func insert(_ function: Function) -> Int {
         let key = FunctionKey(name: function.name, image: function.image)

@@ -87,7 +87,7 @@ struct StallProfile {
                     microseconds: duration, count: min(max(sample.timesSeen ?? 1, 1), Self.maximumCount),
                     kind: report.kind.rawValue,
                     cause: sample.threadState?.rawValue ?? StallReport.CauseKind.unknown.rawValue,
-                    trace: TraceContext(metadata: report.metadata), shares: [(node, duration)], history: []
+                    trace: TraceContext(report), shares: [(node, duration)], history: []
                 )
             )
         }

@@ -213,20 +213,18 @@ struct GeneratedStack {
                 ? culprit
                 : "\(one(of: Self.types, &random)).\(one(of: Self.verbs, &random))\(one(of: Self.nouns, &random))(_:with:)"
             let symbol = "$s5notes\(name.count)\(name.prefix { $0 != "(" })yySS_SitYaKF"
-            frames.append(
-                StallReport.Frame(
-                    image: image, offset: "0x\(String(Int.random(in: 0x1000...0xffffff, using: &random), radix: 16))",
-                    function: name, symbol: symbol, file: isInApp ? file : nil,
-                    line: isInApp ? .random(in: 10...900, using: &random) : nil, column: isInApp ? 17 : nil,
-                    isInApp: isInApp,
-                    kind: .code
-                ))
+            var frame = StallReport.Frame(
+                image: image, offset: "0x\(String(Int.random(in: 0x1000...0xffffff, using: &random), radix: 16))",
+                function: name, symbol: symbol, file: isInApp ? file : nil,
+                line: isInApp ? .random(in: 10...900, using: &random) : nil, isInApp: isInApp, kind: .code)
+            if isInApp { frame.column = 17 }
+            frames.append(frame)
         }
         for function in [Self.callout, "__CFRunLoopDoTimers", "__CFRunLoopRun", "CFRunLoopRunSpecific"] {
-            frames.append(
-                StallReport.Frame(
-                    image: 1, offset: "0x8a1c4", function: function, symbol: function, isInApp: false,
-                    isRuntimeFrame: true, kind: .code))
+            var frame = StallReport.Frame(
+                image: 1, offset: "0x8a1c4", function: function, symbol: function, isInApp: false, kind: .code)
+            frame.isRuntimeFrame = true
+            frames.append(frame)
         }
         frames.append(
             StallReport.Frame(

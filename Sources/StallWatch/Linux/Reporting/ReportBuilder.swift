@@ -168,14 +168,12 @@ struct ReportTables {
             }
             let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
             let callout = index == 0 ? nil : callouts.name(of: frame, calling: stack.frames[index - 1])
-            return add(
-                StallReport.Frame(
-                    image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
-                    function: callout, symbol: callout, isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
-                    kind: frame.kind == .code ? .code : .asyncCaller,
-                    isTaskStart: frame.kind == .taskStart ? true : nil
-                )
-            )
+            var described = StallReport.Frame(
+                image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
+                function: callout, symbol: callout, isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller)
+            if frame.isUncertain { described.isUncertain = true }
+            if frame.kind == .taskStart { described.isTaskStart = true }
+            return add(described)
         }
         if let known = stackIndices[indices] { return known }
         stacks.append(indices)
