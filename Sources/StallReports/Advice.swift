@@ -68,9 +68,7 @@ struct AdviceFacts {
     var culprit: String? { report.culprit.map { StallReport.place($0.function, $0.file, $0.line) } }
 
     /// Where the code runs now, as the end of "Move it off …".
-    var loop: String { isOfPool ? "the pool" : "the loop" }
-
-    private var isOfPool: Bool { [.cooperativePool, .globalQueue].contains(report.loop.kind) }
+    var loop: String { [.cooperativePool, .globalQueue].contains(report.loop.kind) ? "the pool" : "the loop" }
 
     // MARK: - Calls and functions
 

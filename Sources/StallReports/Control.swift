@@ -17,11 +17,10 @@ package enum ControlRequest: Sendable, Equatable {
     private static let word = "stallwatch"
 
     /// The request as the tool sends it, with its line feed.
-    package var line: String { "\(Self.word) \(Self.version) \(words)\n" }
-
-    private var words: String {
-        guard case .profile(let plan) = self else { return name }
-        return "\(name) \(plan.seconds) \(plan.hertz)"
+    package var line: String {
+        let head = "\(Self.word) \(Self.version) \(name)"
+        guard case .profile(let plan) = self else { return head + "\n" }
+        return "\(head) \(plan.seconds) \(plan.hertz)\n"
     }
 
     /// The request's word, without its numbers.
@@ -36,12 +35,7 @@ package enum ControlRequest: Sendable, Equatable {
     }
 
     /// Whether the answer takes long, so that a thread of its own gives it.
-    package var isSlow: Bool {
-        switch self {
-        case .state, .watch: false
-        case .stacks, .tasks, .profile: true
-        }
-    }
+    package var isSlow: Bool { self != .state && self != .watch }
 
     package static let socketPrefix = "stallwatch-"
     package static let socketSuffix = ".socket"

@@ -275,10 +275,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
 
 extension StallReport.Culprit {
     /// The share in words, such as "71 %"; `nil` if it is unknown or nearly all of the stall.
-    package var shareInWords: String? {
-        guard let share, share < 0.995 else { return nil }
-        return share.percent
-    }
+    package var shareInWords: String? { share.flatMap { $0 < 0.995 ? $0.percent : nil } }
 }
 
 extension StallReport {

@@ -114,7 +114,7 @@ struct WatchCommand: ParsableCommand {
 
     private func write(_ frame: WatchFrame) throws {
         if arguments.output.json {
-            return try StandardOutput.write(JSONOutput.bytes(WatchLine(frame), isIndented: false))
+            return try StandardOutput.write(JSONOutput.bytes(frame, isIndented: false))
         }
         let terminal = arguments.output.terminalOptions.terminal
         let size = WatchFrame.Size(columns: terminal.width ?? 120, rows: Self.rowsOfOnce)

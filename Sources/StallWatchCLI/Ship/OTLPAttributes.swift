@@ -62,7 +62,8 @@ extension OTLPAttributes {
         }
         set("service.version", metadata["service.version"] ?? metadata["version"])
         set("host.name", process.hostname)
-        set("host.arch", Self.architecture(process.architecture))
+        // The conventions' words for the architectures of uname(2).
+        set("host.arch", ["x86_64": "amd64", "aarch64": "arm64"][process.architecture] ?? process.architecture)
         set("os.type", "linux")
         set("os.description", process.operatingSystem)
         set("os.version", process.kernel)
@@ -71,15 +72,6 @@ extension OTLPAttributes {
         set("process.executable.path", process.executable.isEmpty ? nil : process.executable)
         set("process.creation.time", process.startedAt?.description)
         set("stallwatch.boot_id", process.bootID)
-    }
-
-    /// The conventions' word for an architecture of uname(2).
-    private static func architecture(_ machine: String) -> String {
-        switch machine {
-        case "x86_64": "amd64"
-        case "aarch64": "arm64"
-        default: machine
-        }
     }
 }
 
