@@ -174,9 +174,7 @@ extension Capabilities {
         /// `nil` if it does not.
         public var isProcForeign: Bool?
     }
-}
 
-extension Capabilities {
     /// The result of one attempt.
     package enum Outcome: Sendable, Equatable {
         case works(String? = nil)

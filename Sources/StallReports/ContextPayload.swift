@@ -80,11 +80,9 @@ package struct ContextPayload: Sendable, Equatable {
     }
 
     package static func == (one: Self, other: Self) -> Bool { one.bytes == other.bytes }
-}
 
-// MARK: - Bytes
+    // MARK: - Bytes
 
-extension ContextPayload {
     /// The bytes in use: at most ``byteCount``.
     package var bytes: [UInt8] {
         var flags: UInt8 = isCut ? Flags.isCut : 0

@@ -98,9 +98,7 @@ package struct Fingerprint: Equatable {
     package static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
-}
 
-extension Fingerprint {
     /// Computes the fingerprint of a symbolicated report.
     ///
     /// The report's indices must be valid (``StallReport/fault``).

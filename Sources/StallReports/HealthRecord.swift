@@ -167,9 +167,7 @@ extension HealthRecord {
             self.pidNamespace = pidNamespace
         }
     }
-}
 
-extension HealthRecord {
     /// The state of the process in one sentence.
     public var summary: String {
         switch state {

@@ -55,9 +55,7 @@ package struct StallBaseline: Sendable, Equatable {
     package func expired(_ fingerprint: String?, on day: CalendarDay) -> Entry? {
         entries.first { $0.fingerprint == fingerprint && $0.expires < day }
     }
-}
 
-extension StallBaseline {
     private struct Document: Codable {
         var version: Int
         var stalls: [Entry]

@@ -58,9 +58,7 @@ extension StallReport {
             self.isOngoing = isOngoing
         }
     }
-}
 
-extension StallReport {
     /// What a thread was working on: its Swift task, and the context that the app has set (`StallContext`).
     ///
     /// The monitor copied it in the same stop or wait as the thread's stack.

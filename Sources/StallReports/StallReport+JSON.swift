@@ -32,9 +32,7 @@ extension StallReport {
         if let newer = Self.newerVersion(schemaVersion) { throw StallWatchError(.unreadableReport, newer) }
         if let fault { throw refused(fault) }
     }
-}
 
-extension StallReport {
     /// The exceeded limit of a document's size or number of values; `nil` if none is exceeded.
     static func sizeFault(of json: [UInt8]) -> String? {
         guard json.count <= maximumBytes else { return "it has \(json.count) bytes, but the limit is \(maximumBytes)" }

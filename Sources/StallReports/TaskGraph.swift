@@ -212,9 +212,7 @@ package struct TaskGraph {
         }
         return roots
     }
-}
 
-extension TaskGraph {
     /// What identifies a task's place in two answers: it has not moved if it is the same in both.
     package func standing(of task: TaskList.Task) -> Standing {
         let target: String? =

@@ -166,9 +166,7 @@ struct ReportView {
         }
         return paragraph("Next: " + command, indentation: "      ", .faint)
     }
-}
 
-extension ReportView {
     /// The awaited lock, its owner, and the lock that the owner awaits in turn.
     var lockChain: String {
         guard let lock = report.cause?.lock else { return "" }

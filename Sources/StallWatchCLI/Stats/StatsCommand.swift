@@ -46,9 +46,7 @@ struct StatsCommand: ParsableCommand {
         if let error = total.lastWriteError { text += "The last write that failed: \(error.printable)\n" }
         return text
     }
-}
 
-extension StatsCommand {
     private static func cells(_ loop: StatisticsSum.Loop) -> [String] {
         var busy = "-"
         var perHour = "-"

@@ -114,9 +114,7 @@ final class TestRun: Sendable {
 
     /// The part of a line that is read for a test's name.
     private static let longestLine = 4_096
-}
 
-extension TestRun {
     private static func makePipe() throws(CommandFailure) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {

@@ -264,16 +264,13 @@ struct GeneratedStack {
         cause.systemCall = reason.call
         if reason.call != nil { cause.function = reason.function }
         var report = StallReport(
-            schemaVersion: StallReport.currentSchemaVersion, id: ReportTemplate.id, kind: .stall, state: .ended,
+            id: ReportTemplate.id, kind: .stall, state: .ended,
             startedAt: ReportTemplate.startedAt, durationMilliseconds: ReportTemplate.milliseconds,
             thresholdMilliseconds: 250, process: process,
             metadata: ["environment": "production", "version": ReportTemplate.version],
             loop: .init(
                 label: loop, kind: .runLoop, mode: "kCFRunLoopDefaultMode", turn: ReportTemplate.turn, nesting: 0,
                 thread: .init(id: ReportTemplate.pid, name: "notes")),
-            callout: .timer, repeats: ReportTemplate.repeats,
-            culprit: .init(function: culprit, image: "notes", file: file, line: ReportTemplate.line, share: 1),
-            cause: cause,
             samples: samples, stacks: [Array(frames.indices)], frames: frames,
             images: Self.images.enumerated().map { index, name in
                 .init(
@@ -282,9 +279,13 @@ struct GeneratedStack {
                     baseAddress: "0x55d0c8a00000", isInApp: index == 0)
             },
             monitor: .init(
-                version: StallWatchVersion.current, watchdogLateMilliseconds: 0.2, captureMethods: [.read, .ptrace],
+                watchdogLateMilliseconds: 0.2, captureMethods: [.read, .ptrace],
                 suppressed: .init())
         )
+        report.callout = .timer
+        report.repeats = ReportTemplate.repeats
+        report.culprit = .init(function: culprit, image: "notes", file: file, line: ReportTemplate.line, share: 1)
+        report.cause = cause
         report.fingerprint = Fingerprint(report).text
         return report
     }

@@ -152,16 +152,15 @@ struct TaskInspection {
 
     private func report(_ threads: [StallReport.OtherThread], _ tables: ReportTables) -> StallReport {
         let now = Timestamp(wallClockNanoseconds: wallClockNow())
-        return StallReport(
-            schemaVersion: StallReport.currentSchemaVersion, id: ReportIdentifier.make(at: now), kind: .profile,
-            state: .ended, startedAt: now, durationMilliseconds: 0, thresholdMilliseconds: 0, process: .current(),
-            metadata: configuration.metadata,
-            loop: .init(label: "tasks", kind: .cooperativePool, turn: 0, nesting: 0), repeats: 0, samples: [],
-            otherThreads: threads.isEmpty ? nil : threads, stacks: tables.stacks, frames: tables.frames,
-            images: tables.images,
+        var report = StallReport(
+            id: ReportIdentifier.make(at: now), kind: .profile, state: .ended, startedAt: now, durationMilliseconds: 0,
+            thresholdMilliseconds: 0, process: .current(), metadata: configuration.metadata,
+            loop: .init(label: "tasks", kind: .cooperativePool, turn: 0, nesting: 0), samples: [],
+            stacks: tables.stacks, frames: tables.frames, images: tables.images,
             monitor: .init(
-                version: StallWatchVersion.current, watchdogLateMilliseconds: 0, captureMethods: [.read],
-                suppressed: SuppressionCounts()))
+                watchdogLateMilliseconds: 0, captureMethods: [.read], suppressed: SuppressionCounts()))
+        if !threads.isEmpty { report.otherThreads = threads }
+        return report
     }
 
     /// Returns the report with its names, by the app's rules about what may leave the process.

@@ -78,17 +78,17 @@ struct ProfileReports {
             return sample
         }
         return StallReport(
-            schemaVersion: StallReport.currentSchemaVersion, id: ReportIdentifier.make(at: profiler.startedAt),
+            id: ReportIdentifier.make(at: profiler.startedAt),
             kind: .profile, state: .ended, startedAt: profiler.startedAt,
             durationMilliseconds: Double(track.passes) * unit, thresholdMilliseconds: milliseconds(track.threshold),
             process: process, metadata: metadata,
             loop: .init(
                 label: track.label, kind: StallReport.LoopKind(rawValue: track.kind.rawValue), turn: 0, nesting: 0,
                 thread: track.thread.map { StallReport.ThreadDescription($0.identity) }),
-            repeats: 0, samples: samples, stacks: track.tables.stacks, frames: track.tables.frames,
+            samples: samples, stacks: track.tables.stacks, frames: track.tables.frames,
             images: track.tables.images,
             monitor: .init(
-                version: StallWatchVersion.current, watchdogLateMilliseconds: 0,
+                watchdogLateMilliseconds: 0,
                 captureMethods: profiler.methods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
                 unwinder: profiler.unwinder.name,
                 suppressed: SuppressionCounts())

@@ -56,41 +56,38 @@ struct ReportBuilder {
         let tasks = record.tasks?.list(after: record.state == .ongoing ? nil : record.duration) {
             tables.stack($0, in: record.samples.last?.images ?? ImageList())
         }
+        let cause = record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } }
         var report = StallReport(
-            schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
             kind: .init(rawValue: record.kind.rawValue),
             state: .init(rawValue: record.state.rawValue),
             startedAt: record.startedAt,
             durationMilliseconds: milliseconds(record.duration),
             thresholdMilliseconds: milliseconds(record.threshold),
-            isThresholdAdaptive: record.isThresholdAdaptive ? true : nil,
             process: process,
             metadata: metadata,
             loop: .init(record.loop),
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
-            turns: record.turns,
-            activity: record.activity,
-            callout: record.isGap ? .outside : nil,
-            fingerprint: nil,
-            repeats: 0,
-            culprit: nil,
-            cause: record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } },
             samples: samples,
-            otherThreads: otherThreads.isEmpty ? nil : otherThreads,
-            omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads, waits: waits,
-            history: record.history.map { StallReport.History($0, duration: record.duration) },
             stacks: tables.stacks,
             frames: tables.frames,
             images: tables.images,
             monitor: StallReport.MonitorDescription(
-                version: StallWatchVersion.current,
                 watchdogLateMilliseconds: milliseconds(record.watchdogLate),
                 captureMethods: record.captureMethods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
                 unwinder: record.unwinder?.name,
                 suppressed: record.suppressed
             )
         )
+        if record.isThresholdAdaptive { report.isThresholdAdaptive = true }
+        report.turns = record.turns
+        report.activity = record.activity
+        report.callout = record.isGap ? .outside : nil
+        report.cause = cause
+        report.otherThreads = otherThreads.isEmpty ? nil : otherThreads
+        report.omittedThreads = record.omittedThreads == 0 ? nil : record.omittedThreads
+        report.waits = waits
+        report.history = record.history.map { StallReport.History($0, duration: record.duration) }
         report.tasks = tasks
         report.sortWorkers()
         report.addContext(of: record, missing: missingContextReason)
