@@ -18,16 +18,6 @@ package struct StallBaseline: Sendable, Equatable {
         package var culprit: String?
         /// The cause in one sentence, for readers.
         package var cause: String?
-
-        package init(
-            fingerprint: String, expires: CalendarDay, loop: String? = nil, culprit: String? = nil, cause: String? = nil
-        ) {
-            self.fingerprint = fingerprint
-            self.expires = expires
-            self.loop = loop
-            self.culprit = culprit
-            self.cause = cause
-        }
     }
 
     /// The entries, each with a fingerprint of its own.
@@ -90,6 +80,16 @@ package struct StallBaseline: Sendable, Equatable {
     /// The file's contents: UTF-8, indented, with sorted keys and a line feed at the end.
     package func jsonData() -> [UInt8] {
         encodeJSON(Document(version: Self.currentVersion, stalls: entries), isIndented: true)
+    }
+}
+
+extension StallBaseline.Entry {
+    /// The entry that excuses the stalls of a report; `nil` if it has no fingerprint.
+    package init?(_ report: StallReport, until expires: CalendarDay) {
+        guard let fingerprint = report.fingerprint else { return nil }
+        self.init(
+            fingerprint: fingerprint, expires: expires, loop: report.loop.label, culprit: report.culprit?.function,
+            cause: report.cause?.summary)
     }
 }
 

@@ -31,14 +31,14 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 extension Timestamp: LosslessStringConvertible {
     /// The time as RFC 3339 text in UTC, with six fractional digits.
     public var description: String {
-        let parts = microsecondsSince1970.quotientAndRemainder(flooredBy: 1_000_000)
-        var seconds = time_t(parts.quotient)
+        let (quotient, remainder) = microsecondsSince1970.quotientAndRemainder(dividingBy: 1_000_000)
+        var seconds = time_t(remainder < 0 ? quotient - 1 : quotient)
         var calendar = tm()
         gmtime_r(&seconds, &calendar)
         return Self.digits(Int(calendar.tm_year) + 1900, 4) + "-" + Self.digits(Int(calendar.tm_mon) + 1, 2) + "-"
             + Self.digits(Int(calendar.tm_mday), 2) + "T" + Self.digits(Int(calendar.tm_hour), 2) + ":"
             + Self.digits(Int(calendar.tm_min), 2) + ":" + Self.digits(Int(calendar.tm_sec), 2) + "."
-            + Self.digits(Int(parts.remainder), 6) + "Z"
+            + Self.digits(Int(remainder < 0 ? remainder + 1_000_000 : remainder), 6) + "Z"
     }
 
     /// Parses exactly the form that ``description`` produces.
@@ -97,14 +97,6 @@ extension Decoder {
         let text = try container.decode(String.self)
         if let value = Value(text) { return value }
         throw DecodingError.dataCorruptedError(in: container, debugDescription: "\"\(text)\" \(fault)")
-    }
-}
-
-extension Int64 {
-    /// Returns the quotient, rounded down, and the remainder, which is never negative.
-    fileprivate func quotientAndRemainder(flooredBy divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
     }
 }
 

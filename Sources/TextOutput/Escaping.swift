@@ -74,30 +74,25 @@ extension String {
     /// GitHub's runner obeys a line of output that begins with `::` after blanks, or that has `##[` anywhere.
     package var withoutWorkflowCommands: String {
         guard utf8.contains(where: { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "#") }) else { return self }
-        var result = String.UnicodeScalarView()
-        for line in unicodeScalars.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r" })
-        {
-            if line.startIndex > unicodeScalars.startIndex {
-                result.append(unicodeScalars[unicodeScalars.index(before: line.startIndex)])
-            }
-            var isCommand = String(line).isWorkflowCommand
-            var signs = 0
-            for scalar in line {
-                if scalar == "[", signs >= 2 { result.append(" ") }
-                result.append(scalar)
+        var signs = 0
+        // The colons that the line begins with, after blanks; `nil` after anything else.
+        var colons: Int? = 0
+        return mappingScalars { scalar in
+            defer {
                 signs = scalar == "#" ? signs + 1 : 0
-                if isCommand, scalar == ":" {
-                    result.append(" ")
-                    isCommand = false
+                switch scalar {
+                case "\n", "\r": colons = 0
+                case ":": colons = colons.map { $0 + 1 }
+                default: if colons != 0 || !scalar.isBlank { colons = nil }
                 }
             }
+            return scalar == "[" && signs >= 2 || scalar == ":" && colons == 1 ? " \(scalar)" : nil
         }
-        return String(result)
     }
 
     /// Whether the text begins, after blanks, as a workflow command does.
     private var isWorkflowCommand: Bool {
-        unicodeScalars.drop { $0.properties.isWhitespace || $0.isControl }.starts(with: "::".unicodeScalars)
+        unicodeScalars.drop(while: \.isBlank).starts(with: "::".unicodeScalars)
     }
 
     /// Replaces each scalar by what `replacement` returns; `nil` keeps it.
@@ -122,6 +117,8 @@ extension Unicode.Scalar {
         default: false
         }
     }
+
+    fileprivate var isBlank: Bool { properties.isWhitespace || isControl }
 }
 
 /// JSON for a terminal.

@@ -55,14 +55,7 @@ struct BaselineUpdateCommand: ParsableCommand {
         let kept = baseline.entries.count
         var unnamed = 0
         try selection.read().forEach { report, _ in
-            guard let fingerprint = report.fingerprint else {
-                unnamed += 1
-                return
-            }
-            baseline.add(
-                StallBaseline.Entry(
-                    fingerprint: fingerprint, expires: expires, loop: report.loop.label,
-                    culprit: report.culprit?.function, cause: report.cause?.summary))
+            if let entry = StallBaseline.Entry(report, until: expires) { baseline.add(entry) } else { unnamed += 1 }
         }
         try OutputFile(path: file).write(baseline.jsonData())
         let added = baseline.entries.count - kept

@@ -102,10 +102,6 @@ struct ReadReports {
         if repeated > 0 {
             complain("\(counted(repeated, "report was", "reports were")) given twice and counted once.\n")
         }
-        try conclude(read: read, faulty: faulty)
-    }
-
-    private func conclude(read: Int, faulty: Int) throws(CommandFailure) {
         if faulty > 0 {
             complain("\(counted(faulty, "report was", "reports were")) skipped, \(read) read.\n")
         }
