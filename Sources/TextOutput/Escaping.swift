@@ -96,7 +96,7 @@ extension String {
     }
 
     /// Replaces each scalar by what `replacement` returns; `nil` keeps it.
-    fileprivate func mappingScalars(_ replacement: (Unicode.Scalar) -> String?) -> String {
+    func mappingScalars(_ replacement: (Unicode.Scalar) -> String?) -> String {
         var result = String.UnicodeScalarView()
         for scalar in unicodeScalars {
             if let text = replacement(scalar) {

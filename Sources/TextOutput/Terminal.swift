@@ -86,18 +86,11 @@ extension String {
     /// An ellipsis that cuts a word becomes `~`, so that lines keep their width, and another one three dots.
     package var drawnInASCII: String {
         guard !utf8.allSatisfy({ $0 < 0x80 }) else { return self }
-        var text = String.UnicodeScalarView()
         var last: Unicode.Scalar = " "
-        for scalar in unicodeScalars {
-            if scalar == "…" {
-                text.append(contentsOf: (last == " " || last == "\n" ? "..." : "~").unicodeScalars)
-            } else if let plain = Self.ascii[scalar] {
-                text.append(contentsOf: plain.unicodeScalars)
-            } else {
-                text.append(scalar)
-            }
-            last = scalar
+        return mappingScalars { scalar in
+            defer { last = scalar }
+            guard scalar == "…" else { return Self.ascii[scalar] }
+            return last == " " || last == "\n" ? "..." : "~"
         }
-        return String(text)
     }
 }

@@ -177,21 +177,16 @@ struct LoopTimeline: Equatable {
     /// Several reports may have the same turn, at times that differ by the rounding of a clock. A turn that overlaps another
     /// one, or a stall, is the same and left out.
     static func timelines(of profile: StallProfile) -> [LoopTimeline] {
-        var order: [Loop] = []
+        var loops = Numbered<Loop>()
         var spans: [Loop: [Span]] = [:]
-        func register(_ loop: Loop) {
-            guard spans[loop] == nil else { return }
-            order.append(loop)
-            spans[loop] = []
-        }
         for index in profile.stalls.indices.sorted(by: { profile.stalls[$0].startedAt < profile.stalls[$1].startedAt })
         {
             let stall = profile.stalls[index]
             var loop = Loop(profile.loops[stall.loop])
             let begin = stall.startedAt.microsecondsSince1970
             while let last = spans[loop]?.last, last.end > begin { loop.lane += 1 }
-            register(loop)
-            spans[loop]?.append(Span(begin: begin, microseconds: Int64(stall.microseconds), stall: index))
+            _ = loops.number(of: loop)
+            spans[loop, default: []].append(Span(begin: begin, microseconds: Int64(stall.microseconds), stall: index))
         }
         var turns: [Loop: [Span]] = [:]
         for stall in profile.stalls {
@@ -199,7 +194,7 @@ struct LoopTimeline: Equatable {
             let start = stall.startedAt.microsecondsSince1970
             for history in stall.history {
                 let loop = Loop(process: owner.process, pid: owner.pid, label: history.label)
-                register(loop)
+                _ = loops.number(of: loop)
                 turns[loop, default: []] += history.turns.map { turn in
                     Span(
                         begin: start + Int64((turn.atMilliseconds * 1_000).rounded()),
@@ -208,7 +203,7 @@ struct LoopTimeline: Equatable {
                 }
             }
         }
-        return order.map { loop in
+        return loops.values.map { loop in
             LoopTimeline(loop: loop, spans: merge(spans[loop] ?? [], turns[loop] ?? []))
         }
     }
