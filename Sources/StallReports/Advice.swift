@@ -8,12 +8,6 @@ public struct Advice: Codable, Sendable, Equatable {
     public var text: String
     /// The page that says more, as a path in StallWatch's repository: `docs/causes/sleep.md`.
     public var page: String
-
-    package init(rule: String, text: String, page: String) {
-        self.rule = rule
-        self.text = text
-        self.page = page
-    }
 }
 
 extension StallReport {
@@ -74,9 +68,7 @@ struct AdviceFacts {
     var culprit: String? { report.culprit.map { StallReport.place($0.function, $0.file, $0.line) } }
 
     /// Where the code runs now, as the end of "Move it off …".
-    var loop: String { isOfPool ? "the pool" : "the loop" }
-
-    private var isOfPool: Bool { [.cooperativePool, .globalQueue].contains(report.loop.kind) }
+    var loop: String { [.cooperativePool, .globalQueue].contains(report.loop.kind) ? "the pool" : "the loop" }
 
     // MARK: - Calls and functions
 

@@ -40,10 +40,7 @@ extension Capabilities.FeatureName {
         }
     }
 
-    /// Returns the data that reports lack without the feature.
-    ///
-    /// - Parameter missing: All missing features.
-    /// - Returns: A sentence without its period; `nil` for an unknown name.
+    /// What reports lack without the feature: a sentence without its period; `nil` for an unknown name.
     package func loss(missing: Set<Self>) -> String? {
         switch self {
         case .read:
@@ -105,6 +102,8 @@ extension Capabilities {
 }
 
 extension Capabilities.Environment {
+    package init(pid: Int32) { self.pid = pid }
+
     /// What a /proc of another PID namespace means, in a sentence without its period.
     package static let foreignProc =
         "/proc belongs to another PID namespace and counts as missing: blocked threads have neither a stack nor a cause"

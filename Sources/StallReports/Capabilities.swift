@@ -151,9 +151,9 @@ extension Capabilities {
         /// The effective user id; `nil` if unknown.
         public var userID: UInt32?
         /// The kernel's release, as from `uname -r`.
-        public var kernel: String
+        public var kernel: String = ""
         /// The machine's architecture, such as `x86_64`.
-        public var architecture: String
+        public var architecture: String = ""
         /// The seccomp mode: 0 for none, 1 for strict, 2 for a filter of system calls; `nil` if unknown.
         public var seccompMode: Int?
         /// Whether the process can never gain privileges (prctl(2), PR_SET_NO_NEW_PRIVS); `nil` if unknown.
@@ -173,31 +173,8 @@ extension Capabilities {
         /// Whether /proc belongs to another PID namespace, so that it does not show the process's threads under their ids;
         /// `nil` if it does not.
         public var isProcForeign: Bool?
-
-        package init(
-            pid: Int32, userID: UInt32? = nil, kernel: String = "", architecture: String = "",
-            seccompMode: Int? = nil, hasNoNewPrivileges: Bool? = nil, yamaScope: Int? = nil,
-            securityLabel: String? = nil, isDumpable: Bool? = nil, maySysPtrace: Bool? = nil,
-            perfEventParanoid: Int? = nil, tracer: Int32? = nil, isProcForeign: Bool? = nil
-        ) {
-            self.pid = pid
-            self.userID = userID
-            self.kernel = kernel
-            self.architecture = architecture
-            self.seccompMode = seccompMode
-            self.hasNoNewPrivileges = hasNoNewPrivileges
-            self.yamaScope = yamaScope
-            self.securityLabel = securityLabel
-            self.isDumpable = isDumpable
-            self.maySysPtrace = maySysPtrace
-            self.perfEventParanoid = perfEventParanoid
-            self.tracer = tracer
-            self.isProcForeign = isProcForeign
-        }
     }
-}
 
-extension Capabilities {
     /// The result of one attempt.
     package enum Outcome: Sendable, Equatable {
         case works(String? = nil)
@@ -205,13 +182,7 @@ extension Capabilities {
         case notTried(String)
     }
 
-    /// Turns the results of attempts into features with their losses and remedies.
-    ///
-    /// A pure function: the result depends on the arguments only.
-    ///
-    /// - Parameters:
-    ///   - environment: The system's rules for the process.
-    ///   - outcomes: The results. A feature without one was not tried.
+    /// Turns the results of attempts into features with their losses and remedies; one without a result was not tried.
     package init(_ environment: Environment, _ outcomes: [FeatureName: Outcome]) {
         let remedies = CapabilityRemedies(environment: environment)
         var missing: Set<FeatureName> = []

@@ -18,11 +18,9 @@
 /// | 32 to 39 | the span id |
 /// | 40 on | the label; then of each attribute the two lengths, the key and the value |
 package struct ContextPayload: Sendable, Equatable {
-    /// The size of the block, in bytes.
     package static let byteCount = 1_024
     /// The longest label, in bytes of UTF-8.
     package static let maximumLabel = StallReport.Context.maximumText
-    /// The most attributes.
     package static let maximumAttributes = StallReport.Context.maximumAttributes
     /// The longest key of an attribute, in bytes of UTF-8.
     package static let maximumKey = 32
@@ -47,19 +45,13 @@ package struct ContextPayload: Sendable, Equatable {
     package var traceID: [UInt8]?
     /// 8 bytes, or `nil`.
     package var spanID: [UInt8]?
-    /// Whether a text was cut.
     package var isCut: Bool
-    /// The number of attributes that were left out.
     package var omittedAttributes: Int
 
-    /// Creates a payload within the limits.
+    /// Creates a payload within the limits: longer texts are cut.
     ///
-    /// - Parameters:
-    ///   - label: The label; a longer one is cut.
-    ///   - attributes: The attributes. Longer keys and values are cut. Of more, those with the first keys are kept.
-    ///   - traceID: A trace id of 32 hexadecimal digits; any other text, and all zeros, is none.
-    ///   - spanID: A span id of 16 hexadecimal digits; any other text, and all zeros, is none.
-    ///   - isCut: Whether a text has been cut before.
+    /// Of more attributes, those with the first keys are kept. An id is 32 or 16 hexadecimal digits; any other text, and
+    /// all zeros, is none.
     package init(
         label: String, attributes: [String: String] = [:], traceID: String? = nil, spanID: String? = nil,
         isCut: Bool = false
@@ -81,31 +73,16 @@ package struct ContextPayload: Sendable, Equatable {
 
     /// Returns the bytes of an id in hexadecimal; `nil` for another length, another text, or all zeros.
     package static func identifier(_ text: String, byteCount: Int) -> [UInt8]? {
-        guard text.utf8.count == 2 * byteCount else { return nil }
-        var bytes: [UInt8] = []
-        var digits = text.utf8.makeIterator()
-        while let high = digits.next(), let low = digits.next() {
-            guard let high = digit(high), let low = digit(low) else { return nil }
-            bytes.append(high << 4 | low)
-        }
+        let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+        guard text.utf8.count == 2 * byteCount, digits.count == 2 * byteCount else { return nil }
+        let bytes = (0..<byteCount).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
         return bytes.contains { $0 != 0 } ? bytes : nil
     }
 
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
-
     package static func == (one: Self, other: Self) -> Bool { one.bytes == other.bytes }
-}
 
-// MARK: - Bytes
+    // MARK: - Bytes
 
-extension ContextPayload {
     /// The bytes in use: at most ``byteCount``.
     package var bytes: [UInt8] {
         var flags: UInt8 = isCut ? Flags.isCut : 0

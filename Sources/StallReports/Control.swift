@@ -13,16 +13,14 @@ package enum ControlRequest: Sendable, Equatable {
     /// Samples of the loops' threads, as ``ControlAnswer/profile``.
     case profile(ProfilePlan)
 
-    /// The version of the protocol.
     package static let version = 1
     private static let word = "stallwatch"
 
     /// The request as the tool sends it, with its line feed.
-    package var line: String { "\(Self.word) \(Self.version) \(words)\n" }
-
-    private var words: String {
-        guard case .profile(let plan) = self else { return name }
-        return "\(name) \(plan.seconds) \(plan.hertz)"
+    package var line: String {
+        let head = "\(Self.word) \(Self.version) \(name)"
+        guard case .profile(let plan) = self else { return head + "\n" }
+        return "\(head) \(plan.seconds) \(plan.hertz)\n"
     }
 
     /// The request's word, without its numbers.
@@ -37,25 +35,14 @@ package enum ControlRequest: Sendable, Equatable {
     }
 
     /// Whether the answer takes long, so that a thread of its own gives it.
-    package var isSlow: Bool {
-        switch self {
-        case .state, .watch: false
-        case .stacks, .tasks, .profile: true
-        }
-    }
+    package var isSlow: Bool { self != .state && self != .watch }
 
-    /// The first part of a control socket's file name.
     package static let socketPrefix = "stallwatch-"
-    /// The last part of a control socket's file name.
     package static let socketSuffix = ".socket"
 
-    /// Returns the file name of a process's control socket.
     package static func socketName(ofProcess pid: Int32) -> String { "\(socketPrefix)\(pid)\(socketSuffix)" }
 
     /// Parses a request without its line feed.
-    ///
-    /// - Parameter line: The request's bytes.
-    /// - Throws: ``Fault`` for any other line.
     package init(_ line: [UInt8]) throws(Fault) {
         let words = String(decoding: line, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
         guard words.count >= 3, !words.contains(""), words[0] == Self.word, let version = Int(words[1]) else {
@@ -96,10 +83,8 @@ package enum ControlRequest: Sendable, Equatable {
 
 /// The answer of a monitor's control socket: one line of JSON.
 package struct ControlAnswer: Codable, Sendable {
-    /// The longest answer in bytes.
     package static let maximumBytes = 16 << 20
 
-    /// The version of the protocol.
     package var version = ControlRequest.version
     /// The process's id, in its own pid namespace.
     package var pid: Int32
@@ -136,10 +121,7 @@ package struct ControlAnswer: Codable, Sendable {
         self = decoded
     }
 
-    /// Encodes the answer.
-    ///
-    /// - Parameter limit: The longest answer in bytes.
-    /// - Returns: One line of JSON with a line feed; an error in place of a longer answer.
+    /// The answer as one line of JSON with a line feed; an error in place of one with more bytes than `limit`.
     package func jsonLine(limit: Int = maximumBytes) -> [UInt8] {
         let line = encodeJSON(self, isIndented: false)
         guard line.count <= limit || error != nil else {
@@ -150,7 +132,6 @@ package struct ControlAnswer: Codable, Sendable {
 
     /// A loop at one moment.
     package struct LoopState: Codable, Sendable, Equatable {
-        /// The loop's label.
         package var label: String
         /// The duration of the current turn so far, in milliseconds; `nil` while the loop waits.
         package var turnMilliseconds: Double?
@@ -189,9 +170,7 @@ package struct ControlAnswer: Codable, Sendable {
     }
     /// A stall in a few words.
     package struct StallSummary: Codable, Sendable, Equatable {
-        /// The report's id.
         package var id: String
-        /// The loop's label.
         package var loop: String
         /// The time at which the stalled turn began.
         package var startedAt: Timestamp
@@ -199,7 +178,6 @@ package struct ControlAnswer: Codable, Sendable {
         package var durationMilliseconds: Double
         /// Whether it had not ended then.
         package var isOngoing: Bool
-        /// The kind of delay.
         package var kind: StallReport.Kind
         /// The function to inspect first; `nil` if it is not known, or not known yet.
         package var function: String?
@@ -208,7 +186,6 @@ package struct ControlAnswer: Codable, Sendable {
         /// The cause as a sentence; `nil` if it is not known.
         package var sentence: String?
 
-        /// Summarizes a report.
         package init(_ report: StallReport) {
             id = report.id
             loop = report.loop.label

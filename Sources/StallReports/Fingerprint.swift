@@ -22,25 +22,12 @@ package struct Fingerprint: Equatable {
         /// The function's demangled name, or the build ID and offset of a frame without a name.
         package var name: String
         var isFunction: Bool
-
-        package init(
-            name: String,
-            isFunction: Bool
-        ) {
-            self.name = name
-            self.isFunction = isFunction
-        }
     }
 
     /// The fingerprint as 16 lowercase hexadecimal digits.
     package let text: String
 
-    /// Computes the fingerprint.
-    ///
-    /// - Parameters:
-    ///   - loop: The kind of loop.
-    ///   - paths: For each sample, the places inside the turn, innermost first.
-    ///   - weights: The time that each sample stands for, in any unit; `nil` if all count the same.
+    /// Takes each sample's places inside the turn, innermost first; without weights all samples count the same.
     package init(loop: StallReport.LoopKind, paths: [[Place]], weights: [Double]? = nil) {
         let weights = weights ?? paths.map { _ in 1 }
         let weighted = zip(paths.map(Self.normalise), weights).filter { !$0.0.isEmpty }
@@ -59,6 +46,11 @@ package struct Fingerprint: Equatable {
         }
     }
 
+    /// The words that GCC or Clang append, after a dot, to a symbol that they have cloned or split.
+    private static let cloneSuffixes: Set = [
+        "cold", "constprop", "isra", "part", "llvm", "resume", "destroy", "cleanup", "lto_priv", "localalias",
+    ]
+
     /// Returns a function's name without the compiler's prefixes and suffixes; `nil` for a compiler-generated function.
     package static func functionName(_ name: String) -> String? {
         let variants = ["specialized ", "merged ", "partial apply for "]
@@ -67,7 +59,7 @@ package struct Fingerprint: Equatable {
         // A C identifier contains no dot. A Swift or C++ name with a dot also has a parenthesis, a space or a "<".
         if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."),
             let dot = name.firstIndex(of: "."),
-            name[dot...].dropFirst().prefix(while: { $0 != "." }).isCloneSuffix
+            cloneSuffixes.contains(String(name[dot...].dropFirst().prefix { $0 != "." }))
         {
             name = String(name[..<dot])
         }
@@ -106,17 +98,7 @@ package struct Fingerprint: Equatable {
     package static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
-}
 
-extension Substring {
-    /// Whether GCC or Clang append this word, after a dot, to a symbol that they have cloned or split.
-    fileprivate var isCloneSuffix: Bool {
-        ["cold", "constprop", "isra", "part", "llvm", "resume", "destroy", "cleanup", "lto_priv", "localalias"]
-            .contains { self == $0 }
-    }
-}
-
-extension Fingerprint {
     /// Computes the fingerprint of a symbolicated report.
     ///
     /// The report's indices must be valid (``StallReport/fault``).

@@ -14,7 +14,7 @@ public struct HealthRecord: Codable, Sendable, Equatable {
     package static let pointerName = "stallwatch-health"
 
     /// The version of the record's format: 1.
-    public var version: Int
+    public var version: Int = Self.currentVersion
     /// The state of the process.
     public var state: State
     /// When the watchdog looked, by the wall clock.
@@ -41,11 +41,10 @@ public struct HealthRecord: Codable, Sendable, Equatable {
     public var stall: Stall?
 
     package init(
-        version: Int = HealthRecord.currentVersion, state: State, checkedAt: Timestamp,
-        checkedAtMonotonicMilliseconds: UInt64, progressedAt: Timestamp, intervalMilliseconds: Double? = nil,
-        isPaused: Bool = false, process: Process, loops: [Loop], omittedLoops: Int = 0, stall: Stall? = nil
+        state: State, checkedAt: Timestamp, checkedAtMonotonicMilliseconds: UInt64, progressedAt: Timestamp,
+        intervalMilliseconds: Double? = nil, isPaused: Bool = false, process: Process, loops: [Loop],
+        omittedLoops: Int = 0, stall: Stall? = nil
     ) {
-        self.version = version
         self.state = state
         self.checkedAt = checkedAt
         self.checkedAtMonotonicMilliseconds = checkedAtMonotonicMilliseconds
@@ -168,9 +167,7 @@ extension HealthRecord {
             self.pidNamespace = pidNamespace
         }
     }
-}
 
-extension HealthRecord {
     /// The state of the process in one sentence.
     public var summary: String {
         switch state {

@@ -7,7 +7,6 @@ package struct ProfilePlan: Sendable, Equatable {
     /// The rate that a profile has unless it is given: 50 samples per second.
     package static let standardHertz = 50
 
-    /// The duration in seconds.
     package let seconds: Int
     /// The mean number of samples per second.
     package let hertz: Int
@@ -22,7 +21,6 @@ package struct ProfilePlan: Sendable, Equatable {
 
 /// The answer to ``ControlRequest/profile(_:)``: what the threads of the loops were doing.
 package struct ProfileAnswer: Codable, Sendable {
-    /// The duration of the sampling, in milliseconds.
     package var durationMilliseconds: Double
     /// The mean number of samples per second that was asked for.
     package var hertz: Int
@@ -50,7 +48,6 @@ package struct ProfileAnswer: Codable, Sendable {
         self.threads = threads
     }
 
-    /// The samples of one thread.
     package struct Thread: Codable, Sendable {
         /// The samples, in a report of the kind ``StallReport/Kind/profile``.
         ///

@@ -7,7 +7,6 @@ package struct StallBaseline: Sendable, Equatable {
     /// The version of the file's form.
     package static let currentVersion = 1
 
-    /// A known stall.
     package struct Entry: Codable, Sendable, Equatable {
         /// The fingerprint of the reports that the entry excuses.
         package var fingerprint: String
@@ -19,16 +18,6 @@ package struct StallBaseline: Sendable, Equatable {
         package var culprit: String?
         /// The cause in one sentence, for readers.
         package var cause: String?
-
-        package init(
-            fingerprint: String, expires: CalendarDay, loop: String? = nil, culprit: String? = nil, cause: String? = nil
-        ) {
-            self.fingerprint = fingerprint
-            self.expires = expires
-            self.loop = loop
-            self.culprit = culprit
-            self.cause = cause
-        }
     }
 
     /// The entries, each with a fingerprint of its own.
@@ -40,9 +29,7 @@ package struct StallBaseline: Sendable, Equatable {
         for entry in entries { add(entry) }
     }
 
-    /// Adds an entry, unless there is one with its fingerprint.
-    ///
-    /// - Returns: Whether it was added.
+    /// Adds an entry, unless there is one with its fingerprint; returns whether it was added.
     @discardableResult
     package mutating func add(_ entry: Entry) -> Bool {
         guard !entries.contains(where: { $0.fingerprint == entry.fingerprint }) else { return false }
@@ -50,7 +37,6 @@ package struct StallBaseline: Sendable, Equatable {
         return true
     }
 
-    /// Returns whether stalls with the fingerprint are excused on a day.
     package func excuses(_ fingerprint: String?, on day: CalendarDay) -> Bool {
         entries.contains { $0.fingerprint == fingerprint && day <= $0.expires }
     }
@@ -59,17 +45,13 @@ package struct StallBaseline: Sendable, Equatable {
     package func expired(_ fingerprint: String?, on day: CalendarDay) -> Entry? {
         entries.first { $0.fingerprint == fingerprint && $0.expires < day }
     }
-}
 
-extension StallBaseline {
     private struct Document: Codable {
         var version: Int
         var stalls: [Entry]
     }
 
-    /// Decodes a baseline file.
-    ///
-    /// - Throws: ``StallWatchError`` with the place of the first fault.
+    /// Decodes a baseline file; throws the place of the first fault.
     package init(jsonData: [UInt8]) throws(StallWatchError) {
         let document: Document
         func fault(_ message: String) -> StallWatchError { StallWatchError(.invalidConfiguration, message) }
@@ -101,19 +83,27 @@ extension StallBaseline {
     }
 }
 
+extension StallBaseline.Entry {
+    /// The entry that excuses the stalls of a report; `nil` if it has no fingerprint.
+    package init?(_ report: StallReport, until expires: CalendarDay) {
+        guard let fingerprint = report.fingerprint else { return nil }
+        self.init(
+            fingerprint: fingerprint, expires: expires, loop: report.loop.label, culprit: report.culprit?.function,
+            cause: report.cause?.summary)
+    }
+}
+
 /// A day of the calendar in UTC, such as 2027-03-31.
 package struct CalendarDay: Sendable, Hashable, Comparable {
     private let start: Timestamp
 
     private static let length: Int64 = 86_400_000_000
 
-    /// The day of a point in time.
     package init(_ time: Timestamp) {
         let days = (Double(time.microsecondsSince1970) / Double(Self.length)).rounded(.down)
         start = Timestamp(microsecondsSince1970: Int64(days) * Self.length)
     }
 
-    /// Returns the day that is a number of days later.
     package func adding(days: Int) -> CalendarDay {
         CalendarDay(Timestamp(microsecondsSince1970: start.microsecondsSince1970 + Int64(days) * Self.length))
     }

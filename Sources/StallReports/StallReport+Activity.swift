@@ -25,18 +25,9 @@ extension StallReport {
         /// Whether the main queue had work, which only the common modes do; `nil` if no mode starved.
         public var hasMainQueueWork: Bool?
 
-        package init(
-            turnsPerSecond: Double, busyShare: Double? = nil, cpuShare: Double? = nil, readyDescriptor: String? = nil,
-            isModeEmpty: Bool? = nil, awaitedMode: String? = nil, isTimerDue: Bool? = nil, hasMainQueueWork: Bool? = nil
-        ) {
+        package init(turnsPerSecond: Double, busyShare: Double? = nil) {
             self.turnsPerSecond = turnsPerSecond
             self.busyShare = busyShare
-            self.cpuShare = cpuShare
-            self.readyDescriptor = readyDescriptor
-            self.isModeEmpty = isModeEmpty
-            self.awaitedMode = awaitedMode
-            self.isTimerDue = isTimerDue
-            self.hasMainQueueWork = hasMainQueueWork
         }
 
         /// One sentence that says what the loop did, without a period at the end.

@@ -7,7 +7,7 @@ extension StallReport {
         /// The main use of the time.
         public var kind: CauseKind
         /// One sentence that states the cause with its numbers.
-        public var summary: String
+        public var summary: String = ""
         /// The confidence in ``kind``.
         public var confidence: Confidence
         /// The time on a CPU, in milliseconds.
@@ -23,13 +23,13 @@ extension StallReport {
         /// The share of the CPU time spent in the kernel, 0 to 1; `nil` if that time was too short to tell.
         public var kernelShare: Double?
         /// The number of page faults that needed no disk.
-        public var minorFaults: UInt64
+        public var minorFaults: UInt64 = 0
         /// The number of page faults that waited for a disk.
-        public var majorFaults: UInt64
+        public var majorFaults: UInt64 = 0
         /// The number of times that the thread blocked; 0 if the system does not show it.
-        public var voluntarySwitches: UInt64
+        public var voluntarySwitches: UInt64 = 0
         /// The number of times that the scheduler preempted the thread; 0 if the system does not show it.
-        public var involuntarySwitches: UInt64
+        public var involuntarySwitches: UInt64 = 0
         /// The time for which a CPU quota throttled the thread's cgroup, in milliseconds; `nil` if none did.
         public var throttledMilliseconds: Double?
         /// The file of the last page that the thread waited for; `nil` if unknown.
@@ -50,50 +50,6 @@ extension StallReport {
         public var lock: Lock?
         /// The machine's resource pressure; `nil` if the kernel does not provide it.
         public var pressure: Pressure?
-
-        package init(
-            kind: CauseKind,
-            summary: String,
-            confidence: Confidence,
-            onCPUMilliseconds: Double,
-            runQueueMilliseconds: Double,
-            blockedMilliseconds: Double,
-            uncertaintyMilliseconds: Double,
-            kernelShare: Double? = nil,
-            minorFaults: UInt64,
-            majorFaults: UInt64,
-            voluntarySwitches: UInt64,
-            involuntarySwitches: UInt64,
-            throttledMilliseconds: Double? = nil,
-            pagedFile: String? = nil,
-            systemCall: SystemCall? = nil,
-            function: String? = nil,
-            waitChannel: String? = nil,
-            kernelStack: [String]? = nil,
-            lock: Lock? = nil,
-            pressure: Pressure? = nil
-        ) {
-            self.kind = kind
-            self.summary = summary
-            self.confidence = confidence
-            self.onCPUMilliseconds = onCPUMilliseconds
-            self.runQueueMilliseconds = runQueueMilliseconds
-            self.blockedMilliseconds = blockedMilliseconds
-            self.uncertaintyMilliseconds = uncertaintyMilliseconds
-            self.kernelShare = kernelShare
-            self.minorFaults = minorFaults
-            self.majorFaults = majorFaults
-            self.voluntarySwitches = voluntarySwitches
-            self.involuntarySwitches = involuntarySwitches
-            self.throttledMilliseconds = throttledMilliseconds
-            self.pagedFile = pagedFile
-            self.systemCall = systemCall
-            self.function = function
-            self.waitChannel = waitChannel
-            self.kernelStack = kernelStack
-            self.lock = lock
-            self.pressure = pressure
-        }
     }
 
     /// The main use of a stall's time.
@@ -129,7 +85,7 @@ extension StallReport {
         public static let unknown = CauseKind(rawValue: "unknown")
 
         /// The kinds that this version writes.
-        package static let known: Set<CauseKind> = [
+        package static let known: [CauseKind] = [
             .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
             .continuation, .unknown,
         ]
@@ -204,6 +160,20 @@ extension StallReport {
             self.ioSomeAvg10 = ioSomeAvg10
             self.memorySomeAvg10 = memorySomeAvg10
         }
+    }
+}
+
+extension StallReport.Cause {
+    package init(
+        kind: StallReport.CauseKind, confidence: StallReport.Confidence, onCPUMilliseconds: Double,
+        runQueueMilliseconds: Double, blockedMilliseconds: Double, uncertaintyMilliseconds: Double
+    ) {
+        self.kind = kind
+        self.confidence = confidence
+        self.onCPUMilliseconds = onCPUMilliseconds
+        self.runQueueMilliseconds = runQueueMilliseconds
+        self.blockedMilliseconds = blockedMilliseconds
+        self.uncertaintyMilliseconds = uncertaintyMilliseconds
     }
 }
 
@@ -325,9 +295,7 @@ extension StallReport {
             systemCall: SystemCall? = nil,
             waitsFor: LockKind? = nil,
             waitsForAddress: String? = nil,
-            waitsForLabel: String? = nil,
-            time: OwnerTime? = nil,
-            priorityInversion: PriorityInversion? = nil
+            waitsForLabel: String? = nil
         ) {
             self.thread = thread
             self.stack = stack
@@ -336,8 +304,6 @@ extension StallReport {
             self.waitsFor = waitsFor
             self.waitsForAddress = waitsForAddress
             self.waitsForLabel = waitsForLabel
-            self.time = time
-            self.priorityInversion = priorityInversion
         }
     }
 

@@ -58,9 +58,7 @@ extension StallReport {
             self.isOngoing = isOngoing
         }
     }
-}
 
-extension StallReport {
     /// What a thread was working on: its Swift task, and the context that the app has set (`StallContext`).
     ///
     /// The monitor copied it in the same stop or wait as the thread's stack.
@@ -86,25 +84,12 @@ extension StallReport {
         public var isCut: Bool?
         /// The number of attributes that were left out because there were too many; `nil` if none was.
         public var omittedAttributes: Int?
-
-        package init(
-            taskID: UInt64? = nil, taskName: String? = nil, label: String? = nil, traceID: String? = nil,
-            spanID: String? = nil, attributes: [String: String]? = nil, isCut: Bool? = nil,
-            omittedAttributes: Int? = nil
-        ) {
-            self.taskID = taskID
-            self.taskName = taskName
-            self.label = label
-            self.traceID = traceID
-            self.spanID = spanID
-            self.attributes = attributes
-            self.isCut = isCut
-            self.omittedAttributes = omittedAttributes
-        }
     }
 }
 
 extension StallReport.Context {
+    package init() {}
+
     /// The name by which stalls are grouped and filtered: the label, else the task's name; `nil` without both.
     package var name: String? { label ?? taskName }
 

@@ -18,27 +18,21 @@ extension StallReport {
     /// - Throws: ``StallWatchError`` with the code ``StallWatchError/Code/unreadableReport`` and the place of the first
     ///   fault: a syntax error, a missing field, a value or an index out of range, or a newer ``schemaVersion``.
     public init(jsonData: [UInt8]) throws(StallWatchError) {
-        if let excess = Self.sizeFault(of: jsonData) {
-            throw StallWatchError(.unreadableReport, "this is not a stall report: \(excess)")
+        func refused(_ reason: String) -> StallWatchError {
+            StallWatchError(.unreadableReport, "this is not a stall report: \(reason)")
         }
+        if let excess = Self.sizeFault(of: jsonData) { throw refused(excess) }
         do {
             self = try JSONDecoder().decode(StallReport.self, from: Data(jsonData))
-        } catch let error as DecodingError {
+        } catch {
             // The failure may result from a newer schema, which makes the better message.
             if let newer = Self.newerVersion(in: jsonData) { throw StallWatchError(.unreadableReport, newer) }
-            throw StallWatchError(
-                .unreadableReport, "this is not a stall report: \(JSONBounds(jsonData).incompleteness ?? error.place)")
-        } catch {
-            throw StallWatchError(.unreadableReport, "this is not a stall report: \(error)")
+            throw refused(JSONBounds(jsonData).incompleteness ?? (error as? DecodingError)?.place ?? "\(error)")
         }
-        if let newer = Version(schemaVersion: schemaVersion).newer {
-            throw StallWatchError(.unreadableReport, newer)
-        }
-        if let fault { throw StallWatchError(.unreadableReport, "this is not a stall report: \(fault)") }
+        if let newer = Self.newerVersion(schemaVersion) { throw StallWatchError(.unreadableReport, newer) }
+        if let fault { throw refused(fault) }
     }
-}
 
-extension StallReport {
     /// The exceeded limit of a document's size or number of values; `nil` if none is exceeded.
     static func sizeFault(of json: [UInt8]) -> String? {
         guard json.count <= maximumBytes else { return "it has \(json.count) bytes, but the limit is \(maximumBytes)" }
@@ -46,7 +40,7 @@ extension StallReport {
     }
 
     /// A sentence about a document's newer version; `nil` if it has none.
-    static func newerVersion(in json: [UInt8]) -> String? {
+    package static func newerVersion(in json: [UInt8]) -> String? {
         (try? JSONDecoder().decode(Version.self, from: Data(json)))?.newer
     }
 

@@ -1,5 +1,4 @@
 extension StallReport {
-    /// Shortens all paths in the report to the form `style`.
     package mutating func shortenPaths(_ style: PathStyle) {
         guard style == .fileNames else { return }
         process.executable = process.name
@@ -50,11 +49,8 @@ extension StallReport {
         self = original
         metadata = [:]
         loop.thread?.name = nil
-        process = ProcessDescription(
-            name: "", pid: original.process.pid, startedAt: original.process.startedAt,
-            startTicks: original.process.startTicks, executable: "", architecture: original.process.architecture,
-            operatingSystem: nil, kernel: "", hostname: "", bootID: original.process.bootID
-        )
+        (process.name, process.executable, process.kernel, process.hostname) = ("", "", "", "")
+        process.operatingSystem = nil
         culprit = nil
         missingCulpritReason = nil
         context = nil
@@ -93,17 +89,18 @@ extension StallReport.Cause {
             targets.append(whole)
             target = Self.withoutDirectories(whole)
         }
-        func shortenPeers(of call: inout StallReport.SystemCall?) {
-            for index in (call?.peers ?? []).indices { shorten(&call[peerTarget: index]) }
+        func shortenTargets(of call: inout StallReport.SystemCall?) {
+            guard var shorter = call else { return }
+            shorten(&shorter.target)
+            var peers = shorter.peers ?? []
+            for index in peers.indices { shorten(&peers[index].target) }
+            if shorter.peers != nil { shorter.peers = peers }
+            call = shorter
         }
-        shorten(&systemCall.targetOrNone)
-        shortenPeers(of: &systemCall)
+        shortenTargets(of: &systemCall)
         shorten(&pagedFile)
         if var owners = lock?.owners {
-            for index in owners.indices {
-                shorten(&owners[index].systemCall.targetOrNone)
-                shortenPeers(of: &owners[index].systemCall)
-            }
+            for index in owners.indices { shortenTargets(of: &owners[index].systemCall) }
             lock?.owners = owners
         }
         // Longest first: one target may be a prefix of another.
@@ -121,20 +118,6 @@ extension StallReport.Cause {
             let prefix = ["socket to ", "socket at "].first { piece.hasPrefix($0) } ?? ""
             return prefix + StallReport.fileName(String(piece.dropFirst(prefix.count)))
         }.joined(separator: ", ")
-    }
-}
-
-extension StallReport.SystemCall? {
-    /// The call's target; without a call it is `nil`, and setting it has no effect.
-    fileprivate var targetOrNone: String? {
-        get { self?.target }
-        set { self?.target = newValue }
-    }
-
-    /// The file of a peer's call; `nil` without a peer of that index.
-    fileprivate subscript(peerTarget index: Int) -> String? {
-        get { self?.peers.flatMap { $0.indices.contains(index) ? $0[index].target : nil } }
-        set { if self?.peers?.indices.contains(index) == true { self?.peers?[index].target = newValue } }
     }
 }
 

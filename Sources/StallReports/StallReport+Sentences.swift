@@ -248,6 +248,11 @@ extension StallReport.SystemCall: CustomStringConvertible {
 }
 
 extension StallReport.ThreadDescription {
+    package init(id: Int32, name: String? = nil) {
+        self.id = id
+        self.name = name
+    }
+
     /// `thread 4711 "worker"`, or without the name.
     package var inWords: String { "thread \(id)" + (name.map { " \"\($0)\"" } ?? "") }
 }

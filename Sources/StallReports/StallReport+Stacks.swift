@@ -33,39 +33,9 @@ extension StallReport {
         /// Whether the stack reaches the thread's first function.
         public var isComplete: Bool
         /// The time for which the capture kept the thread from running, in microseconds.
-        public var heldMicroseconds: Double
+        public var heldMicroseconds: Double = 0
         /// The time that the watchdog spent on the capture, in microseconds.
-        public var captureMicroseconds: Double
-
-        package init(
-            atMilliseconds: Double,
-            weightMilliseconds: Double? = nil,
-            timesSeen: Int? = nil,
-            isEarly: Bool? = nil,
-            stack: Int? = nil,
-            reason: String? = nil,
-            threadState: ThreadState? = nil,
-            method: CaptureMethod? = nil,
-            workers: [WorkerGroup]? = nil,
-            isValid: Bool,
-            isComplete: Bool,
-            heldMicroseconds: Double,
-            captureMicroseconds: Double
-        ) {
-            self.atMilliseconds = atMilliseconds
-            self.weightMilliseconds = weightMilliseconds
-            self.timesSeen = timesSeen
-            self.isEarly = isEarly
-            self.stack = stack
-            self.reason = reason
-            self.threadState = threadState
-            self.method = method
-            self.workers = workers
-            self.isValid = isValid
-            self.isComplete = isComplete
-            self.heldMicroseconds = heldMicroseconds
-            self.captureMicroseconds = captureMicroseconds
-        }
+        public var captureMicroseconds: Double = 0
     }
 
     /// The workers of a pool that have the same stack.
@@ -97,33 +67,13 @@ extension StallReport {
         /// The method of the capture.
         public var method: CaptureMethod?
         /// The time for which the capture kept the thread from running, in microseconds.
-        public var heldMicroseconds: Double
+        public var heldMicroseconds: Double = 0
         /// The system call in which the thread was blocked; `nil` if it was in none, or the system does not show it.
         public var systemCall: SystemCall?
         /// The lock for which the thread waited; `nil` if it waited for none.
         ///
         /// It has one owner at most, without a stack: the owner has an entry of its own.
         public var lock: Lock?
-
-        package init(
-            thread: ThreadDescription,
-            stack: Int? = nil,
-            reason: String? = nil,
-            threadState: ThreadState? = nil,
-            method: CaptureMethod? = nil,
-            heldMicroseconds: Double,
-            systemCall: SystemCall? = nil,
-            lock: Lock? = nil
-        ) {
-            self.thread = thread
-            self.stack = stack
-            self.reason = reason
-            self.threadState = threadState
-            self.method = method
-            self.heldMicroseconds = heldMicroseconds
-            self.systemCall = systemCall
-            self.lock = lock
-        }
     }
 
     /// One frame of a stack.
@@ -178,44 +128,6 @@ extension StallReport {
         ///
         /// The frames after it do not wait for this task.
         public var isTaskStart: Bool?
-
-        package init(
-            image: Int? = nil,
-            offset: String,
-            function: String? = nil,
-            symbol: String? = nil,
-            file: String? = nil,
-            line: Int? = nil,
-            column: Int? = nil,
-            isInlined: Bool? = nil,
-            isTailCall: Bool? = nil,
-            isUncertain: Bool? = nil,
-            isInApp: Bool,
-            isDependency: Bool? = nil,
-            isRuntimeFrame: Bool? = nil,
-            compilerGenerated: CompilerGenerated? = nil,
-            reason: String? = nil,
-            kind: FrameKind,
-            isTaskStart: Bool? = nil
-        ) {
-            self.image = image
-            self.offset = offset
-            self.function = function
-            self.symbol = symbol
-            self.file = file
-            self.line = line
-            self.column = column
-            self.isInlined = isInlined
-            self.isTailCall = isTailCall
-            self.isUncertain = isUncertain
-            self.isInApp = isInApp
-            self.isDependency = isDependency
-            self.isRuntimeFrame = isRuntimeFrame
-            self.compilerGenerated = compilerGenerated
-            self.reason = reason
-            self.kind = kind
-            self.isTaskStart = isTaskStart
-        }
     }
 
     /// An ELF file that is mapped into the process.
@@ -271,7 +183,33 @@ extension StallReport {
     }
 }
 
+extension StallReport.Sample {
+    package init(atMilliseconds: Double, isValid: Bool, isComplete: Bool) {
+        self.atMilliseconds = atMilliseconds
+        self.isValid = isValid
+        self.isComplete = isComplete
+    }
+}
+
+extension StallReport.OtherThread {
+    package init(thread: StallReport.ThreadDescription) { self.thread = thread }
+}
+
 extension StallReport.Frame {
+    package init(
+        image: Int? = nil, offset: String, function: String? = nil, symbol: String? = nil, file: String? = nil,
+        line: Int? = nil, isInApp: Bool, kind: StallReport.FrameKind
+    ) {
+        self.image = image
+        self.offset = offset
+        self.function = function
+        self.symbol = symbol
+        self.file = file
+        self.line = line
+        self.isInApp = isInApp
+        self.kind = kind
+    }
+
     /// Whether the function may be in the source: it is neither a runtime frame nor made by the compiler.
     package var isWritten: Bool { isRuntimeFrame != true && compilerGenerated == nil }
 }

@@ -29,32 +29,15 @@ extension StallReport {
             if let excess = sizeFault(of: json) { return [ReportFault(refusal: excess)] }
             let report = try JSONDecoder().decode(StallReport.self, from: Data(json))
             if let newer = newerVersion(in: json) { return [ReportFault(path: "$", message: newer)] }
-            var check = ReportCheck()
+            var check = ReportCheck(isForReading: false)
             check.check(report)
             return Array(check.faults.prefix(ReportCheck.maximumFaults))
-        } catch let error as DecodingError {
+        } catch {
             // The failure may result from a newer schema, which makes the better message.
             if let newer = newerVersion(in: json) { return [ReportFault(path: "$.schemaVersion", message: newer)] }
-            return [ReportFault(error, in: json)]
-        } catch {
-            return [ReportFault(path: "$", message: "\(error)")]
+            let fault = (error as? DecodingError).map { ReportFault($0, in: json) }
+            return [fault ?? ReportFault(path: "$", message: "\(error)")]
         }
-    }
-
-    /// The threads that may have a context of their own, each with its place in the report.
-    fileprivate var describedThreads: [(place: String, thread: ThreadDescription)] {
-        var threads: [(String, ThreadDescription)] = []
-        for (index, other) in (otherThreads ?? []).enumerated() {
-            threads.append(("otherThreads[\(index)].thread", other.thread))
-        }
-        for (index, sample) in samples.enumerated() {
-            for (group, workers) in (sample.workers ?? []).enumerated() {
-                for (number, thread) in workers.threads.enumerated() {
-                    threads.append(("samples[\(index)].workers[\(group)].threads[\(number)]", thread))
-                }
-            }
-        }
-        return threads
     }
 }
 
@@ -69,10 +52,10 @@ struct ReportCheck {
     private static let slack = 1.0
 
     /// Whether only faults for which readers refuse the report are looked for.
-    var isForReading = false
+    let isForReading: Bool
     private(set) var faults: [ReportFault] = []
 
-    init(isForReading: Bool = false) { self.isForReading = isForReading }
+    init(isForReading: Bool) { self.isForReading = isForReading }
 
     mutating func check(_ report: StallReport) {
         if report.schemaVersion < 1 {
@@ -211,14 +194,18 @@ struct ReportCheck {
             checkDuration(sample.weightMilliseconds, at: "samples[\(index)].weightMilliseconds")
             checkDuration(sample.heldMicroseconds, at: "samples[\(index)].heldMicroseconds")
             checkDuration(sample.captureMicroseconds, at: "samples[\(index)].captureMicroseconds")
+            for (group, workers) in (sample.workers ?? []).enumerated() where !isForReading {
+                for (number, thread) in workers.threads.enumerated() {
+                    check(thread.context, at: "samples[\(index)].workers[\(group)].threads[\(number)].context")
+                }
+            }
         }
         for (index, other) in (report.otherThreads ?? []).enumerated() {
             checkWord(other.threadState?.rawValue, at: "otherThreads[\(index)].threadState")
             checkWord(other.method?.rawValue, at: "otherThreads[\(index)].method")
             checkDuration(other.heldMicroseconds, at: "otherThreads[\(index)].heldMicroseconds")
+            if !isForReading { check(other.thread.context, at: "otherThreads[\(index)].thread.context") }
         }
-        guard !isForReading else { return }
-        for (place, thread) in report.describedThreads { check(thread.context, at: "\(place).context") }
     }
 
     private mutating func checkHistory(of report: StallReport) {

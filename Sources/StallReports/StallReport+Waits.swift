@@ -22,7 +22,7 @@ extension StallReport {
 
         package init(
             kind: WaitKind, task: UInt64? = nil, name: String? = nil, executor: String? = nil, thread: Int32? = nil,
-            stack: Int? = nil, function: String? = nil, file: String? = nil, line: Int? = nil
+            stack: Int? = nil
         ) {
             self.kind = kind
             self.task = task
@@ -30,9 +30,6 @@ extension StallReport {
             self.executor = executor
             self.thread = thread
             self.stack = stack
-            self.function = function
-            self.file = file
-            self.line = line
         }
 
         /// `` `load()` at Loader.swift:40 awaits a task``.

@@ -200,9 +200,7 @@ extension StallReport {
 }
 
 extension StallReport.Callout {
-    /// Finds the callout in a stack; `nil` if there is none.
-    ///
-    /// - Parameter symbols: The stack's symbols, innermost first. The innermost callout belongs to the turn.
+    /// The innermost callout in a stack, which belongs to the turn; `symbols` are the stack's, innermost first.
     package init?(symbols: [String?]) {
         for symbol in symbols {
             guard let callout = Self(symbol: symbol) else { continue }

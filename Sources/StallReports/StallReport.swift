@@ -14,7 +14,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public static let currentSchemaVersion = 1
 
     /// The version of the report's schema, 1 or more.
-    public var schemaVersion: Int
+    public var schemaVersion: Int = Self.currentSchemaVersion
     /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
     /// The kind of delay: stall, saturation, starvation, spinning, modeStarvation or overdue.
@@ -58,7 +58,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// The number of stalls with the same fingerprint that this report stands for beside its own.
     ///
     /// The monitor suppressed them since it last reported one. 0 while the stall lasts.
-    public var repeats: Int
+    public var repeats: Int = 0
     /// The durations of the stalls that ``repeats`` counts; `nil` if it counts none, or in reports of older versions.
     public var repeated: RepeatedStalls?
     /// The function that a developer should inspect first.
@@ -97,67 +97,33 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var monitor: MonitorDescription
 
     package init(
-        schemaVersion: Int,
         id: String,
         kind: Kind,
         state: State,
         startedAt: Timestamp,
         durationMilliseconds: Double,
         thresholdMilliseconds: Double,
-        isThresholdAdaptive: Bool? = nil,
         process: ProcessDescription,
         metadata: [String: String],
         loop: LoopDescription,
         startUncertaintyMilliseconds: Double? = nil,
-        turns: UInt64? = nil,
-        activity: Activity? = nil,
-        callout: Callout? = nil,
-        fingerprint: String? = nil,
-        repeats: Int,
-        repeated: RepeatedStalls? = nil,
-        culprit: Culprit? = nil,
-        missingCulpritReason: String? = nil,
-        context: Context? = nil,
-        missingContextReason: String? = nil,
-        cause: Cause? = nil,
         samples: [Sample],
-        otherThreads: [OtherThread]? = nil,
-        omittedThreads: Int? = nil,
-        waits: [Wait]? = nil,
-        history: History? = nil,
         stacks: [[Int]],
         frames: [Frame],
         images: [Image],
         monitor: MonitorDescription
     ) {
-        self.schemaVersion = schemaVersion
         self.id = id
         self.kind = kind
         self.state = state
         self.startedAt = startedAt
         self.durationMilliseconds = durationMilliseconds
         self.thresholdMilliseconds = thresholdMilliseconds
-        self.isThresholdAdaptive = isThresholdAdaptive
         self.process = process
         self.metadata = metadata
         self.loop = loop
         self.startUncertaintyMilliseconds = startUncertaintyMilliseconds
-        self.turns = turns
-        self.activity = activity
-        self.callout = callout
-        self.fingerprint = fingerprint
-        self.repeats = repeats
-        self.repeated = repeated
-        self.culprit = culprit
-        self.missingCulpritReason = missingCulpritReason
-        self.context = context
-        self.missingContextReason = missingContextReason
-        self.cause = cause
         self.samples = samples
-        self.otherThreads = otherThreads
-        self.omittedThreads = omittedThreads
-        self.waits = waits
-        self.history = history
         self.stacks = stacks
         self.frames = frames
         self.images = images
@@ -220,16 +186,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var name: String?
         /// What the thread was working on when it was captured, for threads other than a loop's; `nil` if unknown.
         public var context: Context?
-
-        package init(
-            id: Int32,
-            name: String? = nil,
-            context: Context? = nil
-        ) {
-            self.id = id
-            self.name = name
-            self.context = context
-        }
     }
 
     /// The function that a developer should inspect first.
@@ -263,7 +219,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// The monitor that wrote a report.
     public struct MonitorDescription: Codable, Sendable, Equatable {
         /// The version of StallWatch.
-        public var version: String
+        public var version: String = StallWatchVersion.current
         /// The watchdog's own delay when it detected the stall, in milliseconds.
         public var watchdogLateMilliseconds: Double
         /// The capture methods that the system permits.
@@ -276,13 +232,11 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var suppressed: SuppressionCounts
 
         package init(
-            version: String,
             watchdogLateMilliseconds: Double,
             captureMethods: [CaptureMethod]? = nil,
             unwinder: String? = nil,
             suppressed: SuppressionCounts
         ) {
-            self.version = version
             self.watchdogLateMilliseconds = watchdogLateMilliseconds
             self.captureMethods = captureMethods
             self.unwinder = unwinder
@@ -293,10 +247,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
 
 extension StallReport.Culprit {
     /// The share in words, such as "71 %"; `nil` if it is unknown or nearly all of the stall.
-    package var shareInWords: String? {
-        guard let share, share < 0.995 else { return nil }
-        return share.percent
-    }
+    package var shareInWords: String? { share.flatMap { $0 < 0.995 ? $0.percent : nil } }
 }
 
 extension StallReport {
@@ -331,13 +282,10 @@ extension StallReport {
     /// How the names of such files end.
     package static let newestSuffix = ".newest.json"
 
-    /// Returns whether `name` has the form of a report's file name.
     package static func isFileName(_ name: String) -> Bool {
         name.hasPrefix("stall-") && name.hasSuffix(".json")
     }
-}
 
-extension StallReport {
     /// The process that stalled.
     ///
     /// Contains neither its arguments nor its environment.
@@ -368,27 +316,14 @@ extension StallReport {
         public var bootID: String?
 
         package init(
-            name: String,
-            pid: Int32,
-            startedAt: Timestamp? = nil,
-            startTicks: UInt64? = nil,
-            executable: String,
-            architecture: String,
-            operatingSystem: String? = nil,
-            kernel: String,
-            hostname: String,
-            bootID: String? = nil
+            name: String, pid: Int32, executable: String, architecture: String, kernel: String, hostname: String
         ) {
             self.name = name
             self.pid = pid
-            self.startedAt = startedAt
-            self.startTicks = startTicks
             self.executable = executable
             self.architecture = architecture
-            self.operatingSystem = operatingSystem
             self.kernel = kernel
             self.hostname = hostname
-            self.bootID = bootID
         }
     }
 }

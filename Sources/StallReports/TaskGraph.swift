@@ -8,7 +8,6 @@ package struct TaskGraph {
     package let list: TaskList
     private let report: StallReport
     private let indices: [UInt64: Int]
-    /// The indices of each group's child tasks.
     private let children: [UInt64: [Int]]
     private let threads: [Int32: StallReport.OtherThread]
     /// The ids of tasks that wait for each other in a circle.
@@ -66,7 +65,6 @@ package struct TaskGraph {
     /// How the demangler calls the code that passes a closure its values.
     private static let closure = "partial apply for "
 
-    /// The functions of a task, the innermost first.
     package func functions(of task: TaskList.Task) -> [String] { frames(of: task).map(Self.words) }
 
     /// The frames of a task, the innermost first.
@@ -183,21 +181,17 @@ package struct TaskGraph {
     ///
     /// Only tasks for which `isShown` is true count.
     package func groups(where isShown: (TaskList.Task) -> Bool = { _ in true }) -> [Group] {
-        struct Key: Hashable {
-            var place: String
-            var wait: String
-        }
-        var groups: [Key: [Int]] = [:]
+        var groups: [[String]: [Int]] = [:]
         for index in list.tasks.indices where isShown(list.tasks[index]) {
             let task = list.tasks[index]
-            groups[Key(place: place(of: task), wait: wait(of: task)), default: []].append(index)
+            groups[[place(of: task), wait(of: task)], default: []].append(index)
         }
         let made: [(Int, Group)] = groups.map { key, members in
             let ids = members.map { list.tasks[$0].id }.sorted()
             let count = members.reduce(0) { $0 + (list.tasks[$1].count ?? 1) }
             let noun = count == 1 ? "1 task" : "\(count) tasks"
-            let verb = count == 1 ? key.wait : wait(of: list.tasks[members[0]], isPlural: true)
-            return (count, Group(sentence: "\(noun) in \(key.place) \(verb)", tasks: ids))
+            let verb = count == 1 ? key[1] : wait(of: list.tasks[members[0]], isPlural: true)
+            return (count, Group(sentence: "\(noun) in \(key[0]) \(verb)", tasks: ids))
         }
         return made.sorted { ($1.0, $0.1.sentence) < ($0.0, $1.1.sentence) }.map(\.1)
     }
@@ -241,9 +235,7 @@ package struct TaskGraph {
         }
         return roots
     }
-}
 
-extension TaskGraph {
     /// What identifies a task's place in two answers: it has not moved if it is the same in both.
     package func standing(of task: TaskList.Task) -> Standing {
         let target: String? =

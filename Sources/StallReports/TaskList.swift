@@ -3,7 +3,6 @@
 ///
 /// Their stacks, the names and what their threads do are in the report, which comes with the answer.
 package struct TaskList: Codable, Sendable, Equatable {
-    /// What a task is doing.
     package enum State: String, TaskWord {
         /// A thread runs it.
         case running
@@ -15,7 +14,6 @@ package struct TaskList: Codable, Sendable, Equatable {
         package static let other = suspended
     }
 
-    /// What a task waits for.
     package enum Wait: String, TaskWord {
         /// The end of the task ``Task/target``.
         case task
@@ -33,7 +31,6 @@ package struct TaskList: Codable, Sendable, Equatable {
         case other
     }
 
-    /// One task.
     package struct Task: Codable, Sendable, Equatable {
         /// The id that the runtime has given it.
         package var id: UInt64
@@ -59,23 +56,6 @@ package struct TaskList: Codable, Sendable, Equatable {
         package var searchedInVain: UInt64?
         /// The number of equal tasks that it stands for, itself included; `nil` means 1.
         package var count: Int?
-
-        package init(
-            id: UInt64, name: String? = nil, state: State, wait: Wait? = nil, target: UInt64? = nil,
-            thread: Int32? = nil, parent: UInt64? = nil, group: UInt64? = nil, stack: Int? = nil,
-            isCanceled: Bool? = nil
-        ) {
-            self.id = id
-            self.name = name
-            self.state = state
-            self.wait = wait
-            self.target = target
-            self.thread = thread
-            self.parent = parent
-            self.group = group
-            self.stack = stack
-            self.isCanceled = isCanceled
-        }
     }
 
     /// What runs some tasks one at a time.
@@ -105,24 +85,13 @@ package struct TaskList: Codable, Sendable, Equatable {
 
     /// The tasks, by their ids.
     package var tasks: [Task]
-    package var executors: [Executor]
+    package var executors: [Executor] = []
     /// The memory that was searched, in bytes.
-    package var searchedBytes: UInt64
+    package var searchedBytes: UInt64 = 0
     /// The time of the reading, in milliseconds; no thread was held in it.
-    package var readMilliseconds: Double
+    package var readMilliseconds = 0.0
     /// Why there may be more tasks; `nil` if all memory was searched.
     package var incompleteReason: String?
-
-    package init(
-        tasks: [Task], executors: [Executor] = [], searchedBytes: UInt64 = 0, readMilliseconds: Double = 0,
-        incompleteReason: String? = nil
-    ) {
-        self.tasks = tasks
-        self.executors = executors
-        self.searchedBytes = searchedBytes
-        self.readMilliseconds = readMilliseconds
-        self.incompleteReason = incompleteReason
-    }
 
     /// Keeps, of tasks in the same place that wait for the same executor, one that counts for all.
     ///
@@ -159,6 +128,17 @@ package struct TaskList: Codable, Sendable, Equatable {
             }
         }
         return nil
+    }
+}
+
+extension TaskList {
+    package init(tasks: [Task]) { self.tasks = tasks }
+}
+
+extension TaskList.Task {
+    package init(id: UInt64, state: TaskList.State) {
+        self.id = id
+        self.state = state
     }
 }
 

@@ -31,14 +31,14 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 extension Timestamp: LosslessStringConvertible {
     /// The time as RFC 3339 text in UTC, with six fractional digits.
     public var description: String {
-        let parts = microsecondsSince1970.quotientAndRemainder(flooredBy: 1_000_000)
-        var seconds = time_t(parts.quotient)
+        let (quotient, remainder) = microsecondsSince1970.quotientAndRemainder(dividingBy: 1_000_000)
+        var seconds = time_t(remainder < 0 ? quotient - 1 : quotient)
         var calendar = tm()
         gmtime_r(&seconds, &calendar)
         return Self.digits(Int(calendar.tm_year) + 1900, 4) + "-" + Self.digits(Int(calendar.tm_mon) + 1, 2) + "-"
             + Self.digits(Int(calendar.tm_mday), 2) + "T" + Self.digits(Int(calendar.tm_hour), 2) + ":"
             + Self.digits(Int(calendar.tm_min), 2) + ":" + Self.digits(Int(calendar.tm_sec), 2) + "."
-            + Self.digits(Int(parts.remainder), 6) + "Z"
+            + Self.digits(Int(remainder < 0 ? remainder + 1_000_000 : remainder), 6) + "Z"
     }
 
     /// Parses exactly the form that ``description`` produces.
@@ -100,14 +100,6 @@ extension Decoder {
     }
 }
 
-extension Int64 {
-    /// Returns the quotient, rounded down, and the remainder, which is never negative.
-    fileprivate func quotientAndRemainder(flooredBy divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
-    }
-}
-
 /// Makes UUIDs of version 7 (RFC 9562): the time in milliseconds, by which they sort, and 74 random bits.
 package enum ReportIdentifier {
     /// Returns a new UUID in lowercase.
@@ -115,10 +107,7 @@ package enum ReportIdentifier {
     /// The random bits are values, not a generator: the system's generator is an empty type, which is passed at an
     /// undefined address. ThreadSanitizer accesses that address when it checks the app (Swift 6.3, SIGSEGV).
     ///
-    /// - Parameters:
-    ///   - time: The time in the UUID; a time before 1970 counts as 1970.
-    ///   - random: The random bits: 12 of the first word and 62 of the second are used.
-    /// - Returns: A UUID such as `01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e`.
+    /// 12 bits of the first word and 62 of the second are used. A time before 1970 counts as 1970.
     package static func make(
         at time: Timestamp, random: (UInt64, UInt64) = (.random(in: .min ... .max), .random(in: .min ... .max))
     ) -> String {

@@ -73,10 +73,9 @@ package struct HangText {
     private var mainThread: Thread? {
         guard let description = report.loop.thread else { return nil }
         let stack = report.samples.last { $0.stack != nil }?.stack
-        let thread = StallReport.OtherThread(
-            thread: description, stack: stack, threadState: report.samples.last?.threadState, heldMicroseconds: 0,
-            systemCall: report.cause?.systemCall, lock: report.cause?.lock
-        )
+        var thread = StallReport.OtherThread(thread: description)
+        (thread.stack, thread.threadState) = (stack, report.samples.last?.threadState)
+        (thread.systemCall, thread.lock) = (report.cause?.systemCall, report.cause?.lock)
         return describe(thread)
     }
 

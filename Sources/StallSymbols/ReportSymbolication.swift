@@ -300,15 +300,19 @@ package struct ReportSymbolication {
             {
                 generated = .synthesized
             }
-            return StallReport.Frame(
+            var named = StallReport.Frame(
                 image: number, offset: frame.offset, function: function?.name, symbol: location.symbol,
-                file: place?.file ?? location.file, line: place?.line ?? location.line,
-                column: place == nil ? location.column : nil,
-                isInlined: location.isInlined ? true : nil, isUncertain: frame.isUncertain,
-                isInApp: owner == .app, isDependency: owner == .dependency ? true : nil,
-                isRuntimeFrame: function?.isRuntimeFrame == true ? true : nil, compilerGenerated: generated,
-                reason: answer.reason, kind: frame.kind, isTaskStart: frame.isTaskStart
-            )
+                file: place?.file ?? location.file, line: place?.line ?? location.line, isInApp: owner == .app,
+                kind: frame.kind)
+            named.column = place == nil ? location.column : nil
+            named.isInlined = location.isInlined ? true : nil
+            named.isUncertain = frame.isUncertain
+            named.isDependency = owner == .dependency ? true : nil
+            named.isRuntimeFrame = function?.isRuntimeFrame == true ? true : nil
+            named.compilerGenerated = generated
+            named.reason = answer.reason
+            named.isTaskStart = frame.isTaskStart
+            return named
         }
     }
 }

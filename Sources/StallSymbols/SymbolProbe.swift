@@ -107,16 +107,18 @@ package enum HostProbe {
     ) -> Capabilities.Environment {
         var system = utsname()
         uname(&system)
-        return Capabilities.Environment(
-            pid: process, userID: status?.effectiveUser, kernel: string(system.release),
-            architecture: string(system.machine), seccompMode: status?.seccompMode,
-            hasNoNewPrivileges: status?.hasNoNewPrivileges,
-            yamaScope: number("/proc/sys/kernel/yama/ptrace_scope"),
-            securityLabel: securityLabel(
-                readSmallFile("\(directory)/attr/apparmor/current") ?? readSmallFile("\(directory)/attr/current")),
-            maySysPtrace: status?.maySysPtrace, perfEventParanoid: number("/proc/sys/kernel/perf_event_paranoid"),
-            tracer: status.flatMap { $0.tracer == 0 ? nil : $0.tracer }
-        )
+        var environment = Capabilities.Environment(pid: process)
+        environment.userID = status?.effectiveUser
+        (environment.kernel, environment.architecture) = (string(system.release), string(system.machine))
+        environment.seccompMode = status?.seccompMode
+        environment.hasNoNewPrivileges = status?.hasNoNewPrivileges
+        environment.yamaScope = number("/proc/sys/kernel/yama/ptrace_scope")
+        environment.securityLabel = securityLabel(
+            readSmallFile("\(directory)/attr/apparmor/current") ?? readSmallFile("\(directory)/attr/current"))
+        environment.maySysPtrace = status?.maySysPtrace
+        environment.perfEventParanoid = number("/proc/sys/kernel/perf_event_paranoid")
+        environment.tracer = status.flatMap { $0.tracer == 0 ? nil : $0.tracer }
+        return environment
     }
 
     /// Returns the label in a text of /proc/<pid>/attr/current; `nil` if the process is not confined.

@@ -96,7 +96,6 @@ struct RunMonitor {
         static let mainQueue = Loops(rawValue: 2)
     }
 
-    /// The monitor of this process, once it has been started.
     static let current = Mutex<RunMonitor?>(nil)
 
     private let monitor: StallMonitor
@@ -104,13 +103,6 @@ struct RunMonitor {
     /// Keeps the probe of GLib's main context, whose poll function has its address.
     private var probe: LoopProbe?
 
-    /// Starts a monitor.
-    ///
-    /// - Parameters:
-    ///   - threshold: The duration from which a turn is a stall.
-    ///   - loops: The loops of Foundation and Dispatch to watch.
-    ///   - output: The directory for reports.
-    /// - Throws: ``StallWatchError`` if the reports cannot be written, or the system refuses memory or a thread.
     init(threshold: Duration, loops: Loops, output: String) throws(StallWatchError) {
         var configuration = StallMonitor.Configuration(threshold: .fixed(threshold), reports: .directory(output))
         // Seldom a Swift program: its memory is not searched.
@@ -127,15 +119,7 @@ struct RunMonitor {
         try monitor.start()
     }
 
-    /// Watches GLib's default main context.
-    ///
-    /// - Parameters:
-    ///   - functions: The functions of which one has a frame on the stack while the context runs; empty if they are
-    ///     unknown.
-    ///   - isFollowed: Returns whether the context still reports its turns.
-    ///   - source: Returns the source whose callback runs; `nil` if it is not known.
-    /// - Returns: The handle for `stallwatch_begin_turn` and `stallwatch_end_turn`, which is valid until the process ends.
-    /// - Throws: ``StallWatchError`` if the monitor watches it already.
+    /// Returns a handle that is valid until the process ends; `functions` is empty if they are unknown.
     mutating func watchGLib(
         functions: [Range<UInt64>], isFollowed: @escaping @Sendable () -> Bool,
         source: @escaping @Sendable () -> String?
@@ -150,11 +134,7 @@ struct RunMonitor {
         return probe.handle
     }
 
-    /// Stops the monitor and completes its reports.
-    ///
-    /// Blocks the calling thread for at most 5 seconds, and usually for some milliseconds.
-    ///
-    /// - Returns: A sentence about the stalls; `nil` if there were none.
+    /// Stops the monitor, within 5 seconds; returns a sentence about the stalls, `nil` if there were none.
     func finish() -> String? {
         monitor.stop()
         let statistics = monitor.statistics
@@ -197,12 +177,7 @@ public func dumpHang(
     return status
 }
 
-/// Stores a text in a C buffer, cut to its size and ended by a zero byte.
-///
-/// - Parameters:
-///   - text: The text.
-///   - buffer: The buffer.
-///   - size: The size of the buffer in bytes.
+/// Stores a text in a C buffer, cut to its size in bytes and ended by a zero byte.
 func store(_ text: String, in buffer: UnsafeMutablePointer<CChar>, size: Int) {
     let bytes = text.utf8CString.dropLast().prefix(max(size - 1, 0))
     for (index, byte) in bytes.enumerated() { buffer[index] = byte }

@@ -35,8 +35,10 @@ enum Interruption {
         for signal in signals {
             // A signal that the shell has set to ignored (nohup(1), a background job) stays ignored.
             var action = sigaction()
-            guard sigaction(signal, nil, &action) == 0, !isIgnored(action) else { continue }
-            sigaddset(&set, signal)
+            guard sigaction(signal, nil, &action) == 0 else { continue }
+            // SIG_IGN is the address 1 (bits/signum-generic.h), which is not a function's.
+            let isIgnored = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+            if !isIgnored { sigaddset(&set, signal) }
         }
         return set
     }
@@ -52,11 +54,6 @@ enum Interruption {
 
     /// Sends signals on to a process instead of ending, except those of the terminal, which it has received, too.
     static func forward(to process: pid_t) { state.withLock { $0.receiver = process } }
-
-    private static func isIgnored(_ action: sigaction) -> Bool {
-        // SIG_IGN is the address 1 (bits/signum-generic.h), which is not a function's.
-        unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
-    }
 
     private static func waitForSignals() {
         var set = handledSignals()

@@ -74,34 +74,29 @@ extension String {
     /// GitHub's runner obeys a line of output that begins with `::` after blanks, or that has `##[` anywhere.
     package var withoutWorkflowCommands: String {
         guard utf8.contains(where: { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "#") }) else { return self }
-        var result = String.UnicodeScalarView()
-        for line in unicodeScalars.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r" })
-        {
-            if line.startIndex > unicodeScalars.startIndex {
-                result.append(unicodeScalars[unicodeScalars.index(before: line.startIndex)])
-            }
-            var isCommand = String(line).isWorkflowCommand
-            var signs = 0
-            for scalar in line {
-                if scalar == "[", signs >= 2 { result.append(" ") }
-                result.append(scalar)
+        var signs = 0
+        // The colons that the line begins with, after blanks; `nil` after anything else.
+        var colons: Int? = 0
+        return mappingScalars { scalar in
+            defer {
                 signs = scalar == "#" ? signs + 1 : 0
-                if isCommand, scalar == ":" {
-                    result.append(" ")
-                    isCommand = false
+                switch scalar {
+                case "\n", "\r": colons = 0
+                case ":": colons = colons.map { $0 + 1 }
+                default: if colons != 0 || !scalar.isBlank { colons = nil }
                 }
             }
+            return scalar == "[" && signs >= 2 || scalar == ":" && colons == 1 ? " \(scalar)" : nil
         }
-        return String(result)
     }
 
     /// Whether the text begins, after blanks, as a workflow command does.
     private var isWorkflowCommand: Bool {
-        unicodeScalars.drop { $0.properties.isWhitespace || $0.isControl }.starts(with: "::".unicodeScalars)
+        unicodeScalars.drop(while: \.isBlank).starts(with: "::".unicodeScalars)
     }
 
     /// Replaces each scalar by what `replacement` returns; `nil` keeps it.
-    fileprivate func mappingScalars(_ replacement: (Unicode.Scalar) -> String?) -> String {
+    func mappingScalars(_ replacement: (Unicode.Scalar) -> String?) -> String {
         var result = String.UnicodeScalarView()
         for scalar in unicodeScalars {
             if let text = replacement(scalar) {
@@ -122,16 +117,15 @@ extension Unicode.Scalar {
         default: false
         }
     }
+
+    fileprivate var isBlank: Bool { properties.isWhitespace || isControl }
 }
 
 /// JSON for a terminal.
 package enum PlainJSON {
     /// Writes the controls in a JSON document's strings as `\u` escapes, and `##[`, which GitHub's runner would obey.
     ///
-    /// A JSON writer escapes only the controls below U+0020.
-    ///
-    /// - Parameter json: A document in UTF-8. Outside strings it has ASCII only.
-    /// - Returns: A document with the same values.
+    /// A JSON writer escapes only the controls below U+0020. Outside strings, the document has ASCII only.
     package static func escaped(_ json: [UInt8]) -> [UInt8] {
         // The first bytes of what isControl has over U+0020, and a sign that is rare in reports.
         let marks: [UInt8] = [0x7f, 0xc2, 0xd8, 0xe2, UInt8(ascii: "#")]
@@ -188,20 +182,13 @@ package enum MarkdownText {
         return code(text).mappingScalars { $0 == "|" ? "\\|" : nil }
     }
 
-    /// A block of code.
     package static func block(_ lines: [String]) -> String {
         let lines = lines.map(\.printable)
         let fence = String(repeating: "`", count: max((lines.map(longestRun).max() ?? 0) + 1, 3))
         return ([fence + "text"] + lines + [fence]).joined(separator: "\n") + "\n"
     }
 
-    /// A table; the cells are Markdown already.
-    ///
-    /// - Parameters:
-    ///   - titles: The columns' titles.
-    ///   - right: The indices of the columns with numbers, which are aligned to the right.
-    ///   - rows: The rows, with a cell for each title.
-    /// - Returns: The table, with a line feed at the end.
+    /// A table, whose cells are Markdown already; the columns with the indices `right` are aligned to the right.
     package static func table(_ titles: [String], right: Set<Int> = [], _ rows: [[String]]) -> String {
         let rule = titles.indices.map { right.contains($0) ? "---:" : "---" }
         return ([titles, rule] + rows).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()

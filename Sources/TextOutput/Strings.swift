@@ -31,29 +31,10 @@ extension String {
         let spaces = String(repeating: " ", count: Swift.max(width - columns, 0))
         return alignment == .left ? self + spaces : spaces + self
     }
-}
 
-extension Character {
-    /// 2 for the wide characters of East Asia and for emoji (Unicode Standard Annex 11), else 1.
-    fileprivate var columns: Int {
-        guard let first = unicodeScalars.first else { return 0 }
-        switch first.value {
-        case 0x1100...0x115f, 0x2e80...0x303e, 0x3041...0xa4cf, 0xac00...0xd7a3, 0xf900...0xfaff, 0xfe30...0xfe6f,
-            0xff00...0xff60, 0xffe0...0xffe6, 0x1f300...0x1faff, 0x20000...0x3fffd:
-            return 2
-        default:
-            return 1
-        }
-    }
-}
-
-extension String {
     /// The text in lines of at most `width` columns, broken at spaces and within words that are longer than a line.
     ///
-    /// - Parameters:
-    ///   - width: `nil` for no limit.
-    ///   - indentation: The beginning of each line after the first, which keeps its own.
-    /// - Returns: The lines, joined by line feeds.
+    /// Each line after the first, which keeps its own indentation, begins with `indentation`.
     package func wrapped(to width: Int?, indentation: String = "") -> String {
         guard let width, columns > width else { return self }
         // Room for text remains even on a very narrow terminal.
@@ -86,5 +67,19 @@ extension String {
             text.append(character)
         }
         return text
+    }
+}
+
+extension Character {
+    /// 2 for the wide characters of East Asia and for emoji (Unicode Standard Annex 11), else 1.
+    fileprivate var columns: Int {
+        guard let first = unicodeScalars.first else { return 0 }
+        switch first.value {
+        case 0x1100...0x115f, 0x2e80...0x303e, 0x3041...0xa4cf, 0xac00...0xd7a3, 0xf900...0xfaff, 0xfe30...0xfe6f,
+            0xff00...0xff60, 0xffe0...0xffe6, 0x1f300...0x1faff, 0x20000...0x3fffd:
+            return 2
+        default:
+            return 1
+        }
     }
 }

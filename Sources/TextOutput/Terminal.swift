@@ -2,16 +2,13 @@ import Glibc
 
 /// The abilities of standard output.
 package struct Terminal: Sendable {
-    /// Whether it is a terminal.
     package var isTerminal = false
     /// Columns per line; `nil` for no limit.
     package var width: Int?
     /// Lines that are seen at once; `nil` if it is no terminal, or does not know its size.
     package var height: Int?
-    /// Whether to use color.
     package var hasColor = false
 
-    /// Standard output.
     package static let standardOutput = Terminal(descriptor: STDOUT_FILENO)
 
     package init(isTerminal: Bool = false, width: Int? = nil, height: Int? = nil, hasColor: Bool = false) {
@@ -89,18 +86,11 @@ extension String {
     /// An ellipsis that cuts a word becomes `~`, so that lines keep their width, and another one three dots.
     package var drawnInASCII: String {
         guard !utf8.allSatisfy({ $0 < 0x80 }) else { return self }
-        var text = String.UnicodeScalarView()
         var last: Unicode.Scalar = " "
-        for scalar in unicodeScalars {
-            if scalar == "…" {
-                text.append(contentsOf: (last == " " || last == "\n" ? "..." : "~").unicodeScalars)
-            } else if let plain = Self.ascii[scalar] {
-                text.append(contentsOf: plain.unicodeScalars)
-            } else {
-                text.append(scalar)
-            }
-            last = scalar
+        return mappingScalars { scalar in
+            defer { last = scalar }
+            guard scalar == "…" else { return Self.ascii[scalar] }
+            return last == " " || last == "\n" ? "..." : "~"
         }
-        return String(text)
     }
 }

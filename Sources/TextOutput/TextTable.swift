@@ -2,7 +2,6 @@ import Glibc
 
 /// A text table that fits the terminal.
 package struct TextTable {
-    /// A column.
     package struct Column {
         var title: String
         var alignment = Alignment.left
@@ -65,10 +64,7 @@ package struct TextTable {
     }
 
     /// A shown column and its width.
-    private struct Place {
-        var index: Int
-        var width: Int
-    }
+    private typealias Place = (index: Int, width: Int)
 
     /// Cuts a column's cells to its width: in the middle where different cells would read the same without their ends.
     private func cut(_ place: Place, of rows: inout [[String]]) {
@@ -98,8 +94,8 @@ package struct TextTable {
     private func layout(in available: Int?) -> [Place] {
         // A column without any text is not shown.
         let used = columns.indices.filter { index in rows.isEmpty || rows.contains { !$0[index].isEmpty } }
-        var places = used.map { index in
-            Place(index: index, width: max(columns[index].title.columns, rows.map { $0[index].columns }.max() ?? 0))
+        var places = used.map { index -> Place in
+            (index, max(columns[index].title.columns, rows.map { $0[index].columns }.max() ?? 0))
         }
         guard let available else {
             for place in places.indices {

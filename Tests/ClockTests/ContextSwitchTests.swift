@@ -2,12 +2,12 @@ import CLinux
 import Foundation
 import Glibc
 import LinuxSupport
-import StallReports
 import Synchronization
 import Testing
 import TestSupport
 
 @testable import StackCapture
+@testable import StallReports
 @testable import StallWatch
 
 /// A thread that changes its context all the time is copied at any instruction, and no copy is torn.

@@ -1,8 +1,9 @@
 import LinuxSupport
-import StallReports
 import StallWatch
 import Synchronization
 import Testing
+
+@testable import StallReports
 
 /// A report has the context of the thread that stalled.
 @Suite(.serialized) struct ContextTests {

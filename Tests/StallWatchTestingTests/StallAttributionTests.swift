@@ -1,8 +1,8 @@
 import LinuxSupport
-import StallReports
 import TestSupport
 import Testing
 
+@testable import StallReports
 @testable import StallWatchTesting
 
 @Suite struct StallAttributionTests {
@@ -316,7 +316,7 @@ import Testing
 
 @Suite struct StallBudgetTests {
     private func time(_ least: Double, _ most: Double? = nil) -> CodeTime {
-        var time = CodeTime(exactly: least)
+        var time = CodeTime(duration: least, cause: nil, .init())
         time.most = most ?? least
         return time
     }

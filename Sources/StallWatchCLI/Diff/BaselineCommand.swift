@@ -27,9 +27,7 @@ struct BaselineUpdateCommand: ParsableCommand {
               stallwatch baseline update reports --file ci/stalls.json --expires 2027-03-31
             """
     )
-    /// The file that the option names by default.
     static let standardFile = "stall-baseline.json"
-    /// After how many days new entries expire by default.
     static let standardDays = 30
     /// A larger file is no baseline.
     private static let maximumBytes = 16 << 20
@@ -57,14 +55,7 @@ struct BaselineUpdateCommand: ParsableCommand {
         let kept = baseline.entries.count
         var unnamed = 0
         try selection.read().forEach { report, _ in
-            guard let fingerprint = report.fingerprint else {
-                unnamed += 1
-                return
-            }
-            baseline.add(
-                StallBaseline.Entry(
-                    fingerprint: fingerprint, expires: expires, loop: report.loop.label,
-                    culprit: report.culprit?.function, cause: report.cause?.summary))
+            if let entry = StallBaseline.Entry(report, until: expires) { baseline.add(entry) } else { unnamed += 1 }
         }
         try OutputFile(path: file).write(baseline.jsonData())
         let added = baseline.entries.count - kept

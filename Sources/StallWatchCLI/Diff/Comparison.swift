@@ -88,9 +88,7 @@ struct Comparison {
     private static func words(_ set: ReportSet) -> String {
         set.time.source == .reports && set.groups.reports == 0 ? "for an unknown time" : set.time.words
     }
-}
 
-extension Comparison {
     /// A table in Markdown and the sentences of the text output.
     func markdown(showsSame: Bool) -> String {
         let shown = changes.filter { showsSame || $0.kind != .same }
@@ -110,69 +108,16 @@ extension Comparison {
     }
 }
 
-/// The output of `diff --json`.
-struct ComparisonReport: Encodable {
-    let base: Side
-    let new: Side
-    let counts: [String: Int]
-    let changes: [Change]
+extension Comparison: Encodable {
+    private enum Field: CodingKey { case base, new, counts, changes }
 
-    struct Side: Encodable {
-        let hours: Double
-        let hoursFrom: MonitoredTime.Source
-        let reports: Int
-        let count: Int
-        let totalMilliseconds: Double
-    }
-
-    struct Change: Encodable {
-        let change: GroupChange.Kind
-        let fingerprint: String?
-        let cause: String
-        let culprit: String?
-        let base: Numbers
-        let new: Numbers
-    }
-
-    struct Numbers: Encodable {
-        let count: Int
-        let countPerHour: Double
-        let totalMilliseconds: Double
-        let millisecondsPerHour: Double
-        let medianMilliseconds: Double
-    }
-
-    init(_ comparison: Comparison) {
-        base = Side(comparison.base)
-        new = Side(comparison.new)
-        counts = Dictionary(
-            uniqueKeysWithValues: GroupChange.Kind.allCases.map { ($0.rawValue, comparison.count(of: $0)) }
-        )
-        changes = comparison.changes.map { change in
-            Change(
-                change: change.kind, fingerprint: change.group.fingerprint, cause: change.group.cause,
-                culprit: change.group.culprit?.function, base: Numbers(change.base), new: Numbers(change.new)
-            )
-        }
-    }
-}
-
-extension ComparisonReport.Side {
-    fileprivate init(_ set: ReportSet) {
-        self.init(
-            hours: set.time.hours, hoursFrom: set.time.source, reports: set.groups.reports, count: set.groups.count,
-            totalMilliseconds: set.groups.totalMilliseconds.toMicroseconds
-        )
-    }
-}
-
-extension ComparisonReport.Numbers {
-    fileprivate init(_ side: GroupChange.Side) {
-        self.init(
-            count: side.count, countPerHour: side.countPerHour,
-            totalMilliseconds: side.totalMilliseconds.toMicroseconds,
-            millisecondsPerHour: side.millisecondsPerHour, medianMilliseconds: side.medianMilliseconds
-        )
+    func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: Field.self)
+        try fields.encode(base, forKey: .base)
+        try fields.encode(new, forKey: .new)
+        let counts = GroupChange.Kind.allCases.map { ($0.rawValue, count(of: $0)) }
+        try fields.encode(Dictionary(uniqueKeysWithValues: counts), forKey: .counts)
+        try fields.encode(changes, forKey: .changes)
     }
 }
 
@@ -182,8 +127,7 @@ struct GroupChange: Sendable {
         case new, worse, same, better, gone
     }
 
-    /// The group's numbers on one side.
-    struct Side: Sendable, Equatable {
+    struct Side: Sendable, Equatable, Encodable {
         var count = 0
         var totalMilliseconds = 0.0
         var medianMilliseconds = 0.0
@@ -191,6 +135,19 @@ struct GroupChange: Sendable {
 
         var countPerHour: Double { Double(count) / hours }
         var millisecondsPerHour: Double { totalMilliseconds / hours }
+
+        private enum Field: CodingKey {
+            case count, countPerHour, totalMilliseconds, millisecondsPerHour, medianMilliseconds
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var fields = encoder.container(keyedBy: Field.self)
+            try fields.encode(count, forKey: .count)
+            try fields.encode(countPerHour, forKey: .countPerHour)
+            try fields.encode(totalMilliseconds.toMicroseconds, forKey: .totalMilliseconds)
+            try fields.encode(millisecondsPerHour, forKey: .millisecondsPerHour)
+            try fields.encode(medianMilliseconds, forKey: .medianMilliseconds)
+        }
     }
 
     let group: StallGroup
@@ -241,6 +198,20 @@ extension GroupChange.Side {
             count: group?.count ?? 0, totalMilliseconds: group?.totalMilliseconds ?? 0,
             medianMilliseconds: group?.milliseconds(quantile: 0.5) ?? 0, hours: hours
         )
+    }
+}
+
+extension GroupChange: Encodable {
+    private enum Field: CodingKey { case change, fingerprint, cause, culprit, base, new }
+
+    func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: Field.self)
+        try fields.encode(kind, forKey: .change)
+        try fields.encodeIfPresent(group.fingerprint, forKey: .fingerprint)
+        try fields.encode(group.cause, forKey: .cause)
+        try fields.encodeIfPresent(group.culprit?.function, forKey: .culprit)
+        try fields.encode(base, forKey: .base)
+        try fields.encode(new, forKey: .new)
     }
 }
 

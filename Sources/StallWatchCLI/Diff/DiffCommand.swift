@@ -80,7 +80,7 @@ struct DiffCommand: ParsableCommand {
             let markdown = comparison.markdown(showsSame: all)
             switch formatOptions.chosen {
             case .text: try StandardOutput.write(comparison.text(for: terminalOptions.terminal, showsSame: all))
-            case .json: try StandardOutput.write(JSONOutput.bytes(ComparisonReport(comparison)))
+            case .json: try StandardOutput.write(JSONOutput.bytes(comparison))
             case .markdown: try StandardOutput.write(markdown)
             case .github: try CIOutput.printGitHub(findings, summary: markdown)
             case .junit: try StandardOutput.write(JUnitDocument(findings: findings).text)
@@ -94,7 +94,6 @@ struct DiffCommand: ParsableCommand {
         throw ExitCode.failure
     }
 
-    /// The value of `--fail-on`.
     struct FailOn: Sendable, Equatable {
         let kinds: [GroupChange.Kind]
 
@@ -129,7 +128,6 @@ struct DiffCommand: ParsableCommand {
 }
 
 extension DurationArgument {
-    /// In hours.
     fileprivate var hours: Double { milliseconds / 3_600_000 }
 }
 
@@ -153,5 +151,18 @@ struct ReportSet {
         }
         self.groups = groups
         time = MonitoredTime(given: hours, statistics: reports.files.others, reports: spans.hours)
+    }
+}
+
+extension ReportSet: Encodable {
+    private enum Field: CodingKey { case hours, hoursFrom, reports, count, totalMilliseconds }
+
+    func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: Field.self)
+        try fields.encode(time.hours, forKey: .hours)
+        try fields.encode(time.source, forKey: .hoursFrom)
+        try fields.encode(groups.reports, forKey: .reports)
+        try fields.encode(groups.count, forKey: .count)
+        try fields.encode(groups.totalMilliseconds.toMicroseconds, forKey: .totalMilliseconds)
     }
 }

@@ -195,7 +195,8 @@ struct DiagnosisText {
     private static func rules(_ environment: Capabilities.Environment) -> String {
         var rules = ["Linux \(environment.kernel.printable) \(environment.architecture.printable)"]
         if let user = environment.userID { rules.append("user \(user)") }
-        rules.append(seccomp(environment.seccompMode))
+        let modes = [0: "no seccomp", 1: "strict seccomp", 2: "a seccomp filter"]
+        rules.append(environment.seccompMode.flatMap { modes[$0] } ?? "seccomp unknown")
         rules.append(environment.yamaScope.map { "Yama \($0)" } ?? "no Yama")
         rules.append(environment.securityLabel.map { "confined by \($0.printable)" } ?? "no security label")
         if let isDumpable = environment.isDumpable { rules.append(isDumpable ? "dumpable" : "not dumpable") }
@@ -203,15 +204,6 @@ struct DiagnosisText {
         if let paranoid = environment.perfEventParanoid { rules.append("perf_event_paranoid \(paranoid)") }
         if let tracer = environment.tracer { rules.append("traced by process \(tracer)") }
         return "System: " + rules.joined(separator: ", ")
-    }
-
-    private static func seccomp(_ mode: Int?) -> String {
-        switch mode {
-        case 0?: "no seccomp"
-        case 1?: "strict seccomp"
-        case 2?: "a seccomp filter"
-        default: "seccomp unknown"
-        }
     }
 
     private func missing(_ feature: Capabilities.Feature, _ terminal: Terminal) -> [String] {

@@ -6,12 +6,6 @@ import StallSymbols
 
 /// A process, with what /proc says of it and what its monitor has found.
 struct MonitoredProcess {
-    /// What the monitor has left for the tool.
-    struct Found {
-        var capabilities: Capabilities
-        var reportDirectory: String?
-    }
-
     let pid: Int32
     /// The executable's path; `nil` if unknown.
     let executable: String?
@@ -20,13 +14,11 @@ struct MonitoredProcess {
     /// Whether its executable has StallWatch's functions; `nil` if it has no symbols, or too many to search.
     let hasStallWatch: Bool?
     /// The findings of its monitor; `nil` without a monitor, and without a report directory.
-    let found: Found?
+    let found: (capabilities: Capabilities, reportDirectory: String)?
     let seenFromOutside: Capabilities
 
-    /// The longest file that is read, in bytes.
     private static let maximumBytes = 1 << 20
 
-    /// - Throws: When there is no such process, or it is another user's.
     init(pid: Int32) throws(CommandFailure) {
         let directory = "/proc/\(pid)"
         let status = try Self.status(of: pid)
@@ -35,7 +27,7 @@ struct MonitoredProcess {
         isMonitored = Self.hasWatchdog(pid)
         hasStallWatch = isMonitored ? true : Self.hasStallWatch("\(directory)/exe")
         found = Self.unlinkedFile(Capabilities.fileName, of: directory) { bytes, directory in
-            Capabilities(jsonData: bytes).map { Found(capabilities: $0, reportDirectory: directory) }
+            Capabilities(jsonData: bytes).map { (capabilities: $0, reportDirectory: directory) }
         }
         seenFromOutside = Self.seenFromOutside(pid, status)
     }
@@ -80,7 +72,6 @@ struct MonitoredProcess {
         }
     }
 
-    /// The failure for a process without a monitor.
     var notMonitored: CommandFailure {
         let advice =
             switch hasStallWatch {
@@ -91,13 +82,9 @@ struct MonitoredProcess {
         return CommandFailure(.nothing, "Process \(pid) is not monitored: \(advice).")
     }
 
-    /// Searches the open files of a process for an unlinked one that a monitor keeps.
+    /// Searches the open files of a process, by its directory in /proc, for an unlinked one that a monitor keeps.
     ///
-    /// - Parameters:
-    ///   - name: The word by which the file is known.
-    ///   - directory: The process's directory in /proc.
-    ///   - body: Receives the contents of such a file and its directory; returns `nil` if the file is another one.
-    /// - Returns: The first result of `body`; `nil` if there is none.
+    /// `body` receives the contents of such a file and its directory, and returns `nil` if the file is another one.
     static func unlinkedFile<Result>(
         _ name: String, of directory: String, _ body: ([UInt8], String) -> Result?
     ) -> Result? {

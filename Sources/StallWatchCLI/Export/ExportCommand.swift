@@ -45,9 +45,7 @@ struct ExportCommand: ParsableCommand {
     }
 }
 
-extension ExportFormat: ExpressibleByArgument {}
-
-enum ExportFormat: String, CaseIterable {
+enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     case collapsed, pprof, firefox, perfetto
     case otlpProfiles = "otlp-profiles"
 

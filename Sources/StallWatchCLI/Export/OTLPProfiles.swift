@@ -19,15 +19,10 @@ struct OTLPProfiles {
         return builder.data()
     }
 
-    private struct Process: Hashable {
-        var name: String
-        var pid: Int32
-    }
-
     private mutating func data() -> [UInt8] {
         var writer = ProtobufWriter()
         let byProcess = Dictionary(grouping: profile.stalls) { stall in
-            Process(name: profile.loops[stall.loop].process, pid: profile.loops[stall.loop].pid)
+            StallProfile.Process(name: profile.loops[stall.loop].process, pid: profile.loops[stall.loop].pid)
         }
         for (process, stalls) in byProcess.sorted(by: { ($0.key.name, $0.key.pid) < ($1.key.name, $1.key.pid) }) {
             let bytes = self.bytes(of: stalls.sorted { $0.startedAt < $1.startedAt }, process)
@@ -35,7 +30,7 @@ struct OTLPProfiles {
             resource.set("service.name", process.name)
             resource.set("process.executable.name", process.name)
             resource.set("process.pid", Int(process.pid))
-            writer.scope(of: OTLPResource(attributes: resource), [bytes])
+            writer.scope(of: resource, [bytes])
         }
         // After the samples, which fill the tables.
         let dictionary = self.dictionary()
@@ -44,12 +39,12 @@ struct OTLPProfiles {
     }
 
     /// The message `Profile` with the stalls of a process.
-    private mutating func bytes(of stalls: [StallProfile.Stall], _ process: Process) -> [UInt8] {
+    private mutating func bytes(of stalls: [StallProfile.Stall], _ process: StallProfile.Process) -> [UInt8] {
         var writer = ProtobufWriter()
         writer.message(1, numbers: strings.number(of: "stalled"), strings.number(of: "nanoseconds"))
         for stall in stalls { writeSamples(of: stall, to: &writer) }
-        let begin = stalls.map { Self.nanoseconds($0.startedAt) }.min() ?? 0
-        let end = stalls.map { Self.nanoseconds($0.startedAt) &+ UInt64($0.microseconds) &* 1_000 }.max() ?? begin
+        let begin = stalls.map(\.startedAt.nanoseconds).min() ?? 0
+        let end = stalls.map { $0.startedAt.nanoseconds &+ UInt64($0.microseconds) &* 1_000 }.max() ?? begin
         writer.fixed(3, begin)
         writer.number(4, end &- begin)
         // The same profile has the same id. FNV-1a over the stalls, in two variants.
@@ -72,7 +67,7 @@ struct OTLPProfiles {
                 sample.numbers(2, labels)
                 sample.number(3, link)
                 sample.numbers(4, [share.microseconds * 1_000])
-                sample.fixed(5, [Self.nanoseconds(stall.startedAt)])
+                sample.fixed(5, [stall.startedAt.nanoseconds])
             }
         }
     }
@@ -132,12 +127,7 @@ struct OTLPProfiles {
         attributes.number(of: OTLPAttributes.Attribute(key: key, value: value)) + 1
     }
 
-    /// Nanoseconds since 1970; 0 for an earlier time.
-    private static func nanoseconds(_ time: Timestamp) -> UInt64 {
-        UInt64(clamping: time.microsecondsSince1970).multipliedReportingOverflow(by: 1_000).partialValue
-    }
-
-    private static func hash(_ stalls: [StallProfile.Stall], _ process: Process, seed: UInt64) -> [UInt8] {
+    private static func hash(_ stalls: [StallProfile.Stall], _ process: StallProfile.Process, seed: UInt64) -> [UInt8] {
         var hash = seed
         func add(_ value: UInt64) {
             withUnsafeBytes(of: value.littleEndian) { bytes in
@@ -146,7 +136,7 @@ struct OTLPProfiles {
         }
         add(UInt64(bitPattern: Int64(process.pid)))
         for stall in stalls {
-            add(nanoseconds(stall.startedAt))
+            add(stall.startedAt.nanoseconds)
             add(UInt64(bitPattern: Int64(stall.microseconds)))
         }
         return littleEndian(hash)

@@ -21,7 +21,6 @@ struct PerfettoTrace {
         static let annotationText = 6
     }
 
-    /// `TrackEvent.Type`.
     private enum EventType {
         static let begin = 1
         static let end = 2
@@ -40,15 +39,10 @@ struct PerfettoTrace {
         return builder.trace.bytes
     }
 
-    private struct Process: Hashable {
-        var name: String
-        var pid: Int32
-    }
-
     private mutating func write() {
-        var processes: [Process: Int] = [:]
+        var processes: [StallProfile.Process: Int] = [:]
         for timeline in LoopTimeline.timelines(of: profile) {
-            let process = Process(name: timeline.loop.process, pid: timeline.loop.pid)
+            let process = StallProfile.Process(name: timeline.loop.process, pid: timeline.loop.pid)
             let parent = processes[process] ?? addTrack(of: process)
             processes[process] = parent
             let number = timeline.loop.lane == 0 ? "" : " #\(timeline.loop.lane + 1)"
@@ -57,12 +51,17 @@ struct PerfettoTrace {
                 track.number(5, parent)
             }
             for span in timeline.spans {
-                if let stall = span.stall { add(profile.stalls[stall], span, track) } else { add(turn: span, track) }
+                if let stall = span.stall {
+                    add(profile.stalls[stall], span, track)
+                } else {
+                    begin("turn", "turn", at: span.begin, track)
+                    end(at: span.end, track)
+                }
             }
         }
     }
 
-    private mutating func addTrack(of process: Process) -> Int {
+    private mutating func addTrack(of process: StallProfile.Process) -> Int {
         addTrack { track in
             track.message(3) { message in
                 message.number(1, Int(process.pid))
@@ -82,11 +81,6 @@ struct PerfettoTrace {
             }
         }
         return track
-    }
-
-    private mutating func add(turn: LoopTimeline.Span, _ track: Int) {
-        begin("turn", "turn", at: turn.begin, track)
-        end(at: turn.end, track)
     }
 
     private mutating func add(_ stall: StallProfile.Stall, _ span: LoopTimeline.Span, _ track: Int) {
@@ -131,18 +125,10 @@ struct PerfettoTrace {
 
     private mutating func event(at microseconds: Int64, _ body: (inout ProtobufWriter) -> Void) {
         trace.message(Field.packet) { packet in
-            // A time before 1970 or after 2262 does not fit.
-            packet.number(Field.timestamp, UInt64(clamping: microseconds.multipliedClamping(by: 1_000)))
+            packet.number(Field.timestamp, Timestamp(microsecondsSince1970: microseconds).nanoseconds)
             packet.number(Field.sequence, Self.sequence)
             packet.message(Field.event, body)
         }
-    }
-}
-
-extension Int64 {
-    fileprivate func multipliedClamping(by factor: Int64) -> Int64 {
-        let (product, overflow) = multipliedReportingOverflow(by: factor)
-        return overflow ? (self < 0 ? .min : .max) : product
     }
 }
 
@@ -161,7 +147,6 @@ struct LoopTimeline: Equatable {
         /// Index into the profile's stalls; `nil` for a turn.
         var stall: Int?
 
-        /// The end, in microseconds since 1970.
         var end: Int64 { begin + microseconds }
     }
 
@@ -192,21 +177,16 @@ struct LoopTimeline: Equatable {
     /// Several reports may have the same turn, at times that differ by the rounding of a clock. A turn that overlaps another
     /// one, or a stall, is the same and left out.
     static func timelines(of profile: StallProfile) -> [LoopTimeline] {
-        var order: [Loop] = []
+        var loops = Numbered<Loop>()
         var spans: [Loop: [Span]] = [:]
-        func register(_ loop: Loop) {
-            guard spans[loop] == nil else { return }
-            order.append(loop)
-            spans[loop] = []
-        }
         for index in profile.stalls.indices.sorted(by: { profile.stalls[$0].startedAt < profile.stalls[$1].startedAt })
         {
             let stall = profile.stalls[index]
             var loop = Loop(profile.loops[stall.loop])
             let begin = stall.startedAt.microsecondsSince1970
             while let last = spans[loop]?.last, last.end > begin { loop.lane += 1 }
-            register(loop)
-            spans[loop]?.append(Span(begin: begin, microseconds: Int64(stall.microseconds), stall: index))
+            _ = loops.number(of: loop)
+            spans[loop, default: []].append(Span(begin: begin, microseconds: Int64(stall.microseconds), stall: index))
         }
         var turns: [Loop: [Span]] = [:]
         for stall in profile.stalls {
@@ -214,7 +194,7 @@ struct LoopTimeline: Equatable {
             let start = stall.startedAt.microsecondsSince1970
             for history in stall.history {
                 let loop = Loop(process: owner.process, pid: owner.pid, label: history.label)
-                register(loop)
+                _ = loops.number(of: loop)
                 turns[loop, default: []] += history.turns.map { turn in
                     Span(
                         begin: start + Int64((turn.atMilliseconds * 1_000).rounded()),
@@ -223,7 +203,7 @@ struct LoopTimeline: Equatable {
                 }
             }
         }
-        return order.map { loop in
+        return loops.values.map { loop in
             LoopTimeline(loop: loop, spans: merge(spans[loop] ?? [], turns[loop] ?? []))
         }
     }

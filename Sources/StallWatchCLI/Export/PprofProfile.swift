@@ -66,7 +66,6 @@ struct PprofProfile {
         }
     }
 
-    /// Returns the ids of a stack's locations, innermost first.
     private mutating func locations(of node: Int) -> [Int] {
         if let known = stacks[node] { return known }
         let ids = profile.table.places(of: node).map { locations.number(of: $0) + 1 }

@@ -43,15 +43,8 @@ enum ProfilePage {
         return html + "<script>\n\(script)</script></body></html>\n"
     }
 
-    /// A node that is not yet written, with its place.
-    private struct Waiting {
-        let node: Int
-        /// The time before it, in microseconds.
-        let begin: Int
-        let depth: Int
-        /// The color class, which the outermost frame decides.
-        let state: String
-    }
+    /// A node that is not yet written, with the microseconds before it, and its color class, which the outermost decides.
+    private typealias Waiting = (node: Int, begin: Int, depth: Int, state: String)
 
     private static func flame(_ tree: CallTree) -> String {
         let all = Double(max(tree.microseconds, 1))
@@ -87,7 +80,7 @@ enum ProfilePage {
             defer { begin += tree.nodes[node].total }
             let name = tree.table.functions[tree.nodes[node].function].name
             let known = ["running", "blocked", "idle"].first { name == "[\($0)]" }
-            return Waiting(node: node, begin: begin, depth: depth, state: state ?? known ?? "running")
+            return (node, begin, depth, state ?? known ?? "running")
         }
     }
 

@@ -74,7 +74,7 @@ struct HealthCommand: ParsableCommand {
         let deadline = monotonicNow() / 1_000_000 + Self.patience
         while true {
             let record = try HealthTarget.record(path)
-            let process = HealthVerdict.Process(of: record, at: target)
+            let process = HealthVerdict.Process.of(record, at: target)
             let now = monotonicNow() / 1_000_000
             let verdict = HealthVerdict(record, at: now, process)
             guard verdict.status == .stuck, HealthVerdict.isStale(record, at: now), now < deadline else {

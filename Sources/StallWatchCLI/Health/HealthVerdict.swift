@@ -86,28 +86,20 @@ struct HealthVerdict: Equatable {
 
 extension HealthVerdict.Process {
     /// Finds the process of a record, by a given id also from outside of its container, where it has another id.
-    init(of record: HealthRecord, at target: HealthTarget) {
+    static func of(_ record: HealthRecord, at target: HealthTarget) -> Self {
         let process = record.process
         let own = ProcessIdentity.current()
-        if let bootID = process.bootID, let own, own.bootID != bootID {
-            self = .ended
-            return
-        }
+        if let bootID = process.bootID, let own, own.bootID != bootID { return .ended }
         var pid = process.pid
         if case .process(let given) = target {
             pid = given
         } else if process.pidNamespace == nil || readLink("/proc/self/ns/pid") != process.pidNamespace {
-            self = .hidden
-            return
+            return .hidden
         }
-        guard let running = ProcessIdentity(pid: pid) else {
-            self = .ended
-            return
-        }
+        guard let running = ProcessIdentity(pid: pid) else { return .ended }
         guard process.startTicks == nil || running.startTicks == process.startTicks else {
-            self = target == .process(pid) ? .other(pid) : .ended
-            return
+            return target == .process(pid) ? .other(pid) : .ended
         }
-        self = ProcessPause.of(pid).map { .paused($0) } ?? .running
+        return ProcessPause.of(pid).map { .paused($0) } ?? .running
     }
 }

@@ -2,7 +2,6 @@ import StallReports
 import LinuxSupport
 import Glibc
 
-/// Reads a file in pieces.
 final class FileReader {
     /// The seconds for which a named pipe may have no writer.
     static let writerLimit = 10
@@ -66,27 +65,15 @@ final class FileReader {
 
     /// A whole file; throws why it cannot be read, in words.
     static func contents(of path: String, limit: Int = StallReport.maximumBytes) throws(UnreadableReport) -> [UInt8] {
-        // Without O_NONBLOCK, a FIFO in the file's place would block.
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw UnreadableReport("it cannot be read: \(String(cString: strerror(errno)))") }
-        defer { close(descriptor) }
-        guard let status = FileStatus(descriptor: descriptor), status.isRegular else {
-            throw UnreadableReport("it is not a regular file")
+        if let bytes = AtomicFile.read(path, limit: limit) { return bytes }
+        let error = errno
+        guard let status = FileStatus(path: path), access(path, R_OK) == 0 else {
+            throw UnreadableReport("it cannot be read: \(String(cString: strerror(errno)))")
         }
-        guard status.size <= limit else {
-            throw UnreadableReport("it has \(status.size) bytes, and the limit is \(limit)")
+        guard status.isRegular else { throw UnreadableReport("it is not a regular file") }
+        guard status.size > limit else {
+            throw UnreadableReport("it cannot be read: \(String(cString: strerror(error)))")
         }
-        var failure: Int32 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: status.size) { buffer, filled in
-            while filled < status.size, let base = buffer.baseAddress {
-                let got = Glibc.read(descriptor, base + filled, status.size - filled)
-                if got < 0, errno == EINTR { continue }
-                if got < 0 { failure = errno }
-                guard got > 0 else { break }
-                filled += got
-            }
-        }
-        guard failure == 0 else { throw UnreadableReport("it cannot be read: \(String(cString: strerror(failure)))") }
-        return bytes
+        throw UnreadableReport("it has \(status.size) bytes, and the limit is \(limit)")
     }
 }

@@ -3,12 +3,7 @@ import Glibc
 import StallReports
 
 struct FilterOptions: ParsableArguments {
-    /// The causes that this version knows.
-    static let causes: [String] = [
-        StallReport.CauseKind.cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
-        .continuation, .unknown,
-    ].map(\.rawValue)
-    /// The kinds that this version knows.
+    static let causes = StallReport.CauseKind.known.map(\.rawValue)
     static let kinds: [String] = [
         StallReport.Kind.stall, .saturation, .starvation, .spinning, .modeStarvation, .overdue,
     ].map(\.rawValue)
@@ -105,7 +100,6 @@ struct ReportFilter: Sendable, Equatable {
     var processes: [String] = []
     var metadata: [MetadataCondition] = []
 
-    /// A key of the metadata with its value.
     struct MetadataCondition: Sendable, Equatable {
         var key: String
         var value: String
@@ -165,9 +159,9 @@ struct DurationArgument: Sendable, Equatable {
     private static let units = [
         ("us", 0.001), ("ms", 1), ("min", 60_000), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
     ]
+}
 
-    init(milliseconds: Double) { self.milliseconds = milliseconds }
-
+extension DurationArgument: CustomStringConvertible {
     init(parsing text: String) throws {
         for (unit, milliseconds) in Self.units where text.hasSuffix(unit) {
             guard let number = Double(text.dropLast(unit.count)), number.isFinite, number >= 0 else { break }
@@ -177,9 +171,7 @@ struct DurationArgument: Sendable, Equatable {
         throw ValidationError(
             "'\(text)' is not a duration. Give a number with its unit (us, ms, s, m, h, d), such as 500ms.")
     }
-}
 
-extension DurationArgument: CustomStringConvertible {
     /// The text form, in the largest unit that gives a whole number.
     var description: String {
         let unit = Self.units.filter { milliseconds >= $0.1 && milliseconds.truncatingRemainder(dividingBy: $0.1) == 0 }

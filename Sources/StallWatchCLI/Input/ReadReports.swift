@@ -102,10 +102,6 @@ struct ReadReports {
         if repeated > 0 {
             complain("\(counted(repeated, "report was", "reports were")) given twice and counted once.\n")
         }
-        try conclude(read: read, faulty: faulty)
-    }
-
-    private func conclude(read: Int, faulty: Int) throws(CommandFailure) {
         if faulty > 0 {
             complain("\(counted(faulty, "report was", "reports were")) skipped, \(read) read.\n")
         }
@@ -159,7 +155,6 @@ struct UnknownFilterValues {
         }
     }
 
-    /// - Throws: A ``CommandFailure`` that lists the values that exist.
     func check() throws(CommandFailure) {
         for (name, wanted, known, status) in options {
             guard let unknown = wanted.first(where: { !known.contains($0) }) else { continue }

@@ -16,7 +16,6 @@ struct ReportFiles {
     /// Unreadable directories below the given ones, with the reason.
     private(set) var faults: [(path: String, reason: String)] = []
 
-    /// - Throws: When a path of the command line cannot be read.
     init(paths: [String]) throws(CommandFailure) {
         for path in paths {
             if path == "-" {
@@ -65,7 +64,7 @@ struct ReportFiles {
             guard isReport || isJSON || type == DT_DIR || type == DT_UNKNOWN, let status = FileStatus(path: path)
             else { continue }
             if status.isDirectory {
-                guard !isSymbolicLink(path), !search(path) else { continue }
+                guard readLink(path) == nil, !search(path) else { continue }
                 faults.append((path, String(cString: strerror(errno))))
             } else if isReport, status.isRegular {
                 files.append(ReportFile(path: path, kind: Self.kind(of: path), size: status.size))
@@ -74,11 +73,6 @@ struct ReportFiles {
             }
         }
         return true
-    }
-
-    private func isSymbolicLink(_ path: String) -> Bool {
-        var byte: CChar = 0
-        return readlink(path, &byte, 1) >= 0
     }
 }
 
@@ -96,7 +90,6 @@ struct ReportFile: Sendable, Equatable {
     var size: Int
 }
 
-/// The place that a report was read from.
 struct ReportOrigin: Sendable, Hashable, CustomStringConvertible {
     /// The file's path; `-` for standard input.
     var path: String

@@ -3,7 +3,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// Asks the monitor of a live process.
 struct ControlClient {
     /// The longest time until the answer to a slow request, in nanoseconds: a capture of all threads has 10 s, and so have
     /// a profile's names.
@@ -46,6 +45,11 @@ struct ControlClient {
         return nil
     }
 
+    /// The failure for an answer that does not come, or lacks what it was asked for.
+    var noAnswer: CommandFailure {
+        CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
+    }
+
     /// Sends a request and waits for the answer.
     ///
     /// - Throws: ``CommandFailure`` if the process is gone, another user's or not monitored, its socket is off or does
@@ -80,7 +84,7 @@ struct ControlClient {
         guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline),
             let answer = ControlAnswer(jsonData: bytes)
         else {
-            throw CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
+            throw noAnswer
         }
         if let error = answer.error {
             throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")
@@ -109,7 +113,6 @@ struct WatchedProcess {
     /// The most stalls that are remembered after the monitor no longer lists them.
     private static let mostEarlier = 1_000
 
-    /// Finds the process's control socket.
     init(pid: Int32) {
         client = ControlClient(pid: pid)
         client.knownPath = client.socketPath

@@ -96,10 +96,9 @@ struct StacksCommand: ParsableCommand {
     var allFrames = false
 
     func run() throws {
-        let answer = try ControlClient(pid: arguments.pid).ask(.stacks)
-        guard let report = answer.report else {
-            throw CommandFailure(.tryAgain, "The monitor in process \(arguments.pid) gave no answer: try again.")
-        }
+        let client = ControlClient(pid: arguments.pid)
+        let answer = try client.ask(.stacks)
+        guard let report = answer.report else { throw client.noAnswer }
         if arguments.output.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
@@ -128,14 +127,12 @@ struct LiveArguments: ParsableArguments {
 
     func validate() throws { try Self.check(pid) }
 
-    /// Throws a ValidationError for a number that is no process's.
     static func check(_ pid: Int32) throws {
         if pid < 1 { throw ValidationError("\(pid) is not the id of a process: give a number from 1 on.") }
     }
 }
 
 enum LoopStateText {
-    /// Returns the table, with a line feed at the end.
     static func table(_ loops: [ControlAnswer.LoopState], for terminal: Terminal) -> String {
         guard !loops.isEmpty else { return "It watches no loop.\n" }
         var table = TextTable([

@@ -81,11 +81,10 @@ struct ProfileCommand: ParsableCommand {
         let bar = ProgressBar("Sampling process \(pid) for \(counted(seconds, "second", "seconds"))", total: 0)
         bar.show()
         defer { bar.clear() }
-        let answer = try ControlClient(pid: pid).ask(.profile(plan))
+        let client = ControlClient(pid: pid)
+        let answer = try client.ask(.profile(plan))
         bar.clear()
-        guard let profile = answer.profile else {
-            throw CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
-        }
+        guard let profile = answer.profile else { throw client.noAnswer }
         guard !profile.threads.isEmpty else {
             throw CommandFailure(.nothing, "The monitor in process \(pid) watches no loop.")
         }
@@ -102,9 +101,7 @@ struct ProfileCommand: ParsableCommand {
     }
 }
 
-extension ProfileFormat: ExpressibleByArgument {}
-
-enum ProfileFormat: String, CaseIterable {
+enum ProfileFormat: String, CaseIterable, ExpressibleByArgument {
     case text, pprof, firefox, html, collapsed, json
 
     var isBinary: Bool { exported?.isBinary ?? false }

@@ -52,7 +52,6 @@ struct ProfileTrees {
         return "\(report.loop.label.printable) (thread \(thread.id)\(name))"
     }
 
-    /// The time of each state, and the kernel's own times.
     static func times(_ thread: ProfileAnswer.Thread) -> String {
         let times = states(thread.report)
         let all = max(times.reduce(0) { $0 + $1.milliseconds }, .leastNonzeroMagnitude)
@@ -100,7 +99,6 @@ struct ProfileTrees {
         return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map(MissingStacks.init)
     }
 
-    /// What the profile lacks.
     var notes: [String] {
         var notes: [String] = []
         let idle = profile.threads.filter { Self.isIdleWorker($0.report) }

@@ -114,7 +114,7 @@ struct WatchCommand: ParsableCommand {
 
     private func write(_ frame: WatchFrame) throws {
         if arguments.output.json {
-            return try StandardOutput.write(JSONOutput.bytes(WatchLine(frame), isIndented: false))
+            return try StandardOutput.write(JSONOutput.bytes(frame, isIndented: false))
         }
         let terminal = arguments.output.terminalOptions.terminal
         let size = WatchFrame.Size(columns: terminal.width ?? 120, rows: Self.rowsOfOnce)
@@ -170,7 +170,6 @@ final class LiveScreen {
         return WatchFrame.Size(columns: Int(size.ws_col), rows: Int(size.ws_row))
     }
 
-    /// Draws lines over those before, with one write.
     func draw(_ lines: [String]) throws {
         let text = lines.map { $0 + Self.clearLine }.joined(separator: "\r\n")
         try StandardOutput.write(Self.home + text + Self.clearRest)

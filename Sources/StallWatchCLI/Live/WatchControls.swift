@@ -20,7 +20,6 @@ struct WatchControls: Equatable {
         }
     }
 
-    /// The order of the groups.
     enum Order: String, CaseIterable {
         case newest, longest, count
     }
@@ -35,7 +34,6 @@ struct WatchControls: Equatable {
     var showsHelp = false
     var isDone = false
 
-    /// The place of the chosen group.
     func place(in groups: [WatchGroup]) -> Int? {
         groups.isEmpty ? nil : groups.firstIndex { $0.key == selected } ?? 0
     }

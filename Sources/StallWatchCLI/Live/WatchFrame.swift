@@ -1,10 +1,10 @@
 import StallReports
 import TextOutput
 
-/// The screen of `watch` at one moment.
-struct WatchFrame {
+/// The screen of `watch` at one moment, which `watch --json` prints for each interval.
+struct WatchFrame: Encodable {
     /// A loop, and its load over the last interval.
-    struct Loop: Equatable {
+    struct Loop: Equatable, Encodable {
         var state: ControlAnswer.LoopState
         /// The share of the interval that the loop has spent in turns, 0 to 1; `nil` if it is not known yet.
         var busy: Double?
@@ -12,7 +12,23 @@ struct WatchFrame {
         var history: [Double?] = []
 
         var isStalled: Bool { (state.turnMilliseconds ?? 0) >= state.thresholdMilliseconds }
+
+        private enum Field: CodingKey {
+            case label, turnMilliseconds, thresholdMilliseconds, p99Milliseconds, busy, stalls
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var fields = encoder.container(keyedBy: Field.self)
+            try fields.encode(state.label, forKey: .label)
+            try fields.encodeIfPresent(state.turnMilliseconds, forKey: .turnMilliseconds)
+            try fields.encode(state.thresholdMilliseconds, forKey: .thresholdMilliseconds)
+            try fields.encodeIfPresent(state.p99Milliseconds, forKey: .p99Milliseconds)
+            try fields.encodeIfPresent(busy, forKey: .busy)
+            try fields.encode(state.stalls, forKey: .stalls)
+        }
     }
+
+    private enum CodingKeys: CodingKey { case time, pid, loops, stalls, tasks, problem }
 
     var process: String
     var pid: Int32
@@ -27,7 +43,6 @@ struct WatchFrame {
     /// Why there is no newer answer; `nil` if this is the newest.
     var problem: String?
 
-    /// The size of a terminal, in characters.
     struct Size: Equatable {
         var columns: Int
         var rows: Int
@@ -80,7 +95,6 @@ struct WatchFrame {
 
     func groups(by order: WatchControls.Order) -> [WatchGroup] { WatchGroup.groups(of: stalls + earlier, by: order) }
 
-    /// The group that the user has chosen.
     func chosen(_ controls: WatchControls) -> WatchGroup? {
         let groups = groups(by: controls.order)
         return controls.place(in: groups).map { groups[$0] }
@@ -159,44 +173,6 @@ struct WatchFrame {
 
     /// The most rows of a stall's sentence.
     private static let rowsOfSentence = 3
-}
-
-/// The output of `watch --json` for one interval.
-struct WatchLine: Encodable {
-    let time: Timestamp
-    let pid: Int32
-    let loops: [Loop]
-    /// The latest stalls, the newest first.
-    let stalls: [ControlAnswer.StallSummary]
-    /// The Swift tasks, by the latest reading; none if they are not known, or there are none.
-    let tasks: TaskStandings.Summary?
-    /// Why there is no newer answer; none if this is the newest.
-    let problem: String?
-
-    struct Loop: Encodable {
-        let label: String
-        let turnMilliseconds: Double?
-        let thresholdMilliseconds: Double
-        /// The duration that at most one in 100 turns has exceeded since the start.
-        let p99Milliseconds: Double?
-        /// The share of the interval that the loop has spent in turns, 0 to 1.
-        let busy: Double?
-        let stalls: Int
-    }
-
-    init(_ frame: WatchFrame) {
-        time = frame.time
-        pid = frame.pid
-        loops = frame.loops.map { loop in
-            Loop(
-                label: loop.state.label, turnMilliseconds: loop.state.turnMilliseconds,
-                thresholdMilliseconds: loop.state.thresholdMilliseconds, p99Milliseconds: loop.state.p99Milliseconds,
-                busy: loop.busy, stalls: loop.state.stalls)
-        }
-        stalls = frame.stalls
-        tasks = frame.tasks
-        problem = frame.problem
-    }
 }
 
 /// The columns of the loops on the screen of `watch`: label, load of the last minute, share, state, p99, threshold and

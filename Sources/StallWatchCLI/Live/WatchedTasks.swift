@@ -30,7 +30,6 @@ final class WatchedTasks: Sendable {
         thread?.detach()
     }
 
-    /// Reads the tasks once.
     func read() {
         var standings = TaskStandings()
         _ = read(&standings)
@@ -51,7 +50,6 @@ final class WatchedTasks: Sendable {
 /// How long tasks have not moved, by readings one after another.
 struct TaskStandings {
     struct Summary: Encodable, Equatable, Sendable {
-        /// The number of tasks.
         var count: Int
         /// The number of those that wait for something else than a thread.
         var suspended: Int

@@ -32,16 +32,12 @@ enum StandardError {
 extension String {
     /// The text as the reader's locale and log can take it.
     fileprivate var forThisReader: String {
-        WorkflowLog.plain(LocaleCharacters.areUnicode ? self : drawnInASCII)
+        let text = LocaleCharacters.areUnicode ? self : drawnInASCII
+        return Self.isForWorkflow ? text.withoutWorkflowCommands : text
     }
-}
 
-/// The log of a job of GitHub Actions, in which output can be a command.
-enum WorkflowLog {
-    private static let isUsed = getenv("GITHUB_ACTIONS").map { strcmp($0, "true") == 0 } ?? false
-
-    /// The text, without commands if it goes to such a log.
-    static func plain(_ text: String) -> String { isUsed ? text.withoutWorkflowCommands : text }
+    /// Whether the output goes to the log of a job of GitHub Actions, in which it can be a command.
+    private static let isForWorkflow = getenv("GITHUB_ACTIONS").map { strcmp($0, "true") == 0 } ?? false
 }
 
 /// The reader has closed standard output, as in `stallwatch top | head`, which ends the command without an error.

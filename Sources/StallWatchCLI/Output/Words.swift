@@ -48,6 +48,11 @@ extension Double {
 }
 
 extension Timestamp {
+    /// Nanoseconds since 1970, as traces and OTLP have them; 0 for an earlier time.
+    var nanoseconds: UInt64 {
+        UInt64(clamping: microsecondsSince1970).multipliedReportingOverflow(by: 1_000).partialValue
+    }
+
     /// Hours, minutes and seconds (UTC).
     var timeOfDay: String {
         // 2026-11-21T08:00:00.123456Z

@@ -72,18 +72,29 @@ struct RunCommand: ParsableCommand {
             var environment = ProcessEnvironment.current()
             for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
             for (name, value) in variables { environment.set(name, value) }
-            let replacement = Replacement(
-                path: runnable.path, argumentCount: program.count, environment: environment, signals: Program.signals)
-            throw replacement.begin()
+            throw become(runnable.path, environment)
         } catch {
             throw error.exit
         }
     }
 
+    /// Becomes the program, with this process's id, descriptors, terminal and current directory, or returns why not.
+    private func become(_ path: String, _ environment: ProcessEnvironment) -> StartFailure {
+        // The bytes of this process's own arguments: as Swift strings, those that are not UTF-8 would change.
+        let count = Int(CommandLine.argc)
+        let first = count - min(program.count, count)
+        var arguments = (first..<count).map { CommandLine.unsafeArgv[$0] } + [nil]
+        return environment.withCStrings { entries in
+            Program.signals.restore()
+            execve(path, &arguments, &entries)
+            return StartFailure(starting: path, errno: errno)
+        }
+    }
+
     private func settings() throws -> RunSettings {
-        let options = RunSettings.Options(
-            threshold: threshold, output: output, loop: loop, children: children, quiet: quiet)
-        return try RunSettings(options) { variable in getenv(variable.rawValue).map { String(cString: $0) } }
+        try RunSettings(threshold: threshold, output: output, loop: loop, children: children, quiet: quiet) { variable in
+            getenv(variable.rawValue).map { String(cString: $0) }
+        }
     }
 }
 
@@ -130,7 +141,10 @@ struct RunSettings: Equatable {
     var quiet = false
 
     /// The options of the command line, else the variables; throws a `ValidationError` for a wrong value.
-    init(_ options: Options, environment: (Variable) -> String?) throws {
+    init(
+        threshold: DurationArgument? = nil, output: String? = nil, loop: LoopChoice? = nil, children: Bool = false,
+        quiet: Bool = false, environment: (Variable) -> String?
+    ) throws {
         func value<Value>(_ variable: Variable, _ option: Value?, _ parse: (String) throws -> Value) throws -> Value? {
             if let option { return option }
             guard let text = environment(variable), !text.isEmpty else { return nil }
@@ -140,24 +154,15 @@ struct RunSettings: Equatable {
                 throw ValidationError("\(variable.rawValue): \(error.message)")
             }
         }
-        threshold = try value(.threshold, options.threshold, DurationArgument.init(parsing:)) ?? threshold
-        output = try value(.output, options.output) { $0 } ?? output
-        loop = try value(.loop, options.loop, LoopChoice.init(parsing:)) ?? loop
-        children = try value(.children, options.children ? true : nil, Self.flag) ?? false
-        quiet = try value(.quiet, options.quiet ? true : nil, Self.flag) ?? false
-        guard (5...86_400_000).contains(threshold.milliseconds) else {
-            throw ValidationError("The threshold is \(threshold): give a value from 5ms to 24h.")
+        self.threshold = try value(.threshold, threshold, DurationArgument.init(parsing:)) ?? self.threshold
+        self.output = try value(.output, output) { $0 } ?? self.output
+        self.loop = try value(.loop, loop, LoopChoice.init(parsing:)) ?? self.loop
+        self.children = try value(.children, children ? true : nil, Self.flag) ?? false
+        self.quiet = try value(.quiet, quiet ? true : nil, Self.flag) ?? false
+        guard (5...86_400_000).contains(self.threshold.milliseconds) else {
+            throw ValidationError("The threshold is \(self.threshold): give a value from 5ms to 24h.")
         }
-        if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
-    }
-
-    /// What the command line has; `nil` for an option that it does not have.
-    struct Options {
-        var threshold: DurationArgument?
-        var output: String?
-        var loop: LoopChoice?
-        var children = false
-        var quiet = false
+        if self.output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
     }
 
     private static func flag(_ text: String) throws -> Bool {

@@ -124,7 +124,6 @@ enum ProgramFile: Equatable {
 struct ProgramSearch {
     let directories: [String]
 
-    /// - Parameter path: The value of PATH; `nil` if it is not set.
     init(path: String?) {
         // An empty entry is the current directory (environ(7)).
         directories = (path ?? "/bin:/usr/bin").split(separator: ":", omittingEmptySubsequences: false)

@@ -20,7 +20,7 @@ struct MetricsRequest {
         begin = end - min(UInt64(watched * 1e9), end)
     }
 
-    func bytes(from resource: OTLPResource) -> [UInt8] {
+    func bytes(from resource: OTLPAttributes) -> [UInt8] {
         var writer = ProtobufWriter()
         writer.scope(of: resource, metrics)
         return writer.bytes
@@ -124,7 +124,7 @@ struct MetricsRequest {
 /// What was sent is not remembered after a restart: a point that arrives twice counts once.
 final class ShippedStatistics {
     let path: String
-    private let resource: OTLPResource
+    private let resource: OTLPAttributes
     private let log: (String) -> Void
     /// The file that was sent or refused last.
     private var done: [UInt64] = []
@@ -139,10 +139,9 @@ final class ShippedStatistics {
         if attributes["service.name"] == nil { attributes.set("service.name", "unknown_service") }
         if attributes["host.name"] == nil { attributes.set("host.name", ReportSummary.hostname ?? "") }
         attributes.set("stallwatch.statistics.path", path)
-        resource = OTLPResource(attributes: attributes)
+        resource = attributes
     }
 
-    /// The statistics as a request; `nil` if there is nothing new.
     func nextRequest() -> [UInt8]? {
         guard let status = FileStatus(path: path), status.isRegular else { return nil }
         reading = status.identity + [UInt64(clamping: status.changedAt), UInt64(clamping: status.size)]

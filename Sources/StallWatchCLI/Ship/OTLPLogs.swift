@@ -4,13 +4,12 @@ import StallReports
 ///
 /// Records stay in order; neighbors from the same process share their resource.
 struct LogsRequest {
-    private var groups: [(resource: OTLPResource, records: [[UInt8]])] = []
+    private var groups: [(resource: OTLPAttributes, records: [[UInt8]])] = []
     private(set) var count = 0
     /// The number of bytes of all records, without their resources.
     private(set) var size = 0
 
-    /// Adds a record, as a message.
-    mutating func add(_ bytes: [UInt8], from resource: OTLPResource) {
+    mutating func add(_ bytes: [UInt8], from resource: OTLPAttributes) {
         count += 1
         size += bytes.count
         if groups.last?.resource == resource {
@@ -29,9 +28,9 @@ struct LogsRequest {
 
 extension ProtobufWriter {
     /// A resource with the records that this tool has of it: the messages `ResourceLogs` and `ScopeLogs`, and those alike.
-    mutating func scope(of resource: OTLPResource, _ records: [[UInt8]]) {
+    mutating func scope(of resource: OTLPAttributes, _ records: [[UInt8]]) {
         message(1) { logs in
-            logs.message(1) { resource.attributes.write(1, to: &$0) }
+            logs.message(1) { resource.write(1, to: &$0) }
             logs.message(2) { scope in
                 scope.message(1) {
                     $0.string(1, "stallwatch")
@@ -83,17 +82,13 @@ struct LogRecord: Sendable, Equatable {
 extension LogRecord {
     static let stallEvent = "stallwatch.stall"
 
-    /// The bounds of a stack's text.
     private static let maximumFrames = 128
     private static let maximumStackBytes = 16 << 10
 
     /// A report as a log record, with the names of OpenTelemetry's semantic conventions (1.33 and later) where they have one.
     ///
-    /// `log.record.uid` is the report's id: records with the same one are duplicates.
-    ///
-    /// - Parameters:
-    ///   - report: The report.
-    ///   - isAbandoned: Whether the process is gone, whatever the report says.
+    /// `log.record.uid` is the report's id: records with the same one are duplicates. `isAbandoned` means that the process
+    /// is gone, whatever the report says.
     init(_ report: StallReport, isAbandoned: Bool = false) {
         let state = isAbandoned && report.state == .ongoing ? StallReport.State.abandoned : report.state
         let cause = report.cause
@@ -137,7 +132,7 @@ extension LogRecord {
             attributes.set("stallwatch.context.attribute.\(key)", value)
         }
         self.init(
-            time: UInt64(clamping: report.startedAt.microsecondsSince1970) &* 1_000,
+            time: report.startedAt.nanoseconds,
             severity: cause?.kind == .deadlock || state == .abandoned ? .error : .warning,
             eventName: Self.stallEvent, body: report.headline, attributes: attributes,
             traceID: trace.traceID, spanID: trace.spanID
@@ -180,18 +175,9 @@ struct TraceContext: Sendable, Hashable {
     /// Finds the ids of a report, never a trace in one place and its span in another.
     init(_ report: StallReport) {
         let context = report.context.flatMap { $0.traceID == nil ? nil : $0 }
-        self.init(
-            trace: context == nil ? report.metadata[Self.traceKey] : context?.traceID,
-            span: context == nil ? report.metadata[Self.spanKey] : context?.spanID)
-    }
-
-    init(metadata: [String: String]) {
-        self.init(trace: metadata[Self.traceKey], span: metadata[Self.spanKey])
-    }
-
-    private init(trace: String?, span: String?) {
-        traceID = Self.identifier(trace, bytes: 16)
-        spanID = Self.identifier(span, bytes: 8)
+        let (trace, span) = (report.metadata[Self.traceKey], report.metadata[Self.spanKey])
+        traceID = Self.identifier(context == nil ? trace : context?.traceID, bytes: 16)
+        spanID = Self.identifier(context == nil ? span : context?.spanID, bytes: 8)
     }
 
     /// The bytes of a hexadecimal id; none if it is not one, or all zeros, which W3C's Trace Context forbids.

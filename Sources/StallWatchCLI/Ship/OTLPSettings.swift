@@ -93,7 +93,6 @@ struct OTLPSettings: Sendable, Equatable {
         return base.hasSuffix(path) ? base : base + path
     }
 
-    /// A header such as `api-key=1234`.
     private static func header(
         _ text: String, in source: String, isEncoded: Bool
     ) throws(CommandFailure) -> Header {

@@ -83,7 +83,7 @@ struct ShipCommand: ParsableCommand {
         let log = { (sentence: String) in StandardError.write(sentence.printable + "\n") }
         var opened: [ShippedDirectory] = []
         for path in directories {
-            let state = try self.state.map { folder in try ShipState.folder(for: path, in: folder) }
+            let state = try self.state.map { folder in try Self.stateFolder(for: path, in: folder) }
             opened.append(try ShippedDirectory(path: path, state: state, common: common, log: log))
         }
         let shipper = Shipper(
@@ -105,14 +105,11 @@ struct ShipCommand: ParsableCommand {
             throw CommandFailure(.tryAgain, "The collector at \(settings.url) does not take reports.")
         }
     }
-}
 
-/// Where shipping remembers what was sent, outside the report directories.
-enum ShipState {
-    /// The folder for one report directory, inside `folder`, which is created if it is missing.
+    /// The folder for what was sent from one report directory, inside `folder`, which is created if it is missing.
     ///
     /// Named after the directory and a checksum of its full path, so that two directories of the same name have their own.
-    static func folder(for directory: String, in folder: String) throws(CommandFailure) -> String {
+    private static func stateFolder(for directory: String, in folder: String) throws(CommandFailure) -> String {
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw CommandFailure(writing: folder, errno: errno) }
         guard let path = resolvedPath(directory) else { throw CommandFailure(reading: directory, errno: errno) }
         var checksum = CRC32()

@@ -7,13 +7,23 @@ final class ShippedDirectory {
     /// The folder in a report directory for what shipping has to remember.
     static let stateName = ".stallwatch-ship"
 
+    /// The most bytes of records in a request, and in memory: collectors accept 4 MiB and more.
+    private static let maximumBytes = 2 << 20
+
     let path: String
+    private let folder: String
     private let common: OTLPAttributes
     private let log: (String) -> Void
     private var watch: DirectoryWatch
     private var queue = ShipQueue()
-    private var memory: ShipMemory
-    private var ready = ReadyReports()
+    /// The reports that are done; `nil` while the directory is gone.
+    private var checkpoint: ShipCheckpoint?
+    /// The reports that the collector did not take.
+    private var aside: SetAsideFolder
+    /// The directory that the two were opened for, as ``FileStatus/identity``.
+    private var identity: [UInt64] = []
+    /// Reports that have been read and not delivered.
+    private var ready: [ShippedReport] = []
     private var ongoing: [String: ReportSummary] = [:]
     private(set) var totals = ShipTotals()
 
@@ -26,23 +36,32 @@ final class ShippedDirectory {
         self.path = path
         self.common = common
         self.log = log
+        folder = state ?? path + "/" + Self.stateName
         watch = try DirectoryWatch(path: path)
-        memory = ShipMemory(folder: state ?? path + "/" + Self.stateName)
-        try memory.open(for: FileStatus(path: path)?.identity ?? [])
+        aside = SetAsideFolder(path: folder + "/rejected")
+        try open(FileStatus(path: path)?.identity ?? [])
     }
 
-    /// The reports that are known and not delivered.
+    /// Opens the files, also after the directory was replaced by another one.
+    private func open(_ identity: [UInt64]) throws(CommandFailure) {
+        // The lock of the old one goes first.
+        checkpoint = nil
+        checkpoint = try ShipCheckpoint(folder: folder)
+        aside = SetAsideFolder(path: folder + "/rejected")
+        self.identity = identity
+    }
+
     var waiting: Int { ready.count + queue.count }
 
     /// Looks for new and changed reports; `now` is the monotonic clock.
     func poll(now: UInt64) {
-        guard isPresent(), let checkpoint = memory.checkpoint else { return }
+        guard isPresent(), let checkpoint else { return }
         watch.rescanIfDue(now: now)
         var found = watch.changes().map(fileName)
         // The newest stalls of their kind are removed as others come.
         ongoing = ongoing.filter { watch.contains($0.key) }
         found += ongoing.filter { $0.value.processIsGone }.keys.sorted()
-        let held = ready.names
+        let held = Set(ready.map(\.name))
         queue.add(found) { checkpoint.done.contains($0) || held.contains($0) }
         checkpoint.compact { watch.contains($0) }
     }
@@ -50,13 +69,13 @@ final class ShippedDirectory {
     /// Whether the directory is there; opens the memory again after it was gone or replaced.
     private func isPresent() -> Bool {
         guard let status = FileStatus(path: path), status.isDirectory else {
-            if memory.checkpoint != nil { log("\(path) is gone. Waiting for it to come back.") }
-            memory.close()
+            if checkpoint != nil { log("\(path) is gone. Waiting for it to come back.") }
+            checkpoint = nil
             return false
         }
-        if memory.checkpoint != nil, status.identity == memory.directory { return true }
+        if checkpoint != nil, status.identity == identity { return true }
         do throws(CommandFailure) {
-            try memory.open(for: status.identity)
+            try open(status.identity)
             log("\(path) is back.")
             return true
         } catch {
@@ -66,7 +85,9 @@ final class ShippedDirectory {
 
     /// The next reports as one request; `nil` if no finished report waits.
     func nextRequest() -> LogsRequest? {
-        while ready.count < queue.limit, ready.bytes < ReadyReports.maximumBytes, let name = queue.next {
+        while ready.count < queue.limit, ready.reduce(0, { $0 + $1.record.count }) < Self.maximumBytes,
+            let name = queue.next
+        {
             queue.removeNext()
             ongoing[name] = nil
             switch ShippedReport.read(name, in: path, common: common) {
@@ -76,26 +97,37 @@ final class ShippedDirectory {
             case .unreadable(let reason): finish([name], aside: "it cannot be read: \(reason)")
             }
         }
-        return ready.request(limit: queue.limit)
+        guard !ready.isEmpty else { return nil }
+        var request = LogsRequest()
+        for report in ready.prefix(queue.limit) where request.size < Self.maximumBytes {
+            request.add(report.record, from: report.resource)
+        }
+        return request
     }
 
     /// Applies an outcome to the first `count` reports of the last request.
     func apply(_ outcome: ShipmentOutcome, count: Int) {
         switch outcome {
         case .delivered:
-            finish(ready.remove(count), aside: nil)
+            finish(takeReady(count), aside: nil)
             queue.grow()
-        case .setAside(let reason): finish(ready.remove(count), aside: reason)
+        case .setAside(let reason): finish(takeReady(count), aside: reason)
         case .split: queue.shrink(from: count)
         case .retry: break
         }
     }
 
+    private func takeReady(_ count: Int) -> [String] {
+        let names = ready.prefix(count).map(\.name)
+        ready.removeFirst(names.count)
+        return names
+    }
+
     private func finish(_ names: [String], aside reason: String?) {
         if let reason {
-            log("\(counted(names.count, "report", "reports")) kept aside in \(memory.aside.path): \(reason)")
+            log("\(counted(names.count, "report", "reports")) kept aside in \(aside.path): \(reason)")
             for name in names {
-                guard let error = memory.aside.add(name, from: path, reason: reason),
+                guard let error = aside.add(name, from: path, reason: reason),
                     FileStatus(path: path + "/" + name) != nil
                 else { continue }
                 log("\(name) could not be kept aside: \(String(cString: strerror(error)))")
@@ -104,79 +136,16 @@ final class ShippedDirectory {
         } else {
             totals.sent += names.count
         }
-        if let error = memory.checkpoint?.add(names) {
+        if let error = checkpoint?.add(names) {
             let reason = String(cString: strerror(error))
-            log("\(memory.folder) cannot be written, so a restart repeats reports: \(reason)")
+            log("\(folder) cannot be written, so a restart repeats reports: \(reason)")
         }
-    }
-}
-
-private struct ShipMemory {
-    let folder: String
-    /// The reports that are done; `nil` while the directory is gone.
-    private(set) var checkpoint: ShipCheckpoint?
-    /// The reports that the collector did not take.
-    var aside: SetAsideFolder
-    /// The directory that it was opened for, as ``FileStatus/identity``.
-    private(set) var directory: [UInt64] = []
-
-    init(folder: String) {
-        self.folder = folder
-        aside = Self.aside(in: folder)
-    }
-
-    /// Opens the files, also after the directory was replaced by another one.
-    mutating func open(for directory: [UInt64]) throws(CommandFailure) {
-        // The lock of the old one goes first.
-        close()
-        checkpoint = try ShipCheckpoint(folder: folder)
-        aside = Self.aside(in: folder)
-        self.directory = directory
-    }
-
-    mutating func close() { checkpoint = nil }
-
-    private static func aside(in folder: String) -> SetAsideFolder { SetAsideFolder(path: folder + "/rejected") }
-}
-
-/// Reports that have been read and not delivered.
-private struct ReadyReports {
-    /// The most bytes of records in a request, and in memory: collectors accept 4 MiB and more.
-    static let maximumBytes = 2 << 20
-
-    private var reports: [ShippedReport] = []
-    private(set) var bytes = 0
-
-    var count: Int { reports.count }
-    var names: Set<String> { Set(reports.map(\.name)) }
-
-    mutating func append(_ report: ShippedReport) {
-        reports.append(report)
-        bytes += report.record.count
-    }
-
-    mutating func remove(_ count: Int) -> [String] {
-        let names = reports.prefix(count).map(\.name)
-        bytes -= reports.prefix(count).reduce(0) { $0 + $1.record.count }
-        reports.removeFirst(names.count)
-        return names
-    }
-
-    /// The first reports as a request; `nil` if there are none.
-    func request(limit: Int) -> LogsRequest? {
-        guard !reports.isEmpty else { return nil }
-        var request = LogsRequest()
-        for report in reports.prefix(limit) {
-            request.add(report.record, from: report.resource)
-            if request.size >= Self.maximumBytes { break }
-        }
-        return request
     }
 }
 
 struct ShippedReport: Sendable {
     var name: String
-    var resource: OTLPResource
+    var resource: OTLPAttributes
     var record: [UInt8]
 
     enum Reading {
@@ -207,7 +176,7 @@ struct ShippedReport: Sendable {
         }
         return .ready(
             ShippedReport(
-                name: name, resource: OTLPResource(report, common: common),
+                name: name, resource: OTLPAttributes(of: report, common: common),
                 record: LogRecord(report, isAbandoned: isAbandoned).bytes()
             ))
     }
@@ -219,16 +188,13 @@ struct ShippedReport: Sendable {
 struct ShipQueue: Sendable, Equatable {
     static let maximumBatch = 256
 
-    /// The names of reports whose files have not been read, or are to be read again; the first ones are done.
-    private var names: [String] = []
-    private var first = 0
+    /// The names of reports whose files have not been read, or are to be read again.
+    private var names: ArraySlice<String> = []
     private var waiting: Set<String> = []
     private(set) var limit = Self.maximumBatch
 
-    var count: Int { names.count - first }
-    var isEmpty: Bool { count == 0 }
-
-    var next: String? { isEmpty ? nil : names[first] }
+    var count: Int { names.count }
+    var next: String? { names.first }
 
     /// Adds new and changed reports, except those that are done or already wait.
     mutating func add(_ found: [String], done: (String) -> Bool) {
@@ -236,13 +202,7 @@ struct ShipQueue: Sendable, Equatable {
     }
 
     mutating func removeNext() {
-        guard let name = next else { return }
-        waiting.remove(name)
-        first += 1
-        // Half of the array at most is done names, so each name is moved once on average.
-        guard first * 2 > names.count else { return }
-        names.removeFirst(first)
-        first = 0
+        if let name = names.popFirst() { waiting.remove(name) }
     }
 
     /// After a request was too much for the collector, or had a report that it does not take.

@@ -8,7 +8,6 @@ import TextOutput
 /// One request at a time, from the directories in turn. A report is done when the collector has answered, so each one
 /// arrives at least once. Waits use the monotonic clock only.
 final class Shipper {
-    /// What one run may take.
     struct Limits: Sendable {
         /// How long a collector that refuses everything is asked again before reports are kept aside.
         var refusal: Duration = .seconds(900)
@@ -54,7 +53,6 @@ final class Shipper {
 
     var totals: ShipTotals { directories.reduce(ShipTotals()) { $0 + $1.totals } }
     var isFailing: Bool { backoff.failures > 0 }
-    /// Finished reports that are known and not delivered.
     var waiting: Int { directories.reduce(0) { $0 + $1.waiting } }
 
     func run() {
@@ -142,7 +140,6 @@ struct Backoff: Sendable, Equatable {
     /// The longest wait that grows by itself.
     static let longest = Duration.seconds(60)
 
-    /// Failed tries in a row.
     private(set) var failures = 0
 
     /// Counts one more failed try, and returns the wait until the next; `random` is from 0 to 1.
@@ -166,7 +163,6 @@ struct ShipClock {
     var now: () -> UInt64
     /// The wall clock, which may jump; read only to understand a date in `Retry-After`.
     var wallTime: () -> Timestamp
-    /// Whether a signal has asked to end.
     var isStopRequested: () -> Bool
     /// Waits until a time of the monotonic clock, or for the signal.
     var wait: (UInt64) -> Void

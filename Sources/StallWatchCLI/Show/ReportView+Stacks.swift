@@ -15,7 +15,6 @@ extension ReportView {
         return text + workers(without: distinct) + missingStacks
     }
 
-    /// The pool's workers: each stack once.
     private func workers(without shown: Set<Int>) -> String {
         var shown = shown
         return report.samples.flatMap { $0.workers ?? [] }.compactMap { group in
@@ -63,13 +62,11 @@ extension ReportView {
         return text
     }
 
-    /// The first eight times, and the number of the others.
     private func list(_ milliseconds: [Double]) -> String {
         let first = milliseconds.prefix(8).map(\.duration).joined(separator: ", ")
         return first + (milliseconds.count > 8 ? " and \(milliseconds.count - 8) more" : "")
     }
 
-    /// The other threads, if the report has them.
     var otherThreads: String {
         (report.otherThreads ?? []).map { other in
             let call = other.systemCall.map { ", in \($0)" } ?? ""
@@ -82,7 +79,6 @@ extension ReportView {
         }.joined(separator: "\n")
     }
 
-    /// The heading of a thread's stack.
     private func title(
         of thread: StallReport.ThreadDescription, _ state: StallReport.ThreadState?, _ words: String
     ) -> String {

@@ -109,7 +109,6 @@ struct ReportView {
         }.joined()
     }
 
-    /// The most lines about tasks.
     private static let maximumTaskLines = 5
 
     /// The tasks that the stall keeps waiting, one line for those in the same function.
@@ -167,9 +166,7 @@ struct ReportView {
         }
         return paragraph("Next: " + command, indentation: "      ", .faint)
     }
-}
 
-extension ReportView {
     /// The awaited lock, its owner, and the lock that the owner awaits in turn.
     var lockChain: String {
         guard let lock = report.cause?.lock else { return "" }

@@ -155,7 +155,6 @@ struct ShowCommand: ParsableCommand {
 
 /// The words of `show`: paths, and digits that select reports.
 struct SelectedPaths {
-    /// The fewest digits that select reports.
     private static let leastDigits = 6
 
     private(set) var paths: [String] = []

@@ -23,7 +23,7 @@ struct StatsCommand: ParsableCommand {
 
     func run() throws {
         let total = try StatisticsFile.sum(of: paths)
-        try output.write(StatisticsReport(total)) { Self.text(total, for: $0) }
+        try output.write(total) { Self.text(total, for: $0) }
     }
 
     static func text(_ total: StatisticsSum, for terminal: Terminal) -> String {
@@ -46,9 +46,7 @@ struct StatsCommand: ParsableCommand {
         if let error = total.lastWriteError { text += "The last write that failed: \(error.printable)\n" }
         return text
     }
-}
 
-extension StatsCommand {
     private static func cells(_ loop: StatisticsSum.Loop) -> [String] {
         var busy = "-"
         var perHour = "-"
@@ -56,66 +54,14 @@ extension StatsCommand {
             busy = (loop.busySeconds / loop.watchedSeconds * 100).fixed(1) + " %"
             perHour = (Double(loop.stalls) / (loop.watchedSeconds / 3_600)).fixed(2)
         }
-        func latency(_ quantile: Double) -> String {
-            guard loop.turns > 0 else { return "-" }
-            guard let bound = loop.milliseconds(quantile: quantile) else { return "> 4.8 h" }
-            return "< " + bound.duration
+        func latency(_ bound: Double?) -> String {
+            loop.turns > 0 ? bound.map { "< " + $0.duration } ?? "> 4.8 h" : "-"
         }
         return [
-            loop.label, (loop.watchedSeconds * 1_000).duration, String(loop.turns), busy, latency(0.5), latency(0.99),
-            latency(1), String(loop.stalls), perHour, (loop.stallSeconds * 1_000).duration,
+            loop.label, (loop.watchedSeconds * 1_000).duration, String(loop.turns), busy, latency(loop.p50Milliseconds),
+            latency(loop.p99Milliseconds), latency(loop.maxMilliseconds), String(loop.stalls), perHour,
+            (loop.stallSeconds * 1_000).duration,
         ]
-    }
-}
-
-/// The output of `stats --json`.
-struct StatisticsReport: Encodable {
-    let files: Int
-    let stalls: Int
-    let suppressed: [String: Int]
-    let reportsDropped: Int
-    let reportsLost: Int
-    let reportsRemoved: Int
-    let reportsRecovered: Int
-    let failedWrites: Int
-    let lastWriteError: String?
-    let loops: [Loop]
-
-    struct Loop: Encodable {
-        let label: String
-        let watchedSeconds: Double
-        let turns: UInt64
-        let busySeconds: Double
-        let stalls: Int
-        let stallSeconds: Double
-        /// Upper bounds, at most 12.5 % too large; left out without turns, and for what took over 4.8 hours.
-        let p50Milliseconds: Double?
-        let p99Milliseconds: Double?
-        let maxMilliseconds: Double?
-        /// The threshold at the end of the last file; left out if it has none.
-        let thresholdMilliseconds: Double?
-        let isThresholdAdaptive: Bool
-    }
-
-    init(_ sum: StatisticsSum) {
-        files = sum.files
-        stalls = sum.stalls
-        suppressed = sum.suppressed
-        reportsDropped = sum.reportsDropped
-        reportsLost = sum.reportsLost
-        reportsRemoved = sum.reportsRemoved
-        reportsRecovered = sum.reportsRecovered
-        failedWrites = sum.failedWrites
-        lastWriteError = sum.lastWriteError
-        loops = sum.loops.map { loop in
-            Loop(
-                label: loop.label, watchedSeconds: loop.watchedSeconds, turns: loop.turns,
-                busySeconds: loop.busySeconds, stalls: loop.stalls, stallSeconds: loop.stallSeconds,
-                p50Milliseconds: loop.milliseconds(quantile: 0.5), p99Milliseconds: loop.milliseconds(quantile: 0.99),
-                maxMilliseconds: loop.milliseconds(quantile: 1),
-                thresholdMilliseconds: loop.thresholdMilliseconds, isThresholdAdaptive: loop.isThresholdAdaptive
-            )
-        }
     }
 }
 

@@ -148,12 +148,8 @@ struct MissingImages: Encodable {
     /// Frames that are in a stack.
     private(set) var frames = 0
     private(set) var named = 0
-    private var known: [Key: Missing] = [:]
-
-    private struct Key: Hashable {
-        var name: String
-        var buildID: String?
-    }
+    /// By name and build ID.
+    private var known: [[String?]: Missing] = [:]
 
     struct Missing: Encodable, Sendable, Equatable {
         let image: String
@@ -169,9 +165,8 @@ struct MissingImages: Encodable {
     /// Sorted by missing names, then by missing lines.
     var images: [Missing] {
         known.values.sorted {
-            if $0.unnamedFrames != $1.unnamedFrames { return $0.unnamedFrames > $1.unnamedFrames }
-            if $0.framesWithoutLine != $1.framesWithoutLine { return $0.framesWithoutLine > $1.framesWithoutLine }
-            return ($0.image, $0.buildID ?? "") < ($1.image, $1.buildID ?? "")
+            ($1.unnamedFrames, $1.framesWithoutLine, $0.image, $0.buildID ?? "")
+                < ($0.unnamedFrames, $0.framesWithoutLine, $1.image, $1.buildID ?? "")
         }
     }
 
@@ -184,7 +179,7 @@ struct MissingImages: Encodable {
                 continue
             }
             let image = report.images[index]
-            let key = Key(name: image.name, buildID: image.buildID)
+            let key = [image.name, image.buildID]
             var missing = known[key] ?? Missing(image: image.name, path: image.path, buildID: image.buildID)
             if frame.function == nil { missing.unnamedFrames += 1 } else { missing.framesWithoutLine += 1 }
             missing.reason = image.reason ?? frame.reason ?? missing.reason

@@ -124,7 +124,6 @@ struct DirectoryWatch {
     /// a tick, or be set back.
     private static let rescanPeriod: UInt64 = 60_000_000_000
 
-    /// - Throws: A ``CommandFailure`` when it is not a directory that can be read.
     init(path: String) throws(CommandFailure) {
         self.path = path
         guard let status = FileStatus(path: path) else { throw CommandFailure(reading: path, errno: errno) }

@@ -78,14 +78,13 @@ final class TailPrinter {
 
     func print(_ event: StallFollower.Event, _ report: ReportSummary) throws {
         if isJSON {
-            let line = try JSONOutput.bytes(TailEvent(event: event, report: .init(report)), isIndented: false)
+            let line = try JSONOutput.bytes(TailEvent(event: event, report: report), isIndented: false)
             return try write(String(decoding: line, as: UTF8.self))
         }
         try clear()
         try write(line(event, report) + "\n")
     }
 
-    /// Updates the status line: how long the ongoing stalls have lasted.
     func showOngoing(_ reports: [ReportSummary], now: Int = wallClock()) throws {
         guard terminal.isTerminal, !isJSON else { return }
         guard let oldest = reports.first else { return try clear() }
@@ -131,35 +130,29 @@ final class TailPrinter {
 /// The output of `tail --json` for one event.
 struct TailEvent: Encodable {
     let event: StallFollower.Event
-    let report: Report
+    let report: ReportSummary
 
-    struct Report: Encodable {
-        let id: String
-        let kind: String
-        let state: String
-        let startedAt: Timestamp
-        let durationMilliseconds: Double
-        let loop: String
-        let cause: String?
-        let culprit: ReportSummary.Culprit?
-        let fingerprint: String?
-        let repeats: Int
-        let process: String
-        let pid: Int32
+    private enum Field: CodingKey { case event, report }
 
-        init(_ report: ReportSummary) {
-            id = report.id
-            kind = report.kind.rawValue
-            state = report.state.rawValue
-            startedAt = report.startedAt
-            durationMilliseconds = report.durationMilliseconds
-            loop = report.loop
-            cause = report.cause?.rawValue
-            culprit = report.culprit
-            fingerprint = report.fingerprint
-            repeats = report.repeats
-            process = report.process.name
-            pid = report.process.pid
-        }
+    private enum ReportField: CodingKey {
+        case id, kind, state, startedAt, durationMilliseconds, loop, cause, culprit, fingerprint, repeats, process, pid
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: Field.self)
+        try fields.encode(event, forKey: .event)
+        var values = fields.nestedContainer(keyedBy: ReportField.self, forKey: .report)
+        try values.encode(report.id, forKey: .id)
+        try values.encode(report.kind, forKey: .kind)
+        try values.encode(report.state, forKey: .state)
+        try values.encode(report.startedAt, forKey: .startedAt)
+        try values.encode(report.durationMilliseconds, forKey: .durationMilliseconds)
+        try values.encode(report.loop, forKey: .loop)
+        try values.encodeIfPresent(report.cause, forKey: .cause)
+        try values.encodeIfPresent(report.culprit, forKey: .culprit)
+        try values.encodeIfPresent(report.fingerprint, forKey: .fingerprint)
+        try values.encode(report.repeats, forKey: .repeats)
+        try values.encode(report.process.name, forKey: .process)
+        try values.encode(report.process.pid, forKey: .pid)
     }
 }

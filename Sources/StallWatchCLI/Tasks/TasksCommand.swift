@@ -74,21 +74,18 @@ struct TasksCommand: ParsableCommand {
     }
 
     private func ask() throws(CommandFailure) -> TaskGraph {
-        let answer = try ControlClient(pid: arguments.pid).ask(.tasks)
-        guard let list = answer.tasks, let report = answer.report else {
-            throw CommandFailure(.tryAgain, "The monitor in process \(arguments.pid) gave no answer: try again.")
-        }
+        let client = ControlClient(pid: arguments.pid)
+        let answer = try client.ask(.tasks)
+        guard let list = answer.tasks, let report = answer.report else { throw client.noAnswer }
         return TaskGraph(list, report)
     }
 }
 
 /// The tasks of a process as text and as JSON.
 struct TasksText {
-    /// The most tasks of a tree.
     private static let maximumTree = 2_000
 
     private let graph: TaskGraph
-    /// The tasks that are shown.
     let tasks: [TaskList.Task]
     private let ids: Set<UInt64>
 

@@ -41,7 +41,8 @@ struct HangReporter {
             lines.append("No test process answers: its executable is static, or LD_PRELOAD has no effect on it.")
             for process in others { lines += ["Process \(process.id), \(process.command):"] + threads(of: process.id) }
         } else {
-            for process in others where offering.contains(where: { isAncestor($0.id, of: process, in: processes) }) {
+            let children = offering.flatMap { RunningProcess.descendants(of: $0.id, among: processes) }
+            for process in others where children.contains(process) {
                 lines.append("Child process \(process.id): \(process.command), \(Self.state(process.state))")
             }
             lines.append("Reports: stallwatch show --threads \(directory)")
@@ -51,7 +52,6 @@ struct HangReporter {
 
     private func request(of process: pid_t) -> String { "\(requests)/ask.\(process)" }
 
-    /// Asks a process for a dump and reads its report.
     private func ask(_ process: pid_t, _ quiet: UInt64, _ directory: String) -> Result<StallReport, UnreadableReport> {
         let answer = "\(requests)/answer.\(process)"
         unlink(answer)
@@ -99,15 +99,6 @@ struct HangReporter {
         case "Z", "X": "has ended, but its parent has not asked for its status"
         default: "is in state \(letter)"
         }
-    }
-
-    private func isAncestor(_ ancestor: pid_t, of process: RunningProcess, in all: [RunningProcess]) -> Bool {
-        var parent = process.parent
-        while parent != ancestor {
-            guard let next = all.first(where: { $0.id == parent }) else { return false }
-            parent = next.parent
-        }
-        return true
     }
 
     private func seconds(_ nanoseconds: UInt64) -> String { (Double(nanoseconds) / 1_000_000).duration }

@@ -114,9 +114,7 @@ final class TestRun: Sendable {
 
     /// The part of a line that is read for a test's name.
     private static let longestLine = 4_096
-}
 
-extension TestRun {
     private static func makePipe() throws(CommandFailure) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
@@ -173,21 +171,16 @@ struct TestProgress: Equatable {
     private(set) var hasBegun = false
 
     mutating func read(_ line: some StringProtocol, at time: UInt64) {
-        guard let event = Self.event(line) else { return }
-        switch event {
-        case .began(let name):
+        guard let (name, isBegin) = Self.event(line) else { return }
+        if isBegin {
             hasBegun = true
             running.append(Running(name: name, began: time))
-        case .ended(let name):
-            if let index = running.firstIndex(where: { $0.name == name }) { running.remove(at: index) }
+        } else if let index = running.firstIndex(where: { $0.name == name }) {
+            running.remove(at: index)
         }
     }
 
-    private enum Event {
-        case began(String), ended(String)
-    }
-
-    private static func event(_ line: some StringProtocol) -> Event? {
+    private static func event(_ line: some StringProtocol) -> (name: String, isBegin: Bool)? {
         // Swift Testing begins a line with a symbol, in color if it writes to a terminal.
         guard let start = line.firstRange(of: "Test ") else { return nil }
         let isAtStart = !line[..<start.lowerBound].contains { $0.isASCII && $0.isLetter && $0 != "m" }
@@ -198,12 +191,12 @@ struct TestProgress: Equatable {
             let rest = text.dropFirst("Case '".count)
             guard let end = rest.lastIndex(of: "'") else { return nil }
             let name = String(rest[..<end])
-            return rest[end...].hasPrefix("' started") ? .began(name) : .ended(name)
+            return (name, rest[end...].hasPrefix("' started"))
         }
         guard !text.hasPrefix("run "), !text.hasPrefix("case "), !text.hasPrefix("Suite ") else { return nil }
-        if text.hasSuffix(" started.") { return .began(String(text.dropLast(" started.".count))) }
+        if text.hasSuffix(" started.") { return (String(text.dropLast(" started.".count)), true) }
         for word in [" passed after ", " failed after ", " skipped"] {
-            if let range = text.ranges(of: word).last { return .ended(name(String(text[..<range.lowerBound]))) }
+            if let range = text.ranges(of: word).last { return (name(String(text[..<range.lowerBound])), false) }
         }
         return nil
     }

@@ -17,6 +17,11 @@ struct StallProfile {
         var thread: Int32?
     }
 
+    struct Process: Hashable {
+        var name: String
+        var pid: Int32
+    }
+
     struct Stall {
         /// Index into ``StallProfile/loops``.
         var loop: Int
@@ -82,7 +87,7 @@ struct StallProfile {
                     microseconds: duration, count: min(max(sample.timesSeen ?? 1, 1), Self.maximumCount),
                     kind: report.kind.rawValue,
                     cause: sample.threadState?.rawValue ?? StallReport.CauseKind.unknown.rawValue,
-                    trace: TraceContext(metadata: report.metadata), shares: [(node, duration)], history: []
+                    trace: TraceContext(report), shares: [(node, duration)], history: []
                 )
             )
         }
@@ -129,9 +134,7 @@ enum StallWeights {
     /// A damaged report may claim 10¹⁵ ms; the sum of 900,000 such reports still fits an `Int`.
     static let maximumMicroseconds = 10_000_000_000_000
 
-    static func microseconds(of report: StallReport) -> Int {
-        microseconds(report.durationMilliseconds)
-    }
+    static func microseconds(of report: StallReport) -> Int { microseconds(report.durationMilliseconds) }
 
     /// By which a report's shares are multiplied to stand for the stalls that it counts, too.
     static func factor(of report: StallReport) -> Double {

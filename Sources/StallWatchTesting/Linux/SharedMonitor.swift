@@ -51,7 +51,7 @@ final class SharedMonitor: Sendable {
 
     /// Begins to watch the loops of a scope, on the main queue if its thread is not known yet.
     func enterFromTask(_ scope: StallScope) async throws(StallWatchError) {
-        if scope.labels.contains(Self.kept), !isWatchingMain {
+        if scope.labels.contains(Self.kept), state.withLock({ $0.thresholds[Self.kept] == nil }) {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let once = OneShotTransfer(continuation)
                 DispatchQueue.main.async { [self] in
@@ -65,8 +65,6 @@ final class SharedMonitor: Sendable {
         }
         try enter(scope)
     }
-
-    private var isWatchingMain: Bool { state.withLock { $0.thresholds[Self.kept] != nil } }
 
     /// Ends a scope: waits for the reports of its stalls, stops watching for it, and returns the stalls.
     func leave(_ scope: StallScope) async -> [StallFinding] {

@@ -21,7 +21,6 @@ struct StallAttribution {
         var ended: Timestamp?
     }
 
-    /// A part of the stall.
     struct Part {
         /// The report with the samples of this part only.
         var report: StallReport
@@ -151,24 +150,18 @@ extension StallReport.Cause {
         // All of the wait is this part's, so what the whole says of it is, too.
         let isOwnWait = blocked >= whole.sampledWait * 0.9
         if isOfRunning != (running > blocked) || !isOfRunning && !isOwnWait {
-            let function = part.frameOfMostTime ?? ""
+            let innermost = part.dominantStack.flatMap { part.stacks[$0.stack].first }
+            // Without its symbol's version.
+            let function = innermost.flatMap { part.frames[$0].function }.map { String($0.prefix { $0 != "@" }) } ?? ""
             let isSleep = running < blocked && Self.sleeps.contains { function.hasSuffix($0) }
             cause = StallReport.Cause(
-                kind: running > blocked ? .cpu : isSleep ? .sleep : .unknown, summary: "", confidence: .likely,
+                kind: running > blocked ? .cpu : isSleep ? .sleep : .unknown, confidence: .likely,
                 onCPUMilliseconds: onCPU, runQueueMilliseconds: running - onCPU, blockedMilliseconds: blocked,
-                uncertaintyMilliseconds: cause.uncertaintyMilliseconds, minorFaults: 0, majorFaults: 0,
-                voluntarySwitches: 0, involuntarySwitches: 0, function: isSleep ? function : nil)
+                uncertaintyMilliseconds: cause.uncertaintyMilliseconds)
+            if isSleep { cause.function = function }
         }
         cause.summary = cause.sentence
         return cause
-    }
-}
-
-extension StallReport {
-    /// The innermost function of the stack with the most time, without its symbol's version.
-    fileprivate var frameOfMostTime: String? {
-        let function = dominantStack.flatMap { stacks[$0.stack].first }.flatMap { frames[$0].function }
-        return function.map { String($0.prefix { $0 != "@" }) }
     }
 }
 
@@ -190,11 +183,6 @@ struct CodeTime: Sendable, Equatable {
     var least: Double
     /// The time that the code took at most.
     var most: Double
-
-    /// The time of an event that is known exactly.
-    init(exactly milliseconds: Double) {
-        (least, most) = (milliseconds, milliseconds)
-    }
 
     struct Evidence {
         var hasStack = true
@@ -260,14 +248,19 @@ struct CodeTime: Sendable, Equatable {
 struct WatchedFunction: Sendable, Equatable {
     /// The function's name with the types around it, such as `FileTests.readsSlowly()`.
     var name: String
-    /// The path of its source file.
     var file: String
 
-    init(name: String, file: String) {
-        self.name = name
-        self.file = file
+    /// Whether the frame is the function, or a closure or function in it.
+    func contains(_ frame: StallReport.Frame) -> Bool {
+        guard let function = frame.function, frame.file == nil || frame.file == file else { return false }
+        let plain = function.filter { $0 != "`" }
+        guard plain.hasSuffix(name) else { return false }
+        let before = plain.dropLast(name.count).last
+        return before == nil || before == " " || before == "."
     }
+}
 
+extension WatchedFunction {
     init(_ test: Test) {
         // The id's text is Module.Suite/Nested/function()/File.swift:line:column; without a suite Module.function().
         let id = String(describing: test.id)
@@ -283,14 +276,5 @@ struct WatchedFunction: Sendable, Equatable {
         }
         let isKnown = parts.last == function
         self.init(name: (isKnown ? parts.joined(separator: ".") : function).filter { $0 != "`" }, file: file)
-    }
-
-    /// Whether the frame is the function, or a closure or function in it.
-    func contains(_ frame: StallReport.Frame) -> Bool {
-        guard let function = frame.function, frame.file == nil || frame.file == file else { return false }
-        let plain = function.filter { $0 != "`" }
-        guard plain.hasSuffix(name) else { return false }
-        let before = plain.dropLast(name.count).last
-        return before == nil || before == " " || before == "."
     }
 }

@@ -108,7 +108,7 @@ struct StallCheck: Sendable {
         guard let fail else { return finding.record(elsewhere: location) }
         guard !finding.isExcused, finding.severity == .error else { return }
         let place = finding.report.culpritLocation ?? location
-        fail("\(finding.sentence)\n\(StallText(finding.report).text)", place)
+        fail("\(finding.sentence)\n\(StallText(report: finding.report).text)", place)
     }
 }
 

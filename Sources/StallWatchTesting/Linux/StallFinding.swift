@@ -18,7 +18,6 @@ struct StallFinding: Sendable {
 
     /// What happened, how long it took and why, in one or two sentences.
     var sentence: String {
-        let report = report
         var text = "\(report.loop.label) stalled for \(whole(report.durationMilliseconds)) ms"
         if let culprit = report.culprit { text += " in \(culprit.function)" }
         let machine = report.durationMilliseconds - time.most
@@ -35,14 +34,9 @@ struct StallFinding: Sendable {
         return "\(whole(min(warn, budget.fail))) ms for a warning, \(whole(budget.fail)) ms for a failure"
     }
 
-    private func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
-}
-
-extension StallFinding {
     /// Records the stall as an issue of the current test, `elsewhere` if its function is not in the package.
     func record(elsewhere location: SourceLocation) {
-        guard !isExcused else { return }
-        record(sentence, at: report.culpritLocation ?? location)
+        if !isExcused { record(sentence, at: report.culpritLocation ?? location) }
     }
 
     /// Records the stall as an issue of the test run: it belongs to one of some tests.
@@ -50,8 +44,7 @@ extension StallFinding {
     /// Called on a thread of the monitor, where no test is current. Swift Testing then records it once for the run and once
     /// for each group of `.serialized` tests that runs at this time.
     func recordForRun(tests: [String], elsewhere location: SourceLocation?) {
-        guard !isExcused else { return }
-        guard let location = report.culpritLocation ?? location else { return }
+        guard !isExcused, let location = report.culpritLocation ?? location else { return }
         let names = Set(tests).sorted().joined(separator: ", ")
         record(
             "\(sentence) It belongs to one of the tests that ran then (\(names)), but no stack shows to which: run them one "
@@ -64,7 +57,7 @@ extension StallFinding {
         let name = report.fileName
         Attachment.record(String(decoding: report.jsonData(), as: UTF8.self), named: name, sourceLocation: location)
         Attachment.record(
-            StallText(report).text, named: name.replacing(".json", with: ".txt"), sourceLocation: location)
+            StallText(report: report).text, named: name.replacing(".json", with: ".txt"), sourceLocation: location)
     }
 }
 
@@ -132,14 +125,9 @@ enum BaselineFiles {
 
 /// A stall as plain text: what stalled, why, who holds the lock, and the stacks; `stallwatch show` shows more.
 struct StallText {
-    /// The most samples whose stacks are shown.
     private static let maximumSamples = 3
 
-    private let report: StallReport
-
-    init(_ report: StallReport) {
-        self.report = report
-    }
+    let report: StallReport
 
     /// The text, with a line feed at the end.
     var text: String {
@@ -190,9 +178,9 @@ struct StallText {
             return line
         }
     }
-
-    private func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
 }
+
+private func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
 
 /// The stalls that a test may have: the durations from which a stall is a warning, and from which it fails the test.
 struct StallBudget: Sendable, Equatable {

@@ -64,7 +64,6 @@ final class StallScope: Sendable {
     /// Whether a scope within it watches the same loops.
     var isReplaced: Bool { state.withLock { $0.isReplaced } }
 
-    /// Notes that a scope within it watches its loops from now on.
     func replace() { state.withLock { $0.isReplaced = true } }
 
     func end() {
@@ -74,7 +73,6 @@ final class StallScope: Sendable {
 
     func add(_ finding: StallFinding) { state.withLock { $0.findings.append(finding) } }
 
-    /// Takes the stalls that were added so far.
     func takeFindings() -> [StallFinding] {
         state.withLock { state in
             defer { state.findings = [] }

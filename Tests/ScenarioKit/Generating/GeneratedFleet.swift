@@ -213,20 +213,18 @@ struct GeneratedStack {
                 ? culprit
                 : "\(one(of: Self.types, &random)).\(one(of: Self.verbs, &random))\(one(of: Self.nouns, &random))(_:with:)"
             let symbol = "$s5notes\(name.count)\(name.prefix { $0 != "(" })yySS_SitYaKF"
-            frames.append(
-                StallReport.Frame(
-                    image: image, offset: "0x\(String(Int.random(in: 0x1000...0xffffff, using: &random), radix: 16))",
-                    function: name, symbol: symbol, file: isInApp ? file : nil,
-                    line: isInApp ? .random(in: 10...900, using: &random) : nil, column: isInApp ? 17 : nil,
-                    isInApp: isInApp,
-                    kind: .code
-                ))
+            var frame = StallReport.Frame(
+                image: image, offset: "0x\(String(Int.random(in: 0x1000...0xffffff, using: &random), radix: 16))",
+                function: name, symbol: symbol, file: isInApp ? file : nil,
+                line: isInApp ? .random(in: 10...900, using: &random) : nil, isInApp: isInApp, kind: .code)
+            if isInApp { frame.column = 17 }
+            frames.append(frame)
         }
         for function in [Self.callout, "__CFRunLoopDoTimers", "__CFRunLoopRun", "CFRunLoopRunSpecific"] {
-            frames.append(
-                StallReport.Frame(
-                    image: 1, offset: "0x8a1c4", function: function, symbol: function, isInApp: false,
-                    isRuntimeFrame: true, kind: .code))
+            var frame = StallReport.Frame(
+                image: 1, offset: "0x8a1c4", function: function, symbol: function, isInApp: false, kind: .code)
+            frame.isRuntimeFrame = true
+            frames.append(frame)
         }
         frames.append(
             StallReport.Frame(
@@ -241,35 +239,38 @@ struct GeneratedStack {
         var frames = frames
         frames[1].line = ReportTemplate.line
         let samples = (0..<Int.random(in: 1...4, using: &random)).map { index in
-            StallReport.Sample(
-                atMilliseconds: 250.4 + 125 * Double(index), weightMilliseconds: ReportTemplate.weight(index), stack: 0,
-                threadState: reason.kind == .cpu ? .running : .blocked, method: reason.kind == .cpu ? .ptrace : .read,
-                isValid: true, isComplete: true, heldMicroseconds: 0, captureMicroseconds: 181.2
-            )
+            var sample = StallReport.Sample(
+                atMilliseconds: 250.4 + 125 * Double(index), isValid: true, isComplete: true)
+            sample.weightMilliseconds = ReportTemplate.weight(index)
+            sample.stack = 0
+            sample.threadState = reason.kind == .cpu ? .running : .blocked
+            sample.method = reason.kind == .cpu ? .ptrace : .read
+            sample.captureMicroseconds = 181.2
+            return sample
         }
+        var process = StallReport.ProcessDescription(
+            name: "notes", pid: ReportTemplate.pid, executable: "/opt/notes/bin/notes", architecture: "x86_64",
+            kernel: "6.18.44", hostname: ReportTemplate.hostname)
+        process.startedAt = ReportTemplate.processStartedAt
+        process.startTicks = ReportTemplate.startTicks
+        process.operatingSystem = "Debian GNU/Linux 12 (bookworm)"
+        process.bootID = ReportTemplate.bootID
+        var cause = StallReport.Cause(
+            kind: reason.kind, confidence: .likely, onCPUMilliseconds: ReportTemplate.onCPU,
+            runQueueMilliseconds: ReportTemplate.runQueue, blockedMilliseconds: ReportTemplate.blocked,
+            uncertaintyMilliseconds: 0.4)
+        cause.summary = reason.summary
+        (cause.minorFaults, cause.voluntarySwitches, cause.involuntarySwitches) = (31, 4, 2)
+        cause.systemCall = reason.call
+        if reason.call != nil { cause.function = reason.function }
         var report = StallReport(
-            schemaVersion: StallReport.currentSchemaVersion, id: ReportTemplate.id, kind: .stall, state: .ended,
+            id: ReportTemplate.id, kind: .stall, state: .ended,
             startedAt: ReportTemplate.startedAt, durationMilliseconds: ReportTemplate.milliseconds,
-            thresholdMilliseconds: 250,
-            process: .init(
-                name: "notes", pid: ReportTemplate.pid, startedAt: ReportTemplate.processStartedAt,
-                startTicks: ReportTemplate.startTicks, executable: "/opt/notes/bin/notes", architecture: "x86_64",
-                operatingSystem: "Debian GNU/Linux 12 (bookworm)", kernel: "6.18.44", hostname: ReportTemplate.hostname,
-                bootID: ReportTemplate.bootID),
+            thresholdMilliseconds: 250, process: process,
             metadata: ["environment": "production", "version": ReportTemplate.version],
             loop: .init(
                 label: loop, kind: .runLoop, mode: "kCFRunLoopDefaultMode", turn: ReportTemplate.turn, nesting: 0,
                 thread: .init(id: ReportTemplate.pid, name: "notes")),
-            callout: .timer, repeats: ReportTemplate.repeats,
-            culprit: .init(function: culprit, image: "notes", file: file, line: ReportTemplate.line, share: 1),
-            cause: .init(
-                kind: reason.kind, summary: reason.summary, confidence: .likely,
-                onCPUMilliseconds: ReportTemplate.onCPU, runQueueMilliseconds: ReportTemplate.runQueue,
-                blockedMilliseconds: ReportTemplate.blocked, uncertaintyMilliseconds: 0.4, minorFaults: 31,
-                majorFaults: 0,
-                voluntarySwitches: 4, involuntarySwitches: 2, systemCall: reason.call,
-                function: reason.call == nil ? nil : reason.function
-            ),
             samples: samples, stacks: [Array(frames.indices)], frames: frames,
             images: Self.images.enumerated().map { index, name in
                 .init(
@@ -278,9 +279,13 @@ struct GeneratedStack {
                     baseAddress: "0x55d0c8a00000", isInApp: index == 0)
             },
             monitor: .init(
-                version: StallWatchVersion.current, watchdogLateMilliseconds: 0.2, captureMethods: [.read, .ptrace],
+                watchdogLateMilliseconds: 0.2, captureMethods: [.read, .ptrace],
                 suppressed: .init())
         )
+        report.callout = .timer
+        report.repeats = ReportTemplate.repeats
+        report.culprit = .init(function: culprit, image: "notes", file: file, line: ReportTemplate.line, share: 1)
+        report.cause = cause
         report.fingerprint = Fingerprint(report).text
         return report
     }

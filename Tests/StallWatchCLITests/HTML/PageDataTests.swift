@@ -34,7 +34,9 @@ import Testing
 
     @Test func contextsAreStoredByLabelAndInWords() throws {
         var report = try StackFixture.report(300, [.init(at: 250, stack: ["a"])])
-        report.context = .init(taskID: 12, label: "GET /feed")
+        report.context = .init()
+        report.context?.taskID = 12
+        report.context?.label = "GET /feed"
         let other = try StackFixture.report(300, [.init(at: 250, stack: ["a"])])
         let data = try data(of: html([other, report]))
         let strings = try #require(data["strings"] as? [String])

@@ -1,10 +1,10 @@
 import Foundation
 import Glibc
-import StallReports
 import TestSupport
 import Testing
 import TextOutput
 
+@testable import StallReports
 @testable import StallWatchCLI
 
 /// The screen of `watch`, whole at two sizes.

@@ -8,10 +8,8 @@ import Testing
 
 /// The settings of `stallwatch run`.
 @Suite struct RunSettingsTests {
-    private func settings(
-        _ options: RunSettings.Options = .init(), _ variables: [RunSettings.Variable: String] = [:]
-    ) throws -> RunSettings {
-        try RunSettings(options) { variables[$0] }
+    private func settings(_ variables: [RunSettings.Variable: String] = [:]) throws -> RunSettings {
+        try RunSettings { variables[$0] }
     }
 
     @Test func `each setting has a default`() throws {
@@ -29,24 +27,24 @@ import Testing
         let variables: [RunSettings.Variable: String] = [
             .threshold: "1s", .output: "/x", .loop: "glib", .children: "1", .quiet: "1",
         ]
-        let settings = try settings(.init(), variables)
+        let settings = try settings(variables)
         #expect(settings.text == "1000000000 4 1 1")
         #expect(settings.output == "/x")
     }
 
     @Test func `an option comes before its variable`() throws {
-        let options = RunSettings.Options(
-            threshold: DurationArgument(milliseconds: 5), output: "a", loop: .runLoop, children: true, quiet: true)
         let variables: [RunSettings.Variable: String] = [
             .threshold: "1s", .output: "b", .loop: "glib", .children: "0", .quiet: "0",
         ]
-        let settings = try settings(options, variables)
+        let settings = try RunSettings(
+            threshold: DurationArgument(milliseconds: 5), output: "a", loop: .runLoop, children: true, quiet: true
+        ) { variables[$0] }
         #expect(settings.text == "5000000 1 1 1")
         #expect(settings.output == "a")
     }
 
     @Test func `an empty variable counts as not set`() throws {
-        #expect(try settings(.init(), [.threshold: "", .children: ""]) == settings())
+        #expect(try settings([.threshold: "", .children: ""]) == settings())
     }
 
     @Test(
@@ -57,7 +55,7 @@ import Testing
             (.children, "yes", "STALLWATCH_CHILDREN: 'yes' is neither 1 nor 0."),
         ] as [(RunSettings.Variable, String, String)])
     func `a wrong value is one sentence`(variable: RunSettings.Variable, value: String, sentence: String) throws {
-        let error = #expect(throws: ValidationError.self) { try settings(.init(), [variable: value]) }
+        let error = #expect(throws: ValidationError.self) { try settings([variable: value]) }
         #expect(error?.message.hasPrefix(sentence) == true, "\(error?.message ?? "")")
     }
 

@@ -67,7 +67,7 @@ import Testing
         var common = OTLPAttributes()
         common.set("deployment.environment.name", "prod")
         common.set("host.name", "ignored")
-        let attributes = OTLPResource(report, common: common).attributes
+        let attributes = OTLPAttributes(of: report, common: common)
         #expect(attributes["service.name"] == .text("notes"))
         #expect(attributes["service.version"] == .text("1.4.2"))
         #expect(attributes["host.name"] == .text("web-3"))
@@ -76,18 +76,18 @@ import Testing
         #expect(attributes["process.creation.time"] == .text("2026-11-21T07:00:00.000000Z"))
         #expect(attributes["deployment.environment.name"] == .text("prod"))
         common.set("service.name", "mail")
-        #expect(OTLPResource(report, common: common).attributes["service.name"] == .text("mail"))
+        #expect(OTLPAttributes(of: report, common: common)["service.name"] == .text("mail"))
         var named = ReportFixture()
         named.metadata["service.name"] = "ledger"
-        let own = OTLPResource(try StallReport(jsonData: named.bytes), common: common)
-        #expect(own.attributes["service.name"] == .text("ledger"))
+        let own = OTLPAttributes(of: try StallReport(jsonData: named.bytes), common: common)
+        #expect(own["service.name"] == .text("ledger"))
     }
 
     @Test func neighborsOfOneProcessShareTheirResource() throws {
         var request = LogsRequest()
         for (number, pid) in [(1, Int32(10)), (2, 10), (3, 11), (4, 10)] {
             let report = try StallReport(jsonData: ReportFixture(number: number, pid: pid).bytes)
-            request.add(LogRecord(report).bytes(), from: OTLPResource(report))
+            request.add(LogRecord(report).bytes(), from: OTLPAttributes(of: report))
         }
         #expect(request.count == 4)
         // Order counts more than size, so the last one is a group of its own.
@@ -126,8 +126,7 @@ import Testing
     private func metrics(_ text: String) throws -> [String: [UInt8]] {
         let scratch = try TemporaryDirectory()
         let file = try StatisticsFile(path: scratch.write("statistics.json", text))
-        let request = MetricsRequest(file, end: 2_000_000_000_000).bytes(
-            from: OTLPResource(attributes: OTLPAttributes()))
+        let request = MetricsRequest(file, end: 2_000_000_000_000).bytes(from: OTLPAttributes())
         let metrics = messages(request, 1).flatMap { messages($0, 2) }.flatMap { messages($0, 2) }
         return Dictionary(
             uniqueKeysWithValues: metrics.map { (String(decoding: messages($0, 1)[0], as: UTF8.self), $0) })

@@ -1,8 +1,8 @@
 import Foundation
-import StallReports
 import TestSupport
 import Testing
 
+@testable import StallReports
 @testable import StallWatchCLI
 
 /// What the tool does with contexts.

@@ -246,8 +246,10 @@ struct SpinSupervisor {
         if let first = start.cpu, let cpu = last.cpu {
             share = min(Double(cpu &- min(first, cpu)) / Double(max(last.load.time &- start.load.time, 1)), 1)
         }
-        return .init(
-            turnsPerSecond: last.load.pace(since: start.load), cpuShare: share?.toThousandths,
-            readyDescriptor: descriptors.found, isModeEmpty: detector.pattern == .outside ? true : nil)
+        var activity = StallReport.Activity(turnsPerSecond: last.load.pace(since: start.load))
+        activity.cpuShare = share?.toThousandths
+        activity.readyDescriptor = descriptors.found
+        activity.isModeEmpty = detector.pattern == .outside ? true : nil
+        return activity
     }
 }

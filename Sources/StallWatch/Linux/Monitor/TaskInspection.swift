@@ -59,8 +59,9 @@ struct TaskInspection {
         of reading: TaskReading, _ memory: SwiftTaskMemory, mainExecutor: UInt64 = TaskCalibration.mainExecutor,
         stack: (CapturedStack) -> Int
     ) -> TaskList {
-        var list = TaskList(
-            tasks: [], searchedBytes: reading.searchedBytes, incompleteReason: reading.incompleteReason)
+        var list = TaskList(tasks: [])
+        list.searchedBytes = reading.searchedBytes
+        list.incompleteReason = reading.incompleteReason
         let threads = Dictionary(reading.threads.map { ($0.task, $0.id) }) { first, _ in first }
         var stacks: [[UInt64]: Int] = [:]
         var groups: [UInt64: UInt64] = [:]
@@ -84,11 +85,12 @@ struct TaskInspection {
             return UInt64(list.executors.count - 1)
         }
         for read in reading.tasks {
-            var task = TaskList.Task(
-                id: read.id, name: read.name.map { String(decoding: $0, as: UTF8.self) },
-                state: read.isRunning ? .running : .suspended, thread: read.isRunning ? threads[read.address] : nil,
-                parent: read.parentID, group: read.group.map(number),
-                isCanceled: read.isCanceled ? true : nil)
+            var task = TaskList.Task(id: read.id, state: read.isRunning ? .running : .suspended)
+            task.name = read.name.map { String(decoding: $0, as: UTF8.self) }
+            if read.isRunning { task.thread = threads[read.address] }
+            task.parent = read.parentID
+            task.group = read.group.map(number)
+            if read.isCanceled { task.isCanceled = true }
             switch read.dependency {
             case nil: break
             case .task: (task.wait, task.target) = (.task, read.awaitedID)
@@ -136,29 +138,27 @@ struct TaskInspection {
                 ]
                 if seen.insert(owner).inserted { next.append(owner) }
             }
-            let isRunning = state.activity == .running
-            described.append(
-                StallReport.OtherThread(
-                    thread: .init(.init(id), captured), stack: captured.map { stack($0, capturer.images()) },
-                    threadState: isRunning ? .running : .blocked, heldMicroseconds: 0,
-                    systemCall: (wait?.call).map(StallReport.SystemCall.init),
-                    lock: lock.map { StallReport.Lock($0) { _ in 0 } }))
+            var thread = StallReport.OtherThread(thread: .init(.init(id), captured))
+            thread.stack = captured.map { stack($0, capturer.images()) }
+            thread.threadState = state.activity == .running ? .running : .blocked
+            thread.systemCall = (wait?.call).map(StallReport.SystemCall.init)
+            thread.lock = lock.map { StallReport.Lock($0) { _ in 0 } }
+            described.append(thread)
         }
         return described.sorted { $0.thread.id < $1.thread.id }
     }
 
     private func report(_ threads: [StallReport.OtherThread], _ tables: ReportTables) -> StallReport {
         let now = Timestamp(wallClockNanoseconds: wallClockNow())
-        return StallReport(
-            schemaVersion: StallReport.currentSchemaVersion, id: ReportIdentifier.make(at: now), kind: .profile,
-            state: .ended, startedAt: now, durationMilliseconds: 0, thresholdMilliseconds: 0, process: .current(),
-            metadata: configuration.metadata,
-            loop: .init(label: "tasks", kind: .cooperativePool, turn: 0, nesting: 0), repeats: 0, samples: [],
-            otherThreads: threads.isEmpty ? nil : threads, stacks: tables.stacks, frames: tables.frames,
-            images: tables.images,
+        var report = StallReport(
+            id: ReportIdentifier.make(at: now), kind: .profile, state: .ended, startedAt: now, durationMilliseconds: 0,
+            thresholdMilliseconds: 0, process: .current(), metadata: configuration.metadata,
+            loop: .init(label: "tasks", kind: .cooperativePool, turn: 0, nesting: 0), samples: [],
+            stacks: tables.stacks, frames: tables.frames, images: tables.images,
             monitor: .init(
-                version: StallWatchVersion.current, watchdogLateMilliseconds: 0, captureMethods: [.read],
-                suppressed: SuppressionCounts()))
+                watchdogLateMilliseconds: 0, captureMethods: [.read], suppressed: SuppressionCounts()))
+        if !threads.isEmpty { report.otherThreads = threads }
+        return report
     }
 
     /// Returns the report with its names, by the app's rules about what may leave the process.

@@ -68,26 +68,27 @@ struct ProfileReports {
         // Every pass stands for as much time, also if the profiler was late.
         let unit = Double(profiler.duration) / 1_000_000 / Double(max(profiler.passes, 1))
         let samples = track.runs.map { run in
-            StallReport.Sample(
-                atMilliseconds: milliseconds(run.at), weightMilliseconds: run.passes * unit,
-                timesSeen: run.count == 1 ? nil : run.count, stack: run.stack, reason: run.reason,
-                threadState: run.state,
-                method: run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }, isValid: true,
-                isComplete: run.isComplete, heldMicroseconds: 0, captureMicroseconds: 0
-            )
+            var sample = StallReport.Sample(
+                atMilliseconds: milliseconds(run.at), isValid: true, isComplete: run.isComplete)
+            sample.weightMilliseconds = run.passes * unit
+            sample.timesSeen = run.count == 1 ? nil : run.count
+            (sample.stack, sample.reason) = (run.stack, run.reason)
+            sample.threadState = run.state
+            sample.method = run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }
+            return sample
         }
         return StallReport(
-            schemaVersion: StallReport.currentSchemaVersion, id: ReportIdentifier.make(at: profiler.startedAt),
+            id: ReportIdentifier.make(at: profiler.startedAt),
             kind: .profile, state: .ended, startedAt: profiler.startedAt,
             durationMilliseconds: Double(track.passes) * unit, thresholdMilliseconds: milliseconds(track.threshold),
             process: process, metadata: metadata,
             loop: .init(
                 label: track.label, kind: track.kind, turn: 0, nesting: 0,
                 thread: track.thread.map { StallReport.ThreadDescription($0.identity) }),
-            repeats: 0, samples: samples, stacks: track.tables.stacks, frames: track.tables.frames,
+            samples: samples, stacks: track.tables.stacks, frames: track.tables.frames,
             images: track.tables.images,
             monitor: .init(
-                version: StallWatchVersion.current, watchdogLateMilliseconds: 0,
+                watchdogLateMilliseconds: 0,
                 captureMethods: profiler.methods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
                 unwinder: profiler.unwinder.name,
                 suppressed: SuppressionCounts())

@@ -133,8 +133,8 @@ extension StallReport.Cause {
     ) {
         let all = report.durationMilliseconds
         self.init(
-            kind: kind, summary: summary, confidence: confidence, onCPUMilliseconds: all * cpuShare,
-            runQueueMilliseconds: 0, blockedMilliseconds: all * (1 - cpuShare), uncertaintyMilliseconds: all,
-            minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+            kind: kind, confidence: confidence, onCPUMilliseconds: all * cpuShare, runQueueMilliseconds: 0,
+            blockedMilliseconds: all * (1 - cpuShare), uncertaintyMilliseconds: all)
+        self.summary = summary
     }
 }

@@ -8,19 +8,15 @@ extension StallReport.ProcessDescription {
         uname(&system)
         let executable = OwnExecutable.path
         let stat = readSmallFile("/proc/self/stat")
-        return Self(
-            name: fileName(executable),
-            pid: getpid(),
-            startedAt: startTime(stat: stat, systemStat: readSmallFile("/proc/stat")),
-            startTicks: stat.flatMap(ProcStat.init)?.startTicks,
-            executable: executable,
-            architecture: string(system.machine),
-            operatingSystem: readSmallFile("/etc/os-release").flatMap(prettyName),
-            kernel: string(system.release),
-            hostname: string(system.nodename),
-            // It identifies the process with its id, which another PID namespace's /proc does not show.
-            bootID: showsOwnThreads ? readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine) : nil
-        )
+        var process = Self(
+            name: fileName(executable), pid: getpid(), executable: executable, architecture: string(system.machine),
+            kernel: string(system.release), hostname: string(system.nodename))
+        process.startedAt = startTime(stat: stat, systemStat: readSmallFile("/proc/stat"))
+        process.startTicks = stat.flatMap(ProcStat.init)?.startTicks
+        process.operatingSystem = readSmallFile("/etc/os-release").flatMap(prettyName)
+        // It identifies the process with its id, which another PID namespace's /proc does not show.
+        process.bootID = showsOwnThreads ? readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine) : nil
+        return process
     }
 
     /// Returns the sum of `btime` in /proc/stat (in seconds since 1970) and field 22 of /proc/self/stat (clock ticks

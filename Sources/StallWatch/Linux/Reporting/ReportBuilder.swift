@@ -42,54 +42,52 @@ struct ReportBuilder {
         }
         let otherThreads = record.otherThreads.map { other in
             let captured = try? other.stack.get()
-            return StallReport.OtherThread(
-                thread: .init(other.thread, captured),
-                stack: captured.map { tables.stack($0, in: record.otherImages) },
-                reason: other.stack.reason,
-                threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
-                method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
-                heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
-                systemCall: (other.wait?.call).map(StallReport.SystemCall.init),
-                lock: other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
-            )
+            var thread = StallReport.OtherThread(thread: .init(other.thread, captured))
+            thread.stack = captured.map { tables.stack($0, in: record.otherImages) }
+            thread.reason = other.stack.reason
+            thread.threadState = captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) }
+            thread.method = captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) }
+            thread.heldMicroseconds = Double(captured?.heldNanoseconds ?? 0) / 1_000
+            thread.systemCall = (other.wait?.call).map(StallReport.SystemCall.init)
+            thread.lock = other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
+            return thread
         }
         let waits = record.operation?.waits(record.otherThreads, record.otherImages) { tables.stack($0, in: $1) }
         let tasks = record.tasks?.list(after: record.state == .ongoing ? nil : record.duration) {
             tables.stack($0, in: record.samples.last?.images ?? ImageList())
         }
+        let cause = record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } }
         var report = StallReport(
-            schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
             kind: record.kind,
             state: record.state,
             startedAt: record.startedAt,
             durationMilliseconds: milliseconds(record.duration),
             thresholdMilliseconds: milliseconds(record.threshold),
-            isThresholdAdaptive: record.isThresholdAdaptive ? true : nil,
             process: process,
             metadata: metadata,
             loop: record.loop,
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
-            turns: record.turns,
-            activity: record.activity,
-            callout: record.isGap ? .outside : nil,
-            repeats: 0,
-            cause: record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } },
             samples: samples,
-            otherThreads: otherThreads.isEmpty ? nil : otherThreads,
-            omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads, waits: waits,
-            history: record.history.map { StallReport.History($0, duration: record.duration) },
             stacks: tables.stacks,
             frames: tables.frames,
             images: tables.images,
             monitor: StallReport.MonitorDescription(
-                version: StallWatchVersion.current,
                 watchdogLateMilliseconds: milliseconds(record.watchdogLate),
                 captureMethods: record.captureMethods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
                 unwinder: record.unwinder?.name,
                 suppressed: record.suppressed
             )
         )
+        if record.isThresholdAdaptive { report.isThresholdAdaptive = true }
+        report.turns = record.turns
+        report.activity = record.activity
+        report.callout = record.isGap ? .outside : nil
+        report.cause = cause
+        report.otherThreads = otherThreads.isEmpty ? nil : otherThreads
+        report.omittedThreads = record.omittedThreads == 0 ? nil : record.omittedThreads
+        report.waits = waits
+        report.history = record.history.map { StallReport.History($0, duration: record.duration) }
         report.tasks = tasks
         report.sortWorkers()
         report.addContext(of: record, missing: missingContextReason)
@@ -105,21 +103,20 @@ struct ReportBuilder {
         _ sample: StallRecord.Sample, weight: UInt64, stack: Int?, workers: [StallReport.WorkerGroup]?
     ) -> StallReport.Sample {
         let captured = try? sample.stack.get()
-        return StallReport.Sample(
-            atMilliseconds: milliseconds(sample.age),
-            weightMilliseconds: milliseconds(weight),
-            timesSeen: sample.timesSeen == 1 ? nil : sample.timesSeen,
-            isEarly: sample.isEarly ? true : nil,
-            stack: stack,
-            reason: sample.stack.reason,
-            threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
-            method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
-            workers: workers,
-            isValid: sample.isValid,
-            isComplete: captured?.isComplete ?? Self.areComplete(sample.workers),
-            heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
-            captureMicroseconds: Double(captured?.captureNanoseconds ?? 0) / 1_000
-        )
+        var described = StallReport.Sample(
+            atMilliseconds: milliseconds(sample.age), isValid: sample.isValid,
+            isComplete: captured?.isComplete ?? Self.areComplete(sample.workers))
+        described.weightMilliseconds = milliseconds(weight)
+        described.timesSeen = sample.timesSeen == 1 ? nil : sample.timesSeen
+        described.isEarly = sample.isEarly ? true : nil
+        described.stack = stack
+        described.reason = sample.stack.reason
+        described.threadState = captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) }
+        described.method = captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) }
+        described.workers = workers
+        described.heldMicroseconds = Double(captured?.heldNanoseconds ?? 0) / 1_000
+        described.captureMicroseconds = Double(captured?.captureNanoseconds ?? 0) / 1_000
+        return described
     }
 }
 
@@ -156,11 +153,11 @@ struct ReportTables {
             }
             let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
             let callout = index == 0 ? nil : callouts.name(of: frame, calling: stack.frames[index - 1])
-            let described = StallReport.Frame(
+            var described = StallReport.Frame(
                 image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
-                function: callout, symbol: callout, isUncertain: frame.isUncertain ? true : nil, isInApp: isInApp,
-                kind: frame.kind == .code ? .code : .asyncCaller, isTaskStart: frame.kind == .taskStart ? true : nil
-            )
+                function: callout, symbol: callout, isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller)
+            if frame.isUncertain { described.isUncertain = true }
+            if frame.kind == .taskStart { described.isTaskStart = true }
             return Self.index(of: described, in: &frames, &frameIndices)
         }
         return Self.index(of: indices, in: &stacks, &stackIndices)

@@ -9,28 +9,27 @@ extension StallReport.Cause {
         let observation = cause.observation
         self.init(
             kind: cause.kind,
-            summary: "",
             confidence: .init(rawValue: cause.confidence.rawValue),
             onCPUMilliseconds: milliseconds(evidence.split.onCPU),
             runQueueMilliseconds: milliseconds(evidence.split.runQueue),
             blockedMilliseconds: milliseconds(evidence.split.blocked),
-            uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty),
-            kernelShare: evidence.kernelShare?.toThousandths,
-            minorFaults: evidence.minorFaults,
-            majorFaults: evidence.majorFaults,
-            voluntarySwitches: evidence.voluntarySwitches,
-            involuntarySwitches: evidence.involuntarySwitches,
-            throttledMilliseconds: evidence.throttled == 0 ? nil : milliseconds(evidence.throttled),
-            pagedFile: evidence.pagedFile,
-            systemCall: (observation?.call).map(StallReport.SystemCall.init),
-            function: observation?.function,
-            waitChannel: observation?.waitChannel,
-            kernelStack: observation?.kernelStack,
-            lock: (observation?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } },
-            pressure: cause.pressure.map {
-                StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
-            }
+            uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty)
         )
+        kernelShare = evidence.kernelShare?.toThousandths
+        minorFaults = evidence.minorFaults
+        majorFaults = evidence.majorFaults
+        voluntarySwitches = evidence.voluntarySwitches
+        involuntarySwitches = evidence.involuntarySwitches
+        throttledMilliseconds = evidence.throttled == 0 ? nil : milliseconds(evidence.throttled)
+        pagedFile = evidence.pagedFile
+        systemCall = (observation?.call).map(StallReport.SystemCall.init)
+        function = observation?.function
+        waitChannel = observation?.waitChannel
+        kernelStack = observation?.kernelStack
+        lock = (observation?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } }
+        pressure = cause.pressure.map {
+            StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
+        }
         summary = sentence
     }
 }
@@ -184,11 +183,12 @@ extension StallReport.Context {
     static func reading(_ captured: CapturedContext) -> (context: Self?, isWhole: Bool) {
         let payload = captured.payload.isEmpty ? nil : ContextPayload(copied: captured.payload)
         let record = captured.record.isEmpty ? nil : ThreadContextRecord(captured.record)
-        var context = Self(
-            taskID: captured.task?.id, taskName: captured.task?.name.map { String(decoding: $0, as: UTF8.self) },
-            label: payload?.label, traceID: payload?.traceID.map { hexadecimal($0) },
-            spanID: payload?.spanID.map { hexadecimal($0) }
-        )
+        var context = Self()
+        context.taskID = captured.task?.id
+        context.taskName = captured.task?.name.map { String(decoding: $0, as: UTF8.self) }
+        context.label = payload?.label
+        context.traceID = payload?.traceID.map { hexadecimal($0) }
+        context.spanID = payload?.spanID.map { hexadecimal($0) }
         // Both ids come from the same place.
         if context.traceID == nil, let trace = record?.traceID {
             (context.traceID, context.spanID) = (trace, record?.spanID)

@@ -1,27 +1,5 @@
 import Glibc
 
-/// A program that takes the place of this process.
-struct Replacement {
-    var path: String
-    /// The number of the last arguments of this process that are the program's name and its arguments.
-    var argumentCount: Int
-    var environment: ProcessEnvironment
-    var signals: InheritedSignals
-
-    /// Becomes the program, with this process's id, descriptors, terminal and current directory, or returns why not.
-    func begin() -> StartFailure {
-        // The bytes of this process's own arguments: as Swift strings, those that are not UTF-8 would change.
-        let count = Int(CommandLine.argc)
-        let first = count - min(argumentCount, count)
-        var arguments = (first..<count).map { CommandLine.unsafeArgv[$0] } + [nil]
-        return environment.withCStrings { entries in
-            signals.restore()
-            execve(path, &arguments, &entries)
-            return StartFailure(starting: path, errno: errno)
-        }
-    }
-}
-
 /// The variables of an environment as bytes, in their order, because a program receives them as they are.
 struct ProcessEnvironment: Equatable {
     /// The entries, `NAME=value`, without the zero bytes.

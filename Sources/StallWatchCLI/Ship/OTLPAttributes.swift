@@ -1,50 +1,5 @@
 import StallReports
 
-/// The source of log records and metrics: the message `Resource`.
-struct OTLPResource: Sendable, Hashable {
-    var attributes: OTLPAttributes
-}
-
-extension OTLPResource {
-    /// The process of a report.
-    ///
-    /// - Parameters:
-    ///   - report: The report.
-    ///   - common: Attributes of all reports, from the environment. The report's own take precedence, except the service's
-    ///     name, which is the process's name only if nothing else names it.
-    init(_ report: StallReport, common: OTLPAttributes = OTLPAttributes()) {
-        let process = report.process
-        let metadata = report.metadata
-        var attributes = common
-        if let service = metadata["service.name"] {
-            attributes.set("service.name", service)
-        } else if attributes["service.name"] == nil {
-            attributes.set("service.name", process.name)
-        }
-        attributes.set("service.version", metadata["service.version"] ?? metadata["version"])
-        attributes.set("host.name", process.hostname)
-        attributes.set("host.arch", Self.architecture(process.architecture))
-        attributes.set("os.type", "linux")
-        attributes.set("os.description", process.operatingSystem)
-        attributes.set("os.version", process.kernel)
-        attributes.set("process.pid", Int(process.pid))
-        attributes.set("process.executable.name", process.name)
-        attributes.set("process.executable.path", process.executable.isEmpty ? nil : process.executable)
-        attributes.set("process.creation.time", process.startedAt?.description)
-        attributes.set("stallwatch.boot_id", process.bootID)
-        self.init(attributes: attributes)
-    }
-
-    /// The conventions' word for an architecture of uname(2).
-    private static func architecture(_ machine: String) -> String {
-        switch machine {
-        case "x86_64": "amd64"
-        case "aarch64": "arm64"
-        default: machine
-        }
-    }
-}
-
 /// Attributes of an OTLP message, in the order in which they were set: the message `KeyValue` of common.proto.
 struct OTLPAttributes: Sendable, Hashable {
     enum Value: Sendable, Hashable {
@@ -88,6 +43,35 @@ struct OTLPAttributes: Sendable, Hashable {
                 pair.message(2) { $0.value(attribute.value) }
             }
         }
+    }
+}
+
+extension OTLPAttributes {
+    /// The process of a report, as the message `Resource` has it.
+    ///
+    /// `common` are attributes of all reports, from the environment. The report's own take precedence, except the service's
+    /// name, which is the process's name only if nothing else names it.
+    init(of report: StallReport, common: OTLPAttributes = OTLPAttributes()) {
+        let process = report.process
+        let metadata = report.metadata
+        self = common
+        if let service = metadata["service.name"] {
+            set("service.name", service)
+        } else if self["service.name"] == nil {
+            set("service.name", process.name)
+        }
+        set("service.version", metadata["service.version"] ?? metadata["version"])
+        set("host.name", process.hostname)
+        // The conventions' words for the architectures of uname(2).
+        set("host.arch", ["x86_64": "amd64", "aarch64": "arm64"][process.architecture] ?? process.architecture)
+        set("os.type", "linux")
+        set("os.description", process.operatingSystem)
+        set("os.version", process.kernel)
+        set("process.pid", Int(process.pid))
+        set("process.executable.name", process.name)
+        set("process.executable.path", process.executable.isEmpty ? nil : process.executable)
+        set("process.creation.time", process.startedAt?.description)
+        set("stallwatch.boot_id", process.bootID)
     }
 }
 
