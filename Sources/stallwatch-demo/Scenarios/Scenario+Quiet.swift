@@ -59,12 +59,10 @@ extension Scenario {
         .inMainLoop(
             "socket", "a main-queue block receives from a silent socket with a timeout",
             .main(.mainQueue, in: "receiveFromTheSilentSocket(for:)"), receiveFromTheSilentSocket),
-        .stalling(
-            "queue-sync", "a source0 calls sync on a busy queue", times: 2, .main(.source0, in: "waitForTheQueue(_:)")
-        ) { context in
-            let queue = await DispatchQueue.busy(for: context.stall)
-            return await MainLoop.source0 { waitForTheQueue(queue) }
-        },
+        .inMainLoop(
+            "queue-sync", "a source0 calls sync on a busy queue", .main(.source0, in: "waitForTheQueue(_:)"),
+            with: { await DispatchQueue.busy(for: $0.stall) }
+        ) { queue, _ in waitForTheQueue(queue) },
         .inMainLoop(
             "dispatch-group", "a timer waits for a dispatch group",
             .main(.timer, in: "waitForTheGroup(for:)", lock: .dispatchGroup), waitForTheGroup),

@@ -2,6 +2,7 @@ import ScenarioKit
 import CoreFoundation
 import Dispatch
 import Foundation
+import LinuxSupport
 import Synchronization
 
 /// The main thread's run loop, as scenarios use it.
@@ -15,10 +16,11 @@ enum MainLoop {
     static let callouts: [@Sendable (@escaping Work) async -> Duration] = [timer, source0, mainQueue, performedBlock]
 
     static func timer(_ work: @escaping Work) async -> Duration {
-        let once = WorkOnce(work)
+        // Foundation's `Timer` keeps its block even after it has fired.
+        let once = OneShotTransfer(work)
         return await withCheckedContinuation { continuation in
             let timer = Timer(timeInterval: 0, repeats: false) { _ in
-                continuation.resume(returning: DrivenLoop.time { once.run() })
+                continuation.resume(returning: DrivenLoop.time { once.take()?() })
             }
             add(timer)
         }
@@ -99,7 +101,7 @@ extension MainLoop {
     static func run<Success: Sendable>(
         while operation: @escaping @Sendable () async throws(DemoFailure) -> Success
     ) throws(DemoFailure) -> Success {
-        let box = ResultBox<Success>()
+        let outcome = Mutex<Result<Success, DemoFailure>?>(nil)
         Task.detached {
             let result: Result<Success, DemoFailure>
             do throws(DemoFailure) {
@@ -107,37 +109,15 @@ extension MainLoop {
             } catch {
                 result = .failure(error)
             }
-            box.result.withLock { $0 = result }
+            outcome.withLock { $0 = result }
             // Stopped from inside the loop, because a stop before the loop runs has no effect.
             perform { CFRunLoopStop(CFRunLoopGetMain()) }
         }
         while true {
-            if let result = box.result.withLock({ $0 }) { return try result.get() }
+            if let result = outcome.withLock({ $0 }) { return try result.get() }
             // Not RunLoop.run(): it leaves and enters the loop again for every source, and so separates turns that have no wait
             // in between.
             CFRunLoopRun()
         }
-    }
-}
-
-/// A result that one thread leaves for another.
-private final class ResultBox<Success: Sendable>: Sendable {
-    let result = Mutex<Result<Success, DemoFailure>?>(nil)
-}
-
-/// Work that is released once it has run; Foundation's `Timer` keeps its block even after it has fired.
-private final class WorkOnce: Sendable {
-    private let work: Mutex<MainLoop.Work?>
-
-    init(_ work: @escaping MainLoop.Work) {
-        self.work = Mutex(work)
-    }
-
-    func run() {
-        let work = work.withLock { work in
-            defer { work = nil }
-            return work
-        }
-        work?()
     }
 }
