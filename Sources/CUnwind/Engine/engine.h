@@ -16,7 +16,7 @@
 #include "Memory/modules.h"
 #include "Methods/pending_stop.h"
 #include "Methods/stop_helper.h"
-#include "Unwinding/stepper.h"
+#include "Unwinding/unwind.h"
 
 struct cunwind_signal_slot;
 

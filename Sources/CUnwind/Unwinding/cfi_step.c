@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "System/raw_system_call.h"
-#include "Unwinding/cfi_rules.h"
-#include "Unwinding/stepper.h"
+#include "Unwinding/cfi.h"
+#include "Unwinding/unwind.h"
 
 /// The longest expression that another stepper gets, in bytes. Compilers write up to 20.
 #define LONGEST_EXPRESSION 64u
@@ -78,25 +78,24 @@ static void compare(cunwind_unwinder *unwinder, const cunwind_registers *from, b
     return;
   }
   cunwind_registers by_own;
-  cunwind_stepper *own = cunwind_own_stepper();
   unwinder->compared++;
-  if (own->step(own, unwinder, from, is_exact, &by_own) == CUNWIND_STEP_OK && is_same(&by_own, by_library)) return;
+  if (cunwind_step_by_own_rules(unwinder, from, is_exact, &by_own) == CUNWIND_STEP_OK && is_same(&by_own, by_library))
+    return;
   unwinder->disagreements++;
 }
 
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                  cunwind_registers *to) {
-  cunwind_stepper *own = cunwind_own_stepper(), *library = unwinder->library;
-  if (!library) return own->step(own, unwinder, from, is_exact, to);
+  if (!unwinder->library) return cunwind_step_by_own_rules(unwinder, from, is_exact, to);
   unwinder->failure = CUNWIND_END_COMPLETE;
   cunwind_verdict verdict = verdict_of(unwinder, from->value[CUNWIND_PC] - (is_exact ? 0 : 1));
   if (verdict == CUNWIND_PC_REFUSED) return CUNWIND_STEP_NO_INFO;
   if (verdict == CUNWIND_PC_OUTERMOST) return CUNWIND_STEP_OUTERMOST;
-  if (verdict == CUNWIND_PC_ANY && library->step(library, unwinder, from, is_exact, to) == CUNWIND_STEP_OK) {
+  if (verdict == CUNWIND_PC_ANY && cunwind_step_by_library(unwinder, from, is_exact, to) == CUNWIND_STEP_OK) {
     if (unwinder->is_compared) compare(unwinder, from, is_exact, to);
     return CUNWIND_STEP_OK;
   }
-  cunwind_step step = own->step(own, unwinder, from, is_exact, to);
+  cunwind_step step = cunwind_step_by_own_rules(unwinder, from, is_exact, to);
   if (step == CUNWIND_STEP_OK && verdict == CUNWIND_PC_ANY) unwinder->stood_in++;
   return step;
 }
@@ -104,5 +103,5 @@ cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regis
 void cunwind_unwinder_flush(cunwind_unwinder *unwinder) {
   memset(unwinder->judged, 0, sizeof unwinder->judged);
   memset(unwinder->only_calls, 0, sizeof unwinder->only_calls);
-  if (unwinder->library) unwinder->library->flush(unwinder->library);
+  if (unwinder->library) cunwind_library_flush(unwinder->library);
 }

@@ -1,13 +1,12 @@
 // Steps by our own evaluation of the rules, over the copied stack.
 
-#include "Unwinding/cfi_rules.h"
-#include "Unwinding/eh_frame.h"
-#include "Unwinding/stepper.h"
+#include "Unwinding/cfi.h"
+#include "Unwinding/unwind.h"
 
 #if defined(__x86_64__)
-const uint8_t cunwind_kept_registers[] = {CUNWIND_FP, 3, 12, 13, 14, 15};
+const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 3, 12, 13, 14, 15};
 #else
-const uint8_t cunwind_kept_registers[] = {CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
+const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
 #endif
 
 static cunwind_step find_cfa(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
@@ -55,9 +54,8 @@ static cunwind_step apply(cunwind_unwinder *unwinder, const cunwind_registers *f
   }
 }
 
-static cunwind_step step(cunwind_stepper *stepper, cunwind_unwinder *unwinder, const cunwind_registers *from,
-                         bool is_exact, cunwind_registers *to) {
-  (void)stepper;
+cunwind_step cunwind_step_by_own_rules(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                       cunwind_registers *to) {
   // After a call that never returns, the return address may be the start of the next function: use the byte before.
   uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), cfa, value;
   cunwind_function function;
@@ -90,11 +88,4 @@ static cunwind_step step(cunwind_stepper *stepper, cunwind_unwinder *unwinder, c
     }
   }
   return CUNWIND_STEP_OK;
-}
-
-static void do_nothing(cunwind_stepper *stepper) { (void)stepper; }
-
-cunwind_stepper *cunwind_own_stepper(void) {
-  static cunwind_stepper own = {.name = "built-in", .step = step, .flush = do_nothing, .destroy = do_nothing};
-  return &own;
 }

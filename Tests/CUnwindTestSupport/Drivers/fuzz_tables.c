@@ -9,7 +9,7 @@
 #include "CUnwindTestSupport.h"
 #include "Drivers/random_numbers.h"
 #include "Engine/engine.h"
-#include "Unwinding/cfi_rules.h"
+#include "Unwinding/cfi.h"
 
 /// The bytes that are copied from the image's start: enough for all segments of libc that are not writable.
 #define COPIED_BYTES (4u * 1024 * 1024)
