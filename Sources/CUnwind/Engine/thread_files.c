@@ -38,17 +38,9 @@ static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) 
   return -1;
 }
 
-// Does not use snprintf(3), which is not async-signal-safe.
 static bool has_directory(pid_t tid) {
-  static const char directory[] = "/proc/self/task";
-  char path[sizeof directory + 16], digits[12];
-  size_t count = 0, length = sizeof directory - 1;
-  memcpy(path, directory, length);
-  path[length++] = '/';
-  do digits[count++] = (char)('0' + tid % 10);
-  while ((tid /= 10) > 0);
-  while (count > 0) path[length++] = digits[--count];
-  path[length] = 0;
+  char path[CUNWIND_NUMBERED_PATH_BYTES];
+  cunwind_number_path(path, "/proc/self/task/", (uint64_t)tid, "");
   return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0;
 }
 
@@ -263,10 +255,6 @@ cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_b
 
 // ---- The tracer of a thread: a debugger, or the helper of another capture ----------------------------------------------
 
-// The fields of proc_pid_stat(5), counted from 1.
-#define PARENT_FIELD 4
-#define EXIT_SIGNAL_FIELD 38
-
 pid_t cunwind_tracer(pid_t tid) {
   char path[64], text[2048];
   snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)tid);
@@ -279,16 +267,6 @@ bool cunwind_is_stop_helper(pid_t pid) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   if (pid <= 0 || cunwind_read_text(path, text, sizeof text) <= 0) return false;
-  // The name before the last ')' may contain blanks. The state, field 3, follows it.
-  char *at = strrchr(text, ')');
-  if (!at) return false;
-  long parent = -1, exit_signal = -1;
-  char *rest = NULL;
-  int field = 2;
-  for (char *word = strtok_r(at + 1, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-    field++;
-    if (field == PARENT_FIELD) parent = strtol(word, NULL, 10);
-    if (field == EXIT_SIGNAL_FIELD) exit_signal = strtol(word, NULL, 10);
-  }
-  return parent == getpid() && exit_signal == 0;
+  const char *parent = cunwind_behind_field(text, 3), *exit_signal = cunwind_behind_field(text, 37);
+  return parent && exit_signal && strtol(parent, NULL, 10) == getpid() && strtol(exit_signal, NULL, 10) == 0;
 }

@@ -16,12 +16,11 @@
 enum { CUNWIND_FP = 6, CUNWIND_SP = 7, CUNWIND_PC = 16, CUNWIND_REGISTER_COUNT = 17 };
 /// The number of bytes below SP that a leaf function may use (psABI 3.2.2).
 #define CUNWIND_RED_ZONE_BYTES 128u
-typedef struct user_regs_struct cunwind_ptrace_registers;
 #else
 enum { CUNWIND_FP = 29, CUNWIND_LR = 30, CUNWIND_SP = 31, CUNWIND_PC = 32, CUNWIND_REGISTER_COUNT = 33 };
 #define CUNWIND_RED_ZONE_BYTES 0u
-typedef struct user_regs_struct cunwind_ptrace_registers;
 #endif
+typedef struct user_regs_struct cunwind_ptrace_registers;
 
 typedef struct cunwind_registers {
   uint64_t known;  ///< Bit n: `value[n]` is valid.
@@ -38,6 +37,9 @@ static inline void cunwind_set_register(cunwind_registers *registers, int number
 }
 
 #pragma GCC visibility push(hidden)
+
+/// The registers with a system call's arguments.
+extern const uint8_t cunwind_argument_registers[6];
 
 /// The registers from PTRACE_GETREGSET's NT_PRSTATUS.
 void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from);

@@ -45,9 +45,8 @@ bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
   while ((tid = __atomic_load_n(alive, __ATOMIC_ACQUIRE)) != 0) {
     uint64_t now = cunwind_now();
     if (now >= deadline) return false;
-    struct timespec left = {(time_t)((deadline - now) / 1000000000ull), (long)((deadline - now) % 1000000000ull)};
     // Not FUTEX_PRIVATE_FLAG: the kernel wakes CLONE_CHILD_CLEARTID's futex as a shared one.
-    cunwind_raw(SYS_futex, (long)alive, FUTEX_WAIT, tid, (long)&left, 0, 0);
+    cunwind_futex_wait(alive, FUTEX_WAIT, tid, deadline - now);
   }
   return true;
 }

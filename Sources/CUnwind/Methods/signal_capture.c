@@ -179,8 +179,7 @@ static bool wait_until_done(cunwind_signal_slot *slot, uint32_t armed) {
       }
       return (expected & CUNWIND_SLOT_STATE_MASK) == CUNWIND_SLOT_DONE;
     }
-    struct timespec left = {(time_t)((deadline - time) / 1000000000ull), (long)((deadline - time) % 1000000000ull)};
-    cunwind_raw(SYS_futex, (long)&slot->state, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, now, (long)&left, 0, 0);
+    cunwind_futex_wait(&slot->state, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, now, deadline - time);
   }
 }
 

@@ -109,6 +109,9 @@ bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound);
 /// and cannot block. Async-signal-safe: yes.
 void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers);
 
+/// Sets the registers of the stopped thread. Async-signal-safe: yes.
+void cunwind_set_stopped_registers(pid_t tid, cunwind_ptrace_registers *registers);
+
 /// Returns whether a stop can make the system call `number` return EINTR. Async-signal-safe: yes.
 bool cunwind_may_be_interrupted(long number);
 

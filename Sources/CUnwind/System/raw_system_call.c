@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 void cunwind_pause(uint64_t nanoseconds) {
-  struct timespec pause = {(time_t)(nanoseconds / 1000000000ull), (long)(nanoseconds % 1000000000ull)};
+  struct timespec pause = cunwind_timespec(nanoseconds);
   cunwind_raw(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 }
 

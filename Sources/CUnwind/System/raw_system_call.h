@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -103,6 +104,22 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
 #endif
 }
 
+/// The room for a path with a number.
+#define CUNWIND_NUMBERED_PATH_BYTES 64
+
+/// Stores `before`, the number and `after` as a path, without snprintf(3). They have at most 40 bytes beside the number.
+CUNWIND_BARE static inline void cunwind_number_path(char *path, const char *before, uint64_t number,
+                                                    const char *after) {
+  char digits[20];
+  unsigned length = 0, count = 0;
+  while (*before) path[length++] = *before++;
+  do digits[count++] = (char)('0' + number % 10);
+  while ((number /= 10) > 0);
+  while (count > 0) path[length++] = digits[--count];
+  while (*after) path[length++] = *after++;
+  path[length] = 0;
+}
+
 /// Reads the beginning of a file as a string into `text`. Returns its length, 0 on failure; negative: it cannot be
 /// opened.
 CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, size_t size) {
@@ -114,12 +131,35 @@ CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, 
   return got > 0 ? got : 0;
 }
 
+/// Returns the text behind field `number` of proc_pid_stat(5), at least 2, with the blank before the next field; NULL if
+/// there is none. The second field ends with the last ')': the name in it may contain one, too.
+static inline char *cunwind_behind_field(char *stat, int number) {
+  char *field = strrchr(stat, ')');
+  if (field) field++;
+  for (int known = 2; field && known < number; known++) field = *field ? strchr(field + 1, ' ') : NULL;
+  return field;
+}
+
 CUNWIND_BARE static inline uint64_t cunwind_clock(clockid_t clock) {
   struct timespec now;
   now.tv_sec = 0;
   now.tv_nsec = 0;
   cunwind_raw(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0);
   return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+CUNWIND_BARE static inline struct timespec cunwind_timespec(uint64_t nanoseconds) {
+  struct timespec time;
+  time.tv_sec = (time_t)(nanoseconds / 1000000000ull);
+  time.tv_nsec = (long)(nanoseconds % 1000000000ull);
+  return time;
+}
+
+/// Waits on a futex while it has `value`, for at most `bound` nanoseconds; UINT64_MAX: without end. `operation` is
+/// FUTEX_WAIT, with FUTEX_PRIVATE_FLAG where no other process has the futex.
+CUNWIND_BARE static inline void cunwind_futex_wait(const uint32_t *word, int operation, uint32_t value, uint64_t bound) {
+  struct timespec left = cunwind_timespec(bound);
+  cunwind_raw(SYS_futex, (long)word, operation, value, bound == UINT64_MAX ? 0 : (long)&left, 0, 0);
 }
 
 /// Returns CLOCK_MONOTONIC in nanoseconds, without the vDSO, which the helper cannot reach.

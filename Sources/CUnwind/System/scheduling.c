@@ -36,14 +36,10 @@ typedef struct scheduling {
 static bool read_own_scheduling(scheduling *own) {
   char text[512];
   if (cunwind_read_text("/proc/thread-self/stat", text, sizeof text) <= 0) return false;
-  // The second field ends with the last ')': the name in it may contain one, too.
-  char *field = strrchr(text, ')');
-  for (int number = 2; field && number < 19; number++) field = strchr(field + 1, ' ');
-  if (!field) return false;
-  own->nice = (int32_t)strtol(field, NULL, 10);
-  for (int number = 19; field && number < 41; number++) field = strchr(field + 1, ' ');
-  if (!field) return false;
-  own->policy = (uint32_t)strtoul(field, NULL, 10);
+  const char *nice = cunwind_behind_field(text, 18), *policy = cunwind_behind_field(text, 40);
+  if (!nice || !policy) return false;
+  own->nice = (int32_t)strtol(nice, NULL, 10);
+  own->policy = (uint32_t)strtoul(policy, NULL, 10);
   return true;
 }
 
