@@ -64,7 +64,7 @@ const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cu
   if (!layout) return NULL;
   // A thread keeps its thread pointer. If it has ended, another one may have its id by now.
   if (thread->thread_pointer == 0) {
-    uint64_t pointer = cunwind_thread_pointer_of(layout, thread->tid);
+    uint64_t pointer = layout->knows_pointers ? cunwind_thread_pointer(layout->robust_list, thread->tid) : 0;
     if (cunwind_thread_is_there(thread)) thread->thread_pointer = pointer;
   }
   if (thread->thread_pointer != 0) return layout;

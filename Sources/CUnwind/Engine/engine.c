@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "Methods/signal_capture.h"
 #include "System/raw_system_call.h"
 
 cunwind_engine *cunwind_engine_create(int signal_number) {

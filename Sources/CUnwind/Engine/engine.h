@@ -14,7 +14,6 @@
 #include "Machine/registers.h"
 #include "Memory/guarded_memory.h"
 #include "Memory/modules.h"
-#include "Methods/pending_stop.h"
 #include "Methods/stop_helper.h"
 #include "Unwinding/unwind.h"
 
@@ -58,6 +57,9 @@ typedef cunwind_status cunwind_copying(cunwind_engine *engine, cunwind_thread *t
 /// Unwinds a copy that cannot be repeated.
 void cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
                     const cunwind_registers *registers, cunwind_stack *stack);
+
+/// Removes the handler of signals and frees the engine's slot, unless a signal may still arrive.
+void cunwind_signal_slot_destroy(cunwind_engine *engine);
 
 /// Empties a stack. Async-signal-safe: yes.
 void cunwind_clear(cunwind_stack *stack);

@@ -59,10 +59,6 @@ void cunwind_context_take(cunwind_context *_Nonnull context, const cunwind_conte
 /// Returns the thread pointer of the calling thread. Async-signal-safe: yes.
 uint64_t cunwind_own_thread_pointer(void);
 
-/// Returns the thread pointer of another thread of this process; 0 if it is not known. Costs one system call and the
-/// thread nothing. Async-signal-safe: yes.
-uint64_t cunwind_thread_pointer_of(const cunwind_context_layout *_Nonnull layout, pid_t tid);
-
 /// Returns the address of a thread's TLS block of the module `module`; 0 if it has none. Async-signal-safe: yes.
 uint64_t cunwind_thread_block(uint64_t pointer, uint64_t module);
 

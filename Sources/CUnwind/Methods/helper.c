@@ -12,7 +12,6 @@
 #include "System/raw_system_call.h"
 
 #define HELPER_STACK_BYTES 32768u
-#define KERNEL_SIGSET_BYTES 8
 
 // Exit signal 0: the app gets no SIGCHLD, and its wait(2) or waitpid(-1) does not return the helper, because they wait
 // for children with SIGCHLD only (wait(2): such a "clone" child needs __WALL or __WCLONE). CLONE_UNTRACED: a debugger
@@ -63,13 +62,7 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
   return true;
 }
 
-// Blocks all signals around clone(2), so that the helper always has them blocked: it must not run a handler of the app.
-// Uses the raw call, because the C library's leaves its own two signals unblocked. Negative: an errno.
 long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
-  uint64_t all = ~0ull, before = 0;
   uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
-  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
-  return pid;
+  return cunwind_clone_blocked(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
 }

@@ -1,8 +1,6 @@
 // Pending stops, whose threads have not left the kernel yet, each with the memory of its helper.
 
 #define _GNU_SOURCE
-#include "Methods/pending_stop.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 
 #include "Engine/engine.h"
-#include "Methods/pending_stop.h"
 #include "System/raw_system_call.h"
 #include "System/seccomp_probe.h"
 

@@ -170,6 +170,10 @@ CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_cloc
 
 #pragma GCC visibility push(hidden)
 
+/// Creates a child by cunwind_raw_clone() with all signals blocked, so that it runs no handler of the app. Uses raw calls,
+/// because the C library's leave its own two signals unblocked. Async-signal-safe: yes.
+long cunwind_clone_blocked(unsigned long flags, void *top, uint32_t *tid, int (*function)(void *), void *argument);
+
 /// Reaps a child with any exit signal, within `bound` nanoseconds; `*status` is that of wait(2). True also if the app
 /// has reaped it. Async-signal-safe: yes.
 bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
