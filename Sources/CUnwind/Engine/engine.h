@@ -54,9 +54,10 @@ const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cu
 typedef cunwind_status cunwind_copying(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                        cunwind_registers *registers, cunwind_capture_info *info);
 
-/// Unwinds a copy that cannot be repeated.
-void cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
-                    const cunwind_registers *registers, cunwind_stack *stack);
+/// Unwinds the copy, and learns from it the end of the thread's stack. False, only if `may_retake`: the copy ended too
+/// early. The thread's bounds now have the end of the stack: capture again.
+bool cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
+                    const cunwind_registers *registers, cunwind_stack *stack, bool may_retake);
 
 /// Removes the handler of signals and frees the engine's slot, unless a signal may still arrive.
 void cunwind_signal_slot_destroy(cunwind_engine *engine);

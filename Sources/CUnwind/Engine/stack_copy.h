@@ -36,7 +36,6 @@ typedef struct cunwind_stack_bounds {
 
 /// Reserves the buffer without using memory, because most programs never stall. False with errno on failure.
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
-void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
 
 /// Creates a copy with its buffer; NULL with errno on failure.
 cunwind_stack_copy *cunwind_copy_create(void);

@@ -132,7 +132,7 @@ cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thre
     cunwind_describe_stop(answer, info);
     engine->context = answer->context;
     info->stack_bytes = taken->length + taken->outer_length;
-    cunwind_finish(engine, thread, taken, &registers, stack);
+    cunwind_finish(engine, thread, taken, &registers, stack, false);
   }
   release(engine, pending);
   info->capture_nanoseconds = cunwind_now() - begin;
