@@ -1,7 +1,6 @@
 // An opened image: the copied sections, libdw's view of them, and the tables that find a function by its address.
 
-#ifndef CSYMBOLS_IMAGE_H
-#define CSYMBOLS_IMAGE_H
+#pragma once
 
 #include "CSymbols.h"
 #include "libdw.h"
@@ -101,5 +100,3 @@ bool csymbols_has_room(uint64_t bytes);
 bool csymbols_is_over(csymbols_clock *clock);
 
 #pragma GCC visibility pop
-
-#endif

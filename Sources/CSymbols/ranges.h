@@ -1,7 +1,6 @@
 // Which of many address ranges is an address in?
 
-#ifndef CSYMBOLS_RANGES_H
-#define CSYMBOLS_RANGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ const csymbols_range *csymbols_ranges_find(const csymbols_ranges *ranges, uint64
 void csymbols_ranges_free(csymbols_ranges *ranges);
 
 #pragma GCC visibility pop
-
-#endif

@@ -1,7 +1,6 @@
 // The engine's data, and the functions that its parts share.
 
-#ifndef CUNWIND_ENGINE_H
-#define CUNWIND_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *en
                                   cunwind_stack *stack, cunwind_capture_info *info);
 
 #pragma GCC visibility pop
-
-#endif

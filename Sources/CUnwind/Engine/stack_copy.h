@@ -1,7 +1,6 @@
 // A copy of a thread's stack, and the end of that stack.
 
-#ifndef CUNWIND_STACK_COPY_H
-#define CUNWIND_STACK_COPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t address);
 bool cunwind_stack_copy_read(const cunwind_stack_copy *copy, uint64_t address, void *to, size_t size);
 
 #pragma GCC visibility pop
-
-#endif

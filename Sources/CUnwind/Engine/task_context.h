@@ -4,8 +4,7 @@
 // publishes a context in that list, in a thread-local word of StallWatch, or in the one of OpenTelemetry. Calibration
 // finds and checks these places at the start (cunwind_publish_context_layout); nothing is read before.
 
-#ifndef CUNWIND_TASK_CONTEXT_H
-#define CUNWIND_TASK_CONTEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ uint64_t cunwind_thread_block(uint64_t pointer, uint64_t module);
 void cunwind_async_walk_take(cunwind_async_walk *_Nonnull walk, uint64_t stack_pointer);
 
 #pragma GCC visibility pop
-
-#endif

@@ -1,7 +1,6 @@
 // An open thread: the files that show its status, and what its captures have learned.
 
-#ifndef CUNWIND_THREAD_FILES_H
-#define CUNWIND_THREAD_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocke
 cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_blocked_thread *before);
 
 #pragma GCC visibility pop
-
-#endif

@@ -4,8 +4,7 @@
 // the PC appended. A read knows only SP and PC. A step without call frame information loses the registers that the
 // function may have overwritten.
 
-#ifndef CUNWIND_REGISTERS_H
-#define CUNWIND_REGISTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *fro
 bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number);
 
 #pragma GCC visibility pop
-
-#endif

@@ -1,7 +1,6 @@
 // The images of this process, copied from the dynamic linker's list without its locks.
 
-#ifndef CUNWIND_MODULES_H
-#define CUNWIND_MODULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ const cunwind_module *cunwind_module_at(const cunwind_modules *modules, uint64_t
 const cunwind_module *cunwind_module_of_code(const cunwind_modules *modules, uint64_t address);
 
 #pragma GCC visibility pop
-
-#endif

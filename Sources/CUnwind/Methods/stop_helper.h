@@ -1,7 +1,6 @@
 // The process that stops a thread: its request and its answer; and stops whose threads have not left the kernel yet.
 
-#ifndef CUNWIND_STOP_HELPER_H
-#define CUNWIND_STOP_HELPER_H
+#pragma once
 
 #include <linux/perf_event.h>
 #include <stdint.h>
@@ -156,5 +155,3 @@ void cunwind_pending_destroy(cunwind_engine *engine);
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay);
 
 #pragma GCC visibility pop
-
-#endif

@@ -1,8 +1,7 @@
 // System calls without the C library: for the helper process, which shares its parent's thread-local storage, and for
 // the signal handler. They do not touch errno; a failure is a negative errno. Async-signal-safe: yes, all of them.
 
-#ifndef CUNWIND_RAW_SYSTEM_CALL_H
-#define CUNWIND_RAW_SYSTEM_CALL_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -182,5 +181,3 @@ bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
 void cunwind_pause(uint64_t nanoseconds);
 
 #pragma GCC visibility pop
-
-#endif

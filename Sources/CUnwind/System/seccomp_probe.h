@@ -1,7 +1,6 @@
 // The system calls for which a seccomp filter may kill.
 
-#ifndef CUNWIND_SECCOMP_PROBE_H
-#define CUNWIND_SECCOMP_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ uint32_t cunwind_seccomp_filters(void);
 bool cunwind_try_rare_calls(bool shares_memory, uint32_t *deadly);
 
 #pragma GCC visibility pop
-
-#endif

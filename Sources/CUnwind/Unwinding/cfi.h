@@ -3,8 +3,7 @@
 //
 // The format is DWARF's (version 5, section 6.4), as the Linux Standard Base changes it (core, "Exception Frames").
 
-#ifndef CUNWIND_CFI_H
-#define CUNWIND_CFI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ int64_t cunwind_read_sleb128(cunwind_bytes *from);
 uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding);
 
 #pragma GCC visibility pop
-
-#endif

@@ -1,7 +1,6 @@
 // From registers and a copied stack to frames.
 
-#ifndef CUNWIND_UNWIND_H
-#define CUNWIND_UNWIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -185,5 +184,3 @@ cunwind_step cunwind_evaluate(cunwind_unwinder *unwinder, const cunwind_register
                               uint64_t start, uint64_t end, uint64_t *value);
 
 #pragma GCC visibility pop
-
-#endif

@@ -17,8 +17,7 @@
 //
 // Errors. Functions that can fail return a `cunwind_status`; `_create` and `_open` return NULL and set errno.
 
-#ifndef CUNWIND_H
-#define CUNWIND_H
+#pragma once
 
 // clang-format off
 #include <features.h>
@@ -505,5 +504,3 @@ size_t cunwind_find_pointers_to(uint64_t value, int64_t *_Nonnull offsets, size_
 #ifdef __cplusplus
 }
 #endif
-
-#endif  // CUNWIND_H
