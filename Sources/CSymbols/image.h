@@ -14,18 +14,20 @@
 /// Debugging information entries between two looks at the clock.
 #define CSYMBOLS_ENTRIES_PER_LOOK 16u
 
-typedef enum csymbols_progress { CSYMBOLS_UNTRIED = 0, CSYMBOLS_BUILT, CSYMBOLS_FAILED } csymbols_progress;
+/// What came of work that is done once, or goes on later if its time was over.
+typedef struct csymbols_outcome {
+  bool is_done;
+  csymbols_status status;
+} csymbols_outcome;
 
 /// A compilation unit.
 typedef struct csymbols_unit {
   Dwarf_Off offset;  ///< Of its header in .debug_info.
   Dwarf_Die root;
   csymbols_ranges functions;  ///< Owners are offsets of the functions' entries.
-  csymbols_progress progress;
-  csymbols_status failure;  ///< Why there are no functions.
+  csymbols_outcome functions_built;
   bool is_split;
-  csymbols_progress lines_progress;  ///< Built: its line table may be parsed, and is counted.
-  csymbols_status lines_failure;     ///< Why it may not.
+  csymbols_outcome lines_admitted;  ///< CSYMBOLS_OK: its line table may be parsed, and is counted.
 } csymbols_unit;
 
 /// A copy of the sections, laid out as an ELF file.
@@ -49,9 +51,8 @@ struct csymbols_image {
   size_t unit_count, unit_capacity;
   csymbols_ranges unit_ranges;  ///< Owners are indices into `units`.
   Dwarf_Off next_unit;          ///< Where the list of units goes on; meaningless once it is built.
-  csymbols_progress units_progress;
-  csymbols_status units_failure;  ///< Why there are no units.
-  bool is_out_of_memory;          ///< libdw ran out of memory in the middle of its work: only closed from then on.
+  csymbols_outcome units_built;
+  bool is_out_of_memory;  ///< libdw ran out of memory in the middle of its work: only closed from then on.
 };
 
 /// A time limit, which is checked once in a while.
@@ -95,6 +96,9 @@ void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges);
 
 /// Whether `bytes`, and CSYMBOLS_LEAST_ROOM beside them, can be mapped now.
 bool csymbols_has_room(uint64_t bytes);
+
+/// The nanoseconds of CLOCK_MONOTONIC.
+uint64_t csymbols_now(void);
 
 /// Counts one entry, and says whether the time is over.
 bool csymbols_is_over(csymbols_clock *clock);

@@ -37,15 +37,13 @@ static csymbols_status measure(csymbols_image *image, csymbols_unit *unit, uint6
 }
 
 csymbols_status csymbols_lines_admit(csymbols_image *image, csymbols_unit *unit) {
-  if (unit->lines_progress == CSYMBOLS_BUILT) return CSYMBOLS_OK;
-  if (unit->lines_progress == CSYMBOLS_FAILED) return unit->lines_failure;
+  if (unit->lines_admitted.is_done) return unit->lines_admitted.status;
   uint64_t bytes, used = csymbols_image_bytes(image);
   csymbols_status status = measure(image, unit, &bytes);
   if (status == CSYMBOLS_OK && (used > image->maximum_bytes || bytes > image->maximum_bytes - used))
     status = CSYMBOLS_TOO_LARGE;
   if (status == CSYMBOLS_OK && bytes > 0 && !csymbols_has_room(bytes)) status = CSYMBOLS_NO_MEMORY;
   if (status == CSYMBOLS_OK) image->line_bytes += bytes;
-  unit->lines_progress = status == CSYMBOLS_OK ? CSYMBOLS_BUILT : CSYMBOLS_FAILED;
-  unit->lines_failure = status;
+  unit->lines_admitted = (csymbols_outcome){true, status};
   return status;
 }

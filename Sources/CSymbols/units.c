@@ -6,12 +6,15 @@
 
 #include "image.h"
 
-bool csymbols_is_over(csymbols_clock *clock) {
-  if (clock->is_over) return true;
-  if (++clock->entries % CSYMBOLS_ENTRIES_PER_LOOK != 0) return false;
+uint64_t csymbols_now(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  clock->is_over = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec >= clock->deadline;
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool csymbols_is_over(csymbols_clock *clock) {
+  if (!clock->is_over && ++clock->entries % CSYMBOLS_ENTRIES_PER_LOOK == 0)
+    clock->is_over = csymbols_now() >= clock->deadline;
   return clock->is_over;
 }
 
@@ -66,17 +69,11 @@ static csymbols_status build(csymbols_image *image, csymbols_clock *clock) {
 }
 
 csymbols_status csymbols_units_build(csymbols_image *image, csymbols_clock *clock) {
-  if (image->units_progress == CSYMBOLS_BUILT) return CSYMBOLS_OK;
-  if (image->units_progress == CSYMBOLS_FAILED) return image->units_failure;
+  if (image->units_built.is_done) return image->units_built.status;
   csymbols_status status = build(image, clock);
   if (status == CSYMBOLS_OUT_OF_TIME) return status;
-  if (status == CSYMBOLS_OK) {
-    csymbols_ranges_sort(&image->unit_ranges);
-    image->units_progress = CSYMBOLS_BUILT;
-  } else {
-    csymbols_drop_ranges(image, &image->unit_ranges);
-    image->units_progress = CSYMBOLS_FAILED;
-    image->units_failure = status;
-  }
+  if (status == CSYMBOLS_OK) csymbols_ranges_sort(&image->unit_ranges);
+  else csymbols_drop_ranges(image, &image->unit_ranges);
+  image->units_built = (csymbols_outcome){true, status};
   return status;
 }
