@@ -5,12 +5,6 @@ package struct EpollWait: Sendable, Equatable {
     package var stackPointer: UInt64
     package var programCounter: UInt64
 
-    package init(descriptor: Int32, stackPointer: UInt64, programCounter: UInt64) {
-        self.descriptor = descriptor
-        self.stackPointer = stackPointer
-        self.programCounter = programCounter
-    }
-
     #if arch(x86_64)
         /// The numbers of epoll_wait(2) and epoll_pwait(2) (asm/unistd_64.h).
         private static let calls: Set<UInt64> = [232, 281]
@@ -19,6 +13,9 @@ package struct EpollWait: Sendable, Equatable {
         private static let calls: Set<UInt64> = [22]
     #endif
 
+}
+
+extension EpollWait {
     /// Parses /proc/…/syscall; `nil` if the thread does not wait like this.
     package init?(_ text: ByteCursor) {
         // The number, six arguments, the stack pointer and the program counter (proc(5)).

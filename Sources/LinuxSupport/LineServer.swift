@@ -137,7 +137,7 @@ package final class LineServer: Sendable {
             if errno != EINTR, errno != EAGAIN { usleep(100_000) }
             return nil
         }
-        guard let peer = UnixSocket.peerUser(of: descriptor), peer == 0 || peer == user else {
+        guard let peer = UnixSocket.peer(of: descriptor)?.user, peer == 0 || peer == user else {
             close(descriptor)
             return nil
         }

@@ -54,6 +54,17 @@ package final class WorkerThread: @unchecked Sendable {
         }
     }
 
+    /// Returns the result of `body`, which runs on a thread of its own; `nil` if the system refuses the thread.
+    package static func value<Value: Sendable>(of body: @escaping @Sendable () -> Value) -> Value? {
+        let result = Mutex<Value?>(nil)
+        let thread = try? WorkerThread(name: "stallwatch-try") {
+            let value = body()
+            result.withLock { $0 = value }
+        }
+        thread?.join()
+        return result.withLock { $0 }
+    }
+
     /// The addresses that a monitor's threads may take, in bytes: ten with a heap and a stack each.
     private static let addressesOfThreads = 1 << 30
     /// The size of a thread's stack where addresses are scarce.

@@ -302,13 +302,3 @@ package struct SwiftTaskMemory {
 extension SwiftTask.Dependency {
     fileprivate var isExecutor: Bool { if case .executor = self { true } else { false } }
 }
-
-extension MemoryReading {
-    /// Returns `count` 64-bit words that start at `address`; `nil` if the address is odd or one of them is not mapped.
-    func words(at address: UInt64, count: Int) -> [UInt64]? {
-        guard address != 0, address % 8 == 0, let bytes = bytes(at: address, count: 8 * count) else { return nil }
-        return bytes.withUnsafeBytes { bytes in
-            (0..<count).map { bytes.loadUnaligned(fromByteOffset: 8 * $0, as: UInt64.self) }
-        }
-    }
-}

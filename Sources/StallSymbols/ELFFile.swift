@@ -133,18 +133,7 @@ package final class ELFFile {
         guard count <= Self.unaskedBytes || hasMemory(for: 4 * Int(count)) else {
             throw StallWatchError(.unreadableImage, "\(path) is not read: memory is short", errno: ENOMEM)
         }
-        var done = 0
-        let wanted = Int(count)
-        let bytes = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, initialized in
-            while done < wanted, let base = buffer.baseAddress {
-                let got = pread(descriptor, base + done, wanted - done, off_t(offset) + off_t(done))
-                if got < 0, errno == EINTR { continue }
-                guard got > 0 else { break }
-                done += got
-            }
-            initialized = done
-        }
-        guard done == wanted else {
+        guard let bytes = AtomicFile.read(descriptor, from: Int(offset), count: Int(count)), bytes.count == count else {
             throw StallWatchError(.unreadableImage, "\(path) could not be read to its end")
         }
         return bytes
