@@ -15,20 +15,7 @@ extension ELFFile {
     package struct Function {
         package let name: String
         package let addresses: Range<UInt64>
-
-        package init(
-            name: String,
-            addresses: Range<UInt64>
-        ) {
-            self.name = name
-            self.addresses = addresses
-        }
     }
-
-    /// Bytes of names that ``functions(where:)`` reads.
-    ///
-    /// A file with more is refused. Those of libc are 32 kB.
-    static let maximumFunctionNamesBytes = 8 << 20
 
     /// `.symtab` if the file has one, else `.dynsym`; `nil` if it has neither.
     func symbolSections() throws(StallWatchError) -> SymbolSections? {
@@ -45,35 +32,6 @@ extension ELFFile {
 
     /// Whether the file has the names of all its functions, and not only of those that it exports.
     package var hasSymbolTable: Bool { (try? symbolSections())?.isComplete == true }
-
-    /// The functions with the names that are wanted.
-    ///
-    /// For a few of them that are looked for once: what was read is given back, and the symbols are read a piece at a time,
-    /// so that little memory is taken meanwhile. Left out are those without a size, as assembly may leave them: where they
-    /// end, only the others tell. ``ELFSymbolTable`` is for many addresses.
-    package func functions(where isWanted: (String) -> Bool) throws(StallWatchError) -> [Function] {
-        guard let found = try symbolSections() else { return [] }
-        let names = try bytes(of: found.names, atMost: Self.maximumFunctionNamesBytes)
-        // About a page.
-        let piece = UInt64(170 * Self.symbolBytes)
-        var functions: [Function] = []
-        for start in stride(from: 0, to: found.symbols.size, by: Int(piece)) {
-            let (offset, overflow) = found.symbols.offset.addingReportingOverflow(start)
-            // An offset past any file's end, which is refused as such.
-            let table = try bytes(
-                at: overflow ? .max : offset, count: min(piece, found.symbols.size - start), atMost: Int(piece)
-            )
-            for number in 0..<table.count / Self.symbolBytes {
-                let symbol = Self.symbol(number, in: table)
-                let (end, overflow) = symbol.st_value.addingReportingOverflow(symbol.st_size)
-                guard symbol.isNamedFunction, end > symbol.st_value, !overflow,
-                    let name = Self.name(at: Int(symbol.st_name), in: names), isWanted(name)
-                else { continue }
-                functions.append(Function(name: name, addresses: symbol.st_value..<end))
-            }
-        }
-        return functions
-    }
 
     /// The symbol with that number of a piece of a symbol table.
     ///
@@ -111,7 +69,8 @@ extension ELFFile {
     /// Reads all names once and all symbols once, a piece at a time. In a static executable of 128 MB with 6 MB of symbols
     /// and 16 MB of names, one name takes 12 ms and all functions of libraries that wait take 22 ms, in a release build
     /// with the file in the page cache; 130 ms with the file on disk. A linker may let a symbol's name be the end of
-    /// another's: it is found if the longer one is wanted, too.
+    /// another's: it is found if the longer one is wanted, too. Left out are functions without a size, as assembly may leave
+    /// them: where they end, only the others tell. ``ELFSymbolTable`` is for many addresses.
     ///
     /// - Parameter isWanted: Receives a name's bytes and returns whether its function is wanted.
     /// - Returns: The functions, in no order.
@@ -127,8 +86,7 @@ extension ELFFile {
         var start: UInt64 = 0
         while start < found.symbols.size, functions.count < Self.maximumScannedFunctions {
             let table = try readPiece(of: found.symbols, from: start, count: piece)
-            for number in 0..<table.count / Self.symbolBytes {
-                let symbol = Self.symbol(number, in: table)
+            for symbol in Self.records(of: Elf64_Sym.self, in: table) {
                 let (end, overflow) = symbol.st_value.addingReportingOverflow(symbol.st_size)
                 guard symbol.isNamedFunction, end > symbol.st_value, !overflow,
                     let name = Self.name(at: UInt64(symbol.st_name), among: wanted, isWanted)

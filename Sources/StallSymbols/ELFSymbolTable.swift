@@ -148,18 +148,13 @@ struct ELFSymbolTable {
 
     /// The addresses of the defined functions, each with its symbol's number.
     private static func functionAddresses(in table: [UInt8]) -> [AddressIndex.Entry] {
-        table.withUnsafeBytes { bytes in
-            let count = bytes.count / ELFFile.symbolBytes
-            var entries: [AddressIndex.Entry] = []
-            entries.reserveCapacity(count)
-            for number in 0..<count {
-                // Inside the buffer: number × size + size is at most its count.
-                let symbol = bytes.loadUnaligned(fromByteOffset: number * ELFFile.symbolBytes, as: Elf64_Sym.self)
-                guard symbol.isNamedFunction else { continue }
-                entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
-            }
-            return entries
+        var entries: [AddressIndex.Entry] = []
+        entries.reserveCapacity(table.count / ELFFile.symbolBytes)
+        for (number, symbol) in ELFFile.records(of: Elf64_Sym.self, in: table).enumerated()
+        where symbol.isNamedFunction {
+            entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
         }
+        return entries
     }
 }
 

@@ -232,7 +232,7 @@ extension InAppRule {
 }
 
 /// The part of a path before its last slash.
-private func directory(of path: String) -> String {
+func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "" }
     return String(path[..<slash])
 }

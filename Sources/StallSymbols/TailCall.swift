@@ -241,15 +241,7 @@ extension ELFFile {
     /// Returns the number of the symbol whose address the dynamic linker stores at `slot`.
     private func symbolNumber(at slot: UInt64, in section: Section) -> UInt64? {
         guard let table = try? bytes(of: section, atMost: Self.maximumLinkageBytes) else { return nil }
-        let size = MemoryLayout<Elf64_Rela>.size
-        return table.withUnsafeBytes { bytes in
-            for start in stride(from: 0, to: bytes.count - bytes.count % size, by: size) {
-                // Inside the table: whole relocations only.
-                let relocation = bytes.loadUnaligned(fromByteOffset: start, as: Elf64_Rela.self)
-                if relocation.r_offset == slot { return relocation.r_info >> 32 }
-            }
-            return nil
-        }
+        return Self.records(of: Elf64_Rela.self, in: table).first { $0.r_offset == slot }.map { $0.r_info >> 32 }
     }
 
     /// Returns the virtual address of the function that the file exports with that symbol.
@@ -261,8 +253,7 @@ extension ELFFile {
             let names = try? bytes(of: sections[Int(symbols.link)], atMost: Self.maximumLinkageBytes)
         else { return nil }
         let wanted = Array(name.utf8) + [0]
-        for number in 0..<table.count / Self.symbolBytes {
-            let symbol = Self.symbol(number, in: table)
+        for symbol in Self.records(of: Elf64_Sym.self, in: table) {
             let start = Int(symbol.st_name)
             if symbol.isNamedFunction, start < names.count, names[start...].starts(with: wanted) {
                 return symbol.st_value
