@@ -4,7 +4,6 @@
 
 #include "CSymbols.h"
 #include "libdw.h"
-#include "ranges.h"
 
 /// The memory that has to be free before libdw works, in bytes.
 ///
@@ -13,6 +12,21 @@
 #define CSYMBOLS_LEAST_ROOM (32u << 20)
 /// Debugging information entries between two looks at the clock.
 #define CSYMBOLS_ENTRIES_PER_LOOK 16u
+
+/// The largest number of ranges to check for one address. Ranges that overlap are nested functions, rarely three deep;
+/// only damaged debug information has more.
+#define CSYMBOLS_MAX_OVERLAPS 1024u
+
+typedef struct csymbols_range {
+  uint64_t low, high;  ///< `high` is the first address past it.
+  uint64_t reach;      ///< The highest `high` of this range and those sorted before it.
+  uint64_t owner;      ///< What the range belongs to.
+} csymbols_range;
+
+typedef struct csymbols_ranges {
+  csymbols_range *list;
+  size_t count, capacity;
+} csymbols_ranges;
 
 /// What came of work that is done once, or goes on later if its time was over.
 typedef struct csymbols_outcome {
@@ -102,5 +116,17 @@ uint64_t csymbols_now(void);
 
 /// Counts one entry, and says whether the time is over.
 bool csymbols_is_over(csymbols_clock *clock);
+
+/// Adds a range. Empty ranges, and those at the addresses that linkers give to code they left out, are passed over.
+/// False when there is no memory.
+bool csymbols_ranges_add(csymbols_ranges *ranges, uint64_t low, uint64_t high, uint64_t owner);
+
+/// Makes the ranges ready for `csymbols_ranges_find`: call after the last one was added.
+void csymbols_ranges_sort(csymbols_ranges *ranges);
+
+/// The range around `address` that begins last, which of nested ones is the innermost; NULL when there is none.
+const csymbols_range *csymbols_ranges_find(const csymbols_ranges *ranges, uint64_t address);
+
+void csymbols_ranges_free(csymbols_ranges *ranges);
 
 #pragma GCC visibility pop

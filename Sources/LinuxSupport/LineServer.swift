@@ -144,7 +144,6 @@ package final class LineServer: Sendable {
         return Client(descriptor: descriptor, deadline: now &+ Self.requestTime)
     }
 
-    /// The state of a connection.
     private enum Progress {
         /// The client has not sent its whole request.
         case waits

@@ -62,7 +62,6 @@ package struct RunningProcess: Sendable, Equatable {
     package var state: String
     /// The start time in clock ticks since the boot, which with the id identifies the process.
     package var startTicks: UInt64
-
 }
 
 extension RunningProcess {

@@ -12,7 +12,6 @@ package enum UnixSocketPeer {
         return peer.process
     }
 
-    /// Returns whether the descriptor is a Unix socket.
     package static func isUnix(_ descriptor: Int32) -> Bool {
         var (family, length): (Int32, socklen_t) = (0, socklen_t(MemoryLayout<Int32>.size))
         return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX

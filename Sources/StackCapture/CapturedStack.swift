@@ -138,7 +138,6 @@ package struct CapturedContext: Sendable, Hashable {
         self.record = record
     }
 
-    /// Whether nothing was found.
     var isEmpty: Bool { task == nil && payload.isEmpty && record.isEmpty }
 }
 

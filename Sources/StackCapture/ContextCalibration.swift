@@ -7,7 +7,6 @@ import Synchronization
 /// The places are in the private memory of the Swift runtime and of glibc. So nothing is assumed: a part whose reading
 /// does not give exactly the known value is not read at all.
 package struct ContextCalibration: Sendable, Equatable {
-    /// The parts that were found.
     package private(set) var layout: ContextLayout
     /// Why tasks are not read; `nil` if they are.
     package private(set) var taskProblem: String?

@@ -7,7 +7,6 @@ package struct SwiftTask: Sendable, Equatable {
     package enum Dependency: Sendable, Hashable {
         /// The end of the task at this address.
         case task(UInt64)
-        /// A continuation.
         case continuation
         /// A child of the task group at this address.
         case group(UInt64)
@@ -56,11 +55,9 @@ package struct SwiftTaskMemory {
     static let taskBytes = (UInt64(Word.mutex * 8 + MemoryLayout<pthread_mutex_t>.size) + 15) & ~15
     /// The version of the layout, as the runtime exports it.
     static let layoutVersion: UInt64 = 1
-    /// The most status records of a task.
     static let maximumRecords = 64
     /// The most child tasks of a group that are listed.
     static let maximumChildren = 1_000
-    /// The most async callers of a task.
     static let maximumCallers = 64
 
     /// The words of a task.

@@ -49,7 +49,6 @@ struct SystemCallEvidence: Equatable {
 package struct TickedCPUTime: Equatable, Sendable {
     package var user: UInt64
     package var system: UInt64
-
 }
 
 extension TickedCPUTime {

@@ -83,7 +83,6 @@ private final class KnownTasks: Sendable {
         var tasks: [String: UInt64] = [:]
         var continuation: UnsafeContinuation<Void, Never>?
         var executors: [Int64] = []
-        /// The line of the first check that has failed.
         var failedLine: UInt?
     }
 

@@ -81,7 +81,6 @@ package final class ELFFile {
         }
     }
 
-    /// The file's header.
     func header() throws(StallWatchError) -> Elf64_Ehdr {
         let header = try load(Elf64_Ehdr.self, at: 0)
         let identity = header.e_ident
@@ -106,12 +105,10 @@ package final class ELFFile {
         var flags: UInt64 = 0
     }
 
-    /// A section's contents.
     func bytes(of section: Section, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
         try bytes(at: section.offset, count: section.size, atMost: limit)
     }
 
-    /// The size of the file now.
     package func size() throws(StallWatchError) -> UInt64 {
         let end = lseek(descriptor, 0, SEEK_END)
         guard end >= 0 else {

@@ -6,7 +6,6 @@ import StallReports
 /// `.symtab` also names functions that are not exported, which dladdr(3) cannot see. A file that is truncated, damaged or
 /// not ELF gives an error or fewer symbols, never a crash: every offset is checked before it is used.
 struct ELFSymbolTable {
-    /// A function.
     struct Symbol: Equatable {
         /// The mangled name.
         var name: String
@@ -33,7 +32,6 @@ struct ELFSymbolTable {
     private let table: [UInt8]
     private let index: AddressIndex
 
-    /// Reads the symbols of the file at `path`.
     init(path: String) throws(StallWatchError) {
         try self.init(file: ELFFile(path: path))
     }

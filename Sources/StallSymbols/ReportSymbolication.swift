@@ -286,7 +286,7 @@ package struct ReportSymbolication {
             let owner =
                 isAppsImage
                 ? symbolication.functions.owner(
-                    of: location, function, isOutsideDebugInformation: answer.isOutsideDebugInformation,
+                    of: location, isOutsideDebugInformation: answer.isOutsideDebugInformation,
                     isForeign: isForeign(image)) : .library
             // Code without a line in a source, in a function of the source: the line of the function's declaration.
             let isExpanded = location.file.map(MacroExpansion.isFile) == true

@@ -11,11 +11,6 @@
 
 #include "System/raw_system_call.h"
 
-cunwind_engine *cunwind_engine_create(int signal_number) {
-  cunwind_options options = {.signal_number = signal_number};
-  return cunwind_engine_create_with(&options);
-}
-
 // Before the list of images is made, which then has libunwind, too.
 static void choose_unwinder(cunwind_engine *engine) {
   const char *wanted = getenv("STALLWATCH_UNWINDER");
@@ -64,7 +59,7 @@ cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *engine) {
   };
 }
 
-cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
+cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
   if (options->signal_number < 1 || options->signal_number > 64 || options->harmless_signal_number < 0 ||
       options->harmless_signal_number > 64) {
     errno = EINVAL;

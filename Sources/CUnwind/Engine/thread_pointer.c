@@ -11,7 +11,6 @@
 #include "Engine/task_context.h"
 #include "Memory/guarded_memory.h"
 #include "System/raw_system_call.h"
-#include "System/seccomp_probe.h"
 
 CUNWIND_BARE uint64_t cunwind_own_thread_pointer(void) {
   uint64_t pointer;

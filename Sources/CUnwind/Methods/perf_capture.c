@@ -20,7 +20,6 @@
 
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
-#include "System/seccomp_probe.h"
 
 /// The CPU time before the first interrupt (10 us, the minimum: kernel/events/core.c, perf_swevent_start_hrtimer).
 #define PERIOD_NANOSECONDS 10000u

@@ -16,7 +16,6 @@
 
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
-#include "System/seccomp_probe.h"
 
 /// The time between two attempts to stop a thread that another engine's helper traces, in nanoseconds.
 #define BUSY_PAUSE_NANOSECONDS 50000ull

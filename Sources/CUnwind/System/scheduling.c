@@ -14,7 +14,6 @@
 
 #include "CUnwind.h"
 #include "System/raw_system_call.h"
-#include "System/seccomp_probe.h"
 
 /// The requested slice. It is shorter than the default (0.7 ms on one processor to 2.8 ms on eight and more:
 /// kernel/sched/fair.c, sysctl_sched_base_slice), and longer than a capture, which takes 0.3 ms. If a tick finds the

@@ -10,8 +10,6 @@
 // child gets a copy of the memory.
 
 #define _GNU_SOURCE
-#include "System/seccomp_probe.h"
-
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>

@@ -35,7 +35,7 @@ static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_
 
 cunwind_test_stepper_result cunwind_test_compare_steppers(uint64_t seed, uint64_t every) {
   cunwind_test_stepper_result result = {0};
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine) return result;
   cunwind_engine_refresh_images(engine);
   cunwind_unwinder *unwinder = &engine->unwinder;
@@ -86,7 +86,7 @@ static uint64_t find_uncovered(const cunwind_engine *engine) {
 
 cunwind_test_trap_result cunwind_test_stepper_traps(void) {
   cunwind_test_trap_result result = {-1, -1, -1, -1};
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine) return result;
   cunwind_engine_refresh_images(engine);
   cunwind_unwinder *unwinder = &engine->unwinder;

@@ -29,10 +29,10 @@ bool cunwind_test_file_of(const char *library, const char *symbol, char *path, s
 }
 
 bool cunwind_test_child_leaves_libunwind_alone(void) {
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   pid_t child = fork();
   if (child == 0) {
-    cunwind_engine *own = cunwind_engine_create(27);
+    cunwind_engine *own = cunwind_test_engine(27);
     _exit(own && strcmp(cunwind_engine_unwinder(own).name, "built-in") == 0 ? 0 : 1);
   }
   int status = -1;

@@ -19,7 +19,6 @@ final class PeerProcess: Sendable {
         context.expectPeer(id)
     }
 
-    /// Waits for the child's end.
     func finish() {
         while waitpid(id, nil, 0) < 0, errno == EINTR {}
     }

@@ -22,7 +22,7 @@ enum MainLoop {
             let timer = Timer(timeInterval: 0, repeats: false) { _ in
                 continuation.resume(returning: DrivenLoop.time { once.take()?() })
             }
-            add(timer)
+            RunLoop.main.add(timer, forMode: .common)
         }
     }
 
@@ -35,9 +35,7 @@ enum MainLoop {
     }
 
     static func performedBlock(_ work: @escaping Work) async -> Duration {
-        await withCheckedContinuation { continuation in
-            perform { continuation.resume(returning: DrivenLoop.time(work)) }
-        }
+        await DrivenLoop.main.block(work)
     }
 
     /// Calls `start` in a callout, and returns once `start`'s argument has been called and the loop has heard of it.
@@ -72,31 +70,6 @@ enum MainLoop {
         }
     }
 
-    /// Makes a timer fire every `interval` until `duration` has passed.
-    static func repeatingTimer(every interval: Duration, for duration: Duration) async {
-        let end = ContinuousClock.now + duration
-        await withCheckedContinuation { continuation in
-            let timer = Timer(timeInterval: interval.seconds, repeats: true) { timer in
-                guard ContinuousClock.now >= end else { return }
-                timer.invalidate()
-                continuation.resume()
-            }
-            add(timer)
-        }
-    }
-
-    private static func add(_ timer: Timer) {
-        RunLoop.main.add(timer, forMode: .common)
-    }
-
-    private static func perform(_ block: @escaping Work) {
-        RunLoop.main.perform(inModes: [.common], block: block)
-        // Neither Foundation nor CoreFoundation wakes the loop for a block.
-        CFRunLoopWakeUp(CFRunLoopGetMain())
-    }
-}
-
-extension MainLoop {
     /// Runs the main run loop on the main thread while `operation` runs on others.
     static func run<Success: Sendable>(
         while operation: @escaping @Sendable () async throws(DemoFailure) -> Success
@@ -111,7 +84,7 @@ extension MainLoop {
             }
             outcome.withLock { $0 = result }
             // Stopped from inside the loop, because a stop before the loop runs has no effect.
-            perform { CFRunLoopStop(CFRunLoopGetMain()) }
+            DrivenLoop.main.perform { CFRunLoopStop(CFRunLoopGetMain()) }
         }
         while true {
             if let result = outcome.withLock({ $0 }) { return try result.get() }
