@@ -129,10 +129,7 @@ enum DirectBranch {
 extension ELFFile {
     /// Returns the virtual address that the direct call before `returnAddress` leads to; `nil` if there is none.
     func callTarget(before returnAddress: UInt64) -> UInt64? {
-        guard let machine = try? header().e_machine, let length = DirectBranch.length(machine: machine),
-            returnAddress >= length
-        else { return nil }
-        return target(of: .call, at: returnAddress - length, machine: machine)
+        lastTarget(of: .call, in: 0..<returnAddress)
     }
 
     /// Returns the virtual address that the direct jump at `address` leads to; `nil` if there is none.
@@ -148,10 +145,14 @@ extension ELFFile {
 
     /// Returns the virtual address that the direct jump at the end of a function leads to; `nil` if there is none.
     func lastJumpTarget(in function: Range<UInt64>) -> UInt64? {
+        lastTarget(of: .jump, in: function)
+    }
+
+    private func lastTarget(of branch: DirectBranch, in code: Range<UInt64>) -> UInt64? {
         guard let machine = try? header().e_machine, let length = DirectBranch.length(machine: machine),
-            function.upperBound - function.lowerBound >= length
+            code.upperBound - code.lowerBound >= length
         else { return nil }
-        return target(of: .jump, at: function.upperBound - length, machine: machine)
+        return target(of: branch, at: code.upperBound - length, machine: machine)
     }
 
     private func target(of branch: DirectBranch, at start: UInt64, machine: UInt16) -> UInt64? {
