@@ -43,10 +43,6 @@ extern const uint8_t cunwind_argument_registers[6];
 /// The registers from PTRACE_GETREGSET's NT_PRSTATUS.
 void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from);
 
-/// The registers that /proc shows of a thread in a system call: SP, PC, and the six with the arguments.
-void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
-                                        const uint64_t arguments[6], bool is_in_call);
-
 /// The registers from the context of a signal handler. Async-signal-safe: yes.
 void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from);
 

@@ -131,16 +131,6 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(to, number, values[number]);
 }
 
-void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
-                                        const uint64_t arguments[6], bool is_in_call) {
-  to->known = 0;
-  cunwind_set_register(to, CUNWIND_SP, stack_pointer);
-  cunwind_set_register(to, CUNWIND_PC, pc);
-  // Unwinding needs rdi: glibc's vfork keeps its return address there, and its CFI says so.
-  for (int index = 0; is_in_call && index < 6; index++)
-    cunwind_set_register(to, cunwind_argument_registers[index], arguments[index]);
-}
-
 CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from) {
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
     to->value[number] = (uint64_t)from->uc_mcontext.gregs[context_places[number]];

@@ -128,8 +128,9 @@ bool cunwind_has_pending_signal(pid_t tid);
 
 // ---- Pending stops --------------------------------------------------------------------------------------------------
 
-/// Stores a stop's system call and time in `info`. Async-signal-safe: yes.
-void cunwind_describe_stop(const cunwind_stop_request *answer, cunwind_capture_info *info);
+/// Stores a stop's registers, its system call and time, and the engine's context. Async-signal-safe: yes.
+void cunwind_take_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
+                         cunwind_capture_info *info);
 
 /// Allocates a helper's memory and a copy, which replace those of a stop that is set aside. False: no place or no
 /// memory is left.
