@@ -222,9 +222,7 @@ extension StallReport {
             (function, image, file) = (culprit.function, culprit.image, culprit.file)
         }
     }
-}
 
-extension StallReport {
     /// The functions in the stack of every libdispatch worker, including the workers of Swift's cooperative pool.
     package static let workerFunctions: Set<String> = ["_dispatch_worker_thread", "_dispatch_root_queue_drain"]
 

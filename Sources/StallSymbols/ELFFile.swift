@@ -23,10 +23,7 @@ package final class ELFFile {
     ///
     /// A report may name any path, and opening a device can have effects.
     package init(path: String) throws(StallWatchError) {
-        guard let status = FileStatus(path: path) else {
-            throw StallWatchError(.unreadableImage, "\(path) cannot be opened", errno: errno)
-        }
-        guard status.isRegular else {
+        guard FileStatus(path: path)?.isRegular != false else {
             throw StallWatchError(.unreadableImage, "\(path) is not a regular file")
         }
         // Without O_NONBLOCK, a pipe in the place of the file would wait here for its writer (fifo(7)).

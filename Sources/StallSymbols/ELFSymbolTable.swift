@@ -32,10 +32,6 @@ struct ELFSymbolTable {
     private let table: [UInt8]
     private let index: AddressIndex
 
-    init(path: String) throws(StallWatchError) {
-        try self.init(file: ELFFile(path: path))
-    }
-
     /// Reads the symbols of an open file, and keeps it open.
     init(file: ELFFile) throws(StallWatchError) {
         self.file = file

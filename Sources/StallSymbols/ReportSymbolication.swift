@@ -346,11 +346,9 @@ package final class OfflineSymbolication {
     package func symbolicate(_ report: StallReport, until deadline: UInt64? = nil) -> StallReport {
         let deadline = deadline ?? self.deadline
         debuginfod?.deadline = deadline
-        let now = monotonicNow()
-        let left = now < deadline ? deadline - now : 0
         return ReportSymbolication(
-            symbolicator: symbolicator, functions: functions, ownExecutable: nil, timeLimit: left, timeout: left
-        ).symbolicate(report) { _ in }
+            symbolicator: symbolicator, functions: functions, ownExecutable: nil, timeLimit: 0, timeout: 0
+        ).symbolicate(report, until: deadline)
     }
 }
 

@@ -23,9 +23,7 @@ extension Scenario {
             timer.stop()
         },
     ]
-}
 
-extension Scenario {
     /// A healthy loop beside threads that compete for its CPU.
     static let loadScenarios: [Scenario] = [
         .quiet(
@@ -44,9 +42,7 @@ extension Scenario {
             hogs.stop()
         }
     ]
-}
 
-extension Scenario {
     /// Stalls of the main run loop in other kinds of waits.
     static let waitingScenarios: [Scenario] = [
         .inMainLoop(
@@ -76,9 +72,7 @@ extension Scenario {
             .main(.source0, in: "sleepTooLong(for:)")
         ) { sleepWithLoaderLock(for: $0) },
     ]
-}
 
-extension Scenario {
     /// Stalls while the app has paused the monitor.
     static let pausedScenarios: [Scenario] = [
         .quiet("paused", "a timer sleeps while the monitor is paused", suppressed: .paused) { context in
