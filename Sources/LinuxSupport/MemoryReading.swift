@@ -16,7 +16,7 @@ package protocol MemoryReading {
 
 extension MemoryReading {
     /// Returns the 64-bit word at `address`; `nil` if it is not mapped.
-    package func word(at address: UInt64) -> UInt64? { values(at: address, count: 1)?.first }
+    package func word(at address: UInt64) -> UInt64? { (values(at: address, count: 1) as [UInt64]?)?.first }
 
     /// Returns the 32-bit integer at `address`; `nil` if it is not mapped.
     package func integer(at address: UInt64) -> Int32? { integers(at: address, count: 1)?.first }

@@ -17,6 +17,11 @@ extension ELFFile {
         package let addresses: Range<UInt64>
     }
 
+    /// Bytes of names that ``functions(where:)`` reads.
+    ///
+    /// A file with more is refused. Those of libc are 32 kB.
+    static let maximumFunctionNamesBytes = 8 << 20
+
     /// `.symtab` if the file has one, else `.dynsym`; `nil` if it has neither.
     func symbolSections() throws(StallWatchError) -> SymbolSections? {
         let sections = try sections()
@@ -32,6 +37,19 @@ extension ELFFile {
 
     /// Whether the file has the names of all its functions, and not only of those that it exports.
     package var hasSymbolTable: Bool { (try? symbolSections())?.isComplete == true }
+
+    /// The functions with the names that are wanted.
+    ///
+    /// For a few of them that are looked for once: what was read is given back, and the symbols are read a piece at a time,
+    /// so that little memory is taken meanwhile. Left out are those without a size, as assembly may leave them: where they
+    /// end, only the others tell. ``ELFSymbolTable`` is for many addresses.
+    package func functions(where isWanted: (String) -> Bool) throws(StallWatchError) -> [Function] {
+        guard let found = try symbolSections() else { return [] }
+        let names = try bytes(of: found.names, atMost: Self.maximumFunctionNamesBytes)
+        return try functions(in: found.symbols) {
+            Self.name(at: Int($0), in: names).flatMap { isWanted($0) ? $0 : nil }
+        }
+    }
 
     /// The symbol with that number of a piece of a symbol table.
     ///
@@ -69,8 +87,7 @@ extension ELFFile {
     /// Reads all names once and all symbols once, a piece at a time. In a static executable of 128 MB with 6 MB of symbols
     /// and 16 MB of names, one name takes 12 ms and all functions of libraries that wait take 22 ms, in a release build
     /// with the file in the page cache; 130 ms with the file on disk. A linker may let a symbol's name be the end of
-    /// another's: it is found if the longer one is wanted, too. Left out are functions without a size, as assembly may leave
-    /// them: where they end, only the others tell. ``ELFSymbolTable`` is for many addresses.
+    /// another's: it is found if the longer one is wanted, too.
     ///
     /// - Parameter isWanted: Receives a name's bytes and returns whether its function is wanted.
     /// - Returns: The functions, in no order.
@@ -80,17 +97,23 @@ extension ELFFile {
     ) throws(StallWatchError) -> [Function] {
         guard let found = try symbolSections() else { return [] }
         let wanted = try wantedNames(in: found.names, isWanted)
+        return try functions(in: found.symbols) { Self.name(at: UInt64($0), among: wanted, isWanted) }
+    }
+
+    /// The functions for which `name` returns one, by the place of the symbol's name.
+    private func functions(
+        in symbols: Section, named name: (UInt32) -> String?
+    ) throws(StallWatchError) -> [Function] {
         // About a page.
         let piece = UInt64(170 * Self.symbolBytes)
         var functions: [Function] = []
         var start: UInt64 = 0
-        while start < found.symbols.size, functions.count < Self.maximumScannedFunctions {
-            let table = try readPiece(of: found.symbols, from: start, count: piece)
-            for symbol in Self.records(of: Elf64_Sym.self, in: table) {
+        while start < symbols.size, functions.count < Self.maximumScannedFunctions {
+            for symbol in Self.records(of: Elf64_Sym.self, in: try readPiece(of: symbols, from: start, count: piece)) {
                 let (end, overflow) = symbol.st_value.addingReportingOverflow(symbol.st_size)
-                guard symbol.isNamedFunction, end > symbol.st_value, !overflow,
-                    let name = Self.name(at: UInt64(symbol.st_name), among: wanted, isWanted)
-                else { continue }
+                guard symbol.isNamedFunction, end > symbol.st_value, !overflow, let name = name(symbol.st_name) else {
+                    continue
+                }
                 functions.append(Function(name: name, addresses: symbol.st_value..<end))
             }
             start += piece

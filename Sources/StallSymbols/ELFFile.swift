@@ -67,7 +67,7 @@ package final class ELFFile {
     }
 
     /// The whole records of a table.
-    static func records<Record: BitwiseCopyable>(
+    static func records<Record>(
         of type: Record.Type, in table: [UInt8]
     ) -> LazyMapSequence<Range<Int>, Record> {
         (0..<table.count / MemoryLayout<Record>.size).lazy.map { number in

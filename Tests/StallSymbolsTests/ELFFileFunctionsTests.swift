@@ -16,8 +16,7 @@ import TestSupport
         _ bytes: some Sequence<UInt8>, where isWanted: (String) -> Bool
     ) throws -> [String: Range<UInt64>] {
         let file = try ELFFile(path: try directory.write("image", bytes))
-        let found = try file.scanFunctions { isWanted(String(decoding: $0, as: UTF8.self)) }
-        return Dictionary(found.map { ($0.name, $0.addresses) }) { first, _ in first }
+        return Dictionary(try file.functions(where: isWanted).map { ($0.name, $0.addresses) }) { first, _ in first }
     }
 
     @Test func wantedFunctionsAreFoundWithTheirAddresses() throws {

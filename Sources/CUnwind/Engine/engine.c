@@ -92,8 +92,7 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   if (!engine) return;
   cunwind_signal_slot_destroy(engine);
   // In a child of fork(2), the watchdog may have held libunwind's locks.
-  if (engine->unwinder.library && engine->process == getpid())
-    cunwind_library_destroy(engine->unwinder.library);
+  if (engine->unwinder.library && engine->process == getpid()) cunwind_library_destroy(engine->unwinder.library);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
   // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:

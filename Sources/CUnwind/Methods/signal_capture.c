@@ -108,8 +108,7 @@ static void hand_on(int number, siginfo_t *info, void *context) {
 // Makes only raw system calls until the signal is known to be the app's, so that errno stays unchanged.
 CUNWIND_BARE static void handle(int number, siginfo_t *info, void *context) {
   uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
-  bool is_ours = info->si_code == SI_QUEUE && cookie >> 48 == COOKIE_MARK &&
-                 ((cookie >> 32) & 0xffff) < MAX_SLOTS &&
+  bool is_ours = info->si_code == SI_QUEUE && cookie >> 48 == COOKIE_MARK && ((cookie >> 32) & 0xffff) < MAX_SLOTS &&
                  info->si_pid == (pid_t)cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0);
   if (!is_ours) {
     hand_on(number, info, context);

@@ -1,6 +1,6 @@
-#include "Unwinding/cfi.h"
-
 #include <string.h>
+
+#include "Unwinding/cfi.h"
 
 /// The most states that are remembered at a time. Compilers use one.
 #define REMEMBERED_STATES 4u

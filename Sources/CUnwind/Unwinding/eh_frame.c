@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
-#include "Unwinding/cfi.h"
-
 #include <string.h>
+
+#include "Unwinding/cfi.h"
 
 /// The most bytes of an augmentation string that are kept. Compilers write "zPLR", "zRS" and the like.
 #define AUGMENTATION_BYTES 8u

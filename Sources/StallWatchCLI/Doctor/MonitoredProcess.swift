@@ -114,7 +114,7 @@ struct MonitoredProcess {
     private static func hasStallWatch(_ executable: String) -> Bool? {
         guard let file = try? ELFFile(path: executable), file.hasSymbolTable,
             // Swift's mangling of the module StallWatch.
-            let functions = try? file.scanFunctions(where: { $0.starts(with: "$s10StallWatch".utf8) })
+            let functions = try? file.functions(where: { $0.hasPrefix("$s10StallWatch") })
         else { return nil }
         return !functions.isEmpty
     }
