@@ -31,17 +31,19 @@ package final class WorkerThread: @unchecked Sendable {
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
         if Self.mustSaveAddresses { pthread_attr_setstacksize(&attributes, Self.smallStackBytes) }
-        let start = Unmanaged.passRetained(Start(name: name, ended: ended, body: body))
+        let run: @Sendable () -> Void = { [ended] in
+            _ = clinux_block_app_signals()
+            clinux_name_this_thread(name)
+            WorkerThread.asOwnThread(body)
+            ended.post()
+        }
+        let start = Unmanaged.passRetained(OneShotTransfer(run))
         let status = pthread_create(
             &handle, &attributes,
             { argument in
                 // Never nil: it is the pointer passed below, which carries one reference.
                 guard let argument else { return nil }
-                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-                _ = clinux_block_app_signals()
-                clinux_name_this_thread(start.name)
-                WorkerThread.asOwnThread(start.body)
-                start.ended.post()
+                Unmanaged<OneShotTransfer<@Sendable () -> Void>>.fromOpaque(argument).takeRetainedValue().take()?()
                 return nil
             }, start.toOpaque()
         )
@@ -98,19 +100,6 @@ package final class WorkerThread: @unchecked Sendable {
         }
         join()
         return true
-    }
-
-    /// The arguments of the new thread, passed in one pointer.
-    private final class Start {
-        let name: String
-        let ended: Semaphore
-        let body: @Sendable () -> Void
-
-        init(name: String, ended: Semaphore, body: @escaping @Sendable () -> Void) {
-            self.name = name
-            self.ended = ended
-            self.body = body
-        }
     }
 }
 

@@ -123,7 +123,7 @@ extension Scenario {
     private static let curedScenarios: [Scenario] = [
         cured("selfDeadlock", "a function that holds a lock calls one that expects it to be held") { _, _ in
             let lock = PthreadLock()
-            _ = await MainLoop.source0 {
+            _ = await DrivenLoop.main.source0 {
                 lock.acquire()
                 spinTheCPU(for: .milliseconds(1))
                 lock.release()

@@ -172,7 +172,9 @@ extension Scenario {
             "nested-deep-stalls", "the same, three runs deep", times: 2,
             .main(.timer, in: "spinTheCPU(for:)", nesting: 3)
         ) { context in
-            let nested = Task { await MainLoop.source0 { runNested(for: context.threshold + context.stall, depth: 3) } }
+            let nested = Task {
+                await DrivenLoop.main.source0 { runNested(for: context.threshold + context.stall, depth: 3) }
+            }
             await pause(context.threshold / 2)
             let injected = await DrivenLoop.main.timer { spinTheCPU(for: context.stall) }
             _ = await nested.value

@@ -46,7 +46,7 @@ extension Scenario {
         ) { context in
             try context.monitor.setThreshold(.fixed(context.threshold * 8), of: "main")
             defer { restoreThreshold(context) }
-            async let injected = MainLoop.source0 { sleepTooLong(for: context.stall) }
+            async let injected = DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
             await pause(context.threshold * 1.5)
             restoreThreshold(context)
             return await injected

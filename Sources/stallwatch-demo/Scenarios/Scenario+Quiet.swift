@@ -81,7 +81,7 @@ extension Scenario {
         },
         .quiet("ignore-scope", "a source0 sleeps in an ignored scope", suppressed: .paused) { context in
             let monitor = context.monitor
-            _ = await MainLoop.source0 {
+            _ = await DrivenLoop.main.source0 {
                 let scope = monitor.ignoreScope()
                 sleepTooLong(for: context.threshold * 2)
                 scope.end()

@@ -150,9 +150,9 @@ extension Scenario {
             defer { end(resource) }
             return switch expected.callout {
             case .timer?: await MainLoop.timer { stall(resource, context.stall) }
-            case .source0?: await MainLoop.source0 { stall(resource, context.stall) }
+            case .source0?: await DrivenLoop.main.source0 { stall(resource, context.stall) }
             case .mainQueue?: await MainLoop.mainQueue { stall(resource, context.stall) }
-            default: await MainLoop.performedBlock { stall(resource, context.stall) }
+            default: await DrivenLoop.main.block { stall(resource, context.stall) }
             }
         }
     }

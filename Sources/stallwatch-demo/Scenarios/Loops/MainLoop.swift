@@ -13,7 +13,9 @@ enum MainLoop {
     typealias Work = @Sendable () -> Void
 
     /// Several kinds of callout, for scenarios that use them in turn.
-    static let callouts: [@Sendable (@escaping Work) async -> Duration] = [timer, source0, mainQueue, performedBlock]
+    static let callouts: [@Sendable (@escaping Work) async -> Duration] = [
+        timer, DrivenLoop.main.source0, mainQueue, DrivenLoop.main.block,
+    ]
 
     static func timer(_ work: @escaping Work) async -> Duration {
         // Foundation's `Timer` keeps its block even after it has fired.
@@ -26,16 +28,8 @@ enum MainLoop {
         }
     }
 
-    static func source0(_ work: @escaping Work) async -> Duration {
-        await DrivenLoop.main.source0(work)
-    }
-
     static func mainQueue(_ work: @escaping Work) async -> Duration {
         await DispatchQueue.main.time(work)
-    }
-
-    static func performedBlock(_ work: @escaping Work) async -> Duration {
-        await DrivenLoop.main.block(work)
     }
 
     /// Calls `start` in a callout, and returns once `start`'s argument has been called and the loop has heard of it.
