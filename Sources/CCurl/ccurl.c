@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -73,25 +72,13 @@ static void load(void) {
   is_loaded = curl.curl_global_init(GLOBAL_DEFAULT) == 0;
 }
 
-struct ccurl_session {
-  void *handle;
-};
-
+// A session is a handle of libcurl.
 ccurl_session *ccurl_open(void) {
   pthread_once(&once, load);
-  if (!is_loaded) return NULL;
-  ccurl_session *session = calloc(1, sizeof *session);
-  if (!session) return NULL;
-  session->handle = curl.curl_easy_init();
-  if (session->handle) return session;
-  free(session);
-  return NULL;
+  return is_loaded ? curl.curl_easy_init() : NULL;
 }
 
-void ccurl_close(ccurl_session *session) {
-  curl.curl_easy_cleanup(session->handle);
-  free(session);
-}
+void ccurl_close(ccurl_session *session) { curl.curl_easy_cleanup(session); }
 
 typedef struct {
   ccurl_answer *answer;
@@ -132,9 +119,8 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
   return length;
 }
 
-void ccurl_post(ccurl_session *session, const ccurl_request *request, ccurl_answer *answer) {
+void ccurl_post(ccurl_session *handle, const ccurl_request *request, ccurl_answer *answer) {
   memset(answer, 0, sizeof *answer);
-  void *handle = session->handle;
   // Keeps the connection.
   curl.curl_easy_reset(handle);
   reading read = {.answer = answer};

@@ -1,7 +1,6 @@
 // The default main context of GLib, whose functions are found at run time, so that the build does not need GLib.
 
-#ifndef CPRELOAD_GLIB_H
-#define CPRELOAD_GLIB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void cpreload_unwatch_glib(void);
 
 /// Begins no more turns in a child of fork(2), where nothing watches them. Async-signal-safe: yes.
 void cpreload_forget_glib(void);
-
-#endif  // CPRELOAD_GLIB_H

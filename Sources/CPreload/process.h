@@ -1,7 +1,6 @@
 // What both uses of the preloaded library need in the program that loads it.
 
-#ifndef CPRELOAD_PROCESS_H
-#define CPRELOAD_PROCESS_H
+#pragma once
 
 #include <limits.h>
 
@@ -19,5 +18,3 @@ void cpreload_leave_environment(void);
 /// Starts a detached thread that runs none of the program's signal handlers, except those of crashes and of Swift's
 /// crash handler, which stops threads by SIGPROF. Returns 0 or an error number.
 int cpreload_start_thread(void *(*body)(void *));
-
-#endif  // CPRELOAD_PROCESS_H

@@ -8,10 +8,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <time.h>
 
-#include "CSymbols.h"
-#include "libdw.h"
+#include "image.h"
 
 typedef struct debuginfod_client debuginfod_client;
 typedef int progress_function(debuginfod_client *client, long done, long total);
@@ -43,10 +41,7 @@ static void load(void) {
 
 // Whether one more wait could go past the deadline.
 static bool is_near(uint64_t deadline) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-  return deadline < LONGEST_WAIT_NANOSECONDS || nanoseconds >= deadline - LONGEST_WAIT_NANOSECONDS;
+  return deadline < LONGEST_WAIT_NANOSECONDS || csymbols_now() >= deadline - LONGEST_WAIT_NANOSECONDS;
 }
 
 // Called between the waits, on the thread that asked. Anything but 0 ends the query.

@@ -34,15 +34,6 @@ static csymbols_status add_function(csymbols_image *image, csymbols_unit *unit, 
   return CSYMBOLS_OK;
 }
 
-// Steps to the next sibling, which in debug information that is not damaged lies further on.
-static bool advance(const csymbols_libdw *libdw, Dwarf_Die *entry) {
-  Dwarf_Off before = libdw->dwarf_dieoffset(entry);
-  Dwarf_Die next;
-  if (libdw->dwarf_siblingof(entry, &next) != 0 || libdw->dwarf_dieoffset(&next) <= before) return false;
-  *entry = next;
-  return true;
-}
-
 // Moves to the next entry of a list. Behind the children of `entry`, if that is known: libdw would read them again, which
 // took a third of the time. At the end of the list the result is false, and `*behind` is the offset behind it, or 0.
 static bool step(csymbols_image *image, Dwarf_Die *entry, Dwarf_Off behind_children, Dwarf_Off *behind) {
@@ -87,21 +78,13 @@ static csymbols_status walk(csymbols_image *image, csymbols_unit *unit, Dwarf_Di
 }
 
 csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock) {
-  if (unit->progress == CSYMBOLS_BUILT) return CSYMBOLS_OK;
-  if (unit->progress == CSYMBOLS_FAILED) return unit->failure;
+  if (unit->functions_built.is_done) return unit->functions_built.status;
   Dwarf_Die root = unit->root;
   Dwarf_Off behind;
   csymbols_status status = walk(image, unit, &root, 0, clock, &behind);
-  if (status == CSYMBOLS_OK) {
-    csymbols_ranges_sort(&unit->functions);
-    unit->progress = CSYMBOLS_BUILT;
-    return status;
-  }
-  csymbols_drop_ranges(image, &unit->functions);
-  if (status != CSYMBOLS_OUT_OF_TIME) {
-    unit->progress = CSYMBOLS_FAILED;
-    unit->failure = status;
-  }
+  if (status == CSYMBOLS_OK) csymbols_ranges_sort(&unit->functions);
+  else csymbols_drop_ranges(image, &unit->functions);
+  unit->functions_built = (csymbols_outcome){status != CSYMBOLS_OUT_OF_TIME, status};
   return status;
 }
 
@@ -110,13 +93,14 @@ static bool enter(csymbols_image *image, const Dwarf_Die *parent, uint64_t addre
                   Dwarf_Die *entry) {
   const csymbols_libdw *libdw = image->libdw;
   Dwarf_Die outer = *parent;
+  Dwarf_Off behind;
   if (libdw->dwarf_child(&outer, entry) != 0) return false;
   do {
     if (csymbols_is_over(clock)) return false;
     int tag = libdw->dwarf_tag(entry);
     if ((tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block) && libdw->dwarf_haspc(entry, address) > 0)
       return true;
-  } while (advance(libdw, entry));
+  } while (step(image, entry, 0, &behind));
   return false;
 }
 

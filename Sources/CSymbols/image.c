@@ -60,21 +60,13 @@ static csymbols_status open_image(csymbols_image *image, int descriptor, uint16_
 
 csymbols_image *csymbols_open(int descriptor, uint16_t machine, const csymbols_section *sections, size_t section_count,
                               uint64_t maximum_bytes, csymbols_status *status) {
+  *status = CSYMBOLS_NO_MEMORY;
   // Loading the library takes memory, too.
-  if (!csymbols_has_room(0)) {
-    *status = CSYMBOLS_NO_MEMORY;
-    return NULL;
-  }
+  if (!csymbols_has_room(0)) return NULL;
   const csymbols_libdw *libdw = csymbols_libdw_get();
-  if (!libdw) {
-    *status = CSYMBOLS_NO_LIBRARY;
-    return NULL;
-  }
-  csymbols_image *image = calloc(1, sizeof *image);
-  if (!image) {
-    *status = CSYMBOLS_NO_MEMORY;
-    return NULL;
-  }
+  csymbols_image *image = libdw ? calloc(1, sizeof *image) : NULL;
+  if (!libdw) *status = CSYMBOLS_NO_LIBRARY;
+  if (!image) return NULL;
   image->libdw = libdw;
   image->maximum_bytes = maximum_bytes;
   jmp_buf here;
@@ -93,7 +85,7 @@ csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_
   if (image->is_out_of_memory || !csymbols_has_room(0)) return CSYMBOLS_NO_MEMORY;
   jmp_buf here;
   escape = &here;
-  csymbols_status status = CSYMBOLS_NO_MEMORY;
+  csymbols_status status;
   if (setjmp(here) == 0) {
     status = csymbols_locate_guarded(image, address, deadline, locations, count);
   } else {

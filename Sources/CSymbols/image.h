@@ -1,11 +1,9 @@
 // An opened image: the copied sections, libdw's view of them, and the tables that find a function by its address.
 
-#ifndef CSYMBOLS_IMAGE_H
-#define CSYMBOLS_IMAGE_H
+#pragma once
 
 #include "CSymbols.h"
 #include "libdw.h"
-#include "ranges.h"
 
 /// The memory that has to be free before libdw works, in bytes.
 ///
@@ -15,18 +13,35 @@
 /// Debugging information entries between two looks at the clock.
 #define CSYMBOLS_ENTRIES_PER_LOOK 16u
 
-typedef enum csymbols_progress { CSYMBOLS_UNTRIED = 0, CSYMBOLS_BUILT, CSYMBOLS_FAILED } csymbols_progress;
+/// The largest number of ranges to check for one address. Ranges that overlap are nested functions, rarely three deep;
+/// only damaged debug information has more.
+#define CSYMBOLS_MAX_OVERLAPS 1024u
+
+typedef struct csymbols_range {
+  uint64_t low, high;  ///< `high` is the first address past it.
+  uint64_t reach;      ///< The highest `high` of this range and those sorted before it.
+  uint64_t owner;      ///< What the range belongs to.
+} csymbols_range;
+
+typedef struct csymbols_ranges {
+  csymbols_range *list;
+  size_t count, capacity;
+} csymbols_ranges;
+
+/// What came of work that is done once, or goes on later if its time was over.
+typedef struct csymbols_outcome {
+  bool is_done;
+  csymbols_status status;
+} csymbols_outcome;
 
 /// A compilation unit.
 typedef struct csymbols_unit {
   Dwarf_Off offset;  ///< Of its header in .debug_info.
   Dwarf_Die root;
   csymbols_ranges functions;  ///< Owners are offsets of the functions' entries.
-  csymbols_progress progress;
-  csymbols_status failure;  ///< Why there are no functions.
+  csymbols_outcome functions_built;
   bool is_split;
-  csymbols_progress lines_progress;  ///< Built: its line table may be parsed, and is counted.
-  csymbols_status lines_failure;     ///< Why it may not.
+  csymbols_outcome lines_admitted;  ///< CSYMBOLS_OK: its line table may be parsed, and is counted.
 } csymbols_unit;
 
 /// A copy of the sections, laid out as an ELF file.
@@ -50,9 +65,8 @@ struct csymbols_image {
   size_t unit_count, unit_capacity;
   csymbols_ranges unit_ranges;  ///< Owners are indices into `units`.
   Dwarf_Off next_unit;          ///< Where the list of units goes on; meaningless once it is built.
-  csymbols_progress units_progress;
-  csymbols_status units_failure;  ///< Why there are no units.
-  bool is_out_of_memory;          ///< libdw ran out of memory in the middle of its work: only closed from then on.
+  csymbols_outcome units_built;
+  bool is_out_of_memory;  ///< libdw ran out of memory in the middle of its work: only closed from then on.
 };
 
 /// A time limit, which is checked once in a while.
@@ -97,9 +111,22 @@ void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges);
 /// Whether `bytes`, and CSYMBOLS_LEAST_ROOM beside them, can be mapped now.
 bool csymbols_has_room(uint64_t bytes);
 
+/// The nanoseconds of CLOCK_MONOTONIC.
+uint64_t csymbols_now(void);
+
 /// Counts one entry, and says whether the time is over.
 bool csymbols_is_over(csymbols_clock *clock);
 
-#pragma GCC visibility pop
+/// Adds a range. Empty ranges, and those at the addresses that linkers give to code they left out, are passed over.
+/// False when there is no memory.
+bool csymbols_ranges_add(csymbols_ranges *ranges, uint64_t low, uint64_t high, uint64_t owner);
 
-#endif
+/// Makes the ranges ready for `csymbols_ranges_find`: call after the last one was added.
+void csymbols_ranges_sort(csymbols_ranges *ranges);
+
+/// The range around `address` that begins last, which of nested ones is the innermost; NULL when there is none.
+const csymbols_range *csymbols_ranges_find(const csymbols_ranges *ranges, uint64_t address);
+
+void csymbols_ranges_free(csymbols_ranges *ranges);
+
+#pragma GCC visibility pop

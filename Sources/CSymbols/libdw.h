@@ -1,7 +1,6 @@
 // libdw's functions, found with dlsym(3).
 
-#ifndef CSYMBOLS_LIBDW_H
-#define CSYMBOLS_LIBDW_H
+#pragma once
 
 #if !__has_include(<elfutils/libdw.h>)
 // clang-format off
@@ -43,5 +42,3 @@ const csymbols_libdw *csymbols_libdw_get(void);
 bool csymbols_has_dynamic_loader(void);
 
 #pragma GCC visibility pop
-
-#endif

@@ -1,6 +1,8 @@
-#include "ranges.h"
+// Which of many address ranges is an address in?
 
 #include <stdlib.h>
+
+#include "image.h"
 
 // The debug information of a function that the linker left out stays behind, with 0 as its address (or 1 in
 // .debug_ranges, where a pair of zeros would end the list: lld's and GNU ld's rule). No code can be there: an ELF file's

@@ -99,7 +99,8 @@ package enum AtomicFile {
         return read(descriptor, from: max(status.size - count, 0), count: min(status.size, count))
     }
 
-    private static func read(_ descriptor: Int32, from offset: Int, count: Int) -> [UInt8]? {
+    /// Reads `count` bytes of an open file, or those up to its end; `nil` if they cannot be read.
+    package static func read(_ descriptor: Int32, from offset: Int, count: Int) -> [UInt8]? {
         var failed = false
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count, let base = buffer.baseAddress {

@@ -1,33 +1,23 @@
 import Glibc
 
 /// Returns the nanoseconds of CLOCK_MONOTONIC, which stops in suspension; no system call (vdso(7)).
-package func monotonicNow() -> UInt64 {
-    var time = timespec()
-    // Fails only for an unknown clock; this one has existed since Linux 2.6.
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    // Neither value is negative: the clock counts from the machine's start.
-    return UInt64(bitPattern: Int64(time.tv_sec)) &* 1_000_000_000 &+ UInt64(bitPattern: Int64(time.tv_nsec))
-}
+package func monotonicNow() -> UInt64 { now(CLOCK_MONOTONIC) ?? 0 }
 
 /// Returns the nanoseconds of CLOCK_BOOTTIME, which also runs while the machine is suspended.
-package func bootTimeNow() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &time)
-    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
-}
+package func bootTimeNow() -> UInt64 { now(CLOCK_BOOTTIME) ?? 0 }
 
 /// Returns the nanoseconds for which the threads of this process have been on a CPU.
-package func processTimeNow() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
-}
+package func processTimeNow() -> UInt64 { now(CLOCK_PROCESS_CPUTIME_ID) ?? 0 }
 
 /// Returns the nanoseconds of the wall clock since 1970.
-package func wallClockNow() -> UInt64 {
+package func wallClockNow() -> UInt64 { now(CLOCK_REALTIME) ?? 0 }
+
+/// Reads a clock; `nil` for an unknown one: those above have existed since Linux 2.6.39.
+private func now(_ clock: clockid_t) -> UInt64? {
     var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    guard clock_gettime(clock, &time) == 0 else { return nil }
+    // Neither value is negative.
+    return UInt64(bitPattern: Int64(time.tv_sec)) &* 1_000_000_000 &+ UInt64(bitPattern: Int64(time.tv_nsec))
 }
 
 /// A CPU clock of a thread, in nanoseconds (include/linux/posix-timers_types.h).
@@ -50,9 +40,7 @@ package enum ThreadClock: Int32 {
     package func nanoseconds(of thread: Int32) -> UInt64? {
         // The clock of thread 0 is that of the calling thread. Beyond the largest id the encoding would overflow.
         guard (1...Self.maximumThread).contains(thread) else { return nil }
-        var time = timespec()
-        guard clock_gettime(clockid_t(~thread << 3 | Self.perThread | rawValue), &time) == 0 else { return nil }
-        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+        return now(clockid_t(~thread << 3 | Self.perThread | rawValue))
     }
 }
 

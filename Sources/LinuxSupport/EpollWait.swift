@@ -5,12 +5,6 @@ package struct EpollWait: Sendable, Equatable {
     package var stackPointer: UInt64
     package var programCounter: UInt64
 
-    package init(descriptor: Int32, stackPointer: UInt64, programCounter: UInt64) {
-        self.descriptor = descriptor
-        self.stackPointer = stackPointer
-        self.programCounter = programCounter
-    }
-
     #if arch(x86_64)
         /// The numbers of epoll_wait(2) and epoll_pwait(2) (asm/unistd_64.h).
         private static let calls: Set<UInt64> = [232, 281]
@@ -18,7 +12,9 @@ package struct EpollWait: Sendable, Equatable {
         /// The number of epoll_pwait(2) (asm-generic/unistd.h).
         private static let calls: Set<UInt64> = [22]
     #endif
+}
 
+extension EpollWait {
     /// Parses /proc/…/syscall; `nil` if the thread does not wait like this.
     package init?(_ text: ByteCursor) {
         // The number, six arguments, the stack pointer and the program counter (proc(5)).
@@ -33,22 +29,7 @@ package struct EpollWait: Sendable, Equatable {
     }
 }
 
-/// Reads again and again where one thread waits, at one system call each time, from a file that it keeps open: `nil`
-/// once the thread has ended, also if a later thread has its id.
-package final class EpollWaitReader {
-    private let file: OpenFile
-    /// Nine words of at most 18 bytes, with spaces.
-    private var buffer = [UInt8](repeating: 0, count: 256)
-
-    /// Opens the file of a thread of this process; `nil` if it is missing.
-    package init?(thread: Int32) {
-        guard let file = OpenFile("/proc/self/task/\(thread)/syscall") else { return nil }
-        self.file = file
-    }
-
-    /// Reads where the thread waits now; `nil` if it does not wait for events without an end.
-    package func read() -> EpollWait? {
-        let count = file.read(into: &buffer)
-        return count > 0 ? EpollWait(ByteCursor(buffer, count: count)) : nil
-    }
+extension ThreadProc {
+    /// Where the thread waits now; `nil` if it does not wait for events without an end.
+    package var epollWait: EpollWait? { text(.syscall).flatMap { EpollWait($0) } }
 }

@@ -137,14 +137,13 @@ package final class LineServer: Sendable {
             if errno != EINTR, errno != EAGAIN { usleep(100_000) }
             return nil
         }
-        guard let peer = UnixSocket.peerUser(of: descriptor), peer == 0 || peer == user else {
+        guard let peer = UnixSocket.peer(of: descriptor)?.user, peer == 0 || peer == user else {
             close(descriptor)
             return nil
         }
         return Client(descriptor: descriptor, deadline: now &+ Self.requestTime)
     }
 
-    /// The state of a connection.
     private enum Progress {
         /// The client has not sent its whole request.
         case waits

@@ -16,22 +16,24 @@ package protocol MemoryReading {
 
 extension MemoryReading {
     /// Returns the 64-bit word at `address`; `nil` if it is not mapped.
-    package func word(at address: UInt64) -> UInt64? {
-        // x86-64 and AArch64 are little-endian.
-        bytes(at: address, count: 8).map { $0.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
-    }
+    package func word(at address: UInt64) -> UInt64? { (values(at: address, count: 1) as [UInt64]?)?.first }
 
     /// Returns the 32-bit integer at `address`; `nil` if it is not mapped.
-    package func integer(at address: UInt64) -> Int32? {
-        bytes(at: address, count: 4).map { Int32(bitPattern: $0.reversed().reduce(0) { $0 << 8 | UInt32($1) }) }
-    }
+    package func integer(at address: UInt64) -> Int32? { integers(at: address, count: 1)?.first }
 
     /// Returns `count` 32-bit integers that start at `address`; `nil` if one of them is not mapped.
-    package func integers(at address: UInt64, count: Int) -> [Int32]? {
-        bytes(at: address, count: count * 4).map { bytes in
-            stride(from: 0, to: bytes.count - 3, by: 4).map { at in
-                Int32(bitPattern: (0..<4).reversed().reduce(0) { $0 << 8 | UInt32(bytes[at + $1]) })
-            }
+    package func integers(at address: UInt64, count: Int) -> [Int32]? { values(at: address, count: count) }
+
+    /// Returns `count` 64-bit words that start at `address`; `nil` if the address is odd or one of them is not mapped.
+    package func words(at address: UInt64, count: Int) -> [UInt64]? {
+        address == 0 || address % 8 != 0 ? nil : values(at: address, count: count)
+    }
+
+    private func values<Value: BitwiseCopyable>(at address: UInt64, count: Int) -> [Value]? {
+        let size = MemoryLayout<Value>.size
+        return bytes(at: address, count: count * size)?.withUnsafeBytes { bytes in
+            // Inside: there are `count` values.
+            (0..<count).map { bytes.loadUnaligned(fromByteOffset: $0 * size, as: Value.self) }
         }
     }
 

@@ -62,15 +62,9 @@ package struct RunningProcess: Sendable, Equatable {
     package var state: String
     /// The start time in clock ticks since the boot, which with the id identifies the process.
     package var startTicks: UInt64
+}
 
-    package init(id: Int32, parent: Int32, command: String, state: String, startTicks: UInt64) {
-        self.id = id
-        self.parent = parent
-        self.command = command
-        self.state = state
-        self.startTicks = startTicks
-    }
-
+extension RunningProcess {
     /// Reads a process; `nil` if there is none with this id.
     package init?(id: Int32) {
         guard let stat = readSmallFile("/proc/\(id)/stat").flatMap(ProcStat.init) else { return nil }

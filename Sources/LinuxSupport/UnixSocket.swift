@@ -72,13 +72,8 @@ package enum UnixSocket {
         return .connected(descriptor)
     }
 
-    /// Returns the user id of the process at the other end of a connection; `nil` if the kernel does not tell.
-    package static func peerUser(of descriptor: Int32) -> UInt32? { peer(of: descriptor)?.user }
-
-    /// Returns the process at the other end of a connection; for a client, the one that called listen(2).
-    package static func peerProcess(of descriptor: Int32) -> Int32? { peer(of: descriptor)?.process }
-
-    private static func peer(of descriptor: Int32) -> (process: Int32, user: UInt32)? {
+    /// Returns the process at the other end of a connection, and its user; for a client, the one that called listen(2).
+    package static func peer(of descriptor: Int32) -> (process: Int32, user: UInt32)? {
         var (process, user): (Int32, UInt32) = (0, 0)
         return clinux_peer(descriptor, &process, &user) ? (process, user) : nil
     }

@@ -1,4 +1,3 @@
-internal import CLinux
 import Glibc
 
 /// The other end of a connected Unix socket.
@@ -8,13 +7,11 @@ package enum UnixSocketPeer {
     /// It is 0 for a process of another PID namespace. Both ends of a socketpair(2) name its caller, also where a child
     /// has one of them.
     package static func process(of descriptor: Int32) -> Int32? {
-        var (process, user): (Int32, UInt32) = (0, 0)
-        guard isUnix(descriptor), clinux_peer(descriptor, &process, &user) else { return nil }
         // Without a connection the kernel tells the user -1.
-        return user == .max ? nil : process
+        guard isUnix(descriptor), let peer = UnixSocket.peer(of: descriptor), peer.user != .max else { return nil }
+        return peer.process
     }
 
-    /// Returns whether the descriptor is a Unix socket.
     package static func isUnix(_ descriptor: Int32) -> Bool {
         var (family, length): (Int32, socklen_t) = (0, socklen_t(MemoryLayout<Int32>.size))
         return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX

@@ -31,17 +31,19 @@ package final class WorkerThread: @unchecked Sendable {
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
         if Self.mustSaveAddresses { pthread_attr_setstacksize(&attributes, Self.smallStackBytes) }
-        let start = Unmanaged.passRetained(Start(name: name, ended: ended, body: body))
+        let run: @Sendable () -> Void = { [ended] in
+            _ = clinux_block_app_signals()
+            clinux_name_this_thread(name)
+            WorkerThread.asOwnThread(body)
+            ended.post()
+        }
+        let start = Unmanaged.passRetained(OneShotTransfer(run))
         let status = pthread_create(
             &handle, &attributes,
             { argument in
                 // Never nil: it is the pointer passed below, which carries one reference.
                 guard let argument else { return nil }
-                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-                _ = clinux_block_app_signals()
-                clinux_name_this_thread(start.name)
-                WorkerThread.asOwnThread(start.body)
-                start.ended.post()
+                Unmanaged<OneShotTransfer<@Sendable () -> Void>>.fromOpaque(argument).takeRetainedValue().take()?()
                 return nil
             }, start.toOpaque()
         )
@@ -52,6 +54,17 @@ package final class WorkerThread: @unchecked Sendable {
                 errno: status
             )
         }
+    }
+
+    /// Returns the result of `body`, which runs on a thread of its own; `nil` if the system refuses the thread.
+    package static func value<Value: Sendable>(of body: @escaping @Sendable () -> Value) -> Value? {
+        let result = Mutex<Value?>(nil)
+        let thread = try? WorkerThread(name: "stallwatch-try") {
+            let value = body()
+            result.withLock { $0 = value }
+        }
+        thread?.join()
+        return result.withLock { $0 }
     }
 
     /// The addresses that a monitor's threads may take, in bytes: ten with a heap and a stack each.
@@ -87,19 +100,6 @@ package final class WorkerThread: @unchecked Sendable {
         }
         join()
         return true
-    }
-
-    /// The arguments of the new thread, passed in one pointer.
-    private final class Start {
-        let name: String
-        let ended: Semaphore
-        let body: @Sendable () -> Void
-
-        init(name: String, ended: Semaphore, body: @escaping @Sendable () -> Void) {
-            self.name = name
-            self.ended = ended
-            self.body = body
-        }
     }
 }
 

@@ -63,20 +63,18 @@ extension CUnwindEngine {
     /// Returns where the calling thread's variables have a value, or with a key: where they lead to a list of
     /// task-local values that begins with it.
     static func placesInThreadStorage(of value: UInt64, key: UInt64 = 0) -> [Int64] {
-        guard value != 0 else { return [] }
-        return withUnsafeTemporaryAllocation(of: Int64.self, capacity: maximumPlaces) { places in
-            // The buffer has a base address, because its capacity is not 0.
-            let count = places.baseAddress.map { cunwind_find_in_thread_storage(value, key, $0, maximumPlaces) } ?? 0
-            return Array(places.prefix(count))
-        }
+        value == 0 ? [] : places { cunwind_find_in_thread_storage(value, key, $0, maximumPlaces) }
     }
 
     /// Returns where the calling thread's variables have the address of memory that begins with `value`.
     static func placesOfPointers(to value: UInt64) -> [Int64] {
+        places { cunwind_find_pointers_to(value, $0, maximumPlaces) }
+    }
+
+    private static func places(_ find: (UnsafeMutablePointer<Int64>) -> Int) -> [Int64] {
         withUnsafeTemporaryAllocation(of: Int64.self, capacity: maximumPlaces) { places in
             // The buffer has a base address, because its capacity is not 0.
-            let count = places.baseAddress.map { cunwind_find_pointers_to(value, $0, maximumPlaces) } ?? 0
-            return Array(places.prefix(count))
+            Array(places.prefix(places.baseAddress.map(find) ?? 0))
         }
     }
 

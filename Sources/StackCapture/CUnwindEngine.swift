@@ -39,12 +39,11 @@ package final class CUnwindEngine: CaptureEngine {
     /// By default it is ignored, where a pending SIGPROF ends the program that execve(2) starts.
     private static let harmlessSignal = SIGURG
 
-    /// Creates an engine.
     package init() throws(SystemError) {
         var options = cunwind_options()
         options.signal_number = Self.defaultSignal
         options.harmless_signal_number = Self.harmlessSignal
-        guard let engine = cunwind_engine_create_with(&options) else {
+        guard let engine = cunwind_engine_create(&options) else {
             throw SystemError("the capture engine cannot be created", errno: errno)
         }
         self.engine = engine

@@ -100,10 +100,8 @@ package enum CaptureFailure: Error, Equatable {
     case notSampled
     /// The thread has been asked to stop, and has not left the kernel yet.
     case pending
-    /// No stop of the thread is pending.
     case notPending
     case failed(errno: Int32)
-    /// No thread runs the loop.
     case noThread
     /// No thread has run the loop yet.
     case unknownThread

@@ -23,13 +23,6 @@ package struct CapturedStack: Sendable, Equatable {
         package var target: String?
         /// Whether the call had returned before the capture: its arguments may lead to something else by now.
         package var hasReturned: Bool
-
-        package init(number: Int?, arguments: [UInt64], target: String? = nil, hasReturned: Bool) {
-            self.number = number
-            self.arguments = arguments
-            self.target = target
-            self.hasReturned = hasReturned
-        }
     }
 
     package enum ThreadState: String, Sendable {
@@ -145,7 +138,6 @@ package struct CapturedContext: Sendable, Hashable {
         self.record = record
     }
 
-    /// Whether nothing was found.
     var isEmpty: Bool { task == nil && payload.isEmpty && record.isEmpty }
 }
 

@@ -7,7 +7,6 @@ import Synchronization
 /// The places are in the private memory of the Swift runtime and of glibc. So nothing is assumed: a part whose reading
 /// does not give exactly the known value is not read at all.
 package struct ContextCalibration: Sendable, Equatable {
-    /// The parts that were found.
     package private(set) var layout: ContextLayout
     /// Why tasks are not read; `nil` if they are.
     package private(set) var taskProblem: String?
@@ -25,17 +24,12 @@ package struct ContextCalibration: Sendable, Equatable {
         var scope: Int64 = 0
     }
 
-    /// Carries a value out of a function that runs at another place.
-    private final class Carrier<Value: Sendable>: Sendable {
-        let value: Mutex<Value>
-        init(_ value: Value) { self.value = Mutex(value) }
-    }
-
     /// Calibrates, in less than a millisecond (measured), on two short-lived threads: a pool that is stuck does not
     /// matter.
     package init(_ publisher: ContextPublisher) {
         let record = CUnwindEngine.threadContextRecord()
-        guard let first = Self.onThread({ Self.find(publisher) }), let second = Self.onThread({ Self.find(publisher) })
+        guard let first = WorkerThread.value(of: { Self.find(publisher) }),
+            let second = WorkerThread.value(of: { Self.find(publisher) })
         else {
             layout = ContextLayout()
             taskProblem = "no thread could be started for the calibration"
@@ -50,7 +44,7 @@ package struct ContextCalibration: Sendable, Equatable {
         layout.plainLocals = Self.common(first.plainLocals, second.plainLocals)
         if first.scope == second.scope { layout.scope = first.scope }
         layout.record = record
-        self.layout = Self.onThread { [layout] in Self.checked(layout, publisher) } ?? ContextLayout()
+        self.layout = WorkerThread.value { [layout] in Self.checked(layout, publisher) } ?? ContextLayout()
         if self.layout.task == nil { taskProblem = "the Swift runtime's tasks do not have the expected layout" }
         if self.layout.robustList == nil { threadProblem = "the kernel does not tell the threads' thread pointers" }
     }
@@ -61,21 +55,6 @@ package struct ContextCalibration: Sendable, Equatable {
         return common.count == 1 ? common.first : nil
     }
 
-    /// Returns the result of `body`, which runs on a thread of its own; `nil` if the system refuses the thread.
-    private static func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value? {
-        let carrier = Carrier<Value?>(nil)
-        guard
-            let thread = try? WorkerThread(
-                name: "stallwatch-try",
-                body: {
-                    let value = body()
-                    carrier.value.withLock { $0 = value }
-                })
-        else { return nil }
-        thread.join()
-        return carrier.value.withLock { $0 }
-    }
-
     /// Looks for the parts on the calling thread.
     private static func find(_ publisher: ContextPublisher) -> Findings {
         var findings = Findings()
@@ -84,12 +63,12 @@ package struct ContextCalibration: Sendable, Equatable {
         publisher.bind {
             findings.plainLocals = CUnwindEngine.placesInThreadStorage(of: publisher.value, key: publisher.key)
         }
-        let during = Carrier((task: UInt64(0), places: [Int64]()))
+        let during = Mutex((task: UInt64(0), places: [Int64]()))
         _ = KnownTask.run(name: nil) { task in
             let places = CUnwindEngine.placesInThreadStorage(of: task)
-            during.value.withLock { $0 = (task, places) }
+            during.withLock { $0 = (task, places) }
         }
-        let (task, places) = during.value.withLock { $0 }
+        let (task, places) = during.withLock { $0 }
         // The runtime clears its word when the task leaves the thread. A copy elsewhere may stay.
         let after = CUnwindEngine.placesInThreadStorage(of: task)
         findings.tasks = places.filter { !after.contains($0) }
@@ -102,14 +81,14 @@ package struct ContextCalibration: Sendable, Equatable {
         var namesAreRight = true
         // The last one is longer than what is read.
         for name in ["known", nil, String(repeating: "n", count: CUnwindEngine.maximumTaskName + 1)] {
-            let read = Carrier<CapturedContext?>(nil)
+            let read = Mutex<CapturedContext?>(nil)
             var asked = layout
             asked.scope = nil
             asked.hasTaskNames = true
             let id = KnownTask.run(name: name) { [asked] _ in
-                publisher.bind { read.value.withLock { $0 = CUnwindEngine.contextOfThisThread(asked) } }
+                publisher.bind { read.withLock { $0 = CUnwindEngine.contextOfThisThread(asked) } }
             }
-            let context = read.value.withLock { $0 }
+            let context = read.withLock { $0 }
             guard let id, context?.task?.id == id, context?.payload.starts(with: publisher.payload) == true else {
                 checked.task = nil
                 break
@@ -126,13 +105,13 @@ package struct ContextCalibration: Sendable, Equatable {
 
     /// Returns whether a child of a task is read with the context of its parent.
     private static func isInherited(_ layout: ContextLayout, _ publisher: ContextPublisher) -> Bool {
-        let read = Carrier<CapturedContext?>(nil)
+        let read = Mutex<CapturedContext?>(nil)
         var asked = layout
         asked.scope = nil
         KnownTask.runWithChild(in: publisher.bindAsync) { [asked] in
-            read.value.withLock { $0 = CUnwindEngine.contextOfThisThread(asked) }
+            read.withLock { $0 = CUnwindEngine.contextOfThisThread(asked) }
         }
-        return read.value.withLock { $0?.payload.starts(with: publisher.payload) == true }
+        return read.withLock { $0?.payload.starts(with: publisher.payload) == true }
     }
 
     /// Returns whether the known context is read on the calling thread, outside of tasks and without one part.
@@ -152,7 +131,7 @@ package struct ContextCalibration: Sendable, Equatable {
 /// Runs tasks on the calling thread, with known names, and tells their ids.
 enum KnownTask {
     /// Holds the jobs of a task and its children until the calling thread runs them.
-    private final class Executor: TaskExecutor {
+    final class Executor: TaskExecutor {
         private let jobs = Mutex<[UnownedJob]>([])
 
         func enqueue(_ job: consuming ExecutorJob) {
@@ -161,6 +140,7 @@ enum KnownTask {
         }
 
         /// Runs all jobs, and those that they enqueue; returns the id of the first one's task.
+        @discardableResult
         func run() -> UInt64? {
             var id: UInt64?
             while let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
@@ -191,7 +171,7 @@ enum KnownTask {
                 await withTaskGroup(of: Void.self) { $0.addTask { body() } }
             }
         }
-        _ = executor.run()
+        executor.run()
     }
 }
 

@@ -7,7 +7,6 @@ package struct SwiftTask: Sendable, Equatable {
     package enum Dependency: Sendable, Hashable {
         /// The end of the task at this address.
         case task(UInt64)
-        /// A continuation.
         case continuation
         /// A child of the task group at this address.
         case group(UInt64)
@@ -56,11 +55,9 @@ package struct SwiftTaskMemory {
     static let taskBytes = (UInt64(Word.mutex * 8 + MemoryLayout<pthread_mutex_t>.size) + 15) & ~15
     /// The version of the layout, as the runtime exports it.
     static let layoutVersion: UInt64 = 1
-    /// The most status records of a task.
     static let maximumRecords = 64
     /// The most child tasks of a group that are listed.
     static let maximumChildren = 1_000
-    /// The most async callers of a task.
     static let maximumCallers = 64
 
     /// The words of a task.
@@ -304,14 +301,4 @@ package struct SwiftTaskMemory {
 
 extension SwiftTask.Dependency {
     fileprivate var isExecutor: Bool { if case .executor = self { true } else { false } }
-}
-
-extension MemoryReading {
-    /// Returns `count` 64-bit words that start at `address`; `nil` if the address is odd or one of them is not mapped.
-    func words(at address: UInt64, count: Int) -> [UInt64]? {
-        guard address != 0, address % 8 == 0, let bytes = bytes(at: address, count: 8 * count) else { return nil }
-        return bytes.withUnsafeBytes { bytes in
-            (0..<count).map { bytes.loadUnaligned(fromByteOffset: 8 * $0, as: UInt64.self) }
-        }
-    }
 }

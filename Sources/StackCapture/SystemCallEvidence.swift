@@ -49,12 +49,9 @@ struct SystemCallEvidence: Equatable {
 package struct TickedCPUTime: Equatable, Sendable {
     package var user: UInt64
     package var system: UInt64
+}
 
-    package init(user: UInt64, system: UInt64) {
-        self.user = user
-        self.system = system
-    }
-
+extension TickedCPUTime {
     /// Reads a thread's CPU time by three system calls; `nil` if it has ended or the system lacks these clocks.
     package init?(thread: Int32) {
         // A tick between two readings would count for the wrong one; there is none between the next two.

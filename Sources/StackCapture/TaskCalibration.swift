@@ -35,7 +35,9 @@ package struct TaskCalibration: Sendable, Equatable {
             problem = mismatch
             return
         }
-        guard let first = Self.onThread(), let second = Self.onThread() else {
+        guard let first = WorkerThread.value(of: { KnownTasks().run() }),
+            let second = WorkerThread.value(of: { KnownTasks().run() })
+        else {
             problem = "no thread could be started for the calibration"
             return
         }
@@ -68,20 +70,10 @@ package struct TaskCalibration: Sendable, Equatable {
         }
         return nil
     }
-
-    private static func onThread() -> KnownTasks.Findings? {
-        let result = Mutex<KnownTasks.Findings?>(nil)
-        return withoutActuallyEscaping({ result.withLock { $0 = KnownTasks().run() } }) { body in
-            nonisolated(unsafe) let body = body
-            guard let thread = try? WorkerThread(name: "stallwatch-try", body: { body() }) else { return nil }
-            thread.join()
-            return result.withLock { $0 }
-        }
-    }
 }
 
 /// Tasks that wait for each other in every way, run on the calling thread.
-private final class KnownTasks: TaskExecutor {
+private final class KnownTasks: Sendable {
     struct Findings: Sendable {
         /// The first word of every task.
         var metadata: UInt64
@@ -97,28 +89,16 @@ private final class KnownTasks: TaskExecutor {
     }
 
     private struct State {
-        var jobs: [UnownedJob] = []
         var tasks: [String: UInt64] = [:]
         var continuation: UnsafeContinuation<Void, Never>?
         var checked: CheckedContinuation<Void, Never>?
         var executors: [Int64] = []
-        /// The line of the first check that has failed.
         var failedLine: UInt?
     }
 
     private let state = Mutex(State())
     private let probe = Probe()
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        state.withLock { $0.jobs.append(job) }
-    }
-
-    private func drain() {
-        while let job = state.withLock({ $0.jobs.isEmpty ? nil : $0.jobs.removeFirst() }) {
-            job.runSynchronously(on: asUnownedTaskExecutor())
-        }
-    }
+    private let executor = KnownTask.Executor()
 
     /// Notes the address of the current task.
     private func note(_ name: String) {
@@ -135,21 +115,21 @@ private final class KnownTasks: TaskExecutor {
     private func address(_ name: String) -> UInt64 { state.withLock { $0.tasks[name] ?? 0 } }
 
     func run() -> Findings {
-        let leaf = Task(name: "leaf", executorPreference: self) { [self] in
+        let leaf = Task(name: "leaf", executorPreference: executor) { [self] in
             note("leaf")
             await withUnsafeContinuation { continuation in state.withLock { $0.continuation = continuation } }
         }
-        let fresh = Task(executorPreference: self) { [self] in note("fresh") }
+        let fresh = Task(executorPreference: executor) { [self] in note("fresh") }
         let adapters = [fresh, leaf].map(resumption)
-        Task(executorPreference: self) { [self] in
+        Task(executorPreference: executor) { [self] in
             note("checked")
             await withCheckedContinuation { continuation in state.withLock { $0.checked = continuation } }
         }
-        Task(executorPreference: self) { [self] in
+        Task(executorPreference: executor) { [self] in
             note("waiter")
             await leaf.value
         }
-        Task(executorPreference: self) { [self] in
+        Task(executorPreference: executor) { [self] in
             note("group")
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -159,21 +139,21 @@ private final class KnownTasks: TaskExecutor {
                 await group.waitForAll()
             }
         }
-        Task(executorPreference: self) { [self] in
+        Task(executorPreference: executor) { [self] in
             note("let")
             async let child: Void = waitInChild(leaf)
             await child
         }
-        drain()
-        Task(name: "holder", executorPreference: self) { [self] in
+        executor.run()
+        Task(name: "holder", executorPreference: executor) { [self] in
             note("holder")
             await probe.run { self.lookFromActor() }
         }
-        drain()
+        executor.run()
         let metadata = check()
         let continuation = resumeChecked()
         state.withLock { $0.continuation }?.resume()
-        drain()
+        executor.run()
         let isKnown = address("fresh") == handle(fresh) && adapters[0] == adapters[1]
         return state.withLock {
             Findings(
@@ -218,12 +198,12 @@ private final class KnownTasks: TaskExecutor {
         let actor = identity(probe)
         let executors = CUnwindEngine.placesOfPointers(to: actor)
         state.withLock { $0.executors = executors }
-        Task(executorPreference: self) { [self] in
+        Task(executorPreference: executor) { [self] in
             note("wants actor")
             // A call that does nothing would need no turn on the actor.
             await probe.run { self.note("had actor") }
         }
-        drain()
+        executor.run()
         let memory = memory()
         let (holder, waiting) = (memory.task(at: address("holder")), memory.task(at: address("wants actor")))
         expect(holder?.isRunning == true && holder?.dependency == nil && holder?.name == Array("holder".utf8))

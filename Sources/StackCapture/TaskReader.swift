@@ -27,7 +27,6 @@ package struct TaskReading: Sendable {
 /// It reads through the kernel, so no thread is stopped, and no address can fault. It runs on a thread of the monitor,
 /// and sleeps between slices.
 package struct TaskReader {
-    /// The most tasks of one reading.
     package static let maximumTasks = 100_000
     /// The most memory that is searched, in bytes (4 GiB).
     static let maximumBytes: UInt64 = 4 << 30

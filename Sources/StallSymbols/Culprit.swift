@@ -171,9 +171,7 @@ extension StallReport.Culprit {
 extension StallReport {
     /// The stack that explains the largest part of a stall.
     package struct DominantStack {
-        /// The index of the stack.
         package var stack: Int
-        /// The function to blame for it.
         package var blame: Blame
         /// The share of the stall's duration that stacks with the same function to blame stand for, 0 to 1.
         package var share: Double
@@ -224,9 +222,7 @@ extension StallReport {
             (function, image, file) = (culprit.function, culprit.image, culprit.file)
         }
     }
-}
 
-extension StallReport {
     /// The functions in the stack of every libdispatch worker, including the workers of Swift's cooperative pool.
     package static let workerFunctions: Set<String> = ["_dispatch_worker_thread", "_dispatch_root_queue_drain"]
 

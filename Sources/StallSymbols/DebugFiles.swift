@@ -67,23 +67,18 @@ struct DebugFiles {
 
     private func candidates(for image: ImageIdentity, link: String?) -> [String] {
         var paths: [String] = []
-        let (directory, name) = split(image.path)
+        let (folder, name) = (directory(of: image.path), fileName(image.path))
         if let buildID = image.buildID, buildID.count > 2 {
             let tail = "/\(buildID.prefix(2))/\(buildID.dropFirst(2)).debug"
             for root in directories { paths += ["\(root)/.build-id\(tail)", root + tail] }
         }
         if let link {
             // GDB's order ("Debugging Information in Separate Files"): beside the image, in .debug, in the directories.
-            paths += ["\(directory)/\(link)", "\(directory)/.debug/\(link)"]
-            for root in directories { paths += ["\(root)\(directory)/\(link)", "\(root)/\(link)"] }
+            paths += ["\(folder)/\(link)", "\(folder)/.debug/\(link)"]
+            for root in directories { paths += ["\(root)\(folder)/\(link)", "\(root)/\(link)"] }
         }
         for root in directories { paths += ["\(root)\(image.path).debug", "\(root)/\(name).debug", "\(root)/\(name)"] }
         return paths
-    }
-
-    private func split(_ path: String) -> (directory: String, name: String) {
-        guard let slash = path.lastIndex(of: "/") else { return ("", path) }
-        return (String(path[..<slash]), String(path[path.index(after: slash)...]))
     }
 }
 

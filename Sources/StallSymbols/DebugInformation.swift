@@ -5,20 +5,22 @@ import Glibc
 ///
 /// The only file that knows of CSymbols.
 final class DebugInformation {
-    /// Why there is none, or not all of it.
-    enum UnavailableReason: Error, Equatable {
+    /// Why there is none, or not all of it, in words to follow "no lines: ".
+    enum UnavailableReason: String, Error {
         /// The file has no `.debug_info`.
-        case absent
-        case noLibrary
-        case unreadable
-        case damaged
-        case compression
-        case tooLarge
-        case split
-        case outOfTime
+        case absent = "no debug information was found"
+        case noLibrary = "libdw.so.1 is not installed, or the executable is static and cannot load it"
+        case unreadable = "the debug information cannot be read"
+        case damaged = "the debug information is damaged"
+        case compression = "the debug information is compressed in a way that the installed libdw does not know"
+        case tooLarge = "the debug information is larger than the memory limit"
+        case split = "the debug information is in a separate .dwo file"
+        case outOfTime = "the time limit was reached"
         /// It is there, and does not cover the address.
-        case notCovered
-        case noMemory
+        case notCovered = "the debug information does not cover it"
+        case noMemory = "there is no memory for the debug information"
+
+        var reason: String { rawValue }
     }
 
     /// What libdw is given: DWARF 4 and 5, without what only debuggers need (variables, macros, name indices).
@@ -120,22 +122,6 @@ extension DebugInformation.UnavailableReason {
         case CSYMBOLS_SPLIT: self = .split
         case CSYMBOLS_OUT_OF_TIME: self = .outOfTime
         default: self = .damaged
-        }
-    }
-
-    /// In words, to follow "no lines: ".
-    var reason: String {
-        switch self {
-        case .absent: "no debug information was found"
-        case .noLibrary: "libdw.so.1 is not installed, or the executable is static and cannot load it"
-        case .unreadable: "the debug information cannot be read"
-        case .damaged: "the debug information is damaged"
-        case .compression: "the debug information is compressed in a way that the installed libdw does not know"
-        case .tooLarge: "the debug information is larger than the memory limit"
-        case .split: "the debug information is in a separate .dwo file"
-        case .outOfTime: "the time limit was reached"
-        case .notCovered: "the debug information does not cover it"
-        case .noMemory: "there is no memory for the debug information"
         }
     }
 }

@@ -15,14 +15,6 @@ extension ELFFile {
     package struct Function {
         package let name: String
         package let addresses: Range<UInt64>
-
-        package init(
-            name: String,
-            addresses: Range<UInt64>
-        ) {
-            self.name = name
-            self.addresses = addresses
-        }
     }
 
     /// Bytes of names that ``functions(where:)`` reads.
@@ -54,25 +46,9 @@ extension ELFFile {
     package func functions(where isWanted: (String) -> Bool) throws(StallWatchError) -> [Function] {
         guard let found = try symbolSections() else { return [] }
         let names = try bytes(of: found.names, atMost: Self.maximumFunctionNamesBytes)
-        // About a page.
-        let piece = UInt64(170 * Self.symbolBytes)
-        var functions: [Function] = []
-        for start in stride(from: 0, to: found.symbols.size, by: Int(piece)) {
-            let (offset, overflow) = found.symbols.offset.addingReportingOverflow(start)
-            // An offset past any file's end, which is refused as such.
-            let table = try bytes(
-                at: overflow ? .max : offset, count: min(piece, found.symbols.size - start), atMost: Int(piece)
-            )
-            for number in 0..<table.count / Self.symbolBytes {
-                let symbol = Self.symbol(number, in: table)
-                let (end, overflow) = symbol.st_value.addingReportingOverflow(symbol.st_size)
-                guard symbol.isNamedFunction, end > symbol.st_value, !overflow,
-                    let name = Self.name(at: Int(symbol.st_name), in: names), isWanted(name)
-                else { continue }
-                functions.append(Function(name: name, addresses: symbol.st_value..<end))
-            }
+        return try functions(in: found.symbols) {
+            Self.name(at: Int($0), in: names).flatMap { isWanted($0) ? $0 : nil }
         }
-        return functions
     }
 
     /// The symbol with that number of a piece of a symbol table.
@@ -121,18 +97,23 @@ extension ELFFile {
     ) throws(StallWatchError) -> [Function] {
         guard let found = try symbolSections() else { return [] }
         let wanted = try wantedNames(in: found.names, isWanted)
+        return try functions(in: found.symbols) { Self.name(at: UInt64($0), among: wanted, isWanted) }
+    }
+
+    /// The functions for which `name` returns one, by the place of the symbol's name.
+    private func functions(
+        in symbols: Section, named name: (UInt32) -> String?
+    ) throws(StallWatchError) -> [Function] {
         // About a page.
         let piece = UInt64(170 * Self.symbolBytes)
         var functions: [Function] = []
         var start: UInt64 = 0
-        while start < found.symbols.size, functions.count < Self.maximumScannedFunctions {
-            let table = try readPiece(of: found.symbols, from: start, count: piece)
-            for number in 0..<table.count / Self.symbolBytes {
-                let symbol = Self.symbol(number, in: table)
+        while start < symbols.size, functions.count < Self.maximumScannedFunctions {
+            for symbol in Self.records(of: Elf64_Sym.self, in: try readPiece(of: symbols, from: start, count: piece)) {
                 let (end, overflow) = symbol.st_value.addingReportingOverflow(symbol.st_size)
-                guard symbol.isNamedFunction, end > symbol.st_value, !overflow,
-                    let name = Self.name(at: UInt64(symbol.st_name), among: wanted, isWanted)
-                else { continue }
+                guard symbol.isNamedFunction, end > symbol.st_value, !overflow, let name = name(symbol.st_name) else {
+                    continue
+                }
                 functions.append(Function(name: name, addresses: symbol.st_value..<end))
             }
             start += piece

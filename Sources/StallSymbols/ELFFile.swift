@@ -23,10 +23,7 @@ package final class ELFFile {
     ///
     /// A report may name any path, and opening a device can have effects.
     package init(path: String) throws(StallWatchError) {
-        guard let status = FileStatus(path: path) else {
-            throw StallWatchError(.unreadableImage, "\(path) cannot be opened", errno: errno)
-        }
-        guard status.isRegular else {
+        guard FileStatus(path: path)?.isRegular != false else {
             throw StallWatchError(.unreadableImage, "\(path) is not a regular file")
         }
         // Without O_NONBLOCK, a pipe in the place of the file would wait here for its writer (fifo(7)).
@@ -59,26 +56,28 @@ package final class ELFFile {
     private func readSections() throws(StallWatchError) -> [Section] {
         let header = try header()
         guard header.e_shnum > 0, Int(header.e_shentsize) == MemoryLayout<Elf64_Shdr>.size else { return [] }
-        let bytes = try bytes(
-            at: header.e_shoff, count: UInt64(header.e_shnum) * UInt64(MemoryLayout<Elf64_Shdr>.size),
-            atMost: Self.maximumSections * MemoryLayout<Elf64_Shdr>.size
-        )
-        return bytes.withUnsafeBytes { buffer in
-            (0..<Int(header.e_shnum)).map { index in
-                // Inside the buffer: it has e_shnum headers.
-                let raw = buffer.loadUnaligned(
-                    fromByteOffset: index * MemoryLayout<Elf64_Shdr>.size, as: Elf64_Shdr.self
-                )
-                return Section(
-                    type: raw.sh_type, address: raw.sh_addr, offset: raw.sh_offset, size: raw.sh_size,
-                    link: raw.sh_link,
-                    name: raw.sh_name, flags: raw.sh_flags
-                )
+        let size = MemoryLayout<Elf64_Shdr>.size
+        let table = try bytes(
+            at: header.e_shoff, count: UInt64(header.e_shnum) * UInt64(size), atMost: Self.maximumSections * size)
+        return Self.records(of: Elf64_Shdr.self, in: table).map { raw in
+            Section(
+                type: raw.sh_type, address: raw.sh_addr, offset: raw.sh_offset, size: raw.sh_size, link: raw.sh_link,
+                name: raw.sh_name, flags: raw.sh_flags)
+        }
+    }
+
+    /// The whole records of a table.
+    static func records<Record>(
+        of type: Record.Type, in table: [UInt8]
+    ) -> LazyMapSequence<Range<Int>, Record> {
+        (0..<table.count / MemoryLayout<Record>.size).lazy.map { number in
+            // Inside the table, which has room for so many.
+            table.withUnsafeBytes {
+                $0.loadUnaligned(fromByteOffset: number * MemoryLayout<Record>.size, as: Record.self)
             }
         }
     }
 
-    /// The file's header.
     func header() throws(StallWatchError) -> Elf64_Ehdr {
         let header = try load(Elf64_Ehdr.self, at: 0)
         let identity = header.e_ident
@@ -103,12 +102,10 @@ package final class ELFFile {
         var flags: UInt64 = 0
     }
 
-    /// A section's contents.
     func bytes(of section: Section, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
         try bytes(at: section.offset, count: section.size, atMost: limit)
     }
 
-    /// The size of the file now.
     package func size() throws(StallWatchError) -> UInt64 {
         let end = lseek(descriptor, 0, SEEK_END)
         guard end >= 0 else {
@@ -133,18 +130,7 @@ package final class ELFFile {
         guard count <= Self.unaskedBytes || hasMemory(for: 4 * Int(count)) else {
             throw StallWatchError(.unreadableImage, "\(path) is not read: memory is short", errno: ENOMEM)
         }
-        var done = 0
-        let wanted = Int(count)
-        let bytes = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, initialized in
-            while done < wanted, let base = buffer.baseAddress {
-                let got = pread(descriptor, base + done, wanted - done, off_t(offset) + off_t(done))
-                if got < 0, errno == EINTR { continue }
-                guard got > 0 else { break }
-                done += got
-            }
-            initialized = done
-        }
-        guard done == wanted else {
+        guard let bytes = AtomicFile.read(descriptor, from: Int(offset), count: Int(count)), bytes.count == count else {
             throw StallWatchError(.unreadableImage, "\(path) could not be read to its end")
         }
         return bytes
@@ -255,12 +241,6 @@ extension ELFFile {
         package var interpreter: String?
         /// Whether its Swift runtime is part of the executable.
         package var hasStaticSwift: Bool
-
-        package init(machine: UInt16, interpreter: String?, hasStaticSwift: Bool) {
-            self.machine = machine
-            self.interpreter = interpreter
-            self.hasStaticSwift = hasStaticSwift
-        }
     }
 
     /// Reads what decides whether the dynamic linker can load a library into the program.
@@ -275,10 +255,7 @@ extension ELFFile {
                 at: header.e_phoff, count: UInt64(header.e_phnum) * UInt64(size),
                 atMost: Self.maximumProgramHeaders * size
             )
-            for start in stride(from: 0, to: table.count, by: size) {
-                // Inside the table: its size is a multiple of the size of a header.
-                let raw = table.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: start, as: Elf64_Phdr.self) }
-                guard raw.p_type == UInt32(PT_INTERP) else { continue }
+            for raw in Self.records(of: Elf64_Phdr.self, in: table) where raw.p_type == UInt32(PT_INTERP) {
                 let path = try bytes(at: raw.p_offset, count: raw.p_filesz, atMost: Int(PATH_MAX))
                 interpreter = String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
             }
@@ -295,10 +272,7 @@ extension ELFFile {
         guard let dynamic = sections[".dynamic"], let names = sections[".dynstr"] else { return true }
         let entries = try bytes(of: dynamic, atMost: Self.maximumDynamicBytes)
         let strings = try bytes(of: names, atMost: Self.maximumSectionNamesBytes)
-        let size = MemoryLayout<Elf64_Dyn>.size
-        for start in stride(from: 0, to: entries.count - entries.count % size, by: size) {
-            // Inside the section: whole entries only.
-            let entry = entries.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: start, as: Elf64_Dyn.self) }
+        for entry in Self.records(of: Elf64_Dyn.self, in: entries) {
             guard entry.d_tag == Int64(DT_NEEDED), let offset = Int(exactly: entry.d_un.d_val) else { continue }
             if Self.name(at: offset, in: strings) == "libswiftCore.so" { return false }
         }

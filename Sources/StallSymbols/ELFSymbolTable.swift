@@ -6,7 +6,6 @@ import StallReports
 /// `.symtab` also names functions that are not exported, which dladdr(3) cannot see. A file that is truncated, damaged or
 /// not ELF gives an error or fewer symbols, never a crash: every offset is checked before it is used.
 struct ELFSymbolTable {
-    /// A function.
     struct Symbol: Equatable {
         /// The mangled name.
         var name: String
@@ -32,11 +31,6 @@ struct ELFSymbolTable {
     private let names: ELFFile.Section?
     private let table: [UInt8]
     private let index: AddressIndex
-
-    /// Reads the symbols of the file at `path`.
-    init(path: String) throws(StallWatchError) {
-        try self.init(file: ELFFile(path: path))
-    }
 
     /// Reads the symbols of an open file, and keeps it open.
     init(file: ELFFile) throws(StallWatchError) {
@@ -148,18 +142,13 @@ struct ELFSymbolTable {
 
     /// The addresses of the defined functions, each with its symbol's number.
     private static func functionAddresses(in table: [UInt8]) -> [AddressIndex.Entry] {
-        table.withUnsafeBytes { bytes in
-            let count = bytes.count / ELFFile.symbolBytes
-            var entries: [AddressIndex.Entry] = []
-            entries.reserveCapacity(count)
-            for number in 0..<count {
-                // Inside the buffer: number × size + size is at most its count.
-                let symbol = bytes.loadUnaligned(fromByteOffset: number * ELFFile.symbolBytes, as: Elf64_Sym.self)
-                guard symbol.isNamedFunction else { continue }
-                entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
-            }
-            return entries
+        var entries: [AddressIndex.Entry] = []
+        entries.reserveCapacity(table.count / ELFFile.symbolBytes)
+        for (number, symbol) in ELFFile.records(of: Elf64_Sym.self, in: table).enumerated()
+        where symbol.isNamedFunction {
+            entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
         }
+        return entries
     }
 }
 

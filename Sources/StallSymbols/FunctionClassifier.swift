@@ -60,18 +60,12 @@ final class FunctionClassifier {
     /// - Parameters:
     ///   - location: The function and where it was compiled.
     ///   - isOutsideDebugInformation: Whether the image has debug information that does not cover the address.
+    ///   - isForeign: Whether the image's code is a dependency's where its debug information does not say more.
     /// - Returns: The owner of the code.
-    func owner(of location: CodeLocation, isOutsideDebugInformation: Bool = false) -> CodeOwner {
-        let function = location.symbol.map { self[$0] }
-        return owner(of: location, function, isOutsideDebugInformation: isOutsideDebugInformation)
-    }
-
-    /// The same for a location whose function has been looked up.
-    ///
-    /// `isForeign`: Whether the image's code is a dependency's where its debug information does not say more.
     func owner(
-        of location: CodeLocation, _ function: Function?, isOutsideDebugInformation: Bool, isForeign: Bool = false
+        of location: CodeLocation, isOutsideDebugInformation: Bool = false, isForeign: Bool = false
     ) -> CodeOwner {
+        let function = location.symbol.map { self[$0] }
         let source = source(of: location)
         if let module = function?.module {
             if excludedModules.contains(module) { return .dependency }
@@ -232,7 +226,7 @@ extension InAppRule {
 }
 
 /// The part of a path before its last slash.
-private func directory(of path: String) -> String {
+func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "" }
     return String(path[..<slash])
 }

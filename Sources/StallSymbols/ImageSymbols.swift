@@ -143,21 +143,14 @@ final class ImageSymbols {
         if let debugInformation { return debugInformation }
         open()
         var result: Result<DebugInformation, DebugInformation.UnavailableReason> = .failure(.absent)
-        if let file { result = Self.read(file, maximumBytes) }
-        if case .failure(.absent) = result, let debugFile = openDebugFile() {
-            result = Self.read(debugFile, maximumBytes)
+        func read(_ file: ELFFile) -> Result<DebugInformation, DebugInformation.UnavailableReason> {
+            Result { () throws(DebugInformation.UnavailableReason) in
+                try DebugInformation(file: file, maximumBytes: maximumBytes)
+            }
         }
+        if let file { result = read(file) }
+        if case .failure(.absent) = result, let debugFile = openDebugFile() { result = read(debugFile) }
         debugInformation = result
         return result
-    }
-
-    private static func read(
-        _ file: ELFFile, _ maximumBytes: Int
-    ) -> Result<DebugInformation, DebugInformation.UnavailableReason> {
-        do {
-            return .success(try DebugInformation(file: file, maximumBytes: maximumBytes))
-        } catch {
-            return .failure(error)
-        }
     }
 }

@@ -286,7 +286,7 @@ package struct ReportSymbolication {
             let owner =
                 isAppsImage
                 ? symbolication.functions.owner(
-                    of: location, function, isOutsideDebugInformation: answer.isOutsideDebugInformation,
+                    of: location, isOutsideDebugInformation: answer.isOutsideDebugInformation,
                     isForeign: isForeign(image)) : .library
             // Code without a line in a source, in a function of the source: the line of the function's declaration.
             let isExpanded = location.file.map(MacroExpansion.isFile) == true
@@ -350,11 +350,9 @@ package final class OfflineSymbolication {
     package func symbolicate(_ report: StallReport, until deadline: UInt64? = nil) -> StallReport {
         let deadline = deadline ?? self.deadline
         debuginfod?.deadline = deadline
-        let now = monotonicNow()
-        let left = now < deadline ? deadline - now : 0
         return ReportSymbolication(
-            symbolicator: symbolicator, functions: functions, ownExecutable: nil, timeLimit: left, timeout: left
-        ).symbolicate(report) { _ in }
+            symbolicator: symbolicator, functions: functions, ownExecutable: nil, timeLimit: 0, timeout: 0
+        ).symbolicate(report, until: deadline)
     }
 }
 

@@ -62,12 +62,9 @@ package enum RuntimeLibrary: Sendable {
 
     /// `CFRunLoopRunSpecific`: CoreFoundation's prefix before a capital letter and a small one.
     private static func isCoreFoundation(_ symbol: String) -> Bool {
-        let name = symbol.utf8.dropFirst(2).prefix(2)
-        return symbol.hasPrefix("CF") && name.count == 2 && name.first.map(isCapital) == true
-            && name.last.map { !isCapital($0) } == true
+        let capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")
+        return symbol.hasPrefix("CF") && symbol.utf8.dropFirst(2).prefix(2).map(capitals.contains) == [true, false]
     }
-
-    private static func isCapital(_ byte: UInt8) -> Bool { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte }
 }
 
 /// The module that a Swift function was written in, by its mangled name.

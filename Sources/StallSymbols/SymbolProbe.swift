@@ -27,7 +27,7 @@ package struct SymbolProbe {
         guard settings.detail == .lines else { return Self.noLines }
         if isLoaded {
             return DebugInformation.hasLibrary
-                ? .works() : .missing("libdw.so.1 is not installed, or the executable is static and cannot load it")
+                ? .works() : .missing(DebugInformation.UnavailableReason.noLibrary.reason)
         }
         let isInstalled = Self.libraryDirectories.contains { access("\($0)/libdw.so.1", R_OK) == 0 }
         return isInstalled

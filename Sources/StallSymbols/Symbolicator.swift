@@ -72,12 +72,9 @@ final class Symbolicator: Symbolicating {
 
     func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? {
         guard settings.detail != .none else { return nil }
-        let place = Place(image: image, offset: returnAddress)
-        if let known = calls[place] { return known }
-        if calls.count >= Self.maximumAnswers { calls.removeAll() }
-        let called = open(image).calledFunction(before: returnAddress)
-        calls[place] = .some(called)
-        return called
+        return remembered(in: \.calls, for: Place(image: image, offset: returnAddress)) {
+            open(image).calledFunction(before: returnAddress)
+        }
     }
 
     func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction? {
@@ -86,21 +83,13 @@ final class Symbolicator: Symbolicating {
 
     func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? {
         guard settings.detail != .none else { return nil }
-        let place = Place(image: image, offset: returnAddress)
-        if let known = imports[place] { return known }
-        if imports.count >= Self.maximumAnswers { imports.removeAll() }
-        let symbol = open(image).importedSymbol(calledBefore: returnAddress)
-        imports[place] = .some(symbol)
-        return symbol
+        return remembered(in: \.imports, for: Place(image: image, offset: returnAddress)) {
+            open(image).importedSymbol(calledBefore: returnAddress)
+        }
     }
 
     func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction? {
-        let export = Export(image: image, symbol: symbol)
-        if let known = exports[export] { return known }
-        if exports.count >= Self.maximumAnswers { exports.removeAll() }
-        let function = open(image).exportedFunction(symbol)
-        exports[export] = .some(function)
-        return function
+        remembered(in: \.exports, for: Export(image: image, symbol: symbol)) { open(image).exportedFunction(symbol) }
     }
 
     func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
@@ -111,6 +100,16 @@ final class Symbolicator: Symbolicating {
             if let location, location.declaration != nil { return location }
         }
         return nil
+    }
+
+    private func remembered<Key: Hashable, Answer>(
+        in answers: ReferenceWritableKeyPath<Symbolicator, [Key: Answer?]>, for key: Key, _ find: () -> Answer?
+    ) -> Answer? {
+        if let known = self[keyPath: answers][key] { return known }
+        if self[keyPath: answers].count >= Self.maximumAnswers { self[keyPath: answers].removeAll() }
+        let answer = find()
+        self[keyPath: answers][key] = .some(answer)
+        return answer
     }
 
     func reason(for image: ImageIdentity) -> String? { reasons[image] }

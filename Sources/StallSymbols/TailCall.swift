@@ -129,10 +129,7 @@ enum DirectBranch {
 extension ELFFile {
     /// Returns the virtual address that the direct call before `returnAddress` leads to; `nil` if there is none.
     func callTarget(before returnAddress: UInt64) -> UInt64? {
-        guard let machine = try? header().e_machine, let length = DirectBranch.length(machine: machine),
-            returnAddress >= length
-        else { return nil }
-        return target(of: .call, at: returnAddress - length, machine: machine)
+        lastTarget(of: .call, in: 0..<returnAddress)
     }
 
     /// Returns the virtual address that the direct jump at `address` leads to; `nil` if there is none.
@@ -148,10 +145,14 @@ extension ELFFile {
 
     /// Returns the virtual address that the direct jump at the end of a function leads to; `nil` if there is none.
     func lastJumpTarget(in function: Range<UInt64>) -> UInt64? {
+        lastTarget(of: .jump, in: function)
+    }
+
+    private func lastTarget(of branch: DirectBranch, in code: Range<UInt64>) -> UInt64? {
         guard let machine = try? header().e_machine, let length = DirectBranch.length(machine: machine),
-            function.upperBound - function.lowerBound >= length
+            code.upperBound - code.lowerBound >= length
         else { return nil }
-        return target(of: .jump, at: function.upperBound - length, machine: machine)
+        return target(of: branch, at: code.upperBound - length, machine: machine)
     }
 
     private func target(of branch: DirectBranch, at start: UInt64, machine: UInt16) -> UInt64? {
@@ -241,15 +242,7 @@ extension ELFFile {
     /// Returns the number of the symbol whose address the dynamic linker stores at `slot`.
     private func symbolNumber(at slot: UInt64, in section: Section) -> UInt64? {
         guard let table = try? bytes(of: section, atMost: Self.maximumLinkageBytes) else { return nil }
-        let size = MemoryLayout<Elf64_Rela>.size
-        return table.withUnsafeBytes { bytes in
-            for start in stride(from: 0, to: bytes.count - bytes.count % size, by: size) {
-                // Inside the table: whole relocations only.
-                let relocation = bytes.loadUnaligned(fromByteOffset: start, as: Elf64_Rela.self)
-                if relocation.r_offset == slot { return relocation.r_info >> 32 }
-            }
-            return nil
-        }
+        return Self.records(of: Elf64_Rela.self, in: table).first { $0.r_offset == slot }.map { $0.r_info >> 32 }
     }
 
     /// Returns the virtual address of the function that the file exports with that symbol.
@@ -261,8 +254,7 @@ extension ELFFile {
             let names = try? bytes(of: sections[Int(symbols.link)], atMost: Self.maximumLinkageBytes)
         else { return nil }
         let wanted = Array(name.utf8) + [0]
-        for number in 0..<table.count / Self.symbolBytes {
-            let symbol = Self.symbol(number, in: table)
+        for symbol in Self.records(of: Elf64_Sym.self, in: table) {
             let start = Int(symbol.st_name)
             if symbol.isNamedFunction, start < names.count, names[start...].starts(with: wanted) {
                 return symbol.st_value

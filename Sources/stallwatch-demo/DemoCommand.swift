@@ -202,10 +202,8 @@ struct DemoCommand: ParsableCommand {
         return try MainLoop.run { () async throws(DemoFailure) in
             do {
                 return try await run.run()
-            } catch let failure as DemoFailure {
-                throw failure
             } catch {
-                throw (error as? StallWatchError).map { DemoFailure($0) }
+                throw error as? DemoFailure ?? (error as? StallWatchError).map { DemoFailure($0) }
                     ?? DemoFailure(.systemError, "the loops cannot run: \(error)")
             }
         }

@@ -50,7 +50,7 @@ struct HostProgram: Sendable {
                 timer.stop()
                 await finish([])
             case .waiting, .turning:
-                let threads = try await watchFifty()
+                let threads = try await LoopThread.startFifty(watchedBy: monitor)
                 let timers = shape == .turning ? threads.map { BusyTimer(on: $0.driven, every: 0.01) } : []
                 await endOfInput()
                 for timer in timers { timer.stop() }
@@ -82,16 +82,6 @@ struct HostProgram: Sendable {
     /// Waits for the first heartbeat: on other threads than the main actor's, only later ones count.
     private func warmUp() async {
         await pause(monitor.configuration.threshold.ceiling * 2)
-    }
-
-    private func watchFifty() async throws -> [LoopThread] {
-        var threads: [LoopThread] = []
-        for index in 0..<50 {
-            let thread = await LoopThread.start("loop-\(index)", LoopThread.runOnce)
-            try monitor.watch(.runLoop(thread.runLoop, label: "loop-\(index)"))
-            threads.append(thread)
-        }
-        return threads
     }
 
     /// Writes the result for the parent, and ends the process.

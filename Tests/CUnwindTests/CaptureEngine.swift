@@ -22,7 +22,7 @@ final class CaptureEngine {
         let directory = proc.flatMap { strdup($0) }
         defer { free(directory) }
         options.proc_directory = directory.map { UnsafePointer($0) }
-        engine = try #require(cunwind_engine_create_with(&options))
+        engine = try #require(cunwind_engine_create(&options))
         thread = try #require(cunwind_thread_open(engine, tid))
         buffer = .allocate(capacity: 1)
         buffer.initialize(to: cunwind_stack())

@@ -9,7 +9,7 @@ import Testing
     private let engine: OpaquePointer
 
     init() throws {
-        engine = try #require(cunwind_engine_create(SIGURG))
+        engine = try #require(cunwind_test_engine(SIGURG))
     }
 
     @Test func `every linked image is listed`() {
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test func `process_vm_readv is preferred where it works`() throws {
-        let engine = try #require(cunwind_engine_create(SIGURG))
+        let engine = try #require(cunwind_test_engine(SIGURG))
         defer { cunwind_engine_destroy(engine) }
         #expect(cunwind_engine_memory_access(engine) == CUNWIND_MEMORY_CALL)
     }

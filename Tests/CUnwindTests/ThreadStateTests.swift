@@ -78,7 +78,7 @@ import Testing
 
     /// The kernel gives the lowest free number, so one at four fifths of the limit means that as many are in use.
     @Test func `near the limit of descriptors a thread is opened without taking any`() throws {
-        let engine = try #require(cunwind_engine_create(SIGPROF))
+        let engine = try #require(cunwind_test_engine(SIGPROF))
         defer { cunwind_engine_destroy(engine) }
         let free = try lowestFreeDescriptor()
         var before = rlimit()

@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test func `an engine names its unwinder`() throws {
-        let engine = try #require(cunwind_engine_create(SIGURG))
+        let engine = try #require(cunwind_test_engine(SIGURG))
         defer { cunwind_engine_destroy(engine) }
         let unwinder = cunwind_engine_unwinder(engine)
         let name = String(cString: unwinder.name)
@@ -49,7 +49,7 @@ import Testing
 
     /// A program keeps its own: RTLD_LOCAL hides libunwind's, and `backtrace` stays glibc's.
     @Test func `libunwind takes no symbol of the program`() throws {
-        let engine = try #require(cunwind_engine_create(SIGURG))
+        let engine = try #require(cunwind_test_engine(SIGURG))
         defer { cunwind_engine_destroy(engine) }
         for name in ["_Unwind_RaiseException", "_Unwind_Backtrace", "_Unwind_Resume", "backtrace"] {
             let file = try #require(Self.file(of: name))

@@ -256,17 +256,17 @@ import Testing
 
     @Test func `a thread in epoll_wait is read again and again`() throws {
         let loop = try EpollThread()
-        let reader = try #require(EpollWaitReader(thread: loop.thread))
+        let reader = try #require(ThreadProc(thread: loop.thread, files: [.syscall]))
         let place = try #require(loop.place())
         #expect(place.descriptor == loop.descriptor)
-        #expect(reader.read() == place)
+        #expect(reader.epollWait == place)
         loop.send()
-        #expect(eventually { reader.read() == place })
+        #expect(eventually { reader.epollWait == place })
         loop.stop()
-        #expect(eventually { reader.read() == nil })
+        #expect(eventually { reader.epollWait == nil })
     }
 
     @Test func `a thread that waits for something else does not`() throws {
-        #expect(try ProbedThread.run(isWaiting: true) { EpollWaitReader(thread: $0)?.read() } == nil)
+        #expect(try ProbedThread.run(isWaiting: true) { ThreadProc(thread: $0, files: [.syscall])?.epollWait } == nil)
     }
 }

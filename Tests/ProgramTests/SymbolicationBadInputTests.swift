@@ -117,7 +117,7 @@ struct SymbolicationBadInputTests {
         )
         let path = "\(SymbolicationToolchain.scratch)/split"
         try SymbolicationToolchain.run("clang", ["-O0", "-g", "-gsplit-dwarf", source, "-o", path])
-        let table = try ELFSymbolTable(path: path)
+        let table = try ELFSymbolTable(file: ELFFile(path: path))
         let main = try #require((0x400..<0x4000).first { table.symbol(at: $0)?.name == "main" })
         let (answer, _) = lookUp(UInt64(main), path)
         #expect(answer.locations.map(\.symbol) == ["main"])
@@ -160,7 +160,7 @@ struct SymbolicationBadInputTests {
         )
         let path = "\(SymbolicationToolchain.scratch)/names"
         try SymbolicationToolchain.run("clang", [source, "-o", path])
-        let table = try ELFSymbolTable(path: path)
+        let table = try ELFSymbolTable(file: ELFFile(path: path))
         let found = Set((0x200..<0x4000).compactMap { table.symbol(at: $0)?.name })
         for name in [long, "$s9nope", "_ZNope"] {
             #expect(found.contains(name))

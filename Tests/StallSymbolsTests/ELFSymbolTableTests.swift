@@ -13,7 +13,7 @@ import TestSupport
     }
 
     private func table(_ bytes: [UInt8]) throws -> ELFSymbolTable {
-        try ELFSymbolTable(path: try directory.write("image", bytes))
+        try ELFSymbolTable(file: ELFFile(path: try directory.write("image", bytes)))
     }
 
     private func names(_ table: ELFSymbolTable, _ addresses: UInt64...) -> [String?] {
@@ -134,7 +134,7 @@ import TestSupport
 
     private func expectUnreadable(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) {
         let error = #expect(throws: StallWatchError.self, sourceLocation: sourceLocation) {
-            _ = try ELFSymbolTable(path: path)
+            _ = try ELFSymbolTable(file: ELFFile(path: path))
         }
         #expect(error?.code == .unreadableImage, sourceLocation: sourceLocation)
         #expect(error?.message.contains(path) == true, sourceLocation: sourceLocation)
@@ -184,7 +184,7 @@ import TestSupport
         for length in 0..<bytes.count {
             let path = try directory.write("image", bytes.prefix(length))
             #expect(throws: StallWatchError.self, "cut to \(length) of \(bytes.count)") {
-                _ = try ELFSymbolTable(path: path)
+                _ = try ELFSymbolTable(file: ELFFile(path: path))
             }
         }
     }

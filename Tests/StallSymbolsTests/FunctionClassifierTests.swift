@@ -98,16 +98,12 @@ import Testing
             for (source, expected) in [("/src/a.c", CodeOwner.app), (nil, .dependency)] {
                 let location = CodeLocation(
                     symbol: symbol, file: source, directory: source.map { _ in "/src" })
-                let owner = functions.owner(
-                    of: location, functions[symbol], isOutsideDebugInformation: false, isForeign: true)
-                #expect(owner == expected)
+                #expect(functions.owner(of: location, isForeign: true) == expected)
             }
         }
         let included = FunctionClassifier(settings)
         let own = CodeLocation(symbol: "$s5notes4saveyyF")
-        #expect(
-            included.owner(
-                of: own, included["$s5notes4saveyyF"], isOutsideDebugInformation: false, isForeign: true) == .app)
+        #expect(included.owner(of: own, isForeign: true) == .app)
     }
 
     @Test func codeOutsideDebugInformationIsNotInApp() {

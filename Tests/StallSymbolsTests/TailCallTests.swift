@@ -104,7 +104,7 @@ import Testing
             .init(name: "$s5notes6secondyyF", address: 0x4000), .init(name: "_ZN5StoreC1Ev", address: 0x5000),
             .init(name: "_ZN5StoreC2Ev", address: 0x5000),
         ])
-        let table = try ELFSymbolTable(path: directory.write("image", image.bytes))
+        let table = try ELFSymbolTable(file: ELFFile(path: directory.write("image", image.bytes)))
         #expect(table.function(startingAt: 0x1000) == CalledFunction(symbol: "save", addresses: 0x1000..<0x1010))
         #expect(
             [0x1001, 0x2000, 0x3000, 0x4000, 0x6000].map { table.function(startingAt: $0) }

@@ -39,7 +39,7 @@ package final class EpollThread: Sendable {
     package func place() -> EpollWait? {
         var place: EpollWait?
         _ = eventually {
-            place = EpollWaitReader(thread: thread)?.read()
+            place = ThreadProc(thread: thread, files: [.syscall])?.epollWait
             return place != nil
         }
         return place

@@ -79,7 +79,7 @@ static bool shows_call(size_t index) {
 
 static void check_call(size_t index) {
   cunwind_test_call call = cunwind_test_call_at(index);
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_test_engine(SIGPROF);
   cunwind_test_blocker *blocker = engine ? cunwind_test_blocker_start(index, CALL_MILLISECONDS) : NULL;
   cunwind_thread *thread = blocker ? cunwind_thread_open(engine, cunwind_test_blocker_tid(blocker)) : NULL;
   uint32_t taken = 0, incomplete = 0, without_call = 0, captures = CAPTURES + (call.is_ended_by_stop ? 0 : STOPS);

@@ -107,7 +107,7 @@ static int probe_under_hidden_yama(void) {
   // A process that changes its user is not dumpable.
   if (setresuid(1000, 1000, 1000) != 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) return 104;
   if (access(YAMA "/ptrace_scope", F_OK) == 0) return 105;
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_test_engine(SIGPROF);
   return engine ? (int)cunwind_engine_probe_stop(engine, &error) : 106;
 }
 
@@ -148,7 +148,7 @@ void check_refusals(void) {
 
 void check_images(void) {
   size_t linked = 0, missing = 1, counts[3] = {0};
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_test_engine(SIGPROF);
   if (engine) counts[0] = cunwind_engine_refresh_images(engine), missing = cunwind_test_missing_images(engine, &linked);
   check(missing == 0 && linked == counts[0] && linked >= 3, "every linked image is listed", "%zu images", linked);
   void *library = dlopen("libBrokenLocale.so.1", RTLD_NOW);
@@ -178,7 +178,7 @@ void check_stress(void) {
 
 void check_steppers(void) {
   cunwind_test_stepper_result result = cunwind_test_compare_steppers(1, 1);
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_test_engine(SIGPROF);
   cunwind_unwinder_status unwinder =
       engine ? cunwind_engine_unwinder(engine) : (cunwind_unwinder_status){.name = "none"};
   check(result.has_library, "libunwind is loaded", "%s (%s)", unwinder.name,

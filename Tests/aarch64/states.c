@@ -23,7 +23,7 @@ typedef struct subject {
 // The engine comes second: its buffers could be mapped right above the thread's stack, and would count as a part of it.
 static bool start(subject *subject, cunwind_test_posture posture, uint32_t depth) {
   *subject = (struct subject){.state = cunwind_test_thread_start(posture, depth)};
-  subject->engine = subject->state ? cunwind_engine_create(SIGPROF) : NULL;
+  subject->engine = subject->state ? cunwind_test_engine(SIGPROF) : NULL;
   if (subject->engine) subject->thread = cunwind_thread_open(subject->engine, cunwind_test_thread_tid(subject->state));
   if (subject->thread) cunwind_engine_refresh_images(subject->engine);
   return subject->thread != NULL;

@@ -154,7 +154,7 @@ double capture_cost(capture_way way, size_t stack_bytes, size_t count, uint64_t 
   backtrace(unused, 1);  // Loads libgcc_s, because a handler must not load it (backtrace(3)).
   sem_init(&handler_result.done, 0, 0);
   cunwind_stack *stack = malloc(sizeof *stack);
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_engine_create(&(cunwind_options){.signal_number = SIGPROF});
   if (!stack || !engine || start_target(stack_bytes, way == CAPTURE_READ) < 0) return -1;
   cunwind_engine_refresh_images(engine);
   cunwind_thread *thread = cunwind_thread_open(engine, target.tid);
@@ -179,7 +179,7 @@ double capture_cost(capture_way way, size_t stack_bytes, size_t count, uint64_t 
 
 uint64_t engine_creation_cost(void) {
   uint64_t begin = now();
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_engine_create(&(cunwind_options){.signal_number = SIGPROF});
   uint64_t took = now() - begin;
   if (!engine) return 0;
   cunwind_engine_destroy(engine);

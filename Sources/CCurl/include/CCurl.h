@@ -1,5 +1,4 @@
-#ifndef CCURL_H
-#define CCURL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void ccurl_post(ccurl_session *_Nonnull session, const ccurl_request *_Nonnull r
 // Compresses as zlib (RFC 1950) with the system's zlib, which is loaded on first use. `length` is the room of `target`
 // and becomes the number of bytes written. Returns whether it succeeded.
 bool ccurl_compress(const void *_Nonnull source, size_t count, void *_Nonnull target, size_t *_Nonnull length);
-
-#endif

@@ -1,7 +1,6 @@
 // CLinux: functions of glibc and of the Swift runtime that Swift's own modules do not show.
 
-#ifndef CLINUX_H
-#define CLINUX_H
+#pragma once
 
 #if !defined(__linux__)
 #error "StallWatch supports Linux on x86-64 and aarch64 only: build it for one of these."
@@ -185,5 +184,3 @@ char *_Nullable clinux_demangle_long(const char *_Nonnull symbol, size_t length)
 #ifdef __cplusplus
 }
 #endif
-
-#endif  // CLINUX_H

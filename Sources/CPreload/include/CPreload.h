@@ -3,8 +3,7 @@
 // - In the test processes of `stallwatch test` it starts a thread that waits for requests; only a request loads the monitor.
 // - In a program of `stallwatch run` it starts a thread that loads the monitor once the program has a loop to watch.
 
-#ifndef CPRELOAD_H
-#define CPRELOAD_H
+#pragma once
 
 /// The variable with the path of the library that has the monitor.
 #define CPRELOAD_LIBRARY "STALLWATCH_HANG_LIBRARY"
@@ -27,5 +26,3 @@ enum cpreload_loop {
   CPRELOAD_LOOP_MAIN_QUEUE = 2,  ///< The main dispatch queue and the main actor.
   CPRELOAD_LOOP_GLIB = 4         ///< The default main context of GLib.
 };
-
-#endif  // CPRELOAD_H

@@ -11,8 +11,7 @@
 // Threads. An image belongs to one thread at a time; two images are independent of each other.
 // Nothing here is async-signal-safe, and nothing here may run on a monitored thread.
 
-#ifndef CSYMBOLS_H
-#define CSYMBOLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ int csymbols_debuginfod_open(const uint8_t *_Nonnull build_id, size_t build_id_l
 #ifdef __cplusplus
 }
 #endif
-
-#endif  // CSYMBOLS_H

@@ -27,10 +27,8 @@ static void learn_end(cunwind_thread *thread, const cunwind_stack *stack, uint64
   thread->bounds = found;
 }
 
-// Unwinds the copy, and learns from it the end of the thread's stack. False: the copy ended too early. `thread->bounds`
-// now has the end of the stack: capture again.
-static bool finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
-                   const cunwind_registers *registers, cunwind_stack *stack, bool may_retake) {
+bool cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
+                    const cunwind_registers *registers, cunwind_stack *stack, bool may_retake) {
   uint64_t stack_pointer = registers->value[CUNWIND_SP];
   uint64_t copied_to = cunwind_stack_end(&thread->bounds, stack_pointer);
   engine->unwinder.copy = copy;
@@ -53,18 +51,13 @@ static bool finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind
   return false;
 }
 
-void cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
-                    const cunwind_registers *registers, cunwind_stack *stack) {
-  finish(engine, thread, copy, registers, stack, false);
-}
-
 const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cunwind_thread *thread) {
   const cunwind_context_layout *layout = cunwind_context_layout_now();
   cunwind_context_clear(&engine->context, CUNWIND_CONTEXT_NOT_READ);
   if (!layout) return NULL;
   // A thread keeps its thread pointer. If it has ended, another one may have its id by now.
   if (thread->thread_pointer == 0) {
-    uint64_t pointer = cunwind_thread_pointer_of(layout, thread->tid);
+    uint64_t pointer = layout->knows_pointers ? cunwind_thread_pointer(layout->robust_list, thread->tid) : 0;
     if (cunwind_thread_is_there(thread)) thread->thread_pointer = pointer;
   }
   if (thread->thread_pointer != 0) return layout;
@@ -92,7 +85,7 @@ cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *en
     }
     if (info->copied_at == 0) info->copied_at = cunwind_now();
     info->stack_bytes = copy->length + copy->outer_length;
-    if (finish(engine, thread, copy, &registers, stack, may_retake)) break;
+    if (cunwind_finish(engine, thread, copy, &registers, stack, may_retake)) break;
   }
   info->capture_nanoseconds = cunwind_now() - begin;
   return status;

@@ -9,13 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "Methods/signal_capture.h"
 #include "System/raw_system_call.h"
-
-cunwind_engine *cunwind_engine_create(int signal_number) {
-  cunwind_options options = {.signal_number = signal_number};
-  return cunwind_engine_create_with(&options);
-}
 
 // Before the list of images is made, which then has libunwind, too.
 static void choose_unwinder(cunwind_engine *engine) {
@@ -24,7 +18,7 @@ static void choose_unwinder(cunwind_engine *engine) {
     snprintf(engine->unwinder_reason, sizeof engine->unwinder_reason, "STALLWATCH_UNWINDER is builtin");
     return;
   }
-  engine->unwinder.library = cunwind_library_stepper_create(CUNWIND_LIBRARY, engine->unwinder_reason);
+  engine->unwinder.library = cunwind_library_create(CUNWIND_LIBRARY, engine->unwinder_reason);
   engine->unwinder.compares_all = wanted && strcmp(wanted, "compared") == 0;
 }
 
@@ -48,7 +42,7 @@ static void check_unwinder(cunwind_engine *engine) {
     unwinder->compared = 0;
     return;
   }
-  unwinder->library->destroy(unwinder->library);
+  cunwind_library_destroy(unwinder->library);
   unwinder->library = NULL;
   unwinder->compared = unwinder->disagreements = unwinder->stood_in = 0;
   snprintf(engine->unwinder_reason, sizeof engine->unwinder_reason, CUNWIND_LIBRARY " does not work");
@@ -56,9 +50,8 @@ static void check_unwinder(cunwind_engine *engine) {
 
 cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *engine) {
   const cunwind_unwinder *unwinder = &engine->unwinder;
-  const cunwind_stepper *stepper = unwinder->library ? unwinder->library : cunwind_own_stepper();
   return (cunwind_unwinder_status){
-      .name = stepper->name,
+      .name = unwinder->library ? unwinder->library->name : "built-in",
       .reason = unwinder->library ? NULL : engine->unwinder_reason,
       .stood_in = unwinder->stood_in,
       .compared = unwinder->compared,
@@ -66,7 +59,7 @@ cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *engine) {
   };
 }
 
-cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
+cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
   if (options->signal_number < 1 || options->signal_number > 64 || options->harmless_signal_number < 0 ||
       options->harmless_signal_number > 64) {
     errno = EINVAL;
@@ -99,8 +92,7 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   if (!engine) return;
   cunwind_signal_slot_destroy(engine);
   // In a child of fork(2), the watchdog may have held libunwind's locks.
-  if (engine->unwinder.library && engine->process == getpid())
-    engine->unwinder.library->destroy(engine->unwinder.library);
+  if (engine->unwinder.library && engine->process == getpid()) cunwind_library_destroy(engine->unwinder.library);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
   // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:

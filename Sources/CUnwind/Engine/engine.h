@@ -1,7 +1,6 @@
 // The engine's data, and the functions that its parts share.
 
-#ifndef CUNWIND_ENGINE_H
-#define CUNWIND_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,9 +13,8 @@
 #include "Machine/registers.h"
 #include "Memory/guarded_memory.h"
 #include "Memory/modules.h"
-#include "Methods/pending_stop.h"
 #include "Methods/stop_helper.h"
-#include "Unwinding/stepper.h"
+#include "Unwinding/unwind.h"
 
 struct cunwind_signal_slot;
 
@@ -55,9 +53,13 @@ const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cu
 typedef cunwind_status cunwind_copying(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                        cunwind_registers *registers, cunwind_capture_info *info);
 
-/// Unwinds a copy that cannot be repeated.
-void cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
-                    const cunwind_registers *registers, cunwind_stack *stack);
+/// Unwinds the copy, and learns from it the end of the thread's stack. False, only if `may_retake`: the copy ended too
+/// early. The thread's bounds now have the end of the stack: capture again.
+bool cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
+                    const cunwind_registers *registers, cunwind_stack *stack, bool may_retake);
+
+/// Removes the handler of signals and frees the engine's slot, unless a signal may still arrive.
+void cunwind_signal_slot_destroy(cunwind_engine *engine);
 
 /// Empties a stack. Async-signal-safe: yes.
 void cunwind_clear(cunwind_stack *stack);
@@ -67,5 +69,3 @@ cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *en
                                   cunwind_stack *stack, cunwind_capture_info *info);
 
 #pragma GCC visibility pop
-
-#endif

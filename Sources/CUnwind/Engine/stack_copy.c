@@ -26,11 +26,6 @@ void cunwind_stack_copy_touch(cunwind_stack_copy *copy) {
   copy->is_touched = true;
 }
 
-void cunwind_stack_copy_destroy(cunwind_stack_copy *copy) {
-  if (copy->bytes) munmap(copy->bytes, CUNWIND_MAX_STACK_BYTES);
-  copy->bytes = NULL;
-}
-
 cunwind_stack_copy *cunwind_copy_create(void) {
   cunwind_stack_copy *copy = malloc(sizeof *copy);
   if (copy && cunwind_stack_copy_init(copy)) return copy;
@@ -39,7 +34,7 @@ cunwind_stack_copy *cunwind_copy_create(void) {
 }
 
 void cunwind_copy_destroy(cunwind_stack_copy *copy) {
-  if (copy) cunwind_stack_copy_destroy(copy);
+  if (copy) munmap(copy->bytes, CUNWIND_MAX_STACK_BYTES);
   free(copy);
 }
 

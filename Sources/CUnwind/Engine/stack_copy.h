@@ -1,7 +1,6 @@
 // A copy of a thread's stack, and the end of that stack.
 
-#ifndef CUNWIND_STACK_COPY_H
-#define CUNWIND_STACK_COPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +35,6 @@ typedef struct cunwind_stack_bounds {
 
 /// Reserves the buffer without using memory, because most programs never stall. False with errno on failure.
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
-void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
 
 /// Creates a copy with its buffer; NULL with errno on failure.
 cunwind_stack_copy *cunwind_copy_create(void);
@@ -60,5 +58,3 @@ bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t address);
 bool cunwind_stack_copy_read(const cunwind_stack_copy *copy, uint64_t address, void *to, size_t size);
 
 #pragma GCC visibility pop
-
-#endif

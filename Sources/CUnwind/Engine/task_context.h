@@ -4,8 +4,7 @@
 // publishes a context in that list, in a thread-local word of StallWatch, or in the one of OpenTelemetry. Calibration
 // finds and checks these places at the start (cunwind_publish_context_layout); nothing is read before.
 
-#ifndef CUNWIND_TASK_CONTEXT_H
-#define CUNWIND_TASK_CONTEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,10 +58,6 @@ void cunwind_context_take(cunwind_context *_Nonnull context, const cunwind_conte
 /// Returns the thread pointer of the calling thread. Async-signal-safe: yes.
 uint64_t cunwind_own_thread_pointer(void);
 
-/// Returns the thread pointer of another thread of this process; 0 if it is not known. Costs one system call and the
-/// thread nothing. Async-signal-safe: yes.
-uint64_t cunwind_thread_pointer_of(const cunwind_context_layout *_Nonnull layout, pid_t tid);
-
 /// Returns the address of a thread's TLS block of the module `module`; 0 if it has none. Async-signal-safe: yes.
 uint64_t cunwind_thread_block(uint64_t pointer, uint64_t module);
 
@@ -80,5 +75,3 @@ uint64_t cunwind_thread_block(uint64_t pointer, uint64_t module);
 void cunwind_async_walk_take(cunwind_async_walk *_Nonnull walk, uint64_t stack_pointer);
 
 #pragma GCC visibility pop
-
-#endif

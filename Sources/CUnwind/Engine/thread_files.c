@@ -38,17 +38,9 @@ static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) 
   return -1;
 }
 
-// Does not use snprintf(3), which is not async-signal-safe.
 static bool has_directory(pid_t tid) {
-  static const char directory[] = "/proc/self/task";
-  char path[sizeof directory + 16], digits[12];
-  size_t count = 0, length = sizeof directory - 1;
-  memcpy(path, directory, length);
-  path[length++] = '/';
-  do digits[count++] = (char)('0' + tid % 10);
-  while ((tid /= 10) > 0);
-  while (count > 0) path[length++] = digits[--count];
-  path[length] = 0;
+  char path[CUNWIND_NUMBERED_PATH_BYTES];
+  cunwind_number_path(path, "/proc/self/task/", (uint64_t)tid, "");
   return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0;
 }
 
@@ -71,22 +63,21 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   cunwind_thread *thread = calloc(1, sizeof *thread);
   if (!thread) return NULL;
   thread->tid = tid;
-  int *const files[] = {&thread->status_file, &thread->system_call_file, &thread->slices_file, &thread->wait_file};
-  static const char *const names[] = {"status", "syscall", "schedstat", "wchan"};
+  static const char *const names[CUNWIND_THREAD_FILES] = {"status", "syscall", "schedstat", "wchan"};
   int error = tid > 0 && cunwind_thread_exists(tid) ? 0 : ESRCH;
-  for (size_t index = 0; index < sizeof files / sizeof *files; index++) {
-    *files[index] = -1;
-    // wchan replaces the missing syscall file.
-    if (error != 0 || (files[index] == &thread->wait_file && thread->system_call_file >= 0)) continue;
-    *files[index] = open_file(engine, tid, names[index]);
-    if (*files[index] < 0 && is_out_of_descriptors(errno)) error = errno;
-    if (*files[index] >= 0 && !shows_something(*files[index])) {
-      close(*files[index]);
-      *files[index] = -1;
+  for (int index = 0; index < CUNWIND_THREAD_FILES; index++) {
+    int *file = &thread->files[index];
+    *file = -1;
+    if (error != 0 || (index == CUNWIND_FILE_WCHAN && thread->files[CUNWIND_FILE_SYSCALL] >= 0)) continue;
+    *file = open_file(engine, tid, names[index]);
+    if (*file < 0 && is_out_of_descriptors(errno)) error = errno;
+    if (*file >= 0 && !shows_something(*file)) {
+      close(*file);
+      *file = -1;
     }
   }
   // The thread may have ended meanwhile, which would explain missing files.
-  if (error == 0 && thread->status_file < 0 && !cunwind_thread_exists(tid)) error = ESRCH;
+  if (error == 0 && thread->files[CUNWIND_FILE_STATUS] < 0 && !cunwind_thread_exists(tid)) error = ESRCH;
   if (error == 0) return thread;
   cunwind_thread_close(thread);
   errno = error;
@@ -95,23 +86,24 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
 
 void cunwind_thread_close(cunwind_thread *thread) {
   if (!thread) return;
-  if (thread->status_file >= 0) close(thread->status_file);
-  if (thread->system_call_file >= 0) close(thread->system_call_file);
-  if (thread->slices_file >= 0) close(thread->slices_file);
-  if (thread->wait_file >= 0) close(thread->wait_file);
+  for (int index = 0; index < CUNWIND_THREAD_FILES; index++) {
+    if (thread->files[index] >= 0) close(thread->files[index]);
+  }
   free(thread);
 }
 
-// Reads a file, or as much as fits. Negative: an errno; ESRCH if the thread has ended.
-static long read_all(int file, char *text, size_t size) {
-  size_t length = 0;
-  while (length < size - 1) {
-    long got = cunwind_raw(SYS_pread64, file, (long)(text + length), (long)(size - 1 - length), (long)length, 0, 0);
+// Reads a file, or as much as fits, into the thread's text. Returns its length, 0 without the file. Negative: an errno;
+// ESRCH if the thread has ended.
+static long read_file(cunwind_thread *thread, int index) {
+  size_t length = 0, size = sizeof thread->text - 1;
+  int file = thread->files[index];
+  while (file >= 0 && length < size) {
+    long got = cunwind_raw(SYS_pread64, file, (long)(thread->text + length), (long)(size - length), (long)length, 0, 0);
     if (got < 0) return got;
     if (got == 0) break;
     length += (size_t)got;
   }
-  text[length] = 0;
+  thread->text[length] = 0;
   return (long)length;
 }
 
@@ -169,14 +161,14 @@ static void parse_status(const char *text, cunwind_thread_status *thread_status)
 // An open file of /proc/<tid> belongs to its thread: after the thread's end a read returns ESRCH, even if another
 // thread has the id by then. If no file can be read, only the directory shows whether the thread exists.
 bool cunwind_thread_is_there(const cunwind_thread *thread) {
-  int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
+  int status = thread->files[CUNWIND_FILE_STATUS], file = status >= 0 ? status : thread->files[CUNWIND_FILE_SYSCALL];
   char first;
   if (file >= 0 && cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) == -ESRCH) return false;
   return cunwind_thread_exists(thread->tid);
 }
 
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status) {
-  long got = thread->status_file < 0 ? 0 : read_all(thread->status_file, thread->text, sizeof thread->text);
+  long got = read_file(thread, CUNWIND_FILE_STATUS);
   if (got == -ESRCH) return false;
   if (got <= 0) return cunwind_thread_exists(thread->tid);
   parse_status(thread->text, thread_status);
@@ -186,7 +178,7 @@ bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *t
 bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status) {
   thread_status->is_blocked = thread_status->shows_system_call = false;
   thread_status->system_call = -1;
-  long got = thread->system_call_file < 0 ? 0 : read_all(thread->system_call_file, thread->text, sizeof thread->text);
+  long got = read_file(thread, CUNWIND_FILE_SYSCALL);
   if (got == -ESRCH) return false;
   if (got <= 0) return cunwind_thread_exists(thread->tid);
   thread_status->shows_system_call = true;
@@ -196,15 +188,14 @@ bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_stat
 
 // proc_pid_wchan(5): the kernel function in which the thread waits, or "0" if it is hidden.
 static void read_wait(cunwind_thread *thread, cunwind_thread_status *thread_status) {
-  if (thread->wait_file < 0 || read_all(thread->wait_file, thread->text, sizeof thread->text) <= 0) return;
-  if (strcmp(thread->text, "0") == 0) return;
+  if (read_file(thread, CUNWIND_FILE_WCHAN) <= 0 || strcmp(thread->text, "0") == 0) return;
   snprintf(thread_status->waits_in, sizeof thread_status->waits_in, "%.*s", (int)strcspn(thread->text, "\n"),
            thread->text);
 }
 
 // CPU time, time runnable, time slices. All are 0 if the kernel does not count them (proc_pid_schedstat).
 uint64_t cunwind_thread_slices(cunwind_thread *thread) {
-  if (thread->slices_file < 0 || read_all(thread->slices_file, thread->text, sizeof thread->text) <= 0) return 0;
+  if (read_file(thread, CUNWIND_FILE_SCHEDSTAT) <= 0) return 0;
   const char *text = thread->text;
   uint64_t number = 0;
   for (int field = 0; field < 3; field++) {
@@ -263,10 +254,6 @@ cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_b
 
 // ---- The tracer of a thread: a debugger, or the helper of another capture ----------------------------------------------
 
-// The fields of proc_pid_stat(5), counted from 1.
-#define PARENT_FIELD 4
-#define EXIT_SIGNAL_FIELD 38
-
 pid_t cunwind_tracer(pid_t tid) {
   char path[64], text[2048];
   snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)tid);
@@ -279,16 +266,6 @@ bool cunwind_is_stop_helper(pid_t pid) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   if (pid <= 0 || cunwind_read_text(path, text, sizeof text) <= 0) return false;
-  // The name before the last ')' may contain blanks. The state, field 3, follows it.
-  char *at = strrchr(text, ')');
-  if (!at) return false;
-  long parent = -1, exit_signal = -1;
-  char *rest = NULL;
-  int field = 2;
-  for (char *word = strtok_r(at + 1, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-    field++;
-    if (field == PARENT_FIELD) parent = strtol(word, NULL, 10);
-    if (field == EXIT_SIGNAL_FIELD) exit_signal = strtol(word, NULL, 10);
-  }
-  return parent == getpid() && exit_signal == 0;
+  const char *parent = cunwind_behind_field(text, 3), *exit_signal = cunwind_behind_field(text, 37);
+  return parent && exit_signal && strtol(parent, NULL, 10) == getpid() && strtol(exit_signal, NULL, 10) == 0;
 }

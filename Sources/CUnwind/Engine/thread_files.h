@@ -1,7 +1,6 @@
 // An open thread: the files that show its status, and what its captures have learned.
 
-#ifndef CUNWIND_THREAD_FILES_H
-#define CUNWIND_THREAD_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,13 +12,12 @@
 /// The most bytes of /proc/<tid>/status that are read. A "Groups:" line of more than a thousand groups is longer.
 #define CUNWIND_STATUS_BYTES 16384
 
+/// The files of a thread; wchan is open only if there is no syscall.
+enum { CUNWIND_FILE_STATUS, CUNWIND_FILE_SYSCALL, CUNWIND_FILE_SCHEDSTAT, CUNWIND_FILE_WCHAN, CUNWIND_THREAD_FILES };
+
 struct cunwind_thread {
   pid_t tid;
-  // -1: the file does not exist, or the process may not open it.
-  int system_call_file;
-  int status_file;
-  int slices_file;  ///< schedstat.
-  int wait_file;    ///< wchan; open only if there is no `system_call_file`.
+  int files[CUNWIND_THREAD_FILES];  ///< -1: the file does not exist, or the process may not open it.
   cunwind_stack_bounds bounds;
   uint64_t thread_pointer;  ///< 0: not known yet.
   char text[CUNWIND_STATUS_BYTES];
@@ -55,5 +53,3 @@ cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocke
 cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_blocked_thread *before);
 
 #pragma GCC visibility pop
-
-#endif

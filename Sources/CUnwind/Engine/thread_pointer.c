@@ -11,7 +11,6 @@
 #include "Engine/task_context.h"
 #include "Memory/guarded_memory.h"
 #include "System/raw_system_call.h"
-#include "System/seccomp_probe.h"
 
 CUNWIND_BARE uint64_t cunwind_own_thread_pointer(void) {
   uint64_t pointer;
@@ -44,13 +43,18 @@ bool cunwind_robust_list_offset(int64_t *offset) {
   return head != 0;
 }
 
-uint64_t cunwind_thread_pointer_of(const cunwind_context_layout *layout, pid_t tid) {
-  uint64_t head = layout->knows_pointers ? robust_list(tid) : 0;
-  return head == 0 ? 0 : head - (uint64_t)layout->robust_list;
-}
-
 int64_t cunwind_thread_offset(const void *address) {
   return (int64_t)((uint64_t)(uintptr_t)address - cunwind_own_thread_pointer());
+}
+
+// Finds the calling thread's TLS block of an image; empty if there is none.
+static void find_block(const struct dl_phdr_info *info, size_t size, uint64_t *begin, uint64_t *end) {
+  *begin = *end = 0;
+  if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data || !info->dlpi_tls_data) return;
+  *begin = *end = (uint64_t)(uintptr_t)info->dlpi_tls_data;
+  for (int index = 0; index < info->dlpi_phnum; index++) {
+    if (info->dlpi_phdr[index].p_type == PT_TLS) *end = *begin + info->dlpi_phdr[index].p_memsz;
+  }
 }
 
 typedef struct search {
@@ -60,41 +64,30 @@ typedef struct search {
   bool leads;  ///< The word must be the address of a word with the value.
 } search;
 
-// Whether `word` is the address of a list of task-local values that begins with the wanted item.
-static bool leads_to_item(const search *search, uint64_t word) {
-  uint64_t head = 0, item[4];
-  return word != 0 && word % sizeof word == 0 && cunwind_guarded_read(word, &head, sizeof head) == sizeof head &&
-         head != 0 && head % sizeof head == 0 && cunwind_guarded_read(head, item, sizeof item) == sizeof item &&
-         item[1] == search->key && item[3] == search->value;
-}
-
-static bool leads_to_value(const search *search, uint64_t word) {
-  uint64_t first = 0;
-  return word != 0 && word % sizeof word == 0 && cunwind_guarded_read(word, &first, sizeof first) == sizeof first &&
-         first == search->value;
+static bool read_words(uint64_t address, uint64_t *words, size_t count) {
+  return address != 0 && address % sizeof *words == 0 &&
+         cunwind_guarded_read(address, words, count * sizeof *words) == count * sizeof *words;
 }
 
 static bool is_wanted(const search *search, uint64_t word) {
-  if (search->leads) return leads_to_value(search, word);
-  return search->key == 0 ? word == search->value : leads_to_item(search, word);
+  uint64_t head, item[4];
+  if (search->key == 0 && !search->leads) return word == search->value;
+  if (!read_words(word, &head, 1)) return false;
+  if (search->leads) return head == search->value;
+  // A list of task-local values.
+  return read_words(head, item, 4) && item[1] == search->key && item[3] == search->value;
 }
 
 static int search_block(struct dl_phdr_info *info, size_t size, void *context) {
   search *search = context;
-  if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data || !info->dlpi_tls_data)
-    return 0;
-  uint64_t bytes = 0;
-  for (int index = 0; index < info->dlpi_phnum; index++) {
-    if (info->dlpi_phdr[index].p_type == PT_TLS) bytes = info->dlpi_phdr[index].p_memsz;
-  }
-  uint64_t begin = ((uint64_t)(uintptr_t)info->dlpi_tls_data + 7) & ~7ull;
-  uint64_t end = (uint64_t)(uintptr_t)info->dlpi_tls_data + bytes;
-  for (uint64_t at = begin; at + sizeof at <= end; at += sizeof at) {
+  uint64_t begin, end;
+  find_block(info, size, &begin, &end);
+  for (uint64_t at = (begin + 7) & ~7ull; at + sizeof at <= end; at += sizeof at) {
     uint64_t word = 0;
     if (cunwind_guarded_read(at, &word, sizeof word) != sizeof word) return 0;
     if (!is_wanted(search, word)) continue;
-    if (search->count < search->capacity) search->offsets[search->count] = (int64_t)(at - cunwind_own_thread_pointer());
-    search->count++;
+    if (search->count == search->capacity) return 1;
+    search->offsets[search->count++] = (int64_t)(at - cunwind_own_thread_pointer());
   }
   return 0;
 }
@@ -108,7 +101,7 @@ size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *off
 size_t cunwind_find_pointers_to(uint64_t value, int64_t *offsets, size_t capacity) {
   search search = {.value = value, .leads = true, .offsets = offsets, .capacity = capacity};
   dl_iterate_phdr(search_block, &search);
-  return search.count < capacity ? search.count : capacity;
+  return search.count;
 }
 
 uint64_t cunwind_thread_pointer(int64_t offset, pid_t tid) {
@@ -121,24 +114,19 @@ typedef struct place {
   uint64_t module, offset;
 } place;
 
-static int find_block(struct dl_phdr_info *info, size_t size, void *context) {
+static int find_place(struct dl_phdr_info *info, size_t size, void *context) {
   place *place = context;
-  if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data || !info->dlpi_tls_data)
-    return 0;
-  uint64_t begin = (uint64_t)(uintptr_t)info->dlpi_tls_data;
-  for (int index = 0; index < info->dlpi_phnum; index++) {
-    uint64_t bytes = info->dlpi_phdr[index].p_memsz;
-    if (info->dlpi_phdr[index].p_type != PT_TLS || place->address < begin || place->address - begin >= bytes) continue;
-    place->module = info->dlpi_tls_modid;
-    place->offset = place->address - begin;
-    return 1;
-  }
-  return 0;
+  uint64_t begin, end;
+  find_block(info, size, &begin, &end);
+  if (place->address < begin || place->address >= end) return 0;
+  place->module = info->dlpi_tls_modid;
+  place->offset = place->address - begin;
+  return 1;
 }
 
 bool cunwind_thread_storage_place(const void *address, uint64_t *module, uint64_t *offset) {
   place place = {.address = (uint64_t)(uintptr_t)address};
-  if (dl_iterate_phdr(find_block, &place) == 0) return false;
+  if (dl_iterate_phdr(find_place, &place) == 0) return false;
   *module = place.module;
   *offset = place.offset;
   return cunwind_thread_block(cunwind_own_thread_pointer(), place.module) + place.offset == place.address;

@@ -3,13 +3,10 @@
 #if defined(__aarch64__)
 
 #define _GNU_SOURCE
-#include <elf.h>
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/uio.h>
 #include <ucontext.h>
 
 #include "Machine/registers.h"
@@ -20,6 +17,8 @@
 
 /// svc #0: it makes a system call, whose number is in x8.
 #define SVC 0xd4000001u
+
+const uint8_t cunwind_argument_registers[6] = {0, 1, 2, 3, 4, 5};
 
 // Pointer authentication puts a signature into the bits above the address (bit 55 tells user from kernel space). User
 // addresses have 48 bits unless an mmap hint asked for more (Documentation/arch/arm64/memory.rst).
@@ -84,15 +83,6 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
   cunwind_set_register(to, CUNWIND_PC, from->pc + (is_at_call ? sizeof code : 0));
 }
 
-// Leaves x0 out: it already holds the call's result.
-void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
-                                        const uint64_t arguments[6], bool is_in_call) {
-  to->known = 0;
-  cunwind_set_register(to, CUNWIND_SP, stack_pointer);
-  cunwind_set_register(to, CUNWIND_PC, pc);
-  for (int index = 1; is_in_call && index < 6; index++) cunwind_set_register(to, index, arguments[index]);
-}
-
 CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from) {
   for (int number = 0; number <= CUNWIND_LR; number++) to->value[number] = from->uc_mcontext.regs[number];
   to->value[CUNWIND_SP] = from->uc_mcontext.sp;
@@ -155,23 +145,12 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
 /// Signals whose handlers do not count: those that end a program, and glibc's for cancellation and setuid(2).
 static const unsigned left_out[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 32, 33};
 
-// Reads the status file of a thread and appends a 0. `text` has FILE_BYTES.
-CUNWIND_BARE static bool read_status(pid_t tid, char *text) {
-  char path[48], digits[12];
-  unsigned length = 0, count = 0;
-  for (const char *from = "/proc/"; *from; from++) path[length++] = *from;
-  for (unsigned rest = (unsigned)tid; rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
-  while (count > 0) path[length++] = digits[--count];
-  for (const char *from = "/status"; *from; from++) path[length++] = *from;
-  path[length] = 0;
-  return cunwind_read_text(path, text, FILE_BYTES) > 0;
-}
-
 // Returns whether the program has a handler that may return to interrupted code: one for a signal that counts.
 CUNWIND_BARE static bool has_handlers(pid_t tid) {
   static const char label[] = "\nSigCgt:\t";
-  char text[FILE_BYTES];
-  if (!read_status(tid, text)) return true;
+  char text[FILE_BYTES], path[CUNWIND_NUMBERED_PATH_BYTES];
+  cunwind_number_path(path, "/proc/", (uint64_t)tid, "/status");
+  if (cunwind_read_text(path, text, sizeof text) <= 0) return true;
   for (const char *at = text; *at; at++) {
     unsigned length = 0;
     while (label[length] && at[length] == label[length]) length++;
@@ -261,11 +240,7 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
   cunwind_ptrace_registers restarted = *registers;
   restarted.regs[0] = registers->regs[source];
   restarted.pc = call;
-  struct iovec argument;
-  argument.iov_base = &restarted;
-  argument.iov_len = sizeof restarted;
-  // If this fails, the call returns EINTR, as with any other monitor.
-  cunwind_raw(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&argument, 0, 0);
+  cunwind_set_stopped_registers(tid, &restarted);
 }
 
 #endif

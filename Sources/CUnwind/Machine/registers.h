@@ -4,8 +4,7 @@
 // the PC appended. A read knows only SP and PC. A step without call frame information loses the registers that the
 // function may have overwritten.
 
-#ifndef CUNWIND_REGISTERS_H
-#define CUNWIND_REGISTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,12 +15,11 @@
 enum { CUNWIND_FP = 6, CUNWIND_SP = 7, CUNWIND_PC = 16, CUNWIND_REGISTER_COUNT = 17 };
 /// The number of bytes below SP that a leaf function may use (psABI 3.2.2).
 #define CUNWIND_RED_ZONE_BYTES 128u
-typedef struct user_regs_struct cunwind_ptrace_registers;
 #else
 enum { CUNWIND_FP = 29, CUNWIND_LR = 30, CUNWIND_SP = 31, CUNWIND_PC = 32, CUNWIND_REGISTER_COUNT = 33 };
 #define CUNWIND_RED_ZONE_BYTES 0u
-typedef struct user_regs_struct cunwind_ptrace_registers;
 #endif
+typedef struct user_regs_struct cunwind_ptrace_registers;
 
 typedef struct cunwind_registers {
   uint64_t known;  ///< Bit n: `value[n]` is valid.
@@ -39,12 +37,11 @@ static inline void cunwind_set_register(cunwind_registers *registers, int number
 
 #pragma GCC visibility push(hidden)
 
+/// The registers with a system call's arguments.
+extern const uint8_t cunwind_argument_registers[6];
+
 /// The registers from PTRACE_GETREGSET's NT_PRSTATUS.
 void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from);
-
-/// The registers that /proc shows of a thread in a system call: SP, PC, and the six with the arguments.
-void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
-                                        const uint64_t arguments[6], bool is_in_call);
 
 /// The registers from the context of a signal handler. Async-signal-safe: yes.
 void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from);
@@ -54,5 +51,3 @@ void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *fro
 bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number);
 
 #pragma GCC visibility pop
-
-#endif

@@ -3,12 +3,9 @@
 #if defined(__x86_64__)
 
 #define _GNU_SOURCE
-#include <elf.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/uio.h>
 #include <ucontext.h>
 
 #include "Machine/registers.h"
@@ -19,6 +16,14 @@
 
 /// The length of the longest call without prefixes: FF /2 with SIB and a 32-bit displacement.
 #define LONGEST_CALL 7
+
+/// Where a signal's context has each register.
+static const uint8_t context_places[CUNWIND_REGISTER_COUNT] = {
+    REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+    REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+};
+/// rdi, rsi, rdx, r10, r8, r9 (psABI A.2.1).
+const uint8_t cunwind_argument_registers[6] = {5, 4, 1, 10, 8, 9};
 
 uint64_t cunwind_strip(uint64_t address) { return address; }
 
@@ -87,16 +92,12 @@ bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
 // then the ucontext.
 cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                         cunwind_registers *to) {
-  static const uint8_t places[CUNWIND_REGISTER_COUNT] = {
-      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-      REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
-  };
   uint64_t saved[REG_RIP + 1];
   uint64_t at = from->value[CUNWIND_SP] + offsetof(ucontext_t, uc_mcontext.gregs);
   if (!cunwind_read(unwinder, at, saved, sizeof saved)) return CUNWIND_STEP_NO_MEMORY;
   to->known = 0;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
-    cunwind_set_register(to, number, saved[places[number]]);
+    cunwind_set_register(to, number, saved[context_places[number]]);
   }
   return CUNWIND_STEP_OK;
 }
@@ -130,23 +131,9 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(to, number, values[number]);
 }
 
-void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
-                                        const uint64_t arguments[6], bool is_in_call) {
-  static const uint8_t places[6] = {5, 4, 1, 10, 8, 9};  // rdi, rsi, rdx, r10, r8, r9 (psABI A.2.1)
-  to->known = 0;
-  cunwind_set_register(to, CUNWIND_SP, stack_pointer);
-  cunwind_set_register(to, CUNWIND_PC, pc);
-  // Unwinding needs rdi: glibc's vfork keeps its return address there, and its CFI says so.
-  for (int index = 0; is_in_call && index < 6; index++) cunwind_set_register(to, places[index], arguments[index]);
-}
-
 CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from) {
-  static const uint8_t places[CUNWIND_REGISTER_COUNT] = {
-      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-      REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
-  };
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
-    to->value[number] = (uint64_t)from->uc_mcontext.gregs[places[number]];
+    to->value[number] = (uint64_t)from->uc_mcontext.gregs[context_places[number]];
   }
   to->known = (1ull << CUNWIND_REGISTER_COUNT) - 1;
 }
@@ -217,11 +204,7 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
   cunwind_ptrace_registers restarted = *registers;
   restarted.rax = registers->orig_rax;
   restarted.rip -= SYSCALL_INSTRUCTION_BYTES;
-  struct iovec argument;
-  argument.iov_base = &restarted;
-  argument.iov_len = sizeof restarted;
-  // If this fails, the call returns EINTR, as with any other monitor.
-  cunwind_raw(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&argument, 0, 0);
+  cunwind_set_stopped_registers(tid, &restarted);
 }
 
 #endif

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "System/raw_system_call.h"
-#include "System/seccomp_probe.h"
 
 /// The remote pieces in one call. The kernel accepts 1024 (UIO_MAXIOV); 16 keep the caller's stack small.
 #define PIECES_PER_CALL 16

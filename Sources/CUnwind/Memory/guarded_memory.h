@@ -1,7 +1,6 @@
 // Reads of this process's own memory that cannot fault: at an unmapped address the count is short.
 
-#ifndef CUNWIND_GUARDED_MEMORY_H
-#define CUNWIND_GUARDED_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void cunwind_page_cache_flush(cunwind_page_cache *cache);
 bool cunwind_page_cache_read(cunwind_page_cache *cache, uint64_t address, void *to, size_t length);
 
 #pragma GCC visibility pop
-
-#endif

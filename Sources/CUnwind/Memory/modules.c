@@ -60,33 +60,39 @@ static bool read_library_segments(linked_image *image) {
 }
 
 // ---- The record of bytes ---------------------------------------------------------------------------------------------
+// Apart from its beginning and its end, all of it is async-signal-safe.
 
+/// The most bytes of one piece.
+#define MAX_PIECE_BYTES 64u
 /// Half of the maximum (UIO_MAXIOV). The kernel keeps 8 pieces on its stack; any larger number costs one allocation.
 #define PIECES_PER_CALL 512u
 
-bool cunwind_memory_record_init(cunwind_memory_record *record, size_t capacity) {
+// Reserves room for `capacity` pieces, which costs memory only when used. False with errno on failure.
+static bool init_record(cunwind_memory_record *record, size_t capacity) {
   memset(record, 0, sizeof *record);
   record->capacity = capacity;
   record->pieces = reserve(capacity * sizeof *record->pieces);
-  record->expected = reserve(capacity * CUNWIND_MEMORY_RECORD_BYTES);
-  record->present = reserve(capacity * CUNWIND_MEMORY_RECORD_BYTES);
+  record->expected = reserve(capacity * MAX_PIECE_BYTES);
+  record->present = reserve(capacity * MAX_PIECE_BYTES);
   return record->pieces && record->expected && record->present;
 }
 
-void cunwind_memory_record_destroy(cunwind_memory_record *record) {
+static void destroy_record(cunwind_memory_record *record) {
   if (record->pieces) munmap(record->pieces, record->capacity * sizeof *record->pieces);
-  if (record->expected) munmap(record->expected, record->capacity * CUNWIND_MEMORY_RECORD_BYTES);
-  if (record->present) munmap(record->present, record->capacity * CUNWIND_MEMORY_RECORD_BYTES);
+  if (record->expected) munmap(record->expected, record->capacity * MAX_PIECE_BYTES);
+  if (record->present) munmap(record->present, record->capacity * MAX_PIECE_BYTES);
   memset(record, 0, sizeof *record);
 }
 
-void cunwind_memory_record_clear(cunwind_memory_record *record) {
+static void clear_record(cunwind_memory_record *record) {
   record->count = record->bytes = 0;
   record->is_complete = true;
 }
 
-void cunwind_memory_record_add(cunwind_memory_record *record, uint64_t address, size_t length) {
-  if (length > CUNWIND_MEMORY_RECORD_BYTES) length = CUNWIND_MEMORY_RECORD_BYTES;
+// Adds the bytes at `address`, or the first of them. If the piece cannot be read, or there is no room, the record becomes
+// incomplete and never counts as unchanged.
+static void add_piece(cunwind_memory_record *record, uint64_t address, size_t length) {
+  if (length > MAX_PIECE_BYTES) length = MAX_PIECE_BYTES;
   if (record->count == record->capacity ||
       cunwind_guarded_read(address, record->expected + record->bytes, length) != length) {
     record->is_complete = false;
@@ -98,7 +104,8 @@ void cunwind_memory_record_add(cunwind_memory_record *record, uint64_t address, 
   record->bytes += length;
 }
 
-bool cunwind_memory_record_hold(const cunwind_memory_record *record) {
+// Returns whether the record is complete, not empty, and all bytes are unchanged. Makes one system call per 512 pieces.
+static bool is_unchanged(const cunwind_memory_record *record) {
   if (!record->is_complete || record->count == 0) return false;
   size_t done = 0;
   for (size_t first = 0; first < record->count; first += PIECES_PER_CALL) {
@@ -131,8 +138,7 @@ bool cunwind_modules_init(cunwind_modules *modules) {
   modules->list = reserve(CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   modules->paths = reserve(CUNWIND_MAX_PATH_BYTES);
   // Two pieces per image: its entry and its build ID.
-  if (!modules->list || !modules->paths || !cunwind_memory_record_init(&modules->record, 2 * CUNWIND_MAX_IMAGES))
-    return false;
+  if (!modules->list || !modules->paths || !init_record(&modules->record, 2 * CUNWIND_MAX_IMAGES)) return false;
   cunwind_modules_refresh(modules);
   return true;
 }
@@ -140,7 +146,7 @@ bool cunwind_modules_init(cunwind_modules *modules) {
 void cunwind_modules_destroy(cunwind_modules *modules) {
   if (modules->list) munmap(modules->list, CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   if (modules->paths) munmap(modules->paths, CUNWIND_MAX_PATH_BYTES);
-  cunwind_memory_record_destroy(&modules->record);
+  destroy_record(&modules->record);
   memset(modules, 0, sizeof *modules);
 }
 
@@ -235,13 +241,13 @@ static const char *keep_path(cunwind_modules *modules, const linked_image *image
 
 static void add_image(const linked_image *image, cunwind_modules *modules) {
   // Before the image is read, so that the next refresh detects a change in between.
-  cunwind_memory_record_add(&modules->record, image->entry, sizeof(struct link_map));
+  add_piece(&modules->record, image->entry, sizeof(struct link_map));
   if (modules->count == CUNWIND_MAX_IMAGES) return;
   cunwind_module *module = &modules->list[modules->count];
   uint64_t note = 0;
   if (!read_module(module, image, &note)) return;
   // Another build of a library may be loaded at the same address.
-  if (note) cunwind_memory_record_add(&modules->record, note, BUILD_ID_NOTE_BYTES);
+  if (note) add_piece(&modules->record, note, BUILD_ID_NOTE_BYTES);
   module->image.path = keep_path(modules, image);
   modules->count++;
 }
@@ -278,15 +284,15 @@ static void sort_by_address(cunwind_module *list, size_t count) {
 }
 
 bool cunwind_modules_refresh(cunwind_modules *modules) {
-  if (cunwind_memory_record_hold(&modules->record)) return false;
+  if (is_unchanged(&modules->record)) return false;
   bool is_whole = false;
   for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
-    cunwind_memory_record_clear(&modules->record);
+    clear_record(&modules->record);
     modules->count = modules->path_bytes = 0;
     is_whole = walk_link_map(modules);
   }
   // Keep the partial list; the next refresh rebuilds it.
-  if (!is_whole) cunwind_memory_record_clear(&modules->record);
+  if (!is_whole) clear_record(&modules->record);
   modules->generation++;
   sort_by_address(modules->list, modules->count);
   return true;

@@ -1,7 +1,6 @@
 // The images of this process, copied from the dynamic linker's list without its locks.
 
-#ifndef CUNWIND_MODULES_H
-#define CUNWIND_MODULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,9 +14,7 @@
 /// The most bytes of all paths together.
 #define CUNWIND_MAX_PATH_BYTES (1024u * 1024u)
 
-/// The most bytes of one piece.
-#define CUNWIND_MEMORY_RECORD_BYTES 64u
-
+/// The bytes of pieces of memory, by which a change is found out.
 typedef struct cunwind_memory_record {
   struct iovec *pieces;  ///< The addresses and lengths of the pieces.
   uint8_t *expected;     ///< The recorded bytes, one piece after another.
@@ -61,21 +58,4 @@ const cunwind_module *cunwind_module_at(const cunwind_modules *modules, uint64_t
 /// Returns the image with `address` in an executable segment, or NULL.
 const cunwind_module *cunwind_module_of_code(const cunwind_modules *modules, uint64_t address);
 
-/// Reserves room for `capacity` pieces, which costs memory only when used. False with errno on failure.
-bool cunwind_memory_record_init(cunwind_memory_record *record, size_t capacity);
-void cunwind_memory_record_destroy(cunwind_memory_record *record);
-
-/// Removes all pieces. Async-signal-safe: yes.
-void cunwind_memory_record_clear(cunwind_memory_record *record);
-
-/// Adds the bytes at `address`, at most CUNWIND_MEMORY_RECORD_BYTES. If the piece cannot be read, or there is no room,
-/// the record becomes incomplete and never counts as unchanged. Async-signal-safe: yes.
-void cunwind_memory_record_add(cunwind_memory_record *record, uint64_t address, size_t length);
-
-/// Returns whether the record is complete, not empty, and all bytes are unchanged. Makes one system call per 512
-/// pieces. Async-signal-safe: yes.
-bool cunwind_memory_record_hold(const cunwind_memory_record *record);
-
 #pragma GCC visibility pop
-
-#endif

@@ -4,7 +4,6 @@
 
 #include "Engine/engine.h"
 #include "Engine/thread_files.h"
-#include "Methods/pending_stop.h"
 #include "System/raw_system_call.h"
 
 static bool fill(cunwind_engine *engine, cunwind_async_frame *frame) {

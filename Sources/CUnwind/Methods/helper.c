@@ -1,4 +1,5 @@
-// Creates helper processes, waits for them with a bound, and reaps them.
+// Creates helper processes, waits for them with a bound, and reaps them; keeps those whose threads have not left the kernel
+// yet, as pending stops.
 
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -6,13 +7,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-#include "Memory/guarded_memory.h"
-#include "Methods/stop_helper.h"
+#include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
 #define HELPER_STACK_BYTES 32768u
-#define KERNEL_SIGSET_BYTES 8
 
 // Exit signal 0: the app gets no SIGCHLD, and its wait(2) or waitpid(-1) does not return the helper, because they wait
 // for children with SIGCHLD only (wait(2): such a "clone" child needs __WALL or __WCLONE). CLONE_UNTRACED: a debugger
@@ -45,9 +45,8 @@ bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
   while ((tid = __atomic_load_n(alive, __ATOMIC_ACQUIRE)) != 0) {
     uint64_t now = cunwind_now();
     if (now >= deadline) return false;
-    struct timespec left = {(time_t)((deadline - now) / 1000000000ull), (long)((deadline - now) % 1000000000ull)};
     // Not FUTEX_PRIVATE_FLAG: the kernel wakes CLONE_CHILD_CLEARTID's futex as a shared one.
-    cunwind_raw(SYS_futex, (long)alive, FUTEX_WAIT, tid, (long)&left, 0, 0);
+    cunwind_futex_wait(alive, FUTEX_WAIT, tid, deadline - now);
   }
   return true;
 }
@@ -64,13 +63,153 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
   return true;
 }
 
-// Blocks all signals around clone(2), so that the helper always has them blocked: it must not run a handler of the app.
-// Uses the raw call, because the C library's leaves its own two signals unblocked. Negative: an errno.
 long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
-  uint64_t all = ~0ull, before = 0;
   uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
-  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
-  return pid;
+  return cunwind_clone_blocked(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
+}
+
+// ---- Pending stops --------------------------------------------------------------------------------------------------
+// Each has the memory of its helper.
+
+static cunwind_pending_stop *find(cunwind_engine *engine, pid_t tid) {
+  for (int index = 0; index < CUNWIND_MAX_PENDING_STOPS; index++) {
+    if (engine->pending[index].tid == tid) return &engine->pending[index];
+  }
+  return NULL;
+}
+
+// Keeps the memory as the spare: allocating it later may block, because mmap(2) waits for another thread's munmap(2).
+static void release(cunwind_engine *engine, cunwind_pending_stop *pending) {
+  if (!engine->spare_copy) {
+    engine->spare.request = pending->helper.request;
+    engine->spare.stack = pending->helper.stack;
+    engine->spare_copy = pending->copy;
+  } else {
+    cunwind_helper_destroy(&pending->helper);
+    cunwind_copy_destroy(pending->copy);
+  }
+  memset(pending, 0, sizeof *pending);
+}
+
+static bool has_answered(const cunwind_pending_stop *pending) {
+  return __atomic_load_n(&pending->helper.request->alive, __ATOMIC_ACQUIRE) == 0;
+}
+
+bool cunwind_prepare_spare(cunwind_engine *engine) {
+  if (!find(engine, 0)) return false;
+  if (engine->spare_copy) return true;
+  cunwind_stack_copy *copy = cunwind_copy_create();
+  if (copy && cunwind_helper_init(&engine->spare)) {
+    engine->spare_copy = copy;
+    return true;
+  }
+  cunwind_copy_destroy(copy);
+  cunwind_helper_destroy(&engine->spare);
+  return false;
+}
+
+void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted) {
+  cunwind_pending_stop *pending = find(engine, 0);
+  pending->tid = tid;
+  pending->is_wanted = is_wanted;
+  pending->helper = engine->helper;
+  pending->copy = engine->copy;
+  engine->helper = engine->spare;
+  engine->helper.name_as_tracer = pending->helper.name_as_tracer;
+  engine->copy = engine->spare_copy;
+  memset(&engine->spare, 0, sizeof engine->spare);
+  engine->spare_copy = NULL;
+}
+
+cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid) {
+  const cunwind_pending_stop *pending = find(engine, tid);
+  if (!pending) return CUNWIND_OK;
+  return pending->is_wanted ? CUNWIND_PENDING : CUNWIND_FAILED;
+}
+
+void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound) {
+  for (int index = 0; index < CUNWIND_MAX_PENDING_STOPS; index++) {
+    cunwind_pending_stop *pending = &engine->pending[index];
+    // A wanted stop stays until its result is taken. Its helper ends by itself, at its bound at the latest.
+    if (pending->tid == 0 || pending->is_wanted) continue;
+    if (cunwind_helper_has_ended(&pending->helper, bound)) release(engine, pending);
+  }
+}
+
+void cunwind_cancel_stop(cunwind_engine *engine, pid_t tid) {
+  cunwind_pending_stop *pending = tid == 0 ? NULL : find(engine, tid);
+  if (!pending) return;
+  pending->is_wanted = false;
+  uint64_t until = cunwind_now() + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
+  __atomic_store_n(&pending->helper.request->waits_until, until, __ATOMIC_RELEASE);
+  uint32_t stays = CUNWIND_HELPER_STAYS;
+  __atomic_compare_exchange_n(&pending->helper.request->phase, &stays, CUNWIND_HELPER_IS_LEFT, false, __ATOMIC_ACQ_REL,
+                              __ATOMIC_ACQUIRE);
+  pending->helper.left_until = until + CUNWIND_HELPER_GRACE_NANOSECONDS;
+  cunwind_tidy_pending(engine, 0);
+}
+
+// A thread cannot enter another system call between the stop request and its stop. So the registers are those of the
+// call, if any, that the thread was in at the request.
+void cunwind_take_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
+                         cunwind_capture_info *info) {
+  cunwind_registers_from_ptrace(registers, &answer->registers);
+#if defined(__x86_64__)
+  info->is_in_call = (long)answer->registers.orig_rax >= 0;
+  info->system_call = (int64_t)answer->registers.orig_rax;
+  for (int index = 0; index < 6; index++) info->arguments[index] = registers->value[cunwind_argument_registers[index]];
+#else
+  // ptrace does not show whether the thread was in a call, and the result has overwritten the first argument.
+  info->is_in_call = false;
+#endif
+  info->copied_at = answer->copied_at;
+  memcpy(info->target, answer->target, sizeof info->target);
+  engine->context = answer->context;
+}
+
+cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
+                                    cunwind_capture_info *info) {
+  uint64_t begin = cunwind_now();
+  memset(info, 0, sizeof *info);
+  cunwind_clear(stack);
+  cunwind_context_clear(&engine->context, CUNWIND_CONTEXT_NOT_READ);
+  cunwind_pending_stop *pending = find(engine, thread->tid);
+  if (!pending || !pending->is_wanted) return CUNWIND_NOT_PENDING;
+  uint32_t phase = __atomic_load_n(&pending->helper.request->phase, __ATOMIC_ACQUIRE);
+  bool is_over = has_answered(pending) || phase == CUNWIND_HELPER_HAS_IT;
+  if (!is_over && cunwind_now() < pending->helper.left_until) return CUNWIND_PENDING;
+  if (!cunwind_helper_has_ended(&pending->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
+    pending->is_wanted = false;
+    return CUNWIND_TIMED_OUT;
+  }
+  const cunwind_stop_request *answer = pending->helper.request;
+  cunwind_status status = answer->status;
+  info->held_nanoseconds = answer->held_nanoseconds;
+  info->error = status == CUNWIND_OK ? 0 : answer->error;
+  if (status == CUNWIND_OK) {
+    // After a capture, the unwinder and the reading of async callers use the engine's copy: swap the two.
+    cunwind_stack_copy *taken = pending->copy;
+    pending->copy = engine->copy;
+    engine->copy = taken;
+    cunwind_registers registers;
+    cunwind_take_answer(engine, answer, &registers, info);
+    info->stack_bytes = taken->length + taken->outer_length;
+    cunwind_finish(engine, thread, taken, &registers, stack, false);
+  }
+  release(engine, pending);
+  info->capture_nanoseconds = cunwind_now() - begin;
+  return status;
+}
+
+void cunwind_pending_destroy(cunwind_engine *engine) {
+  for (int index = 0; index < CUNWIND_MAX_PENDING_STOPS; index++) {
+    cunwind_pending_stop *pending = &engine->pending[index];
+    if (pending->tid == 0) continue;
+    // Only the parent may kill its helper, not a child of fork(2).
+    pending->helper.left_until = engine->process == getpid() ? 0 : UINT64_MAX;
+    // As with the engine's own helper, one that still runs keeps its memory.
+    if (cunwind_helper_has_ended(&pending->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) release(engine, pending);
+  }
+  cunwind_helper_destroy(&engine->spare);
+  cunwind_copy_destroy(engine->spare_copy);
 }

@@ -20,7 +20,6 @@
 
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
-#include "System/seccomp_probe.h"
 
 /// The CPU time before the first interrupt (10 us, the minimum: kernel/events/core.c, perf_swevent_start_hrtimer).
 #define PERIOD_NANOSECONDS 10000u
@@ -36,11 +35,9 @@
 static const uint8_t sampled[] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15};
 /// AX to IP, and R8 to R15.
 #define SAMPLED_REGISTERS (0x1ffull | 0xffull << PERF_REG_X86_R8)
-static const uint8_t argument_registers[6] = {5, 4, 1, 10, 8, 9};
 #else
 /// X0 to X29, LR, SP, PC: the kernel's numbers are DWARF's.
 #define SAMPLED_REGISTERS 0x1ffffffffull
-static const uint8_t argument_registers[6] = {0, 1, 2, 3, 4, 5};
 #endif
 #define SAMPLED_COUNT CUNWIND_REGISTER_COUNT
 
@@ -134,7 +131,7 @@ static cunwind_status take_sample(const sample *from, cunwind_stack_copy *copy, 
   memcpy(&readable, stack + size, sizeof readable);
   if (readable > size) return CUNWIND_NOT_IN_CALL;
   info->is_in_call = true;
-  for (int index = 0; index < 6; index++) info->arguments[index] = registers->value[argument_registers[index]];
+  for (int index = 0; index < 6; index++) info->arguments[index] = registers->value[cunwind_argument_registers[index]];
   memcpy(copy->bytes, stack, readable);
   copy->low = registers->value[CUNWIND_SP];
   copy->length = readable;

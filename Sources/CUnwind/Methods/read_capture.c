@@ -26,6 +26,21 @@ static bool add_context(cunwind_engine *engine, cunwind_thread *thread, const cu
   return false;
 }
 
+// Sets the registers that /proc shows of a thread: SP, PC, and in a system call those with the arguments. Unwinding needs
+// rdi: glibc's vfork keeps its return address there, and its CFI says so. x0 already holds the call's result.
+static void set_registers(cunwind_registers *to, const cunwind_thread_status *from) {
+#if defined(__x86_64__)
+  enum { FIRST = 0 };
+#else
+  enum { FIRST = 1 };
+#endif
+  to->known = 0;
+  cunwind_set_register(to, CUNWIND_SP, from->stack_pointer);
+  cunwind_set_register(to, CUNWIND_PC, from->pc);
+  for (int index = FIRST; from->system_call >= 0 && index < 6; index++)
+    cunwind_set_register(to, cunwind_argument_registers[index], from->arguments[index]);
+}
+
 static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                    cunwind_registers *registers, cunwind_capture_info *info) {
   (void)info;
@@ -41,9 +56,7 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
   } while ((status == CUNWIND_OK && !has_context && cunwind_now() - begin < CUNWIND_READ_TIMEOUT_NANOSECONDS / 2) ||
            ((status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED) && cunwind_now() < deadline));
   if (status != CUNWIND_OK) return status;
-  const cunwind_thread_status *thread_status = &blocked.thread_status;
-  cunwind_registers_from_system_call(registers, thread_status->stack_pointer, thread_status->pc,
-                                     thread_status->arguments, thread_status->system_call >= 0);
+  set_registers(registers, &blocked.thread_status);
   *copy = engine->copy;
   return CUNWIND_OK;
 }

@@ -8,9 +8,11 @@
 // (restart_x86_64.c, restart_aarch64.c). The wait so far is lost, but it was only microseconds long.
 
 #define _GNU_SOURCE
+#include <elf.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 
 #include "CUnwind.h"
 #include "Methods/stop_helper.h"
@@ -83,6 +85,14 @@ bool cunwind_wait_restarts_after_stop(const char *name) {
     if (strncmp(name, restarting_waits[index], length) == 0 && (name[length] == 0 || name[length] == '.')) return true;
   }
   return false;
+}
+
+CUNWIND_BARE void cunwind_set_stopped_registers(pid_t tid, cunwind_ptrace_registers *registers) {
+  struct iovec argument;
+  argument.iov_base = registers;
+  argument.iov_len = sizeof *registers;
+  // If this fails, the call returns EINTR, as with any other monitor.
+  cunwind_raw(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&argument, 0, 0);
 }
 
 /// The most pending signals that are checked. If there are more, one of them is certainly not blocked.

@@ -4,31 +4,55 @@
 // and goes to the previous action.
 
 #define _GNU_SOURCE
-#include "Methods/signal_capture.h"
-
 #include <errno.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
+/// The number of engines that can capture by signal at the same time.
+#define MAX_SLOTS 16
+
+/// The two low bits of a slot's `state`. The others count captures, so that a handler that is too late does nothing.
+enum { SLOT_IDLE = 0, SLOT_ARMED = 1, SLOT_COPYING = 2, SLOT_DONE = 3 };
+#define SLOT_STATE_MASK 3u
+
+typedef struct cunwind_signal_slot {
+  uint32_t is_taken;  ///< An engine uses the slot.
+  uint32_t state;     ///< Futex.
+  uint32_t sent;      ///< Signals sent, and below, handlers begun. If they differ, a signal may be pending.
+  uint32_t arrived;
+  uint64_t signals;  ///< Those that the slot's engine has sent: bit n - 1 is signal n.
+  cunwind_stack_bounds bounds;
+  const cunwind_context_layout *context_layout;  ///< NULL: the handler reads no context.
+  cunwind_context context;
+  cunwind_stack_copy copy;
+  cunwind_registers registers;
+  uint64_t handler_nanoseconds;
+  pid_t last_tid;  ///< The last captured thread, and below, signal and time: its handler may not have returned yet.
+  int last_signal;
+  uint64_t last_nanoseconds;
+} cunwind_signal_slot;
+
 #define COOKIE_MARK 0x5357ull  // Bits 48...63; bits 32...47 are the slot, bits 0...31 its armed state.
 
-static cunwind_signal_slot slots[CUNWIND_MAX_SIGNAL_SLOTS];
+static cunwind_signal_slot slots[MAX_SLOTS];
 
 // Written before the handler is installed, and unchanged while it is installed, so that the handler can read them.
 static struct sigaction previous_actions[65];
 static uint32_t was_installed[65];
 
-cunwind_signal_slot *cunwind_signal_slot_take(void) {
-  for (int index = 0; index < CUNWIND_MAX_SIGNAL_SLOTS; index++) {
+// Takes a free slot with a buffer; NULL with errno on failure.
+static cunwind_signal_slot *take_slot(void) {
+  for (int index = 0; index < MAX_SLOTS; index++) {
     cunwind_signal_slot *slot = &slots[index];
     // A slot is not free while a late handler is still copying into it.
-    uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) & CUNWIND_SLOT_STATE_MASK;
+    uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) & SLOT_STATE_MASK;
     uint32_t is_taken = 0;
-    if (state == CUNWIND_SLOT_COPYING ||
+    if (state == SLOT_COPYING ||
         !__atomic_compare_exchange_n(&slot->is_taken, &is_taken, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
       continue;
     if (slot->copy.bytes || cunwind_stack_copy_init(&slot->copy)) {
@@ -45,23 +69,15 @@ cunwind_signal_slot *cunwind_signal_slot_take(void) {
   return NULL;
 }
 
-void cunwind_signal_slot_give_back(cunwind_signal_slot *slot) {
-  __atomic_store_n(&slot->is_taken, 0, __ATOMIC_RELEASE);
-}
-
-uint64_t cunwind_signal_cookie(const cunwind_signal_slot *slot, uint32_t state) {
-  return COOKIE_MARK << 48 | (uint64_t)(slot - slots) << 32 | state;
-}
-
 CUNWIND_BARE static void copy_into(cunwind_signal_slot *slot, uint32_t armed, const ucontext_t *context) {
   uint64_t begin = cunwind_now();
-  uint32_t copying = (armed & ~CUNWIND_SLOT_STATE_MASK) | CUNWIND_SLOT_COPYING;
+  uint32_t copying = (armed & ~SLOT_STATE_MASK) | SLOT_COPYING;
   if (!__atomic_compare_exchange_n(&slot->state, &armed, copying, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
   cunwind_registers_from_context(&slot->registers, context);
   cunwind_stack_copy_take(&slot->copy, slot->registers.value[CUNWIND_SP], &slot->bounds);
   if (slot->context_layout) cunwind_context_take(&slot->context, slot->context_layout, cunwind_own_thread_pointer());
   slot->handler_nanoseconds = cunwind_now() - begin;
-  __atomic_store_n(&slot->state, copying | CUNWIND_SLOT_DONE, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->state, copying | SLOT_DONE, __ATOMIC_RELEASE);
   cunwind_raw(SYS_futex, (long)&slot->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);
 }
 
@@ -92,8 +108,7 @@ static void hand_on(int number, siginfo_t *info, void *context) {
 // Makes only raw system calls until the signal is known to be the app's, so that errno stays unchanged.
 CUNWIND_BARE static void handle(int number, siginfo_t *info, void *context) {
   uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
-  bool is_ours = info->si_code == SI_QUEUE && cookie >> 48 == COOKIE_MARK &&
-                 ((cookie >> 32) & 0xffff) < CUNWIND_MAX_SIGNAL_SLOTS &&
+  bool is_ours = info->si_code == SI_QUEUE && cookie >> 48 == COOKIE_MARK && ((cookie >> 32) & 0xffff) < MAX_SLOTS &&
                  info->si_pid == (pid_t)cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0);
   if (!is_ours) {
     hand_on(number, info, context);
@@ -109,9 +124,10 @@ static bool is_handler_ours(int signal_number, struct sigaction *current) {
          current->sa_sigaction == handle;
 }
 
-// If the app has replaced the engine's handler since, the engine does not replace that one in turn: it may chain to the
+// Installs our handler, and keeps the previous action to chain to. False with errno: EBUSY if the app has replaced ours.
+// Then the engine does not replace that one in turn: it may chain to the
 // engine's, and the two would call each other forever.
-bool cunwind_signal_handler_install(int signal_number) {
+static bool install_handler(int signal_number) {
   struct sigaction current;
   memset(&current, 0, sizeof current);
   if (is_handler_ours(signal_number, &current)) return true;
@@ -132,9 +148,10 @@ bool cunwind_signal_handler_install(int signal_number) {
   return false;
 }
 
-void cunwind_signal_handler_remove(int signal_number) {
+// Restores the previous action, if no slot uses our handler, it is still installed, and no signal of ours is pending.
+static void remove_handler(int signal_number) {
   struct sigaction current;
-  for (int index = 0; index < CUNWIND_MAX_SIGNAL_SLOTS; index++) {
+  for (int index = 0; index < MAX_SLOTS; index++) {
     const cunwind_signal_slot *slot = &slots[index];
     if (!(slot->signals >> (signal_number - 1) & 1)) continue;
     if (__atomic_load_n(&slot->is_taken, __ATOMIC_ACQUIRE)) return;
@@ -158,8 +175,8 @@ static uint32_t state_of(const cunwind_signal_slot *slot) { return __atomic_load
 // Arms the slot for a new capture. False: the handler of an earlier capture, which timed out, is still copying.
 static bool arm(cunwind_signal_slot *slot, uint32_t *armed) {
   uint32_t now = state_of(slot);
-  if ((now & CUNWIND_SLOT_STATE_MASK) == CUNWIND_SLOT_COPYING) return false;
-  *armed = ((now & ~CUNWIND_SLOT_STATE_MASK) + CUNWIND_SLOT_STATE_MASK + 1) | CUNWIND_SLOT_ARMED;
+  if ((now & SLOT_STATE_MASK) == SLOT_COPYING) return false;
+  *armed = ((now & ~SLOT_STATE_MASK) + SLOT_STATE_MASK + 1) | SLOT_ARMED;
   __atomic_store_n(&slot->state, *armed, __ATOMIC_RELEASE);
   return true;
 }
@@ -170,17 +187,16 @@ static bool wait_until_done(cunwind_signal_slot *slot, uint32_t armed) {
   uint64_t deadline = cunwind_now() + CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS;
   for (;;) {
     uint32_t now = state_of(slot);
-    if ((now & CUNWIND_SLOT_STATE_MASK) == CUNWIND_SLOT_DONE) return true;
+    if ((now & SLOT_STATE_MASK) == SLOT_DONE) return true;
     uint64_t time = cunwind_now();
     if (time >= deadline) {
-      uint32_t expected = armed, idle = (armed & ~CUNWIND_SLOT_STATE_MASK) | CUNWIND_SLOT_IDLE;
+      uint32_t expected = armed, idle = (armed & ~SLOT_STATE_MASK) | SLOT_IDLE;
       if (__atomic_compare_exchange_n(&slot->state, &expected, idle, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         return false;
       }
-      return (expected & CUNWIND_SLOT_STATE_MASK) == CUNWIND_SLOT_DONE;
+      return (expected & SLOT_STATE_MASK) == SLOT_DONE;
     }
-    struct timespec left = {(time_t)((deadline - time) / 1000000000ull), (long)((deadline - time) % 1000000000ull)};
-    cunwind_raw(SYS_futex, (long)&slot->state, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, now, (long)&left, 0, 0);
+    cunwind_futex_wait(&slot->state, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, now, deadline - time);
   }
 }
 
@@ -191,7 +207,8 @@ static long send_to(const cunwind_engine *engine, pid_t tid, int signal_number, 
   info.si_code = SI_QUEUE;
   info.si_pid = engine->process;
   info.si_uid = getuid();
-  info.si_value.sival_ptr = (void *)(uintptr_t)cunwind_signal_cookie(engine->signal_slot, armed);
+  uint64_t slot = (uint64_t)(engine->signal_slot - slots);
+  info.si_value.sival_ptr = (void *)(uintptr_t)(COOKIE_MARK << 48 | slot << 32 | armed);
   return cunwind_raw(SYS_rt_tgsigqueueinfo, engine->process, tid, signal_number, (long)&info, 0, 0);
 }
 
@@ -222,8 +239,8 @@ static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *th
   int signal_number;
   cunwind_status can_arrive = choose_signal(engine, thread, &thread_status, &signal_number);
   if (can_arrive != CUNWIND_OK) return can_arrive;
-  if (!engine->signal_slot) engine->signal_slot = cunwind_signal_slot_take();
-  if (!engine->signal_slot || !cunwind_signal_handler_install(signal_number)) {
+  if (!engine->signal_slot) engine->signal_slot = take_slot();
+  if (!engine->signal_slot || !install_handler(signal_number)) {
     info->error = errno;
     return CUNWIND_FAILED;
   }
@@ -262,9 +279,10 @@ cunwind_status cunwind_capture_signal(cunwind_engine *engine, cunwind_thread *th
 
 void cunwind_signal_slot_destroy(cunwind_engine *engine) {
   if (!engine->signal_slot) return;
-  cunwind_signal_slot_give_back(engine->signal_slot);
+  // It keeps its buffer, so that a late handler never uses freed memory.
+  __atomic_store_n(&engine->signal_slot->is_taken, 0, __ATOMIC_RELEASE);
   engine->signal_slot = NULL;
   // Also in a child of fork(2): it has inherited the actions, but captures nothing.
-  cunwind_signal_handler_remove(engine->signal_number);
-  if (engine->harmless_signal_number) cunwind_signal_handler_remove(engine->harmless_signal_number);
+  remove_handler(engine->signal_number);
+  if (engine->harmless_signal_number) remove_handler(engine->harmless_signal_number);
 }

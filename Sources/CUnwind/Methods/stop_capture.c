@@ -15,9 +15,7 @@
 #include <sys/wait.h>
 
 #include "Engine/engine.h"
-#include "Methods/pending_stop.h"
 #include "System/raw_system_call.h"
-#include "System/seccomp_probe.h"
 
 /// The time between two attempts to stop a thread that another engine's helper traces, in nanoseconds.
 #define BUSY_PAUSE_NANOSECONDS 50000ull
@@ -38,9 +36,8 @@ static char state_of(const char *directory, pid_t id) {
   char path[64], text[512];
   snprintf(path, sizeof path, "%s/%d/stat", directory, (int)id);
   if (cunwind_read_text(path, text, sizeof text) < 0) return 0;
-  // The state follows the last ')': the name before it may contain one, too.
-  const char *close = strrchr(text, ')');
-  return close && close[1] != 0 ? close[2] : 0;
+  const char *state = cunwind_behind_field(text, 2);
+  return state && *state != 0 ? state[1] : 0;
 }
 
 // Detaches from a helper whose thread has not stopped; the helper keeps waiting on its own, as `phase` says. False: its
@@ -179,9 +176,7 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
   info->held_nanoseconds += answer->held_nanoseconds;
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status != CUNWIND_OK) return status;
-  cunwind_registers_from_ptrace(registers, &answer->registers);
-  cunwind_describe_stop(answer, info);
-  engine->context = answer->context;
+  cunwind_take_answer(engine, answer, registers, info);
   *copy = engine->copy;
   return CUNWIND_OK;
 }
@@ -215,9 +210,8 @@ typedef struct probed_thread {
 } probed_thread;
 
 static void wait_while(uint32_t *word, uint32_t value) {
-  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
-    cunwind_raw(SYS_futex, (long)word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, 0, 0, 0);
-  }
+  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
+    cunwind_futex_wait(word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, UINT64_MAX);
 }
 
 static void set_and_wake(uint32_t *word, uint32_t value) {

@@ -46,18 +46,11 @@ CUNWIND_BARE static int finish_with(cunwind_stop_request *request, cunwind_statu
   return 0;
 }
 
-CUNWIND_BARE static struct timespec to_timespec(uint64_t nanoseconds) {
-  struct timespec time;
-  time.tv_sec = (time_t)(nanoseconds / 1000000000ull);
-  time.tv_nsec = (long)(nanoseconds % 1000000000ull);
-  return time;
-}
-
 // SIGCHLD announces a stop of our tracee. It is blocked, so it stays pending until it is taken. This wait ends as soon
 // as the thread stops, and has a bound; wait4(2) has none.
 CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
   uint64_t set = 1ull << (SIGCHLD - 1);
-  struct timespec bound = to_timespec(nanoseconds);
+  struct timespec bound = cunwind_timespec(nanoseconds);
   cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, KERNEL_SIGSET_BYTES, 0, 0);
 }
 
@@ -101,16 +94,8 @@ CUNWIND_BARE static void read_target(cunwind_stop_request *request) {
 #endif
   if (descriptor > INT32_MAX) return;
   // "/proc/self" is the helper's directory; CLONE_FILES shares the descriptors.
-  char path[32], digits[12];
-  static const char directory[] = "/proc/self/fd/";
-  int length = 0, count = 0;
-  for (; directory[length]; length++) path[length] = directory[length];
-  do {
-    digits[count++] = (char)('0' + descriptor % 10);
-    descriptor /= 10;
-  } while (descriptor);
-  while (count) path[length++] = digits[--count];
-  path[length] = 0;
+  char path[CUNWIND_NUMBERED_PATH_BYTES];
+  cunwind_number_path(path, "/proc/self/fd/", descriptor, "");
   long got = cunwind_raw(SYS_readlinkat, AT_FDCWD, (long)path, (long)request->target, sizeof request->target, 0, 0);
   request->target[got > 0 && (unsigned long)got < sizeof request->target ? got : 0] = 0;
 }
@@ -152,8 +137,7 @@ CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
   while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {
     uint64_t waited = cunwind_now() - begin;
     if (waited >= request->timeout_nanoseconds) return false;
-    struct timespec left = to_timespec(request->timeout_nanoseconds - waited);
-    cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAIT, 0, (long)&left, 0, 0);
+    cunwind_futex_wait(&request->may_begin, FUTEX_WAIT, 0, request->timeout_nanoseconds - waited);
   }
   return true;
 }

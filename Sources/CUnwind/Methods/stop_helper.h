@@ -1,7 +1,6 @@
-// The process that stops a thread: its request and its answer.
+// The process that stops a thread: its request and its answer; and stops whose threads have not left the kernel yet.
 
-#ifndef CUNWIND_STOP_HELPER_H
-#define CUNWIND_STOP_HELPER_H
+#pragma once
 
 #include <linux/perf_event.h>
 #include <stdint.h>
@@ -71,6 +70,14 @@ typedef struct cunwind_helper_memory {
   bool name_as_tracer;  ///< The kernel requires PR_SET_PTRACER (Yama).
 } cunwind_helper_memory;
 
+/// A stop whose thread has not stopped yet, with the memory that its helper uses.
+typedef struct cunwind_pending_stop {
+  pid_t tid;       ///< 0: this place is free.
+  bool is_wanted;  ///< False: the helper only releases the thread.
+  cunwind_helper_memory helper;
+  cunwind_stack_copy *copy;
+} cunwind_pending_stop;
+
 /// What captures by perf event keep.
 typedef struct cunwind_perf_capture {
   struct perf_event_attr event;
@@ -109,6 +116,9 @@ bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound);
 /// and cannot block. Async-signal-safe: yes.
 void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers);
 
+/// Sets the registers of the stopped thread. Async-signal-safe: yes.
+void cunwind_set_stopped_registers(pid_t tid, cunwind_ptrace_registers *registers);
+
 /// Returns whether a stop can make the system call `number` return EINTR. Async-signal-safe: yes.
 bool cunwind_may_be_interrupted(long number);
 
@@ -116,6 +126,33 @@ bool cunwind_may_be_interrupted(long number);
 /// Async-signal-safe: yes.
 bool cunwind_has_pending_signal(pid_t tid);
 
-#pragma GCC visibility pop
+// ---- Pending stops --------------------------------------------------------------------------------------------------
 
-#endif
+/// Stores a stop's registers, its system call and time, and the engine's context. Async-signal-safe: yes.
+void cunwind_take_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
+                         cunwind_capture_info *info);
+
+/// Allocates a helper's memory and a copy, which replace those of a stop that is set aside. False: no place or no
+/// memory is left.
+bool cunwind_prepare_spare(cunwind_engine *engine);
+
+/// Sets aside the helper that still waits for `tid`, and its copy; the spare ones take their place.
+/// Async-signal-safe: yes.
+void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted);
+
+/// Returns CUNWIND_OK if no earlier stop of the thread is under way, CUNWIND_PENDING if one is and its result is
+/// wanted, CUNWIND_FAILED if one is and only has to release the thread. Async-signal-safe: yes.
+cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid);
+
+/// Frees the memory of stops that were set aside, if the helper has ended and the result is not wanted. Waits for each
+/// helper for at most `bound` nanoseconds.
+void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound);
+
+/// Ends all stops that were set aside.
+void cunwind_pending_destroy(cunwind_engine *engine);
+
+/// Runs the helper once on `tid`, whose stack it copies up to `bounds`. `may_stay`: if the thread does not stop in
+/// time, the request stays, and the result is CUNWIND_PENDING instead of CUNWIND_TIMED_OUT.
+cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay);
+
+#pragma GCC visibility pop

@@ -1,13 +1,13 @@
 // System calls without the C library: for the helper process, which shares its parent's thread-local storage, and for
 // the signal handler. They do not touch errno; a failure is a negative errno. Async-signal-safe: yes, all of them.
 
-#ifndef CUNWIND_RAW_SYSTEM_CALL_H
-#define CUNWIND_RAW_SYSTEM_CALL_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -103,6 +103,22 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
 #endif
 }
 
+/// The room for a path with a number.
+#define CUNWIND_NUMBERED_PATH_BYTES 64
+
+/// Stores `before`, the number and `after` as a path, without snprintf(3). They have at most 40 bytes beside the number.
+CUNWIND_BARE static inline void cunwind_number_path(char *path, const char *before, uint64_t number,
+                                                    const char *after) {
+  char digits[20];
+  unsigned length = 0, count = 0;
+  while (*before) path[length++] = *before++;
+  do digits[count++] = (char)('0' + number % 10);
+  while ((number /= 10) > 0);
+  while (count > 0) path[length++] = digits[--count];
+  while (*after) path[length++] = *after++;
+  path[length] = 0;
+}
+
 /// Reads the beginning of a file as a string into `text`. Returns its length, 0 on failure; negative: it cannot be
 /// opened.
 CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, size_t size) {
@@ -114,6 +130,15 @@ CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, 
   return got > 0 ? got : 0;
 }
 
+/// Returns the text behind field `number` of proc_pid_stat(5), at least 2, with the blank before the next field; NULL if
+/// there is none. The second field ends with the last ')': the name in it may contain one, too.
+static inline char *cunwind_behind_field(char *stat, int number) {
+  char *field = strrchr(stat, ')');
+  if (field) field++;
+  for (int known = 2; field && known < number; known++) field = *field ? strchr(field + 1, ' ') : NULL;
+  return field;
+}
+
 CUNWIND_BARE static inline uint64_t cunwind_clock(clockid_t clock) {
   struct timespec now;
   now.tv_sec = 0;
@@ -122,13 +147,47 @@ CUNWIND_BARE static inline uint64_t cunwind_clock(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
+CUNWIND_BARE static inline struct timespec cunwind_timespec(uint64_t nanoseconds) {
+  struct timespec time;
+  time.tv_sec = (time_t)(nanoseconds / 1000000000ull);
+  time.tv_nsec = (long)(nanoseconds % 1000000000ull);
+  return time;
+}
+
+/// Waits on a futex while it has `value`, for at most `bound` nanoseconds; UINT64_MAX: without end. `operation` is
+/// FUTEX_WAIT, with FUTEX_PRIVATE_FLAG where no other process has the futex.
+CUNWIND_BARE static inline void cunwind_futex_wait(const uint32_t *word, int operation, uint32_t value,
+                                                   uint64_t bound) {
+  struct timespec left = cunwind_timespec(bound);
+  cunwind_raw(SYS_futex, (long)word, operation, value, bound == UINT64_MAX ? 0 : (long)&left, 0, 0);
+}
+
 /// Returns CLOCK_MONOTONIC in nanoseconds, without the vDSO, which the helper cannot reach.
 CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLOCK_MONOTONIC); }
 
 /// Returns the CPU time of the calling thread in nanoseconds.
 CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_clock(CLOCK_THREAD_CPUTIME_ID); }
 
+// ---- Deadly calls ----------------------------------------------------------------------------------------------------
+// The system calls for which a seccomp filter may kill.
+
+/// The calls of the engine that few programs make, so that a filter may kill for them.
+typedef enum cunwind_rare_call {
+  CUNWIND_CALL_READ_MEMORY,
+  CUNWIND_CALL_PTRACE,
+  CUNWIND_CALL_NAME_TRACER,
+  CUNWIND_CALL_PERF_EVENT,
+  CUNWIND_CALL_QUEUE_SIGNAL,
+  CUNWIND_CALL_SET_SCHEDULING,
+  CUNWIND_CALL_ROBUST_LIST,
+  CUNWIND_RARE_CALLS
+} cunwind_rare_call;
+
 #pragma GCC visibility push(hidden)
+
+/// Creates a child by cunwind_raw_clone() with all signals blocked, so that it runs no handler of the app. Uses raw calls,
+/// because the C library's leave its own two signals unblocked. Async-signal-safe: yes.
+long cunwind_clone_blocked(unsigned long flags, void *top, uint32_t *tid, int (*function)(void *), void *argument);
 
 /// Reaps a child with any exit signal, within `bound` nanoseconds; `*status` is that of wait(2). True also if the app
 /// has reaped it. Async-signal-safe: yes.
@@ -137,6 +196,16 @@ bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
 /// Sleeps for `nanoseconds` without the C library's cancellation point. Async-signal-safe: yes.
 void cunwind_pause(uint64_t nanoseconds);
 
-#pragma GCC visibility pop
+/// Returns whether a seccomp filter kills the caller of `call`. Under a filter, a child process tries all calls, once
+/// for each number of filters; later questions cost 10 us. True also where no child can be created.
+bool cunwind_call_is_deadly(cunwind_rare_call call);
 
-#endif
+/// Returns the number of the calling thread's filters plus 1; 0: none. Before Linux 5.9 the number is not shown, and is
+/// 0. Costs 0.1 us without a filter, 10 us with one.
+uint32_t cunwind_seccomp_filters(void);
+
+/// Tries all calls in child processes, for at most two seconds. `shares_memory`: the children copy nothing. Stores a
+/// bit for each call that ended its child. Returns false if there is no child.
+bool cunwind_try_rare_calls(bool shares_memory, uint32_t *deadly);
+
+#pragma GCC visibility pop

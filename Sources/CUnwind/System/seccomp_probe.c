@@ -10,8 +10,6 @@
 // child gets a copy of the memory.
 
 #define _GNU_SOURCE
-#include "System/seccomp_probe.h"
-
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -30,7 +28,6 @@
 /// (SECCOMP_RET_USER_NOTIF) can take as long.
 #define CHILD_NANOSECONDS 1000000000ull
 #define CHILD_STACK_BYTES 16384
-#define KERNEL_SIGSET_BYTES 8
 /// Enough for /proc/<tid>/status of a process in 300 groups.
 #define STATUS_BYTES 4096
 
@@ -75,21 +72,12 @@ CUNWIND_BARE static int make_calls(void *context) {
   return 0;
 }
 
-// The child has all signals blocked: it must not run a handler of the app, and the signal of SECCOMP_RET_TRAP is fatal,
-// too. Exit signal 0: the app gets no SIGCHLD.
-static long make_child(trials *shared) {
-  unsigned long flags = CLONE_UNTRACED | (shared->shares_memory ? CLONE_VM | CLONE_FS | CLONE_FILES : 0);
-  uint64_t all = ~0ull, before = 0;
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
-  long pid = cunwind_raw_clone(flags, shared->stack + CHILD_STACK_BYTES, NULL, make_calls, shared);
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
-  return pid;
-}
-
 // Runs children until all calls are tried. `*is_gone`: no child uses `shared` any more.
 static bool run_children(trials *shared, uint32_t *deadly, bool *is_gone) {
+  // Exit signal 0: the app gets no SIGCHLD. With signals blocked, the one of SECCOMP_RET_TRAP is fatal, too.
+  unsigned long flags = CLONE_UNTRACED | (shared->shares_memory ? CLONE_VM | CLONE_FS | CLONE_FILES : 0);
   for (;;) {
-    long pid = make_child(shared);
+    long pid = cunwind_clone_blocked(flags, shared->stack + CHILD_STACK_BYTES, NULL, make_calls, shared);
     if (pid < 0) return false;
     int status;
     bool is_late = !cunwind_reap((pid_t)pid, CHILD_NANOSECONDS, &status);

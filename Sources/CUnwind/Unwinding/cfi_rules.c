@@ -1,6 +1,6 @@
-#include "Unwinding/cfi_rules.h"
-
 #include <string.h>
+
+#include "Unwinding/cfi.h"
 
 /// The most states that are remembered at a time. Compilers use one.
 #define REMEMBERED_STATES 4u
@@ -96,11 +96,42 @@ static void restore_state(program *program) {
 // Unsigned, because a damaged factor may have any value.
 static int64_t scale(uint64_t offset, int64_t factor) { return (int64_t)(offset * (uint64_t)factor); }
 
+/// The operand of an instruction that becomes an offset.
+typedef enum operand { OPERAND_NONE = 1, OPERAND_PLAIN, OPERAND_FACTORED, OPERAND_SIGNED, OPERAND_NEGATED } operand;
+
+static int64_t read_offset(program *program, operand operand) {
+  if (operand == OPERAND_NONE) return 0;
+  if (operand == OPERAND_PLAIN) return (int64_t)cunwind_read_uleb128(&program->bytes);
+  uint64_t offset = operand == OPERAND_SIGNED ? (uint64_t)cunwind_read_sleb128(&program->bytes)
+                                              : cunwind_read_uleb128(&program->bytes);
+  return scale(operand == OPERAND_NEGATED ? 0 - offset : offset, program->function->data_alignment);
+}
+
+/// The instructions that set a register's rule; `operand` 0: others.
+static const struct {
+  cunwind_rule_kind kind;
+  operand operand;
+} rule_instructions[] = {
+    [OP_OFFSET_EXTENDED] = {CUNWIND_RULE_OFFSET, OPERAND_FACTORED},
+    [OP_OFFSET_EXTENDED_SIGNED] = {CUNWIND_RULE_OFFSET, OPERAND_SIGNED},
+    [OP_NEGATIVE_OFFSET_EXTENDED] = {CUNWIND_RULE_OFFSET, OPERAND_NEGATED},
+    [OP_VALUE_OFFSET] = {CUNWIND_RULE_VALUE_OFFSET, OPERAND_FACTORED},
+    [OP_VALUE_OFFSET_SIGNED] = {CUNWIND_RULE_VALUE_OFFSET, OPERAND_SIGNED},
+    [OP_UNDEFINED] = {CUNWIND_RULE_UNDEFINED, OPERAND_NONE},
+    [OP_SAME_VALUE] = {CUNWIND_RULE_SAME, OPERAND_NONE},
+    [OP_REGISTER] = {CUNWIND_RULE_REGISTER, OPERAND_PLAIN},
+};
+
 static void carry_out(program *program, uint8_t operation) {
   cunwind_bytes *bytes = &program->bytes;
   cunwind_rules *rules = program->rules;
-  int64_t factor = program->function->data_alignment;
   uint64_t number;
+  if (operation < sizeof rule_instructions / sizeof *rule_instructions && rule_instructions[operation].operand) {
+    number = cunwind_read_uleb128(bytes);
+    set_rule(program, number, rule_instructions[operation].kind,
+             read_offset(program, rule_instructions[operation].operand));
+    return;
+  }
   switch (operation) {
     case OP_NOP:
       return;
@@ -110,38 +141,8 @@ static void carry_out(program *program, uint8_t operation) {
     case OP_ARGUMENTS_SIZE:
       cunwind_read_uleb128(bytes);
       return;
-    case OP_OFFSET_EXTENDED:
-      number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_OFFSET, scale(cunwind_read_uleb128(bytes), factor));
-      return;
-    case OP_OFFSET_EXTENDED_SIGNED:
-      number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_OFFSET, scale((uint64_t)cunwind_read_sleb128(bytes), factor));
-      return;
-    case OP_NEGATIVE_OFFSET_EXTENDED:
-      number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_OFFSET, scale(0 - cunwind_read_uleb128(bytes), factor));
-      return;
-    case OP_VALUE_OFFSET:
-      number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_VALUE_OFFSET, scale(cunwind_read_uleb128(bytes), factor));
-      return;
-    case OP_VALUE_OFFSET_SIGNED:
-      number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_VALUE_OFFSET, scale((uint64_t)cunwind_read_sleb128(bytes), factor));
-      return;
     case OP_RESTORE_EXTENDED:
       restore_rule(program, cunwind_read_uleb128(bytes));
-      return;
-    case OP_UNDEFINED:
-      set_rule(program, cunwind_read_uleb128(bytes), CUNWIND_RULE_UNDEFINED, 0);
-      return;
-    case OP_SAME_VALUE:
-      set_rule(program, cunwind_read_uleb128(bytes), CUNWIND_RULE_SAME, 0);
-      return;
-    case OP_REGISTER:
-      number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_REGISTER, (int64_t)cunwind_read_uleb128(bytes));
       return;
     case OP_EXPRESSION:
       set_expression(program, CUNWIND_RULE_EXPRESSION);
@@ -156,21 +157,17 @@ static void carry_out(program *program, uint8_t operation) {
       restore_state(program);
       return;
     case OP_CFA:
-      number = cunwind_read_uleb128(bytes);
-      set_cfa(program, number, (int64_t)cunwind_read_uleb128(bytes));
-      return;
     case OP_CFA_SIGNED:
       number = cunwind_read_uleb128(bytes);
-      set_cfa(program, number, scale((uint64_t)cunwind_read_sleb128(bytes), factor));
+      set_cfa(program, number, read_offset(program, operation == OP_CFA ? OPERAND_PLAIN : OPERAND_SIGNED));
       return;
     case OP_CFA_REGISTER:
       set_cfa(program, cunwind_read_uleb128(bytes), rules->cfa.offset);
       return;
     case OP_CFA_OFFSET:
-      set_cfa(program, rules->cfa_register, (int64_t)cunwind_read_uleb128(bytes));
-      return;
     case OP_CFA_OFFSET_SIGNED:
-      set_cfa(program, rules->cfa_register, scale((uint64_t)cunwind_read_sleb128(bytes), factor));
+      set_cfa(program, rules->cfa_register,
+              read_offset(program, operation == OP_CFA_OFFSET ? OPERAND_PLAIN : OPERAND_SIGNED));
       return;
     case OP_CFA_EXPRESSION:
       rules->cfa = read_expression(bytes, CUNWIND_RULE_VALUE_EXPRESSION);
@@ -204,8 +201,7 @@ static bool run(program *program, uint64_t start, uint64_t end, uint64_t pc) {
     if (advance(program, operation, &location)) {
       if (location > pc) break;
     } else if ((operation & 0xc0) == OP_OFFSET) {
-      int64_t offset = scale(cunwind_read_uleb128(&program->bytes), program->function->data_alignment);
-      set_rule(program, operation & 0x3fu, CUNWIND_RULE_OFFSET, offset);
+      set_rule(program, operation & 0x3fu, CUNWIND_RULE_OFFSET, read_offset(program, OPERAND_FACTORED));
     } else if ((operation & 0xc0) == OP_RESTORE) {
       restore_rule(program, operation & 0x3fu);
     } else {

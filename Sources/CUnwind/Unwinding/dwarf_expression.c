@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "Unwinding/eh_frame.h"
+#include "Unwinding/cfi.h"
 #include "Unwinding/unwind.h"
 
 /// The most values on the expression's stack. Compilers use 4.
@@ -15,13 +15,6 @@ enum {
   OP_ADDRESS = 0x03,
   OP_DEREF = 0x06,
   OP_CONST1U = 0x08,
-  OP_CONST1S = 0x09,
-  OP_CONST2U = 0x0a,
-  OP_CONST2S = 0x0b,
-  OP_CONST4U = 0x0c,
-  OP_CONST4S = 0x0d,
-  OP_CONST8U = 0x0e,
-  OP_CONST8S = 0x0f,
   OP_CONSTU = 0x10,
   OP_CONSTS = 0x11,
   OP_DUP = 0x12,
@@ -81,78 +74,49 @@ static uint64_t shift(uint64_t value, uint64_t count, uint8_t operation) {
   return operation == OP_SHL ? value << count : value >> count;
 }
 
-// False: the operation does not take two values.
-static bool combine(machine *machine, uint8_t operation) {
-  if (operation < OP_AND || operation > OP_NE || operation == OP_NEG || operation == OP_NOT ||
-      operation == OP_PLUS_CONST || operation == OP_BRANCH || operation == 0x1b || operation == 0x1d)
-    return false;
-  uint64_t right = pop(machine), left = pop(machine), result = 0;
-  int64_t signed_left = (int64_t)left, signed_right = (int64_t)right;
+static bool takes_two_values(uint8_t operation) {
+  return operation >= OP_AND && operation <= OP_NE && operation != OP_NEG && operation != OP_NOT &&
+         operation != OP_PLUS_CONST && operation != OP_BRANCH && operation != 0x1b && operation != 0x1d;
+}
+
+static uint64_t combine(uint8_t operation, uint64_t left, uint64_t right) {
   switch (operation) {
     case OP_AND:
-      result = left & right;
-      break;
+      return left & right;
     case OP_MINUS:
-      result = left - right;
-      break;
+      return left - right;
     case OP_MUL:
-      result = left * right;
-      break;
+      return left * right;
     case OP_OR:
-      result = left | right;
-      break;
+      return left | right;
     case OP_PLUS:
-      result = left + right;
-      break;
+      return left + right;
     case OP_XOR:
-      result = left ^ right;
-      break;
+      return left ^ right;
     case OP_EQ:
-      result = left == right;
-      break;
+      return left == right;
     case OP_GE:
-      result = signed_left >= signed_right;
-      break;
+      return (int64_t)left >= (int64_t)right;
     case OP_GT:
-      result = signed_left > signed_right;
-      break;
+      return (int64_t)left > (int64_t)right;
     case OP_LE:
-      result = signed_left <= signed_right;
-      break;
+      return (int64_t)left <= (int64_t)right;
     case OP_LT:
-      result = signed_left < signed_right;
-      break;
+      return (int64_t)left < (int64_t)right;
     case OP_NE:
-      result = left != right;
-      break;
+      return left != right;
     default:
-      result = shift(left, right, operation);
+      return shift(left, right, operation);
   }
-  push(machine, result);
-  return true;
 }
 
 static uint64_t read_constant(cunwind_bytes *bytes, uint8_t operation) {
-  switch (operation) {
-    case OP_CONST1U:
-      return cunwind_read_fixed(bytes, 1);
-    case OP_CONST1S:
-      return (uint64_t)(int64_t)(int8_t)cunwind_read_fixed(bytes, 1);
-    case OP_CONST2U:
-      return cunwind_read_fixed(bytes, 2);
-    case OP_CONST2S:
-      return (uint64_t)(int64_t)(int16_t)cunwind_read_fixed(bytes, 2);
-    case OP_CONST4U:
-      return cunwind_read_fixed(bytes, 4);
-    case OP_CONST4S:
-      return (uint64_t)(int64_t)(int32_t)cunwind_read_fixed(bytes, 4);
-    case OP_CONSTU:
-      return cunwind_read_uleb128(bytes);
-    case OP_CONSTS:
-      return (uint64_t)cunwind_read_sleb128(bytes);
-    default:
-      return cunwind_read_fixed(bytes, 8);
-  }
+  if (operation == OP_CONSTU) return cunwind_read_uleb128(bytes);
+  if (operation == OP_CONSTS) return (uint64_t)cunwind_read_sleb128(bytes);
+  if (operation == OP_ADDRESS) return cunwind_read_fixed(bytes, 8);
+  // 1 unsigned byte, 1 signed byte, 2 unsigned bytes, and so on up to 8.
+  unsigned number = (unsigned)(operation - OP_CONST1U), size = 1u << number / 2;
+  return number % 2 ? (uint64_t)cunwind_read_signed(bytes, size) : cunwind_read_fixed(bytes, size);
 }
 
 static cunwind_step push_register(machine *machine, const cunwind_registers *registers, uint64_t number) {
@@ -217,7 +181,10 @@ static cunwind_step carry_out(machine *machine, cunwind_unwinder *unwinder, cons
   else if (operation == OP_PLUS_CONST) push(machine, pop(machine) + cunwind_read_uleb128(&machine->bytes));
   else if (operation == OP_SKIP) jump(machine, start, true);
   else if (operation == OP_BRANCH) jump(machine, start, pop(machine) != 0);
-  else if (operation != OP_NOP && !combine(machine, operation)) return CUNWIND_STEP_NO_INFO;
+  else if (takes_two_values(operation)) {
+    uint64_t right = pop(machine), left = pop(machine);
+    push(machine, combine(operation, left, right));
+  } else if (operation != OP_NOP) return CUNWIND_STEP_NO_INFO;
   return machine->bytes.has_failed ? CUNWIND_STEP_NO_INFO : CUNWIND_STEP_OK;
 }
 

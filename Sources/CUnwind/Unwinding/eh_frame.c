@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
-#include "Unwinding/eh_frame.h"
-
 #include <string.h>
+
+#include "Unwinding/cfi.h"
 
 /// The most bytes of an augmentation string that are kept. Compilers write "zPLR", "zRS" and the like.
 #define AUGMENTATION_BYTES 8u
@@ -21,6 +21,11 @@ uint64_t cunwind_read_fixed(cunwind_bytes *from, unsigned size) {
   }
   from->at += size;
   return value;
+}
+
+int64_t cunwind_read_signed(cunwind_bytes *from, unsigned size) {
+  unsigned unused = 64 - 8 * size;
+  return (int64_t)(cunwind_read_fixed(from, size) << unused) >> unused;
 }
 
 uint64_t cunwind_read_uleb128(cunwind_bytes *from) {
@@ -46,36 +51,15 @@ int64_t cunwind_read_sleb128(cunwind_bytes *from) {
 }
 
 uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding) {
-  uint64_t place = from->at, value;
-  switch (encoding & ENCODING_FORM) {
-    case 0x00:  // The size of an address.
-    case 0x04:
-    case 0x0c:
-      value = cunwind_read_fixed(from, 8);
-      break;
-    case 0x01:
-      value = cunwind_read_uleb128(from);
-      break;
-    case 0x02:
-      value = cunwind_read_fixed(from, 2);
-      break;
-    case 0x03:
-      value = cunwind_read_fixed(from, 4);
-      break;
-    case 0x09:
-      value = (uint64_t)cunwind_read_sleb128(from);
-      break;
-    case 0x0a:
-      value = (uint64_t)(int64_t)(int16_t)cunwind_read_fixed(from, 2);
-      break;
-    case 0x0b:
-      value = (uint64_t)(int64_t)(int32_t)cunwind_read_fixed(from, 4);
-      break;
-    default:
-      from->has_failed = true;
-      return 0;
-  }
-  uint8_t base = encoding & ENCODING_BASE;
+  // The sizes by form; 0: it is unknown. Form 0 has the size of an address, and those from 8 on have a sign.
+  enum { VARIABLE = 1 };
+  static const uint8_t sizes[ENCODING_FORM + 1] = {8, VARIABLE, 2, 4, 8, 0, 0, 0, 0, VARIABLE, 2, 4, 8};
+  uint8_t form = encoding & ENCODING_FORM, base = encoding & ENCODING_BASE;
+  uint64_t place = from->at, value = 0;
+  if (sizes[form] == 0) from->has_failed = true;
+  else if (sizes[form] == VARIABLE)
+    value = form < 8 ? cunwind_read_uleb128(from) : (uint64_t)cunwind_read_sleb128(from);
+  else value = form < 8 ? cunwind_read_fixed(from, sizes[form]) : (uint64_t)cunwind_read_signed(from, sizes[form]);
   if (base == BASE_PC) value += place;
   else if (base != 0) from->has_failed = true;
   // An indirect address points to data of the linker. No address that is needed here is indirect.

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "Unwinding/stepper.h"
+#include "Unwinding/unwind.h"
 
 #define TEXT(name) #name
 #define EXPANDED_TEXT(name) TEXT(name)
@@ -38,7 +38,7 @@ typedef int search_table_function(unw_addr_space_t space, unw_word_t pc, unw_dyn
                                   int need_unwind_info, void *context);
 
 typedef struct library_stepper {
-  cunwind_stepper base;
+  cunwind_library base;
   __typeof__(unw_create_addr_space) *create_addr_space;
   __typeof__(unw_destroy_addr_space) *destroy_addr_space;
   __typeof__(unw_set_caching_policy) *set_caching_policy;
@@ -154,9 +154,9 @@ static unw_addr_space_t create_space(library_stepper *stepper, unw_caching_polic
 
 // ---- The stepper ----------------------------------------------------------------------------------------------------
 
-static cunwind_step step(cunwind_stepper *base, cunwind_unwinder *unwinder, const cunwind_registers *from,
-                         bool is_exact, cunwind_registers *to) {
-  library_stepper *stepper = (library_stepper *)base;
+cunwind_step cunwind_step_by_library(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                     cunwind_registers *to) {
+  library_stepper *stepper = (library_stepper *)unwinder->library;
   stepper->unwinder = unwinder;
   stepper->from = from;
   // After a call that never returns, the return address may be the start of the next function: use the byte before.
@@ -180,13 +180,13 @@ static cunwind_step step(cunwind_stepper *base, cunwind_unwinder *unwinder, cons
   return CUNWIND_STEP_OK;
 }
 
-static void flush(cunwind_stepper *base) {
-  library_stepper *stepper = (library_stepper *)base;
+void cunwind_library_flush(cunwind_library *library) {
+  library_stepper *stepper = (library_stepper *)library;
   stepper->flush_cache(stepper->cached, 0, 0);
 }
 
-static void destroy(cunwind_stepper *base) {
-  library_stepper *stepper = (library_stepper *)base;
+void cunwind_library_destroy(cunwind_library *library) {
+  library_stepper *stepper = (library_stepper *)library;
   if (stepper->exact) stepper->destroy_addr_space(stepper->exact);
   if (stepper->cached) stepper->destroy_addr_space(stepper->cached);
   free(stepper);
@@ -224,7 +224,7 @@ static void set_name(library_stepper *stepper, void *handle) {
 // A static executable has no list of images. It would load a second C library.
 static bool may_load(void) { return _r_debug.r_map && _r_debug.r_map->l_next; }
 
-cunwind_stepper *cunwind_library_stepper_create(const char *library, char *reason) {
+cunwind_library *cunwind_library_create(const char *library, char *reason) {
   // The process whose threads may be in libunwind. A child of fork(2) has its locks, as they were.
   static pid_t user;
   pid_t before = 0, process = getpid();
@@ -251,9 +251,6 @@ cunwind_stepper *cunwind_library_stepper_create(const char *library, char *reaso
     set_name(stepper, handle);
     // It stays for good.
     dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | RTLD_NOLOAD);
-    stepper->base.step = step;
-    stepper->base.flush = flush;
-    stepper->base.destroy = destroy;
     return &stepper->base;
   }
   if (stepper && stepper->cached) stepper->destroy_addr_space(stepper->cached);

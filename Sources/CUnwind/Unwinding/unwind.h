@@ -1,7 +1,6 @@
 // From registers and a copied stack to frames.
 
-#ifndef CUNWIND_UNWIND_H
-#define CUNWIND_UNWIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +32,26 @@
 /// The functions whose calls are remembered.
 #define CUNWIND_ONLY_CALLS 16u
 
-typedef struct cunwind_stepper cunwind_stepper;
+/// The most bytes of an unwinder's name, and of the reason why it is not libunwind.
+#define CUNWIND_UNWINDER_NAME_BYTES 32
+#define CUNWIND_UNWINDER_REASON_BYTES 256
+
+/// A loaded libunwind, which makes steps by call frame information.
+///
+/// It is a well-kept library that is loaded if it is installed. Our own stepper guards it, because it may crash on damaged
+/// tables: a PC goes to it only if our parser has accepted the function's entry and the rules at the PC. Ours stands in for
+/// it, where it is missing or fails. And each is the other's witness.
+typedef struct cunwind_library {
+  char name[CUNWIND_UNWINDER_NAME_BYTES];
+} cunwind_library;
+
+#if defined(__x86_64__)
+#define CUNWIND_LIBRARY "libunwind-x86_64.so.8"
+enum { CUNWIND_KEPT_COUNT = 6 };
+#else
+#define CUNWIND_LIBRARY "libunwind-aarch64.so.8"
+enum { CUNWIND_KEPT_COUNT = 11 };
+#endif
 
 /// Who may step from a PC.
 typedef enum cunwind_verdict {
@@ -61,7 +79,7 @@ typedef struct cunwind_unwinder {
   cunwind_end failure;
   uint64_t missing;  ///< The address that could not be read, if that is the failure.
   // Steps by call frame information.
-  cunwind_stepper *library;  ///< libunwind; NULL: only our own stepper.
+  cunwind_library *library;  ///< NULL: only our own stepper.
   bool compares_all;         ///< Every unwind is made by both, not one of CUNWIND_COMPARED_UNWINDS.
   uint64_t unwinds;
   uint64_t begin;          ///< The time at which the unwind began, in monotonic nanoseconds.
@@ -97,10 +115,25 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
 /// By the stepper that may step from the PC: libunwind if it is there, else or if it fails our own.
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                  cunwind_registers *to);
+cunwind_step cunwind_step_by_own_rules(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                       cunwind_registers *to);
+cunwind_step cunwind_step_by_library(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                     cunwind_registers *to);
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                        cunwind_registers *to);
 cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                            cunwind_registers *to);
+
+/// The registers that a callee preserves, beside SP.
+extern const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT];
+
+/// Loads libunwind, the file `library`. NULL: `reason` (CUNWIND_UNWINDER_REASON_BYTES) says why. The library stays loaded
+/// for good. Takes the dynamic linker's lock, so no thread may be stopped.
+cunwind_library *cunwind_library_create(const char *library, char *reason);
+void cunwind_library_destroy(cunwind_library *library);
+
+/// Forgets what it knows of the images.
+void cunwind_library_flush(cunwind_library *library);
 
 /// Forgets what the steppers know of the images.
 void cunwind_unwinder_flush(cunwind_unwinder *unwinder);
@@ -151,5 +184,3 @@ cunwind_step cunwind_evaluate(cunwind_unwinder *unwinder, const cunwind_register
                               uint64_t start, uint64_t end, uint64_t *value);
 
 #pragma GCC visibility pop
-
-#endif

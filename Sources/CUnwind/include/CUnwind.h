@@ -17,8 +17,7 @@
 //
 // Errors. Functions that can fail return a `cunwind_status`; `_create` and `_open` return NULL and set errno.
 
-#ifndef CUNWIND_H
-#define CUNWIND_H
+#pragma once
 
 // clang-format off
 #include <features.h>
@@ -259,10 +258,7 @@ typedef struct cunwind_context {
 /// `builtin`; with `compared`, every stack is unwound by libunwind and by our own stepper, instead of one in 64. If
 /// memory is read by file, one descriptor stays open from then on. Returns NULL with errno: EINVAL, ENOMEM, or EPERM if
 /// no access to memory works.
-cunwind_engine *_Nullable cunwind_engine_create_with(const cunwind_options *_Nonnull options);
-
-/// Creates an engine with default options.
-cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
+cunwind_engine *_Nullable cunwind_engine_create(const cunwind_options *_Nonnull options);
 
 /// Returns how memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
 cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnull engine);
@@ -505,5 +501,3 @@ size_t cunwind_find_pointers_to(uint64_t value, int64_t *_Nonnull offsets, size_
 #ifdef __cplusplus
 }
 #endif
-
-#endif  // CUNWIND_H

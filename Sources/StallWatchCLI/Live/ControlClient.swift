@@ -75,7 +75,7 @@ struct ControlClient {
             )
         }
         defer { close(descriptor) }
-        guard UnixSocket.peerProcess(of: descriptor) == pid else {
+        guard UnixSocket.peer(of: descriptor)?.process == pid else {
             throw CommandFailure(.noPermission, "Another process has replaced the control socket of process \(pid).")
         }
         var deadline = monotonicNow() &+ (request.isSlow ? Self.slowAnswerTime : Self.answerTime)

@@ -130,7 +130,6 @@ final class Picture: @unchecked Sendable {
         errno = Int32(truncatingIfNeeded: done)
     }
 
-    /// Copies the picture's bytes.
     @inline(never)
     func copy(for duration: Duration) {
         let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)

@@ -41,39 +41,33 @@ extension Scenario {
         ) { context in
             await Task { @MainActor in DrivenLoop.time { waitForTheSemaphore(for: context.stall) } }.value
         },
-        .stalling(
-            "file-read", "a timer reads a file that is not in memory", times: 2,
-            .main(.timer, in: "readTheBlocks(of:for:)", call: "pread64(/")
-        ) { context in
-            let file = ScratchFile(megabytes: 128)
-            defer { file.close() }
-            return await MainLoop.timer { readTheBlocks(of: file, for: context.stall) }
-        },
-        .stalling(
-            "file-write", "a source0 writes a file, whose blocks have to reach the disk", times: 2,
-            .main(.source0, in: "writeTheBlocks(of:for:)", cause: "io", call: "pwrite64(/")
-        ) { context in
-            let file = ScratchFile(megabytes: 4)
-            defer { file.close() }
-            return await MainLoop.source0 { writeTheBlocks(of: file, for: context.stall) }
-        },
+        .inMainLoop(
+            "file-read", "a timer reads a file that is not in memory",
+            .main(.timer, in: "readTheBlocks(of:for:)", call: "pread64(/"),
+            with: { _ in ScratchFile(megabytes: 128) }, end: { $0.close() }
+        ) { readTheBlocks(of: $0, for: $1) },
+        .inMainLoop(
+            "file-write", "a source0 writes a file, whose blocks have to reach the disk",
+            .main(.source0, in: "writeTheBlocks(of:for:)", cause: "io", call: "pwrite64(/"),
+            with: { _ in ScratchFile(megabytes: 4) }, end: { $0.close() }
+        ) { writeTheBlocks(of: $0, for: $1) },
         .inMainLoop(
             "pipe-write", "a timer writes to a full pipe",
             .main(.timer, in: "Holding.writeSlowly(for:)", cause: "io", call: "write(pipe:")
         ) { Holding.writing.run(for: $0) },
-        .stalling(
-            "child-full-pipe", "a timer waits for a child that waits until its pipe is read", times: 2,
-            .main(.timer, in: "PeerProcess.finish()", cause: "syscall").waiting(for: .child, in: "write")
-        ) { context in
-            let connection = try PeerConnection(DEMO_PEER_FILLER, for: .zero) { pipe(&$0) }
-            context.expectPeer(connection.peer.id)
-            NamedThread.start("late-reader") { ready in
-                ready()
-                sleepTooLong(for: context.stall)
-                demo_read_all(connection.descriptor)
+        .inMainLoop(
+            "child-full-pipe", "a timer waits for a child that waits until its pipe is read",
+            .main(.timer, in: "PeerProcess.finish()", cause: "syscall").waiting(for: .child, in: "write"),
+            with: { context in
+                let connection = try PeerConnection(DEMO_PEER_FILLER, in: context, for: .zero) { pipe(&$0) }
+                NamedThread.start("late-reader") { ready in
+                    ready()
+                    sleepTooLong(for: context.stall)
+                    demo_read_all(connection.descriptor)
+                }
+                return connection.peer
             }
-            return await MainLoop.timer { connection.peer.finish() }
-        },
+        ) { peer, _ in peer.finish() },
         .inMainLoop("json", "a timer decodes JSON", .main(.timer, in: "decodeTheTable(_:for:)", cause: "cpu")) {
             decodeTheTable(largeTable, for: $0)
         },
@@ -93,28 +87,19 @@ extension Scenario {
         .inMainLoop(
             "text-search", "a source0 looks for a fixed text",
             .main(.source0, in: "searchTheText(for:)", cause: "cpu"), searchTheText),
-        .stalling(
-            "image", "a main-queue block decodes a picture", times: 2,
-            .main(.mainQueue, in: "Picture.decode(for:)", cause: "cpu")
-        ) { context in
-            let picture = try Picture()
-            return await MainLoop.mainQueue { picture.decode(for: context.stall) }
-        },
-        .stalling(
-            "image-copy", "a main-queue block copies a picture", times: 2,
-            .main(.mainQueue, in: "Picture.copy(for:)", cause: "cpu")
-        ) { context in
-            let picture = try Picture()
-            return await MainLoop.mainQueue { picture.copy(for: context.stall) }
-        },
-        .stalling(
-            "beside-a-rival", "a timer computes while another thread computes on another CPU", times: 2,
-            .main(.timer, in: "spinTheCPU(for:)", cause: "cpu")
-        ) { context in
-            let rival = Competitors(count: 1, sharesTheCPU: false)
-            defer { rival.stop() }
-            return await MainLoop.timer { spinTheCPU(for: context.stall) }
-        },
+        .inMainLoop(
+            "image", "a main-queue block decodes a picture",
+            .main(.mainQueue, in: "Picture.decode(for:)", cause: "cpu"), with: { _ in try Picture() }
+        ) { $0.decode(for: $1) },
+        .inMainLoop(
+            "image-copy", "a main-queue block copies a picture",
+            .main(.mainQueue, in: "Picture.copy(for:)", cause: "cpu"), with: { _ in try Picture() }
+        ) { $0.copy(for: $1) },
+        .inMainLoop(
+            "beside-a-rival", "a timer computes while another thread computes on another CPU",
+            .main(.timer, in: "spinTheCPU(for:)", cause: "cpu"),
+            with: { _ in Competitors(count: 1, sharesTheCPU: false) }, end: { $0.stop() }
+        ) { _, stall in spinTheCPU(for: stall) },
     ]
 
     /// A scenario in which the advice of a rule was followed: the loop gets the same done, and does not stall.
@@ -138,7 +123,7 @@ extension Scenario {
     private static let curedScenarios: [Scenario] = [
         cured("selfDeadlock", "a function that holds a lock calls one that expects it to be held") { _, _ in
             let lock = PthreadLock()
-            _ = await MainLoop.source0 {
+            _ = await DrivenLoop.main.source0 {
                 lock.acquire()
                 spinTheCPU(for: .milliseconds(1))
                 lock.release()
@@ -196,8 +181,8 @@ extension Scenario {
         moved("socket", "connects to a port whose queue is full", { BusyServer(.tcp, for: $0) }) { server, _ in
             connectTo(server)
         },
-        cured("childPipe", "a child's output is read to its end before the wait for the child") { _, _ in
-            let connection = try PeerConnection(DEMO_PEER_FILLER, for: .zero) { pipe(&$0) }
+        cured("childPipe", "a child's output is read to its end before the wait for the child") { context, _ in
+            let connection = try PeerConnection(DEMO_PEER_FILLER, in: context, for: .zero) { pipe(&$0) }
             _ = await MainLoop.timer {
                 demo_read_all(connection.descriptor)
                 connection.peer.finish()
@@ -212,8 +197,8 @@ extension Scenario {
                 if (try? child.run()) == nil { done() }
             }
         },
-        cured("pipe", "a child's pipe has a readability handler") { _, stall in
-            let connection = try PeerConnection(DEMO_PEER_WRITER, for: stall) { pipe(&$0) }
+        cured("pipe", "a child's pipe has a readability handler") { context, stall in
+            let connection = try PeerConnection(DEMO_PEER_WRITER, in: context, for: stall) { pipe(&$0) }
             defer { connection.peer.finish() }
             let end = FileHandle(fileDescriptor: connection.descriptor, closeOnDealloc: true)
             await MainLoop.untilDone { done in

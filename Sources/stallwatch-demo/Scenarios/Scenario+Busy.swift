@@ -43,16 +43,14 @@ extension Scenario {
             "spinning-empty-mode", "a thread runs its loop in a mode without sources", times: 16,
             ExpectedReport(kind: .spinning, loop: "empty", function: "runTheEmptyMode(for:)")
         ) { context in
-            let begin = DurationBox()
-            let thread = await LoopThread.start("empty") { thread in
+            let injected = DurationBox()
+            let style: LoopThread.Style = { thread in
                 CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.3, false)
-                begin.measure { runTheEmptyMode(for: context.stall) }
+                injected.measure { runTheEmptyMode(for: context.stall) }
                 while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true) }
             }
-            try await context.watch(.runLoop(thread.runLoop, label: "empty"))
-            await pause(context.stall + .seconds(1))
-            await thread.stop()
-            return begin.value
+            try await context.withLoop("empty", style) { _ in await pause(context.stall + .seconds(1)) }
+            return injected.value
         },
         .quiet("game-loop", "60 turns a second, and the thread computes in between") { context in
             try await quiet(context, computing: .microseconds(16_600))
@@ -93,16 +91,15 @@ extension Scenario {
 
     /// Runs a loop for 5 s that computes between its turns, with a saturation threshold of two thresholds.
     private static func quiet(_ context: ScenarioContext, computing duration: Duration) async throws {
-        let thread = await LoopThread.start("busy") { thread in
+        let style: LoopThread.Style = { thread in
             while !thread.isStopping {
                 CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true)
                 spinTheCPU(for: duration)
             }
         }
-        try await context.watch(
-            .runLoop(thread.runLoop, label: "busy"), saturationThreshold: context.threshold * 2)
-        await pause(.seconds(5))
-        await thread.stop()
+        try await context.withLoop("busy", style, saturationThreshold: context.threshold * 2) { _ in
+            await pause(.seconds(5))
+        }
     }
 }
 

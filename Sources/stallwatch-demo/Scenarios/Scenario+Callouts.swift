@@ -79,7 +79,6 @@ extension Scenario {
     ]
 }
 
-/// Calls itself `depth` times, and then `work`.
 @inline(never)
 private func recurse(_ depth: Int, _ work: () -> Void) {
     if depth == 0 { work() } else { recurse(depth - 1, work) }

@@ -18,21 +18,15 @@ extension Scenario {
         .inMainLoop(
             "half-and-half", "a block computes for half of the time and sleeps for the other half", times: 3,
             .main(.mainQueue, in: "computeAndSleep(for:)", cause: "cpu", onCPU: 1.5), computeAndSleep),
-        .stalling(
+        .inMainLoop(
             "starved", "nine threads compute on the CPU to which the main thread is bound", times: 3,
-            .main(.timer, in: "spinTheCPU(for:)", cause: "cpuContention")
-        ) { context in
-            let competitors = Competitors(count: 9)
-            return await MainLoop.timer { competitors.run { spinTheCPU(for: context.stall) } }
-        },
-        .stalling(
-            "paging", "a block touches the pages of a mapped file that is not in memory", times: 2,
-            .main(.performedBlock, in: "touchThePages(of:for:)", cause: "paging")
-        ) { context in
-            let file = ScratchFile(megabytes: 128)
-            defer { file.close() }
-            return await MainLoop.performedBlock { touchThePages(of: file, for: context.stall) }
-        },
+            .main(.timer, in: "spinTheCPU(for:)", cause: "cpuContention"), with: { _ in Competitors(count: 9) }
+        ) { competitors, stall in competitors.run { spinTheCPU(for: stall) } },
+        .inMainLoop(
+            "paging", "a block touches the pages of a mapped file that is not in memory",
+            .main(.performedBlock, in: "touchThePages(of:for:)", cause: "paging"),
+            with: { _ in ScratchFile(megabytes: 128) }, end: { $0.close() }
+        ) { touchThePages(of: $0, for: $1) },
     ]
 
     private static let throttled = Scenario.stalling(
@@ -59,42 +53,29 @@ extension Scenario {
             "signal-handler", "a signal interrupts a timer, and its handler sleeps on a stack of its own",
             .main(.timer, in: "sleep_in_handler", cause: "sleep")
         ) { _ = demo_sleep_in_handler(UInt32($0.milliseconds)) },
-        .stalling(
-            "fsync", "fsync(2) of a large file", times: 2,
-            .main(.mainQueue, in: "synchronize(_:for:)", cause: "io")
-        ) { context in
-            let file = ScratchFile(megabytes: 64, isDirty: true)
-            // Closed here, because freeing the blocks takes time and must not stall the main thread.
-            defer { file.close() }
-            return await MainLoop.mainQueue { synchronize(file, for: context.stall) }
-        },
-        .stalling(
-            "fifo", "read(2) of an empty FIFO", times: 2,
-            .main(.timer, in: "readTheEmptyPipe(_:)", cause: "io", call: "read(/")
-        ) { context in
-            let fifo = EmptyPipe(isFIFO: true, for: context.stall)
-            return await MainLoop.timer { readTheEmptyPipe(fifo) }
-        },
-        .stalling(
-            "connect", "connect(2) to a socket whose queue is full", times: 2,
-            .main(.source0, in: "connectTo(_:)", cause: "io", call: "connect(@stallwatch-demo-")
-        ) { context in
-            let server = BusyServer(.unix, for: context.stall)
-            return await MainLoop.source0 { connectTo(server) }
-        },
-        .stalling(
-            "connect-tcp", "connect(2) to a loopback port whose queue is full", times: 2,
-            .main(.mainQueue, in: "connectTo(_:)", cause: "io", call: "connect(127.0.0.1:")
-        ) { context in
-            let server = BusyServer(.tcp, for: context.stall)
-            return await MainLoop.mainQueue { connectTo(server) }
-        },
-        .stalling(
-            "silent-server", "getaddrinfo(3) asks a name server that never answers", times: 2,
-            .main(.performedBlock, in: "lookUpAName(at:)", cause: "io", call: "poll(socket to 127.0.0.1:")
-        ) { context in
-            let server = SilentServer()
-            return await MainLoop.performedBlock { lookUpAName(at: server) }
-        },
+        // Closed after the stall, because freeing the blocks takes time and must not stall the main thread.
+        .inMainLoop(
+            "fsync", "fsync(2) of a large file", .main(.mainQueue, in: "synchronize(_:for:)", cause: "io"),
+            with: { _ in ScratchFile(megabytes: 64, isDirty: true) }, end: { $0.close() }
+        ) { synchronize($0, for: $1) },
+        .inMainLoop(
+            "fifo", "read(2) of an empty FIFO", .main(.timer, in: "readTheEmptyPipe(_:)", cause: "io", call: "read(/"),
+            with: { EmptyPipe(isFIFO: true, for: $0.stall) }
+        ) { fifo, _ in readTheEmptyPipe(fifo) },
+        .inMainLoop(
+            "connect", "connect(2) to a socket whose queue is full",
+            .main(.source0, in: "connectTo(_:)", cause: "io", call: "connect(@stallwatch-demo-"),
+            with: { BusyServer(.unix, for: $0.stall) }
+        ) { server, _ in connectTo(server) },
+        .inMainLoop(
+            "connect-tcp", "connect(2) to a loopback port whose queue is full",
+            .main(.mainQueue, in: "connectTo(_:)", cause: "io", call: "connect(127.0.0.1:"),
+            with: { BusyServer(.tcp, for: $0.stall) }
+        ) { server, _ in connectTo(server) },
+        .inMainLoop(
+            "silent-server", "getaddrinfo(3) asks a name server that never answers",
+            .main(.performedBlock, in: "lookUpAName(at:)", cause: "io", call: "poll(socket to 127.0.0.1:"),
+            with: { _ in SilentServer() }
+        ) { server, _ in lookUpAName(at: server) },
     ]
 }

@@ -19,28 +19,22 @@ extension Scenario {
         _ make: @escaping @Sendable () -> any ThreadLock
     ) -> [Scenario] {
         Holding.allCases.map { holding in
-            .stalling(
-                "\(name)-\(holding.rawValue)", "\(summary), whose owner is \(holding.rawValue)", times: 2,
-                .main(.mainQueue, in: function, lock: kind, owner: "holder", ownerDoes: holding.activity)
-            ) { context in
-                let lock = make()
-                lock.hold(by: "holder", holding, for: context.stall)
-                return await MainLoop.mainQueue { lock.pass() }
-            }
+            .inMainLoop(
+                "\(name)-\(holding.rawValue)", "\(summary), whose owner is \(holding.rawValue)",
+                .main(.mainQueue, in: function, lock: kind, owner: "holder", ownerDoes: holding.activity),
+                with: { make().held(by: "holder", holding, for: $0.stall) }
+            ) { lock, _ in lock.pass() }
         }
     }
 
     /// An owner does something else than what it was doing when the monitor first looked, at half of the threshold.
     private static func changing(_ first: Holding, then last: Holding) -> Scenario {
-        .stalling(
-            "owner-\(last.rawValue)-later", "the mutex's owner is \(first.rawValue), then \(last.rawValue)", times: 2,
+        .inMainLoop(
+            "owner-\(last.rawValue)-later", "the mutex's owner is \(first.rawValue), then \(last.rawValue)",
             .main(
-                .mainQueue, in: "PthreadLock.acquire()", lock: .pthreadMutex, owner: "holder", ownerDoes: last.activity)
-        ) { context in
-            let lock = PthreadLock()
-            lock.hold(by: "holder", [(first, context.stall * 0.3), (last, context.stall * 0.7)])
-            return await MainLoop.mainQueue { lock.pass() }
-        }
+                .mainQueue, in: "PthreadLock.acquire()", lock: .pthreadMutex, owner: "holder", ownerDoes: last.activity),
+            with: { PthreadLock().held(by: "holder", [(first, $0.stall * 0.3), (last, $0.stall * 0.7)]) }
+        ) { lock, _ in lock.pass() }
     }
 
     /// The same with a kind of pthread mutex.
@@ -80,33 +74,30 @@ extension Scenario {
     }()
 
     private static let readWriteLockScenarios: [Scenario] = [
-        .stalling(
-            "rwlock-reader", "a reader waits for a writer", times: 2,
+        .inMainLoop(
+            "rwlock-reader", "a reader waits for a writer",
             .main(
                 .mainQueue, in: "ReadWriteLock.acquireForReading()", lock: .pthreadReadWriteLock, owner: "holder",
-                ownerDoes: "running"
-            )
-        ) { context in
-            let lock = ReadWriteLock()
-            lock.hold(by: "holder", .computing, for: context.stall)
-            return await MainLoop.mainQueue {
-                lock.acquireForReading()
-                lock.release()
-            }
+                ownerDoes: "running"),
+            with: { ReadWriteLock().held(by: "holder", .computing, for: $0.stall) }
+        ) { lock, _ in
+            lock.acquireForReading()
+            lock.release()
         },
-        .stalling(
-            "rwlock-readers", "a writer waits for a reader, which the lock does not name", times: 2,
-            .main(.timer, in: "ReadWriteLock.acquire()", lock: .pthreadReadWriteLock)
-        ) { context in
-            let lock = ReadWriteLock()
-            NamedThread.start("reader") { ready in
-                lock.acquireForReading()
-                ready()
-                sleepTooLong(for: context.stall)
-                lock.release()
+        .inMainLoop(
+            "rwlock-readers", "a writer waits for a reader, which the lock does not name",
+            .main(.timer, in: "ReadWriteLock.acquire()", lock: .pthreadReadWriteLock),
+            with: { context in
+                let lock = ReadWriteLock()
+                NamedThread.start("reader") { ready in
+                    lock.acquireForReading()
+                    ready()
+                    sleepTooLong(for: context.stall)
+                    lock.release()
+                }
+                return lock
             }
-            return await MainLoop.timer { lock.pass() }
-        },
+        ) { lock, _ in lock.pass() },
     ]
 
     private static let onceScenarios: [Scenario] = [
@@ -122,101 +113,76 @@ extension Scenario {
             }
             return await MainLoop.timer { useTheGlobal() }
         },
-        .stalling(
-            "dispatch-once", "dispatch_once on another thread", times: 2,
+        .inMainLoop(
+            "dispatch-once", "dispatch_once on another thread",
             .main(
                 .source0, in: "demo_once", lock: .dispatchOnce, owner: "initializer",
-                ownerDoes: Holding.sleeping.activity
-            )
-        ) { context in
-            let once = SlowOnceInit(for: context.stall)
-            return await MainLoop.source0 { once.run() }
-        },
+                ownerDoes: Holding.sleeping.activity),
+            with: { SlowOnceInit(for: $0.stall) }
+        ) { once, _ in once.run() },
     ]
 
     private static let chainScenarios: [Scenario] = [
-        .stalling(
-            "lock-chain", "the owner of a lock waits for another lock", times: 2,
-            .main(.timer, in: "SwiftLock.acquire()", lock: .swiftMutex, owner: "middle", ownerDoes: "futex")
-        ) { context in
-            let inner = PthreadLock()
-            let outer = SwiftLock()
-            inner.hold(by: "last", .sleeping, for: context.stall)
-            NamedThread.start("middle") { ready in
-                outer.acquire()
-                ready()
-                inner.pass()
-                outer.release()
+        .inMainLoop(
+            "lock-chain", "the owner of a lock waits for another lock",
+            .main(.timer, in: "SwiftLock.acquire()", lock: .swiftMutex, owner: "middle", ownerDoes: "futex"),
+            with: { context in
+                let inner = PthreadLock().held(by: "last", .sleeping, for: context.stall)
+                let outer = SwiftLock()
+                NamedThread.start("middle") { ready in
+                    outer.acquire()
+                    ready()
+                    inner.pass()
+                    outer.release()
+                }
+                return outer
             }
-            return await MainLoop.timer { outer.pass() }
-        },
-        .stalling(
-            "busy-queue", "dispatch_sync onto a busy queue", times: 2,
+        ) { outer, _ in outer.pass() },
+        .inMainLoop(
+            "busy-queue", "dispatch_sync onto a busy queue",
             .main(
                 .source0, in: "waitForTheQueue(_:)", lock: .dispatchQueue, owner: "queue-worker",
-                ownerDoes: Holding.sleeping.activity
-            )
-        ) { context in
-            let queue = await DispatchQueue.busy(for: context.stall)
-            return await MainLoop.source0 { waitForTheQueue(queue) }
-        },
+                ownerDoes: Holding.sleeping.activity),
+            with: { await DispatchQueue.busy(for: $0.stall) }
+        ) { queue, _ in waitForTheQueue(queue) },
     ]
 
     private static let inversionScenarios: [Scenario] = [
-        .stalling(
-            "priority-inversion", "a mutex, whose owner is a background worker on a busy CPU", times: 2,
+        .inMainLoop(
+            "priority-inversion", "a mutex, whose owner is a background worker on a busy CPU",
             .main(
                 .mainQueue, in: "PthreadLock.acquire()", lock: .pthreadMutex, owner: "background",
-                ownerDoes: ReportedStall.inverted)
-        ) { context in
-            let lock = PthreadLock()
-            let worker = try await BackgroundWorker.start(for: context.stall) {
-                lock.acquire()
-            } last: {
-                lock.release()
-            }
-            return await MainLoop.mainQueue { worker.compete { lock.pass() } }
-        },
-        .stalling(
+                ownerDoes: ReportedStall.inverted),
+            with: { try await BackgroundWorker.start(.computing, for: $0.stall) }
+        ) { worker, _ in worker.compete { worker.lock.pass() } },
+        .inMainLoop(
             "priority-inversion-queue", "dispatch_sync onto a background queue, whose worker is on a busy CPU",
-            times: 2,
             .main(
                 .source0, in: "waitForTheQueue(_:)", lock: .dispatchQueue, owner: "background",
-                ownerDoes: ReportedStall.inverted)
-        ) { context in
-            let worker = try await BackgroundWorker.start(for: context.stall) {
-            } last: {
-            }
-            return await MainLoop.source0 { worker.compete { waitForTheQueue(worker.queue) } }
-        },
-        .stalling(
-            "background-owner", "a mutex, whose owner is a background worker that sleeps", times: 2,
+                ownerDoes: ReportedStall.inverted),
+            with: { try await BackgroundWorker.start(.computing, for: $0.stall) }
+        ) { worker, _ in worker.compete { waitForTheQueue(worker.queue) } },
+        .inMainLoop(
+            "background-owner", "a mutex, whose owner is a background worker that sleeps",
             .main(
                 .timer, in: "PthreadLock.acquire()", lock: .pthreadMutex, owner: "background",
-                ownerDoes: Holding.sleeping.activity)
-        ) { context in
-            let lock = PthreadLock()
-            let worker = try await BackgroundWorker.start(.sleeping, for: context.stall) {
-                lock.acquire()
-            } last: {
-                lock.release()
-            }
-            return await MainLoop.timer { worker.compete { lock.pass() } }
-        },
+                ownerDoes: Holding.sleeping.activity),
+            with: { try await BackgroundWorker.start(.sleeping, for: $0.stall) }
+        ) { worker, _ in worker.compete { worker.lock.pass() } },
     ]
 
     private static let unownedScenarios: [Scenario] = [
         .inMainLoop(
             "semaphore", "a POSIX semaphore, which has no owner",
             .main(.timer, in: "waitForThePOSIXSemaphore(for:)", lock: .semaphore), waitForThePOSIXSemaphore),
-        .stalling(
-            "file-lock", "flock(2) on a locked file", times: 2,
-            .main(.timer, in: "waitForTheFileLock(_:)", lock: .file).waiting(for: .holder)
-        ) { context in
-            context.expectPeer(getpid())
-            let lock = HeldFileLock(for: context.stall)
-            return await MainLoop.timer { waitForTheFileLock(lock) }
-        },
+        .inMainLoop(
+            "file-lock", "flock(2) on a locked file",
+            .main(.timer, in: "waitForTheFileLock(_:)", lock: .file).waiting(for: .holder),
+            with: { context in
+                context.expectPeer(getpid())
+                return HeldFileLock(for: context.stall)
+            }
+        ) { lock, _ in waitForTheFileLock(lock) },
     ]
 
     private static func deadlock(
@@ -228,20 +194,14 @@ extension Scenario {
     }
 
     private static let deadlockScenarios: [Scenario] = [
-        .stalling(
-            "deadlock-two", "two threads want each other's locks", times: 2,
-            deadlock(.timer, in: "acquire()", owner: "circle-1")
-        ) { context in
-            let circle = LockCircle(of: 2, for: context.stall)
-            return await MainLoop.timer { circle.close() }
-        },
-        .stalling(
-            "deadlock-three", "three threads wait in a circle", times: 2,
-            deadlock(.mainQueue, in: "acquire()", owner: "circle-1")
-        ) { context in
-            let circle = LockCircle(of: 3, for: context.stall)
-            return await MainLoop.mainQueue { circle.close() }
-        },
+        .inMainLoop(
+            "deadlock-two", "two threads want each other's locks",
+            deadlock(.timer, in: "acquire()", owner: "circle-1"), with: { LockCircle(of: 2, for: $0.stall) }
+        ) { circle, _ in circle.close() },
+        .inMainLoop(
+            "deadlock-three", "three threads wait in a circle",
+            deadlock(.mainQueue, in: "acquire()", owner: "circle-1"), with: { LockCircle(of: 3, for: $0.stall) }
+        ) { circle, _ in circle.close() },
         .stalling(
             "deadlock-main-queue", "the owner of a lock calls sync on the main queue, whose thread wants the lock",
             times: 2, deadlock(.timer, in: "acquire(within:)", owner: "sync-caller")
@@ -260,16 +220,13 @@ extension Scenario {
                 if lock.acquire(within: context.stall) { lock.release() }
             }
         },
-        .stalling(
-            "deadlock-self", "a thread wants a lock that it owns", times: 2,
-            deadlock(.source0, in: "acquire(within:)", owner: "stallwatch-demo")
-        ) { context in
-            let lock = PthreadLock()
-            return await MainLoop.source0 {
-                lock.acquire()
-                _ = lock.acquire(within: context.stall)
-                lock.release()
-            }
+        .inMainLoop(
+            "deadlock-self", "a thread wants a lock that it owns",
+            deadlock(.source0, in: "acquire(within:)", owner: "stallwatch-demo"), with: { _ in PthreadLock() }
+        ) { lock, stall in
+            lock.acquire()
+            _ = lock.acquire(within: stall)
+            lock.release()
         },
     ]
 }

@@ -11,45 +11,37 @@ extension Scenario {
             "mode-switch", "a thread's loop changes to a tracking mode, in which a source0 sleeps", times: 2,
             .runLoop("tracker", .source0, in: "sleepTooLong(for:)", mode: "tracking")
         ) { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
-            let injected = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: context.stall) }
-            await thread.stop()
-            return injected
+            try await context.withLoop("tracker", modes: ["tracking"], switchModes, watched: inBothModes) { loop in
+                await loop.inMode("tracking").source0 { sleepTooLong(for: context.stall) }
+            }
         },
         .stalling(
             "mode-switch-back", "the same, and a timer of the default mode computes", times: 2,
             .runLoop("tracker", .timer, in: "spinTheCPU(for:)")
         ) { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
-            let injected = await thread.driven.timer { spinTheCPU(for: context.stall) }
-            await thread.stop()
-            return injected
+            try await context.withLoop("tracker", modes: ["tracking"], switchModes, watched: inBothModes) { loop in
+                await loop.timer { spinTheCPU(for: context.stall) }
+            }
         },
         .quiet("mode-switch-idle", "the same, and nothing stalls") { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
-            await pause(context.threshold * 4)
-            await thread.stop()
+            try await context.withLoop("tracker", modes: ["tracking"], switchModes, watched: inBothModes) { _ in
+                await pause(context.threshold * 4)
+            }
         },
         .quiet("mode-unwatched", "a source0 sleeps in an unwatched mode") { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
-            _ = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: context.threshold * 2) }
-            await thread.stop()
+            _ = try await context.withLoop("tracker", modes: ["tracking"], switchModes) { loop in
+                await loop.inMode("tracking").source0 { sleepTooLong(for: context.threshold * 2) }
+            }
         },
         .stalling(
             "mode-common-later", "a mode becomes common after the watch begins, and a source0 in it sleeps",
             times: 2,
             .runLoop("tracker", .source0, in: "sleepTooLong(for:)", mode: nil)
         ) { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
-            CFRunLoopAddCommonMode(thread.driven.runLoop, DrivenLoop.mode("tracking"))
-            let injected = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: context.stall) }
-            await thread.stop()
-            return injected
+            try await context.withLoop("tracker", modes: ["tracking"], switchModes) { loop in
+                CFRunLoopAddCommonMode(loop.runLoop, DrivenLoop.mode("tracking"))
+                return await loop.inMode("tracking").source0 { sleepTooLong(for: context.stall) }
+            }
         },
     ]
 
@@ -62,38 +54,32 @@ extension Scenario {
                 kind: .modeStarvation, loop: "tracker", mode: "tracking", callout: .source0,
                 function: "trackMovement(for:on:isTimerDue:timerMode:)")
         ) { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
-            let injected = await thread.driven.source0 { trackMovement(for: context.stall, on: thread.driven) }
-            await thread.stop()
-            return injected
+            try await context.withTracker { loop in
+                await loop.source0 { trackMovement(for: context.stall, on: loop) }
+            }
         },
         .quiet("mode-starvation-modal", "the same in a mode that is declared as modal") { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker"), modalModes: ["tracking"])
-            _ = await thread.driven.source0 { trackMovement(for: .seconds(2), on: thread.driven) }
-            await thread.stop()
+            try await context.withTracker(modalModes: ["tracking"]) { loop in
+                await loop.source0 { trackMovement(for: .seconds(2), on: loop) }
+            }
         },
         .quiet("mode-starvation-short", "the same for less than the limit") { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
-            _ = await thread.driven.source0 { trackMovement(for: .milliseconds(700), on: thread.driven) }
-            await thread.stop()
+            try await context.withTracker { loop in
+                await loop.source0 { trackMovement(for: .milliseconds(700), on: loop) }
+            }
         },
         .quiet("mode-starvation-nothing-due", "the same, and the default mode has no work") { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
-            _ = await thread.driven.timer { trackMovement(for: .seconds(2), on: thread.driven, isTimerDue: false) }
-            await thread.stop()
+            try await context.withTracker { loop in
+                await loop.timer { trackMovement(for: .seconds(2), on: loop, isTimerDue: false) }
+            }
         },
         .quiet("mode-starvation-common", "the same in a common mode, which fires the common modes' timer") { context in
-            let thread = await LoopThread.start("tracker", modes: ["tracking"], LoopThread.runInDefaultMode)
-            CFRunLoopAddCommonMode(thread.driven.runLoop, DrivenLoop.mode("tracking"))
-            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
-            _ = await thread.driven.source0 {
-                trackMovement(for: .seconds(2), on: thread.driven, timerMode: kCFRunLoopCommonModes)
+            try await context.withTracker { loop in
+                CFRunLoopAddCommonMode(loop.runLoop, DrivenLoop.mode("tracking"))
+                return await loop.source0 {
+                    trackMovement(for: .seconds(2), on: loop, timerMode: kCFRunLoopCommonModes)
+                }
             }
-            await thread.stop()
         },
     ]
 
@@ -104,11 +90,23 @@ extension Scenario {
             CFRunLoopRunInMode(DrivenLoop.mode("tracking"), 0.03, false)
         }
     }
+
+    /// Watches a loop in the tracking mode, too.
+    private static func inBothModes(_ loop: RunLoop) -> WatchedLoop {
+        .runLoop(loop, label: "tracker", modes: [.common, .init("tracking")])
+    }
 }
 
-extension LoopThread {
-    fileprivate static let runInDefaultMode: Style = { thread in
-        while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, true) }
+extension ScenarioContext {
+    /// Watches a loop that runs in the default mode until a callout runs it in the tracking mode.
+    @discardableResult
+    fileprivate func withTracker(
+        modalModes: Set<String> = [], _ body: (DrivenLoop) async -> Duration
+    ) async throws -> Duration {
+        try await withLoop(
+            "tracker", modes: ["tracking"],
+            { thread in while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, true) } },
+            modalModes: modalModes, body)
     }
 }
 
@@ -174,7 +172,9 @@ extension Scenario {
             "nested-deep-stalls", "the same, three runs deep", times: 2,
             .main(.timer, in: "spinTheCPU(for:)", nesting: 3)
         ) { context in
-            let nested = Task { await MainLoop.source0 { runNested(for: context.threshold + context.stall, depth: 3) } }
+            let nested = Task {
+                await DrivenLoop.main.source0 { runNested(for: context.threshold + context.stall, depth: 3) }
+            }
             await pause(context.threshold / 2)
             let injected = await DrivenLoop.main.timer { spinTheCPU(for: context.stall) }
             _ = await nested.value

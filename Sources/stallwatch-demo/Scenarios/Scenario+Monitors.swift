@@ -20,12 +20,10 @@ extension Scenario {
             "loop-threshold", "a loop with its own threshold stalls for less than the monitor's", times: 0.7,
             .runLoop("strict", .timer, in: "sleepTooLong(for:)")
         ) { context in
-            let thread = await LoopThread.start("strict", LoopThread.runOnce)
-            try await context.watch(
-                .runLoop(thread.runLoop, label: "strict", threshold: .fixed(context.threshold * 0.4)))
-            let injected = await thread.driven.timer { sleepTooLong(for: context.stall) }
-            await thread.stop()
-            return injected
+            let threshold = StallThreshold.fixed(context.threshold * 0.4)
+            return try await context.withLoop(
+                "strict", watched: { .runLoop($0, label: "strict", threshold: threshold) }
+            ) { loop in await loop.timer { sleepTooLong(for: context.stall) } }
         },
         .stalling(
             "threshold-lowered", "the threshold is lowered while the monitor runs", times: 0.7,
@@ -48,7 +46,7 @@ extension Scenario {
         ) { context in
             try context.monitor.setThreshold(.fixed(context.threshold * 8), of: "main")
             defer { restoreThreshold(context) }
-            async let injected = MainLoop.source0 { sleepTooLong(for: context.stall) }
+            async let injected = DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
             await pause(context.threshold * 1.5)
             restoreThreshold(context)
             return await injected
@@ -77,21 +75,14 @@ extension Scenario {
             "saturated", "a source0 feeds itself with short turns for several thresholds", times: 4,
             ExpectedReport(kind: .saturation, loop: "fed", callout: .source0, function: "spinTheCPU(for:)")
         ) { context in
-            let thread = await LoopThread.start("fed", LoopThread.runOnce)
-            try await context.watch(
-                .runLoop(thread.runLoop, label: "fed"), saturationThreshold: context.threshold * 2
-            )
-            let injected = await thread.driven.feed(for: context.stall)
-            await thread.stop()
-            return injected
+            try await context.withLoop("fed", saturationThreshold: context.threshold * 2) { loop in
+                await loop.feed(for: context.stall)
+            }
         },
         .quiet("not-saturated", "the same for less than the saturation threshold") { context in
-            let thread = await LoopThread.start("fed", LoopThread.runOnce)
-            try await context.watch(
-                .runLoop(thread.runLoop, label: "fed"), saturationThreshold: context.threshold * 4
-            )
-            _ = await thread.driven.feed(for: context.threshold * 2)
-            await thread.stop()
+            _ = try await context.withLoop("fed", saturationThreshold: context.threshold * 4) { loop in
+                await loop.feed(for: context.threshold * 2)
+            }
         },
     ]
 
@@ -106,14 +97,14 @@ extension DrivenLoop {
     ///
     /// That is long compared to the time between two turns, in which a sample would show nothing.
     fileprivate func feed(for duration: Duration) async -> Duration {
-        await withCheckedContinuation { continuation in
-            let begin = DurationBox.Start()
+        let begin = SuspendingClock.now
+        return await withCheckedContinuation { continuation in
             let source = Source0(on: runLoop, mode: mode) { source in
-                let elapsed = begin.elapsed()
+                let elapsed = SuspendingClock.now - begin
                 spinTheCPU(for: .milliseconds(5))
                 guard elapsed >= duration else { return source.signal() }
                 source.invalidate()
-                continuation.resume(returning: begin.elapsed())
+                continuation.resume(returning: SuspendingClock.now - begin)
             }
             source.signal()
         }

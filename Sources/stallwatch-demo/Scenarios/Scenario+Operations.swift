@@ -78,24 +78,22 @@ extension Scenario {
             "operation-async-let", "a child task waits for a mutex", in: "awaitTheChild(_:)", cause: "lock",
             ends: .running, holder: "waitForTheLock(_:)"
         ) { hang in
-            let lock = PthreadLock()
-            lock.hold(by: "lock-holder", .sleeping, for: hang.duration)
-            await awaitTheChild(lock)
+            await awaitTheChild(PthreadLock().held(by: "lock-holder", .sleeping, for: hang.duration))
         },
         .overdueForever(
             "operation-circle", "two tasks wait for each other", in: "awaitTheTask(_:)", cause: "deadlock",
             ends: .task, holder: "awaitTheTask(_:)"
         ) {
-            let box = Box()
+            let first = Mutex<Task<Void, Never>?>(nil)
             let second = Task.detached {
-                while box.task == nil { await pause(.milliseconds(5)) }
-                if let task = box.task { await awaitTheTask(task) }
+                while first.withLock({ $0 }) == nil { await pause(.milliseconds(5)) }
+                if let task = first.withLock({ $0 }) { await awaitTheTask(task) }
             }
             return { monitor, limit in
                 let task = Task.detached {
                     await monitor.operation(operationName, over: limit) { await awaitTheTask(second) }
                 }
-                box.task = task
+                first.withLock { $0 = task }
             }
         },
         .overdue(
@@ -159,16 +157,6 @@ private final class Hang: Sendable {
             Thread.sleep(forTimeInterval: max((end - SuspendingClock.now).seconds, 0))
             body()
         }
-    }
-}
-
-/// A place for a task that is made later.
-private final class Box: Sendable {
-    private let content = Mutex<Task<Void, Never>?>(nil)
-
-    var task: Task<Void, Never>? {
-        get { content.withLock { $0 } }
-        set { content.withLock { $0 = newValue } }
     }
 }
 

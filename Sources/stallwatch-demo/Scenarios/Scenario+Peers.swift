@@ -51,74 +51,53 @@ extension Scenario {
     ///
     /// The report must name that process and its activity.
     static let peerScenarios: [Scenario] = [
-        .stalling(
-            "flock-of-child", "flock(2) on a file that a child has locked", times: 2,
-            .main(.timer, in: "waitForTheOtherProcess(_:)", lock: .file).waiting(for: .holder, in: "clock_nanosleep")
-        ) { context in
-            let file = LockFile("flock")
-            let peer = try PeerProcess(DEMO_PEER_FLOCK, path: file.path, for: context.stall)
-            context.expectPeer(peer.id)
-            defer { peer.finish() }
-            return await MainLoop.timer { waitForTheOtherProcess(file) }
-        },
-        .stalling(
-            "record-lock-of-child", "fcntl(2) with F_SETLKW on a file that a child has locked", times: 2,
-            .main(.mainQueue, in: "waitForTheRecordLock(_:)", lock: .file).waiting(for: .holder, in: "clock_nanosleep")
-        ) { context in
-            let file = LockFile("record-lock")
-            let peer = try PeerProcess(DEMO_PEER_RECORD_LOCK, path: file.path, for: context.stall)
-            context.expectPeer(peer.id)
-            defer { peer.finish() }
-            return await MainLoop.mainQueue { waitForTheRecordLock(file) }
-        },
-        .stalling(
-            "socket-to-child", "recv(2) from a Unix socket whose other end a child has", times: 2,
-            .main(.source0, in: "receiveFromThePeer(_:)", cause: "io").waiting(for: .otherEnd, in: "clock_nanosleep")
-        ) { context in
-            let connection = try PeerConnection(DEMO_PEER_WRITER, for: context.stall) {
-                socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &$0)
-            }
-            context.expectPeer(connection.peer.id)
-            defer { connection.peer.finish() }
-            return await MainLoop.source0 { receiveFromThePeer(connection) }
-        },
-        .stalling(
-            "pipe-of-child", "read(2) of a pipe that a child has open for writing", times: 2,
-            .main(.performedBlock, in: "readFromTheChild(_:)", cause: "io").waiting(for: .writer, in: "clock_nanosleep")
-        ) { context in
-            let connection = try PeerConnection(DEMO_PEER_WRITER, for: context.stall) { pipe(&$0) }
-            context.expectPeer(connection.peer.id)
-            defer { connection.peer.finish() }
-            return await MainLoop.performedBlock { readFromTheChild(connection) }
-        },
-        .stalling(
-            "stdio-lock", "puts(3) while another thread prints to a full pipe, which a child reads late", times: 2,
+        .inMainLoop(
+            "flock-of-child", "flock(2) on a file that a child has locked",
+            .main(.timer, in: "waitForTheOtherProcess(_:)", lock: .file).waiting(for: .holder, in: "clock_nanosleep"),
+            with: { try LockFile(DEMO_PEER_FLOCK, in: $0) }, end: { $0.peer.finish() }
+        ) { file, _ in waitForTheOtherProcess(file) },
+        .inMainLoop(
+            "record-lock-of-child", "fcntl(2) with F_SETLKW on a file that a child has locked",
+            .main(.mainQueue, in: "waitForTheRecordLock(_:)", lock: .file).waiting(for: .holder, in: "clock_nanosleep"),
+            with: { try LockFile(DEMO_PEER_RECORD_LOCK, in: $0) }, end: { $0.peer.finish() }
+        ) { file, _ in waitForTheRecordLock(file) },
+        .inMainLoop(
+            "socket-to-child", "recv(2) from a Unix socket whose other end a child has",
+            .main(.source0, in: "receiveFromThePeer(_:)", cause: "io").waiting(for: .otherEnd, in: "clock_nanosleep"),
+            with: {
+                try PeerConnection(DEMO_PEER_WRITER, in: $0, for: $0.stall) {
+                    socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &$0)
+                }
+            }, end: { $0.peer.finish() }
+        ) { connection, _ in receiveFromThePeer(connection) },
+        .inMainLoop(
+            "pipe-of-child", "read(2) of a pipe that a child has open for writing",
+            .main(.performedBlock, in: "readFromTheChild(_:)", cause: "io")
+                .waiting(for: .writer, in: "clock_nanosleep"),
+            with: { try PeerConnection(DEMO_PEER_WRITER, in: $0, for: $0.stall) { pipe(&$0) } },
+            end: { $0.peer.finish() }
+        ) { connection, _ in readFromTheChild(connection) },
+        .inMainLoop(
+            "stdio-lock", "puts(3) while another thread prints to a full pipe, which a child reads late",
             .main(.timer, in: "demo_print_line", lock: .stdio, owner: "printer", ownerDoes: "write")
-                .waiting(for: .reader, in: "clock_nanosleep")
-        ) { context in
-            let output = try BlockedOutput(for: context.stall)
-            context.expectPeer(output.peer.id)
-            defer { output.restore() }
-            return await MainLoop.timer { demo_print_line() }
-        },
-        .stalling(
-            "linker-lock", "dl_iterate_phdr(3) while another thread sleeps in its callback", times: 2,
+                .waiting(for: .reader, in: "clock_nanosleep"),
+            with: { try BlockedOutput(in: $0) }, end: { $0.restore() }
+        ) { _, _ in demo_print_line() },
+        .inMainLoop(
+            "linker-lock", "dl_iterate_phdr(3) while another thread sleeps in its callback",
             .main(
                 .source0, in: "demo_with_loader_lock", lock: .dynamicLinker, owner: "lister",
-                ownerDoes: Holding.sleeping.activity)
-        ) { context in
-            let duration = context.stall
-            NamedThread.start("lister") { ready in
-                withoutActuallyEscaping(ready) { sleepWithLoaderLock(for: duration, ready: $0) }
+                ownerDoes: Holding.sleeping.activity),
+            with: { context in
+                NamedThread.start("lister") { ready in
+                    withoutActuallyEscaping(ready) { sleepWithLoaderLock(for: context.stall, ready: $0) }
+                }
             }
-            return await MainLoop.source0 { demo_with_loader_lock({ _ in }, nil) }
-        },
-        .stalling(
-            "linger", "close(2) of a socket with unsent data", times: 2,
-            .main(.mainQueue, in: "closeWithUnsentData(_:)", cause: "io", call: "close(descriptor ")
-        ) { context in
-            let data = try UnsentData(for: context.stall)
-            return await MainLoop.mainQueue { closeWithUnsentData(data) }
-        },
+        ) { _, _ in demo_with_loader_lock({ _ in }, nil) },
+        .inMainLoop(
+            "linger", "close(2) of a socket with unsent data",
+            .main(.mainQueue, in: "closeWithUnsentData(_:)", cause: "io", call: "close(descriptor "),
+            with: { try UnsentData(for: $0.stall) }
+        ) { data, _ in closeWithUnsentData(data) },
     ]
 }

@@ -11,24 +11,16 @@ extension Scenario {
             "probe", "a game's loop computes for too long in one frame", times: 2,
             .probe("game", in: "spinTheCPU(for:)")
         ) { context in
-            let probe = LoopProbe(label: "game")
-            try await context.watch(.probe(probe))
-            return await onThread("game") { playFrames(context.stall, probe.beginTurn, probe.endTurn) }
+            try await context.play("game", context.stall, { $0.beginTurn() }, { $0.endTurn() })
         },
         .stalling(
             "probe-c", "the same, through the functions for C", times: 2, .probe("game-c", in: "spinTheCPU(for:)")
         ) { context in
-            let probe = LoopProbe(label: "game-c")
-            try await context.watch(.probe(probe))
-            return await onThread("game-c") {
-                playFrames(
-                    context.stall, { stallwatch_begin_turn(probe.handle) }, { stallwatch_end_turn(probe.handle) })
-            }
+            try await context.play(
+                "game-c", context.stall, { stallwatch_begin_turn($0.handle) }, { stallwatch_end_turn($0.handle) })
         },
         .quiet("probe-idle", "a game's loop plays short frames and then waits") { context in
-            let probe = LoopProbe(label: "game")
-            try await context.watch(.probe(probe))
-            _ = await onThread("game") { playFrames(.zero, probe.beginTurn, probe.endTurn) }
+            _ = try await context.play("game", .zero, { $0.beginTurn() }, { $0.endTurn() })
             await pause(context.threshold * 3)
         },
         .stalling(
@@ -41,20 +33,29 @@ extension Scenario {
     ]
 }
 
-/// Plays twenty short frames, one that takes `long`, whose time it returns, and twenty more short ones.
-private func playFrames(_ long: Duration, _ begin: () -> Void, _ end: () -> Void) -> Duration {
-    var injected = Duration.zero
-    for frame in 0...40 {
-        begin()
-        if frame == 20, long > .zero {
-            injected = DrivenLoop.time { spinTheCPU(for: long) }
-        } else {
-            spinTheCPU(for: .milliseconds(2))
+extension ScenarioContext {
+    /// Plays twenty short frames, one that takes `long`, whose time it returns, and twenty more short ones.
+    fileprivate func play(
+        _ label: String, _ long: Duration, _ begin: @escaping @Sendable (LoopProbe) -> Void,
+        _ end: @escaping @Sendable (LoopProbe) -> Void
+    ) async throws -> Duration {
+        let probe = LoopProbe(label: label)
+        try await watch(.probe(probe))
+        return await onThread(label) {
+            var injected = Duration.zero
+            for frame in 0...40 {
+                begin(probe)
+                if frame == 20, long > .zero {
+                    injected = DrivenLoop.time { spinTheCPU(for: long) }
+                } else {
+                    spinTheCPU(for: .milliseconds(2))
+                }
+                end(probe)
+                sleepTooLong(for: .milliseconds(3))
+            }
+            return injected
         }
-        end()
-        sleepTooLong(for: .milliseconds(3))
     }
-    return injected
 }
 
 extension Scenario {

@@ -11,29 +11,22 @@ extension Scenario {
             "queue", "a block on a serial queue sleeps", times: 3,
             .heartbeat("storage", .dispatchQueue, in: "sleepTooLong(for:)")
         ) { context in
-            let queue = DispatchQueue(label: "storage")
-            try await context.watch(.queue(queue, label: "storage"))
-            await warmUp(context)
+            let queue = try await context.watchQueue()
             return await queue.time { sleepTooLong(for: context.stall) }
         },
         .stalling(
             "queue-lock", "a block on a serial queue waits for a mutex", times: 3,
             .heartbeat("storage", .dispatchQueue, in: "waitForTheLock(_:)")
         ) { context in
-            let queue = DispatchQueue(label: "storage")
-            try await context.watch(.queue(queue, label: "storage"))
-            await warmUp(context)
-            let lock = PthreadLock()
-            lock.hold(by: "lock-holder", .sleeping, for: context.stall)
+            let queue = try await context.watchQueue()
+            let lock = PthreadLock().held(by: "lock-holder", .sleeping, for: context.stall)
             return await queue.time { waitForTheLock(lock) }
         },
         .stalling(
             "queue-backlog", "a serial queue gets 200 small blocks at once", times: 4,
             .init(loop: "storage", loopKind: .dispatchQueue, differingSamples: true)
         ) { context in
-            let queue = DispatchQueue(label: "storage")
-            try await context.watch(.queue(queue, label: "storage"))
-            await warmUp(context)
+            let queue = try await context.watchQueue()
             return await queue.burst(200, for: context.stall)
         },
         .quiet("queue-idle", "a serial queue gets no work") { context in
@@ -41,24 +34,21 @@ extension Scenario {
             await pause(context.threshold * 4)
         },
         .quiet("queue-busy", "a serial queue runs short blocks, one after another") { context in
-            let queue = DispatchQueue(label: "storage")
-            try await context.watch(.queue(queue, label: "storage"))
+            let queue = try await context.watchQueue()
             for _ in 0..<100 { _ = await queue.time { sleepTooLong(for: .milliseconds(10)) } }
         },
         .stalling(
             "global-queue-full", "blocks that wait for a semaphore occupy all workers of a global queue", times: 3,
             .heartbeat("utility", .globalQueue, in: "waitForTheSemaphore(for:)", kind: .starvation)
         ) { context in
-            try await context.watch(.globalQueue(.utility, label: "utility"))
-            await warmUp(context)
+            try await context.warmUp(.globalQueue(.utility, label: "utility"))
             return await DispatchQueue.global(qos: .utility).fill(for: context.stall) { waitForTheSemaphore(for: $0) }
         },
         .stalling(
             "global-queue-busy", "blocks that compute occupy all workers of a global queue", times: 3,
             .heartbeat("utility", .globalQueue, in: "spinTheCPU(for:)", kind: .starvation)
         ) { context in
-            try await context.watch(.globalQueue(.utility, label: "utility"))
-            await warmUp(context)
+            try await context.warmUp(.globalQueue(.utility, label: "utility"))
             return await DispatchQueue.global(qos: .utility).fill(for: context.stall) { spinTheCPU(for: $0) }
         },
         .quiet("global-queue-idle", "a global queue gets no work") { context in
@@ -70,8 +60,7 @@ extension Scenario {
             .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
                 .keeping(tasks: 100)
         ) { context in
-            try await context.watch(.cooperativePool())
-            await warmUp(context)
+            try await context.warmUp(.cooperativePool())
             return await FullPool.fill(for: context.stall, { item in Task.detached { item() } }) { left in
                 waitForTheSemaphore(for: left)
             }
@@ -86,8 +75,7 @@ extension Scenario {
             return await callout.value
         },
         .quiet("cooperative-pool-busy", "a thousand tasks compute and yield") { context in
-            try await context.watch(.cooperativePool())
-            await warmUp(context)
+            try await context.warmUp(.cooperativePool())
             // Ten at a time: an overloaded pool really is late.
             for _ in 0..<100 {
                 await withTaskGroup(of: Void.self) { group in
@@ -105,8 +93,7 @@ extension Scenario {
             .heartbeat("renderer", .serialExecutor, in: "sleepTooLong(for:)")
         ) { context in
             let executor = ThreadExecutor(threads: 1)
-            try await context.watch(.executor(executor as any SerialExecutor, label: "renderer"))
-            await warmUp(context)
+            try await context.warmUp(.executor(executor as any SerialExecutor, label: "renderer"))
             defer { executor.stop() }
             return await Task(executorPreference: executor) {
                 DrivenLoop.time { sleepTooLong(for: context.stall) }
@@ -123,8 +110,7 @@ extension Scenario {
             .heartbeat("pool", .taskExecutor, in: "sleepTooLong(for:)", kind: .starvation)
         ) { context in
             let pool = PoolExecutor(threads: 2)
-            try await context.watch(.executor(pool, label: "pool"))
-            await warmUp(context)
+            try await context.warmUp(.executor(pool, label: "pool"))
             defer { pool.threads.stop() }
             let tasks = (0..<2).map { _ in
                 Task(executorPreference: pool) { DrivenLoop.time { sleepTooLong(for: context.stall) } }
@@ -133,16 +119,25 @@ extension Scenario {
         },
         .quiet("executor-pool-half", "a job that sleeps occupies one of its two threads") { context in
             let pool = PoolExecutor(threads: 2)
-            try await context.watch(.executor(pool, label: "pool"))
-            await warmUp(context)
+            try await context.warmUp(.executor(pool, label: "pool"))
             await Task(executorPreference: pool) { sleepTooLong(for: context.threshold * 3) }.value
             pool.threads.stop()
         },
     ]
+}
 
-    /// Waits for the first heartbeat, because only later ones count.
-    private static func warmUp(_ context: ScenarioContext) async {
-        await pause(context.threshold)
+extension ScenarioContext {
+    /// Watches a loop, and waits for its first heartbeat, because only later ones count.
+    fileprivate func warmUp(_ loop: WatchedLoop) async throws {
+        try await watch(loop)
+        await pause(threshold)
+    }
+
+    /// Does the same with a new serial queue.
+    fileprivate func watchQueue() async throws -> DispatchQueue {
+        let queue = DispatchQueue(label: "storage")
+        try await warmUp(.queue(queue, label: "storage"))
+        return queue
     }
 }
 
@@ -217,31 +212,16 @@ private enum FullPool {
         let begin = SuspendingClock.now
         let end = begin + duration
         await withCheckedContinuation { continuation in
-            let left = LeftToDo(items) { continuation.resume() }
+            let left = Atomic(items)
             for _ in 0..<items {
                 submit {
                     let now = SuspendingClock.now
                     if now < end { work(end - now) }
-                    left.finishOne()
+                    if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { continuation.resume() }
                 }
             }
         }
         return SuspendingClock.now - begin
-    }
-}
-
-/// A countdown of items that waits for the last one.
-private final class LeftToDo: Sendable {
-    private let count: Atomic<Int>
-    private let whenDone: @Sendable () -> Void
-
-    init(_ count: Int, whenDone: @escaping @Sendable () -> Void) {
-        self.count = Atomic(count)
-        self.whenDone = whenDone
-    }
-
-    func finishOne() {
-        if count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { whenDone() }
     }
 }
 

@@ -18,12 +18,12 @@ extension Scenario {
             return longest
         },
         .quiet("busy-timers", "a timer fires 1,000 times a second for 3 s") { _ in
-            await MainLoop.repeatingTimer(every: .milliseconds(1), for: .seconds(3))
+            let timer = BusyTimer(on: .main)
+            await pause(.seconds(3))
+            timer.stop()
         },
     ]
-}
 
-extension Scenario {
     /// A healthy loop beside threads that compete for its CPU.
     static let loadScenarios: [Scenario] = [
         .quiet(
@@ -42,9 +42,7 @@ extension Scenario {
             hogs.stop()
         }
     ]
-}
 
-extension Scenario {
     /// Stalls of the main run loop in other kinds of waits.
     static let waitingScenarios: [Scenario] = [
         .inMainLoop(
@@ -59,12 +57,10 @@ extension Scenario {
         .inMainLoop(
             "socket", "a main-queue block receives from a silent socket with a timeout",
             .main(.mainQueue, in: "receiveFromTheSilentSocket(for:)"), receiveFromTheSilentSocket),
-        .stalling(
-            "queue-sync", "a source0 calls sync on a busy queue", times: 2, .main(.source0, in: "waitForTheQueue(_:)")
-        ) { context in
-            let queue = await DispatchQueue.busy(for: context.stall)
-            return await MainLoop.source0 { waitForTheQueue(queue) }
-        },
+        .inMainLoop(
+            "queue-sync", "a source0 calls sync on a busy queue", .main(.source0, in: "waitForTheQueue(_:)"),
+            with: { await DispatchQueue.busy(for: $0.stall) }
+        ) { queue, _ in waitForTheQueue(queue) },
         .inMainLoop(
             "dispatch-group", "a timer waits for a dispatch group",
             .main(.timer, in: "waitForTheGroup(for:)", lock: .dispatchGroup), waitForTheGroup),
@@ -76,9 +72,7 @@ extension Scenario {
             .main(.source0, in: "sleepTooLong(for:)")
         ) { sleepWithLoaderLock(for: $0) },
     ]
-}
 
-extension Scenario {
     /// Stalls while the app has paused the monitor.
     static let pausedScenarios: [Scenario] = [
         .quiet("paused", "a timer sleeps while the monitor is paused", suppressed: .paused) { context in
@@ -87,7 +81,7 @@ extension Scenario {
         },
         .quiet("ignore-scope", "a source0 sleeps in an ignored scope", suppressed: .paused) { context in
             let monitor = context.monitor
-            _ = await MainLoop.source0 {
+            _ = await DrivenLoop.main.source0 {
                 let scope = monitor.ignoreScope()
                 sleepTooLong(for: context.threshold * 2)
                 scope.end()

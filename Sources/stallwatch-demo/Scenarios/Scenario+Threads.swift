@@ -10,15 +10,14 @@ extension Scenario {
             "resident-thread", "a resident thread starts, runs tasks, stalls and stops", times: 2,
             .runLoop("resident", .performedBlock, in: "waitForTheSemaphore(for:)")
         ) { context in
-            let thread = await LoopThread.start("resident", LoopThread.runBefore)
-            try await context.watch(.runLoop(thread.runLoop, label: "resident"))
-            for _ in 0..<20 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(2)) } }
-            await pause(.milliseconds(20))
-            let injected = await thread.driven.block { waitForTheSemaphore(for: context.stall) }
-            await pause(.milliseconds(20))
-            for _ in 0..<20 { _ = await thread.driven.source0 { sleepTooLong(for: .milliseconds(2)) } }
-            await thread.stop()
-            return injected
+            try await context.withLoop("resident", LoopThread.runBefore) { loop in
+                for _ in 0..<20 { _ = await loop.block { sleepTooLong(for: .milliseconds(2)) } }
+                await pause(.milliseconds(20))
+                let injected = await loop.block { waitForTheSemaphore(for: context.stall) }
+                await pause(.milliseconds(20))
+                for _ in 0..<20 { _ = await loop.source0 { sleepTooLong(for: .milliseconds(2)) } }
+                return injected
+            }
         },
         thread("run-until-loop", "run(until:) in a while", LoopThread.runUntil),
         thread("run-before-loop", "run(mode:before:) in a while", LoopThread.runBefore),
@@ -47,33 +46,32 @@ extension Scenario {
             _ = try await stallInGap(context, watchGaps: false)
         },
         .quiet("gap-short", "code between two runs takes 10 ms each time, and gaps are watched") { context in
-            let thread = await LoopThread.start("gaps") { thread in
+            let style: LoopThread.Style = { thread in
                 while !thread.isStopping {
                     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false)
                     sleepTooLong(for: .milliseconds(10))
                 }
             }
-            try await context.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: true))
-            await pause(context.threshold * 3)
-            await thread.stop()
+            try await context.withLoop("gaps", style, watched: { .runLoop($0, label: "gaps", watchGaps: true) }) { _ in
+                await pause(context.threshold * 3)
+            }
         },
         .stalling(
             "watched-before-run", "a loop is watched before its thread runs it, and stalls in its first turn", times: 2,
             .runLoop("late", .performedBlock, in: "sleepTooLong(for:)")
         ) { context in
             let gate = Gate()
-            let thread = await LoopThread.start("late") { thread in
+            let style: LoopThread.Style = { thread in
                 gate.wait()
                 LoopThread.runOnce(thread)
             }
-            try await context.watch(.runLoop(thread.runLoop, label: "late"))
-            await pause(context.threshold * 1.5)
-            async let injected = thread.driven.block { sleepTooLong(for: context.stall) }
-            await pause(.milliseconds(20))
-            gate.open()
-            let duration = await injected
-            await thread.stop()
-            return duration
+            return try await context.withLoop("late", style) { loop in
+                await pause(context.threshold * 1.5)
+                async let injected = loop.block { sleepTooLong(for: context.stall) }
+                await pause(.milliseconds(20))
+                gate.open()
+                return await injected
+            }
         },
         .quiet("thread-ends", "the thread of a watched loop ends") { context in
             let thread = await LoopThread.start("mortal", LoopThread.runOnce)
@@ -86,27 +84,20 @@ extension Scenario {
             "stop-in-callout", "a callout sleeps and then stops its loop", times: 2,
             .runLoop("stopped", .performedBlock, in: "sleepTooLong(for:)")
         ) { context in
-            let thread = await LoopThread.start("stopped", LoopThread.runOnce)
-            try await context.watch(.runLoop(thread.runLoop, label: "stopped"))
             let injected = DurationBox()
-            _ = await thread.driven.block {
-                injected.measure { sleepTooLong(for: context.stall) }
-                CFRunLoopStop(CFRunLoopGetCurrent())
+            _ = try await context.withLoop("stopped") { loop in
+                await loop.block {
+                    injected.measure { sleepTooLong(for: context.stall) }
+                    CFRunLoopStop(CFRunLoopGetCurrent())
+                }
             }
-            await thread.stop()
             return injected.value
         },
         .stalling(
             "one-of-fifty", "fifty loops turn, and one of them stalls", times: 2,
             .runLoop("loop-31", .source0, in: "sleepTooLong(for:)")
         ) { context in
-            let monitor = try await context.watch()
-            var threads: [LoopThread] = []
-            for index in 0..<50 {
-                let thread = await LoopThread.start("loop-\(index)", LoopThread.runOnce)
-                try monitor.watch(.runLoop(thread.runLoop, label: "loop-\(index)"))
-                threads.append(thread)
-            }
+            let threads = try await LoopThread.startFifty(watchedBy: try await context.watch())
             let timers = threads.map { BusyTimer(on: $0.driven, every: 0.05) }
             let injected = await threads[31].driven.source0 { sleepTooLong(for: context.stall) }
             for timer in timers { timer.stop() }
@@ -121,33 +112,32 @@ extension Scenario {
             name, "a thread's loop, run with \(summary), sleeps in a source0", times: 2,
             .runLoop("worker", .source0, in: "sleepTooLong(for:)")
         ) { context in
-            let thread = await LoopThread.start("worker", style)
-            try await context.watch(.runLoop(thread.runLoop, label: "worker"))
-            for _ in 0..<10 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(5)) } }
-            // The loop has to wait before and after, because everything in the same turn is part of the stall.
-            await pause(.milliseconds(20))
-            let injected = await thread.driven.source0 { sleepTooLong(for: context.stall) }
-            await pause(.milliseconds(20))
-            for _ in 0..<10 { _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(5)) } }
-            await thread.stop()
-            return injected
+            try await context.withLoop("worker", style) { loop in
+                for _ in 0..<10 { _ = await loop.block { sleepTooLong(for: .milliseconds(5)) } }
+                // The loop has to wait before and after, because everything in the same turn is part of the stall.
+                await pause(.milliseconds(20))
+                let injected = await loop.source0 { sleepTooLong(for: context.stall) }
+                await pause(.milliseconds(20))
+                for _ in 0..<10 { _ = await loop.timer { sleepTooLong(for: .milliseconds(5)) } }
+                return injected
+            }
         }
     }
 
     private static func stallInGap(_ context: ScenarioContext, watchGaps: Bool) async throws -> Duration {
         let injected = DurationBox()
         let gate = Gate()
-        let thread = await LoopThread.start("gaps") { thread in
+        let style: LoopThread.Style = { thread in
             gate.wait()
             for _ in 0..<5 { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) }
             injected.measure { sleepTooLong(for: context.threshold * 2) }
             // The gap ends when the loop starts to run again, so it runs once more.
             repeat { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) } while !thread.isStopping
         }
-        try await context.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: watchGaps))
-        gate.open()
-        await pause(context.threshold * 2.5)
-        await thread.stop()
+        try await context.withLoop("gaps", style, watched: { .runLoop($0, label: "gaps", watchGaps: watchGaps) }) { _ in
+            gate.open()
+            await pause(context.threshold * 2.5)
+        }
         return injected.value
     }
 }

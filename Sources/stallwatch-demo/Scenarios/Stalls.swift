@@ -104,22 +104,19 @@ extension Scenario {
         ) { sleepInTheCaller(for: $0) },
         .inMainLoop(
             "sleep", "a source0 sleeps", .main(.source0, in: "sleepTooLong(for:)", cause: "sleep"), sleepTooLong),
-        .stalling(
+        .inMainLoop(
             "lock", "a main-queue block waits for a mutex that another thread holds", times: 2.5,
-            .main(.mainQueue, in: "waitForTheLock(_:)", lock: .pthreadMutex, owner: "lock-holder")
-        ) { context in
-            let lock = PthreadLock()
-            lock.hold(by: "lock-holder", .sleeping, for: context.stall)
-            return await MainLoop.mainQueue { waitForTheLock(lock) }
-        },
-        .stalling(
-            "pipe-read", "a performed block reads an empty pipe", times: 2,
-            .main(.performedBlock, in: "readTheEmptyPipe(_:)", cause: "io").waiting(for: .writer)
-        ) { context in
-            context.expectPeer(getpid())
-            let pipe = EmptyPipe(for: context.stall)
-            return await MainLoop.performedBlock { readTheEmptyPipe(pipe) }
-        },
+            .main(.mainQueue, in: "waitForTheLock(_:)", lock: .pthreadMutex, owner: "lock-holder"),
+            with: { PthreadLock().held(by: "lock-holder", .sleeping, for: $0.stall) }
+        ) { lock, _ in waitForTheLock(lock) },
+        .inMainLoop(
+            "pipe-read", "a performed block reads an empty pipe",
+            .main(.performedBlock, in: "readTheEmptyPipe(_:)", cause: "io").waiting(for: .writer),
+            with: { context in
+                context.expectPeer(getpid())
+                return EmptyPipe(for: context.stall)
+            }
+        ) { pipe, _ in readTheEmptyPipe(pipe) },
         .inMainLoop(
             "timer", "a timer waits in poll(2)", .main(.timer, in: "pollNothing(for:)", cause: "sleep"), pollNothing),
         .inMainLoop(
@@ -138,12 +135,24 @@ extension Scenario {
         _ name: String, _ summary: String, times: Double = 2, _ expected: ExpectedReport,
         _ stall: @escaping @Sendable (Duration) -> Void
     ) -> Scenario {
+        inMainLoop(name, summary, times: times, expected, with: { _ in }) { _, duration in stall(duration) }
+    }
+
+    /// The same with something that `make` prepares before the stall, and that `end` ends after it.
+    static func inMainLoop<Resource: Sendable>(
+        _ name: String, _ summary: String, times: Double = 2, _ expected: ExpectedReport,
+        with make: @escaping @Sendable (ScenarioContext) async throws -> Resource,
+        end: @escaping @Sendable (Resource) -> Void = { _ in },
+        _ stall: @escaping @Sendable (Resource, Duration) -> Void
+    ) -> Scenario {
         .stalling(name, summary, times: times, expected) { context in
-            switch expected.callout {
-            case .timer?: await MainLoop.timer { stall(context.stall) }
-            case .source0?: await MainLoop.source0 { stall(context.stall) }
-            case .mainQueue?: await MainLoop.mainQueue { stall(context.stall) }
-            default: await MainLoop.performedBlock { stall(context.stall) }
+            let resource = try await make(context)
+            defer { end(resource) }
+            return switch expected.callout {
+            case .timer?: await MainLoop.timer { stall(resource, context.stall) }
+            case .source0?: await DrivenLoop.main.source0 { stall(resource, context.stall) }
+            case .mainQueue?: await MainLoop.mainQueue { stall(resource, context.stall) }
+            default: await DrivenLoop.main.block { stall(resource, context.stall) }
             }
         }
     }
@@ -257,22 +266,5 @@ final class DurationBox: Sendable {
     func measure(_ work: () -> Void) {
         let duration = SuspendingClock().measure(work)
         longest.withLock { $0 = max($0, duration) }
-    }
-}
-
-extension DurationBox {
-    /// The moment of the first call.
-    final class Start: Sendable {
-        private let start = Mutex<SuspendingClock.Instant?>(nil)
-
-        /// Returns the time since the first call.
-        func elapsed() -> Duration {
-            let now = SuspendingClock.now
-            return start.withLock { start in
-                let first = start ?? now
-                start = first
-                return now - first
-            }
-        }
     }
 }

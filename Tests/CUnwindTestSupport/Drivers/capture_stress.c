@@ -88,9 +88,9 @@ cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds) {
   cunwind_test_stress_result result;
   memset(&result, 0, sizeof result);
   // The first engine of a process loads libunwind, which keeps two descriptors.
-  cunwind_engine_destroy(cunwind_engine_create(SIGPROF));
+  cunwind_engine_destroy(cunwind_test_engine(SIGPROF));
   int64_t files = open_files();
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   int output = silence_output();
   if (!engine || output < 0 || cunwind_test_churn_start(churners) != 0) {
     result.failed = 1;

@@ -92,7 +92,7 @@ cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed_number, uint64_t images
   static cunwind_stack stack;
   cunwind_test_fuzz_result result;
   memset(&result, 0, sizeof result);
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine) return result;
   cunwind_engine_refresh_images(engine);
   result.has_library = engine->unwinder.library != NULL;

@@ -9,7 +9,7 @@
 #include "CUnwindTestSupport.h"
 #include "Drivers/random_numbers.h"
 #include "Engine/engine.h"
-#include "Unwinding/cfi_rules.h"
+#include "Unwinding/cfi.h"
 
 /// The bytes that are copied from the image's start: enough for all segments of libc that are not writable.
 #define COPIED_BYTES (4u * 1024 * 1024)
@@ -58,7 +58,7 @@ static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_
 
 cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t tables) {
   cunwind_test_table_result result = {0};
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   uint8_t *bytes = mmap(NULL, COPIED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (!engine || bytes == MAP_FAILED) return result;
   cunwind_engine_refresh_images(engine);

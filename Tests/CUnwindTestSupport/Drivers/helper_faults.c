@@ -75,7 +75,7 @@ static cunwind_test_fault_result disturb(uint32_t milliseconds, void *(*disturbe
   memset(&result, 0, sizeof result);
   scene scene = {.capturer = gettid(), .signal_for_helpers = signal_for_helpers};
   pthread_t thread;
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   scene.thread_state = engine ? cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 10) : NULL;
   if (!scene.thread_state) return result;
   cunwind_engine_refresh_images(engine);

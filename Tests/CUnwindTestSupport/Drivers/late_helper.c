@@ -11,7 +11,7 @@
 #include "System/raw_system_call.h"
 
 int cunwind_test_overdue_helper(void) {
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine) return -errno;
   pid_t child = fork();
   if (child < 0) return -errno;
@@ -30,7 +30,7 @@ int cunwind_test_overdue_helper(void) {
 }
 
 int cunwind_test_late_helper(bool refreshes) {
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine) return -errno;
   pid_t child = fork();
   if (child < 0) return -errno;

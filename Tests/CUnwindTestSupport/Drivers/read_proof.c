@@ -48,13 +48,13 @@ cunwind_test_proof_result cunwind_test_read_proof(bool counts_slices, uint32_t m
   cunwind_test_proof_result result = {0};
   pthread_t changer;
   memset(&words, 0, sizeof words);
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine || pthread_create(&changer, NULL, change, &words) != 0) return result;
   while (__atomic_load_n(&words.tid, __ATOMIC_ACQUIRE) == 0) usleep(1000);
   cunwind_thread *thread = cunwind_thread_open(engine, words.tid);
-  if (thread && !counts_slices && thread->slices_file >= 0) {
-    close(thread->slices_file);
-    thread->slices_file = -1;
+  if (thread && !counts_slices && thread->files[CUNWIND_FILE_SCHEDSTAT] >= 0) {
+    close(thread->files[CUNWIND_FILE_SCHEDSTAT]);
+    thread->files[CUNWIND_FILE_SCHEDSTAT] = -1;
   }
   uint64_t end = cunwind_test_milliseconds_now() + milliseconds;
   for (uint64_t read = 0; thread && cunwind_test_milliseconds_now() < end; read++) {

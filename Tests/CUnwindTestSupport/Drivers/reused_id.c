@@ -31,7 +31,7 @@ int cunwind_test_stop_reused_id(void) {
   static cunwind_stack stack;
   cunwind_capture_info info;
   int status = -1;
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_test_engine(SIGPROF);
   cunwind_test_thread *thread_state = engine ? cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3) : NULL;
   if (!thread_state) return status;
   pid_t id = cunwind_test_thread_tid(thread_state);

@@ -25,7 +25,7 @@ cunwind_test_shared_signal_result cunwind_test_shared_signal(void) {
   app.sa_flags = SA_RESTART;
   sigaction(number, &app, &before);
   arrived = 0;
-  cunwind_engine *engine = cunwind_engine_create(number);
+  cunwind_engine *engine = cunwind_test_engine(number);
   cunwind_test_thread *thread_state = engine ? cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3) : NULL;
   if (!thread_state) return result;
   pid_t tid = cunwind_test_thread_tid(thread_state);

@@ -6,8 +6,7 @@
 #include "CUnwindTestSupport.h"
 #include "Drivers/random_numbers.h"
 #include "Engine/engine.h"
-#include "Unwinding/eh_frame.h"
-#include "Unwinding/stepper.h"
+#include "Unwinding/cfi.h"
 
 /// The words of the stack that the registers lead to: functions have frames of up to some kilobytes.
 #define STACK_WORDS 4096
@@ -36,7 +35,7 @@ static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_
 
 cunwind_test_stepper_result cunwind_test_compare_steppers(uint64_t seed, uint64_t every) {
   cunwind_test_stepper_result result = {0};
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine) return result;
   cunwind_engine_refresh_images(engine);
   cunwind_unwinder *unwinder = &engine->unwinder;
@@ -87,11 +86,11 @@ static uint64_t find_uncovered(const cunwind_engine *engine) {
 
 cunwind_test_trap_result cunwind_test_stepper_traps(void) {
   cunwind_test_trap_result result = {-1, -1, -1, -1};
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine) return result;
   cunwind_engine_refresh_images(engine);
   cunwind_unwinder *unwinder = &engine->unwinder;
-  cunwind_stepper *library = unwinder->library;
+  cunwind_library *library = unwinder->library;
   unwinder->copy = engine->copy;
   engine->copy->low = 0x7e0000000000ull;
   engine->copy->length = STACK_WORDS * 8;
@@ -103,13 +102,13 @@ cunwind_test_trap_result cunwind_test_stepper_traps(void) {
   cunwind_set_register(&from, CUNWIND_PC, uncovered);
   if (library && uncovered) {
     // Past the guard.
-    result.uncovered_by_library = library->step(library, unwinder, &from, true, &to);
+    result.uncovered_by_library = cunwind_step_by_library(unwinder, &from, true, &to);
     result.uncovered = cunwind_step_by_cfi(unwinder, &from, true, &to);
   }
   // This function has a frame pointer, and needs it from its prologue on.
   from.known = 1ull << CUNWIND_SP | 1ull << CUNWIND_PC;
   from.value[CUNWIND_PC] = (uint64_t)(uintptr_t)__builtin_extract_return_addr(cunwind_test_here());
-  if (library) result.read_by_library = library->step(library, unwinder, &from, false, &to);
+  if (library) result.read_by_library = cunwind_step_by_library(unwinder, &from, false, &to);
   result.read = cunwind_step_by_cfi(unwinder, &from, false, &to);
   cunwind_engine_destroy(engine);
   return result;

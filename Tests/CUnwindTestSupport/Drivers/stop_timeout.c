@@ -83,7 +83,7 @@ cunwind_test_stop_timeout_result cunwind_test_stop_timeout(void) {
   while (!CPU_ISSET(own, &all)) own++;
   scene.processor = own + 1;
   while (!CPU_ISSET(scene.processor, &all)) scene.processor++;
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   if (engine && stay_on(own) && pthread_create(&waiter, NULL, wait_for_events, &scene) == 0) {
     while (__atomic_load_n(&scene.waiter, __ATOMIC_ACQUIRE) == 0) usleep(1000);
     cunwind_engine_refresh_images(engine);

@@ -8,15 +8,15 @@
 
 #include "CUnwindTestSupport.h"
 #include "Support/bounded.h"
-#include "Unwinding/stepper.h"
+#include "Unwinding/unwind.h"
 
 bool cunwind_test_load_unwinder(const char *path, char *text, size_t size) {
   char reason[CUNWIND_UNWINDER_REASON_BYTES] = "";
-  cunwind_stepper *stepper = cunwind_library_stepper_create(path, reason);
-  snprintf(text, size, "%s", stepper ? stepper->name : reason);
-  if (!stepper) return false;
-  stepper->flush(stepper);
-  stepper->destroy(stepper);
+  cunwind_library *library = cunwind_library_create(path, reason);
+  snprintf(text, size, "%s", library ? library->name : reason);
+  if (!library) return false;
+  cunwind_library_flush(library);
+  cunwind_library_destroy(library);
   return true;
 }
 
@@ -29,10 +29,10 @@ bool cunwind_test_file_of(const char *library, const char *symbol, char *path, s
 }
 
 bool cunwind_test_child_leaves_libunwind_alone(void) {
-  cunwind_engine *engine = cunwind_engine_create(27);
+  cunwind_engine *engine = cunwind_test_engine(27);
   pid_t child = fork();
   if (child == 0) {
-    cunwind_engine *own = cunwind_engine_create(27);
+    cunwind_engine *own = cunwind_test_engine(27);
     _exit(own && strcmp(cunwind_engine_unwinder(own).name, "built-in") == 0 ? 0 : 1);
   }
   int status = -1;

@@ -78,7 +78,7 @@ static bool is_captured(cunwind_engine *engine, cunwind_test_posture posture, bo
 // Returns 0, or the number of the first step that failed.
 static int check(cunwind_memory_access wanted, cunwind_memory_access expected) {
   cunwind_options options = {.signal_number = SIGPROF, .memory_access = wanted};
-  cunwind_engine *engine = cunwind_engine_create_with(&options);
+  cunwind_engine *engine = cunwind_engine_create(&options);
   if (!engine) return 2;
   if (cunwind_engine_memory_access(engine) != expected) return 3;
   if (!reads_what_is_there()) return 4;
@@ -102,7 +102,7 @@ int cunwind_test_memory_access(cunwind_memory_access access) {
 
 int cunwind_test_memory_without_call(int error) {
   // The access that the parent has chosen must not make the child read the parent's memory.
-  cunwind_engine_destroy(cunwind_engine_create(SIGPROF));
+  cunwind_engine_destroy(cunwind_test_engine(SIGPROF));
   pid_t child = fork();
   if (child == 0) {
     if (cunwind_test_refuse(SYS_process_vm_readv, cunwind_test_refusal_by(error)) < 0) _exit(1);

@@ -15,14 +15,14 @@
 #include "CUnwindTestSupport.h"
 #include "Restrictions/seccomp_filter.h"
 #include "Support/bounded.h"
-#include "System/seccomp_probe.h"
+#include "System/raw_system_call.h"
 
 static uint32_t refusal(bool kills) { return cunwind_test_refusal_by(kills ? 0 : EPERM); }
 
 static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   static cunwind_stack stack;
   cunwind_capture_info info;
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_test_engine(SIGPROF);
   if (!engine) _exit(2);
   cunwind_engine_refresh_images(engine);
   result->probe_status = cunwind_engine_probe_stop(engine, &result->probe_error);
@@ -87,7 +87,7 @@ int cunwind_test_stop_of_traced(int *error, int *second) {
   cunwind_capture_info info;
   cunwind_test_allow_tracing();
   volatile bool *ready = mmap(NULL, sizeof *ready, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_engine *engine = cunwind_test_engine(SIGPROF);
   cunwind_test_thread *thread_state = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
   if (ready == MAP_FAILED || !engine || !thread_state) return -1;
   cunwind_engine_refresh_images(engine);

@@ -14,6 +14,12 @@
 extern "C" {
 #endif
 
+/// Creates an engine with default options.
+static inline cunwind_engine *_Nullable cunwind_test_engine(int signal_number) {
+  cunwind_options options = {.signal_number = signal_number};
+  return cunwind_engine_create(&options);
+}
+
 // ---- Threads that block ---------------------------------------------------------------------------------------------
 
 /// A system call (or a wrapper of one) in which a thread can block.

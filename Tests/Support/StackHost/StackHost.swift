@@ -26,7 +26,7 @@ struct StackHost {
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)
         guard let library = dlopen(arguments[1], RTLD_NOW) else { fail(String(cString: dlerror())) }
-        guard let engine = cunwind_engine_create(SIGPROF) else { fail("no engine: \(errno)") }
+        guard let engine = cunwind_test_engine(SIGPROF) else { fail("no engine: \(errno)") }
         let host = StackHost(engine: engine, library: library)
         let threads = arguments.dropFirst(2).map { ($0, host.start($0)) }
         // A thread notes its id just before it blocks.

@@ -96,7 +96,7 @@ final class EventLoopIdleCheck: IdleCheck {
 
     private struct State {
         var thread: Int32?
-        var reader: EpollWaitReader?
+        var reader: ThreadProc?
         /// Where the thread waited when the last item was sent; `nil` once the item has confirmed it or not.
         var candidate: EpollWait?
         var confirmed: (place: EpollWait, times: Int)?
@@ -104,9 +104,9 @@ final class EventLoopIdleCheck: IdleCheck {
     }
     // A mutex for the compiler: only the watchdog uses it.
     private let state = Mutex(State())
-    private let read: @Sendable (EpollWaitReader) -> EpollWait?
+    private let read: @Sendable (ThreadProc) -> EpollWait?
 
-    init(read: @escaping @Sendable (EpollWaitReader) -> EpollWait? = { $0.read() }) {
+    init(read: @escaping @Sendable (ThreadProc) -> EpollWait? = { $0.epollWait }) {
         self.read = read
     }
 
@@ -137,7 +137,9 @@ final class EventLoopIdleCheck: IdleCheck {
 
     private func read(_ state: inout State, _ thread: Int32?) -> EpollWait? {
         guard let thread else { return nil }
-        if state.thread != thread { state = State(thread: thread, reader: EpollWaitReader(thread: thread)) }
+        if state.thread != thread {
+            state = State(thread: thread, reader: ThreadProc(thread: thread, files: [.syscall]))
+        }
         return state.reader.flatMap(read)
     }
 }

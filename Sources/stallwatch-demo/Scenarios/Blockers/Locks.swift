@@ -249,16 +249,19 @@ extension ThreadLock {
         release()
     }
 
-    /// Makes a thread named `name` hold the lock for `duration`, and returns once it does.
-    func hold(by name: String, _ holding: Holding, for duration: Duration) { hold(by: name, [(holding, duration)]) }
+    /// Makes a thread named `name` hold the lock for `duration`, and returns the lock once it does.
+    func held(by name: String, _ holding: Holding, for duration: Duration) -> Self {
+        held(by: name, [(holding, duration)])
+    }
 
     /// The same, in several ways one after another.
-    func hold(by name: String, _ parts: [(holding: Holding, duration: Duration)]) {
+    func held(by name: String, _ parts: [(holding: Holding, duration: Duration)]) -> Self {
         NamedThread.start(name) { ready in
             acquire()
             ready()
             for part in parts { part.holding.run(for: part.duration) }
             release()
         }
+        return self
     }
 }

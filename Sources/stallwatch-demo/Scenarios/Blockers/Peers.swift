@@ -7,31 +7,33 @@ import Glibc
 final class PeerProcess: Sendable {
     let id: Int32
 
-    /// Starts a child that does something for `duration` from now on.
+    /// Starts a child that does something for `duration` from now on, and that the report has to name.
     ///
     /// - Throws: ``NotAvailable`` if no child can be made.
     init(
-        _ kind: demo_peer_kind, descriptor: Int32 = -1, path: String? = nil, for duration: Duration
+        _ kind: demo_peer_kind, descriptor: Int32 = -1, path: String? = nil, in context: ScenarioContext,
+        for duration: Duration
     ) throws(NotAvailable) {
         id = demo_start_peer(kind, descriptor, path, UInt32(duration.milliseconds))
         if id < 0 { throw NotAvailable(reason: "no child can be made") }
+        context.expectPeer(id)
     }
 
-    /// Waits for the child's end.
     func finish() {
         while waitpid(id, nil, 0) < 0, errno == EINTR {}
     }
 }
 
-/// A file that can be locked, by a path of its own.
+/// A file that a child has locked.
 final class LockFile: Sendable {
-    let path: String
+    private let path = "./stallwatch-locked-\(getpid())"
     let descriptor: Int32
+    let peer: PeerProcess
 
-    /// - Parameter name: A part of the file's name.
-    init(_ name: String) {
-        path = "./stallwatch-\(name)-\(getpid())"
+    /// - Throws: ``NotAvailable`` if no child can be made.
+    init(_ kind: demo_peer_kind, in context: ScenarioContext) throws(NotAvailable) {
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        peer = try PeerProcess(kind, path: path, in: context, for: context.stall)
     }
 
     deinit {
@@ -66,13 +68,14 @@ final class PeerConnection: Sendable {
 
     /// Makes two connected descriptors with `make`, and leaves the second one to a child.
     init(
-        _ kind: demo_peer_kind, for duration: Duration, _ make: (inout [Int32]) -> Int32
+        _ kind: demo_peer_kind, in context: ScenarioContext, for duration: Duration,
+        _ make: (inout [Int32]) -> Int32
     ) throws(NotAvailable) {
         var ends: [Int32] = [-1, -1]
         guard make(&ends) == 0 else { throw NotAvailable(reason: "no connection can be made") }
         descriptor = ends[0]
         defer { close(ends[1]) }
-        peer = try PeerProcess(kind, descriptor: ends[1], for: duration)
+        peer = try PeerProcess(kind, descriptor: ends[1], in: context, for: duration)
     }
 }
 
@@ -82,18 +85,18 @@ final class PeerConnection: Sendable {
 ///
 /// `@unchecked Sendable`: nothing changes after `init`, and one scenario at a time uses the stream.
 final class BlockedOutput: @unchecked Sendable {
-    let peer: PeerProcess
+    private let peer: PeerProcess
     /// The stream before, which C made.
     private let before: UnsafeMutableRawPointer
     private let isPrinted = Gate()
 
     /// - Throws: ``NotAvailable`` if no pipe can be made.
-    init(for duration: Duration) throws(NotAvailable) {
+    init(in context: ScenarioContext) throws(NotAvailable) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw NotAvailable(reason: "no pipe can be made") }
         let (readEnd, writeEnd) = (ends[0], ends[1])
         defer { close(readEnd) }
-        peer = try PeerProcess(DEMO_PEER_READER, descriptor: readEnd, for: duration)
+        peer = try PeerProcess(DEMO_PEER_READER, descriptor: readEnd, in: context, for: context.stall)
         guard let before = demo_replace_stdout(writeEnd) else { throw NotAvailable(reason: "no stream can be made") }
         self.before = before
         NamedThread.start("printer") { [isPrinted] ready in

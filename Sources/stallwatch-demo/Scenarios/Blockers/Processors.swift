@@ -48,27 +48,25 @@ final class Competitors: Sendable {
     func stop() { isOver.store(true, ordering: .relaxed) }
 }
 
-/// A worker of a queue with the QoS background, on a CPU that other threads keep busy.
+/// A worker of a queue with the QoS background that owns a lock, on a CPU that other threads keep busy.
 final class BackgroundWorker: Sendable {
     let queue = DispatchQueue(label: "demo.background", qos: .background)
+    let lock = PthreadLock()
     private let mayGoOn = Gate()
     private let competitors = Competitors(count: 4)
 
-    /// Starts the worker, and returns once it has run `first`; fails where libdispatch gives it no nice value.
-    static func start(
-        _ holding: Holding = .computing, for duration: Duration, first: @escaping @Sendable () -> Void,
-        last: @escaping @Sendable () -> Void
-    ) async throws -> BackgroundWorker {
+    /// Starts the worker, and returns once it has the lock; fails where libdispatch gives it no nice value.
+    static func start(_ holding: Holding, for duration: Duration) async throws -> BackgroundWorker {
         let worker = BackgroundWorker()
         let nice = await withCheckedContinuation { continuation in
             worker.queue.async {
                 NamedThread.nameThisThread("background")
-                first()
+                worker.lock.acquire()
                 continuation.resume(returning: getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0))
                 worker.mayGoOn.wait()
                 demo_pin_thread()
                 holding.run(for: duration)
-                last()
+                worker.lock.release()
                 demo_unpin_thread()
             }
         }

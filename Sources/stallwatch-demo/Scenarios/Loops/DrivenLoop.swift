@@ -84,6 +84,7 @@ struct DrivenLoop: @unchecked Sendable {
     }
 
     func perform(_ block: @escaping Work) {
+        // It does not wake the loop.
         CFRunLoopPerformBlock(runLoop, mode, block)
         CFRunLoopWakeUp(runLoop)
     }

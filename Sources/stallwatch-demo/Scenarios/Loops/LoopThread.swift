@@ -2,6 +2,7 @@ import ScenarioKit
 import CoreFoundation
 import Dispatch
 import Foundation
+import StallWatch
 import Synchronization
 
 /// A thread that runs its own run loop, in one of the ways that apps use, until `stop`.
@@ -41,6 +42,17 @@ final class LoopThread: @unchecked Sendable {
         }
     }
 
+    /// Starts fifty threads, `loop-0` to `loop-49`, and watches their loops.
+    static func startFifty(watchedBy monitor: StallMonitor) async throws -> [LoopThread] {
+        var threads: [LoopThread] = []
+        for index in 0..<50 {
+            let thread = await start("loop-\(index)", runOnce)
+            try monitor.watch(.runLoop(thread.runLoop, label: "loop-\(index)"))
+            threads.append(thread)
+        }
+        return threads
+    }
+
     var isStopping: Bool { stopping.load(ordering: .acquiring) }
 
     /// Ends the loop, and returns once it has ended.
@@ -58,6 +70,25 @@ final class LoopThread: @unchecked Sendable {
     private func endKeepAlive() {
         keepAlive?.invalidate()
         keepAlive = nil
+    }
+}
+
+extension ScenarioContext {
+    /// Watches the loop of a new thread while `body` runs, and ends the thread.
+    ///
+    /// The loop runs in `style`, in `modes` beside the common ones, and is watched as `loop` says.
+    func withLoop<Result: Sendable>(
+        _ label: String, modes: [String] = [], _ style: @escaping LoopThread.Style = LoopThread.runOnce,
+        watched loop: ((RunLoop) -> WatchedLoop)? = nil, saturationThreshold: Duration? = .seconds(10),
+        modalModes: Set<String> = [], _ body: (DrivenLoop) async throws -> Result
+    ) async throws -> Result {
+        let thread = await LoopThread.start(label, modes: modes, style)
+        try await watch(
+            loop?(thread.runLoop) ?? .runLoop(thread.runLoop, label: label), saturationThreshold: saturationThreshold,
+            modalModes: modalModes)
+        let result = try await body(thread.driven)
+        await thread.stop()
+        return result
     }
 }
 

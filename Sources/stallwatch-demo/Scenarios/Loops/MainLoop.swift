@@ -2,6 +2,7 @@ import ScenarioKit
 import CoreFoundation
 import Dispatch
 import Foundation
+import LinuxSupport
 import Synchronization
 
 /// The main thread's run loop, as scenarios use it.
@@ -12,30 +13,23 @@ enum MainLoop {
     typealias Work = @Sendable () -> Void
 
     /// Several kinds of callout, for scenarios that use them in turn.
-    static let callouts: [@Sendable (@escaping Work) async -> Duration] = [timer, source0, mainQueue, performedBlock]
+    static let callouts: [@Sendable (@escaping Work) async -> Duration] = [
+        timer, DrivenLoop.main.source0, mainQueue, DrivenLoop.main.block,
+    ]
 
     static func timer(_ work: @escaping Work) async -> Duration {
-        let once = WorkOnce(work)
+        // Foundation's `Timer` keeps its block even after it has fired.
+        let once = OneShotTransfer(work)
         return await withCheckedContinuation { continuation in
             let timer = Timer(timeInterval: 0, repeats: false) { _ in
-                continuation.resume(returning: DrivenLoop.time { once.run() })
+                continuation.resume(returning: DrivenLoop.time { once.take()?() })
             }
-            add(timer)
+            RunLoop.main.add(timer, forMode: .common)
         }
-    }
-
-    static func source0(_ work: @escaping Work) async -> Duration {
-        await DrivenLoop.main.source0(work)
     }
 
     static func mainQueue(_ work: @escaping Work) async -> Duration {
         await DispatchQueue.main.time(work)
-    }
-
-    static func performedBlock(_ work: @escaping Work) async -> Duration {
-        await withCheckedContinuation { continuation in
-            perform { continuation.resume(returning: DrivenLoop.time(work)) }
-        }
     }
 
     /// Calls `start` in a callout, and returns once `start`'s argument has been called and the loop has heard of it.
@@ -70,36 +64,11 @@ enum MainLoop {
         }
     }
 
-    /// Makes a timer fire every `interval` until `duration` has passed.
-    static func repeatingTimer(every interval: Duration, for duration: Duration) async {
-        let end = ContinuousClock.now + duration
-        await withCheckedContinuation { continuation in
-            let timer = Timer(timeInterval: interval.seconds, repeats: true) { timer in
-                guard ContinuousClock.now >= end else { return }
-                timer.invalidate()
-                continuation.resume()
-            }
-            add(timer)
-        }
-    }
-
-    private static func add(_ timer: Timer) {
-        RunLoop.main.add(timer, forMode: .common)
-    }
-
-    private static func perform(_ block: @escaping Work) {
-        RunLoop.main.perform(inModes: [.common], block: block)
-        // Neither Foundation nor CoreFoundation wakes the loop for a block.
-        CFRunLoopWakeUp(CFRunLoopGetMain())
-    }
-}
-
-extension MainLoop {
     /// Runs the main run loop on the main thread while `operation` runs on others.
     static func run<Success: Sendable>(
         while operation: @escaping @Sendable () async throws(DemoFailure) -> Success
     ) throws(DemoFailure) -> Success {
-        let box = ResultBox<Success>()
+        let outcome = Mutex<Result<Success, DemoFailure>?>(nil)
         Task.detached {
             let result: Result<Success, DemoFailure>
             do throws(DemoFailure) {
@@ -107,37 +76,15 @@ extension MainLoop {
             } catch {
                 result = .failure(error)
             }
-            box.result.withLock { $0 = result }
+            outcome.withLock { $0 = result }
             // Stopped from inside the loop, because a stop before the loop runs has no effect.
-            perform { CFRunLoopStop(CFRunLoopGetMain()) }
+            DrivenLoop.main.perform { CFRunLoopStop(CFRunLoopGetMain()) }
         }
         while true {
-            if let result = box.result.withLock({ $0 }) { return try result.get() }
+            if let result = outcome.withLock({ $0 }) { return try result.get() }
             // Not RunLoop.run(): it leaves and enters the loop again for every source, and so separates turns that have no wait
             // in between.
             CFRunLoopRun()
         }
-    }
-}
-
-/// A result that one thread leaves for another.
-private final class ResultBox<Success: Sendable>: Sendable {
-    let result = Mutex<Result<Success, DemoFailure>?>(nil)
-}
-
-/// Work that is released once it has run; Foundation's `Timer` keeps its block even after it has fired.
-private final class WorkOnce: Sendable {
-    private let work: Mutex<MainLoop.Work?>
-
-    init(_ work: @escaping MainLoop.Work) {
-        self.work = Mutex(work)
-    }
-
-    func run() {
-        let work = work.withLock { work in
-            defer { work = nil }
-            return work
-        }
-        work?()
     }
 }

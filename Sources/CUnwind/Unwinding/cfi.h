@@ -1,13 +1,14 @@
-// An image's unwind tables: .eh_frame_hdr leads from a PC to the description of its function in .eh_frame.
+// Call frame information: an image's unwind tables, in which .eh_frame_hdr leads from a PC to the description of its
+// function in .eh_frame, and the rules that find a function's caller at one PC: the sum of its instructions there.
 //
 // The format is DWARF's (version 5, section 6.4), as the Linux Standard Base changes it (core, "Exception Frames").
 
-#ifndef CUNWIND_EH_FRAME_H
-#define CUNWIND_EH_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "Machine/registers.h"
 #include "Memory/guarded_memory.h"
 #include "Memory/modules.h"
 
@@ -30,6 +31,34 @@ typedef struct cunwind_function {
   bool is_signal_frame;                     ///< The function was interrupted, not called.
 } cunwind_function;
 
+/// The place of the caller's value of a register (DWARF 5, section 6.4.1).
+typedef enum cunwind_rule_kind {
+  CUNWIND_RULE_SAME,             ///< In the register itself; the default.
+  CUNWIND_RULE_UNDEFINED,        ///< Nowhere.
+  CUNWIND_RULE_OFFSET,           ///< At the CFA plus `offset`.
+  CUNWIND_RULE_VALUE_OFFSET,     ///< The value is the CFA plus `offset`.
+  CUNWIND_RULE_REGISTER,         ///< In register `offset`.
+  CUNWIND_RULE_EXPRESSION,       ///< At the address that an expression computes.
+  CUNWIND_RULE_VALUE_EXPRESSION  ///< The value is the result of an expression.
+} cunwind_rule_kind;
+
+typedef struct cunwind_rule {
+  cunwind_rule_kind kind;
+  int64_t offset;
+  uint64_t expression, expression_end;
+} cunwind_rule;
+
+/// The rules at one PC.
+typedef struct cunwind_rules {
+  bool
+      is_cfa_expression;  ///< The expression in `cfa` computes the canonical frame address; else: register plus offset.
+  uint64_t cfa_register;
+  cunwind_rule cfa;
+  cunwind_rule registers[CUNWIND_REGISTER_COUNT];
+  bool has_unread_rule;  ///< A register that is not kept is in another register, or an expression has it.
+  bool is_signed;        ///< aarch64: an instruction up to the PC says that the return address is signed, or is not.
+} cunwind_rules;
+
 #pragma GCC visibility push(hidden)
 
 /// Finds the function that contains `pc`. False: no table of the image covers it, or it is damaged. Bounded; never
@@ -37,8 +66,13 @@ typedef struct cunwind_function {
 bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
                            cunwind_function *function);
 
+/// Runs the instructions of `function` up to `pc`. False: they are damaged, or use unknown operations. Bounded; never
+/// faults.
+bool cunwind_find_rules(cunwind_page_cache *pages, const cunwind_function *function, uint64_t pc, cunwind_rules *rules);
+
 /// Read numbers of `size` bytes (1, 2, 4, 8), and of variable length (DWARF 5, 7.6). 0 after a failure.
 uint64_t cunwind_read_fixed(cunwind_bytes *from, unsigned size);
+int64_t cunwind_read_signed(cunwind_bytes *from, unsigned size);
 uint64_t cunwind_read_uleb128(cunwind_bytes *from);
 int64_t cunwind_read_sleb128(cunwind_bytes *from);
 
@@ -46,5 +80,3 @@ int64_t cunwind_read_sleb128(cunwind_bytes *from);
 uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding);
 
 #pragma GCC visibility pop
-
-#endif
