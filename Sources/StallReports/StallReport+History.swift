@@ -88,7 +88,7 @@ extension StallReport {
 }
 
 extension StallReport.Context {
-    package init() {}
+    package init(taskID: UInt64?) { self.taskID = taskID }
 
     /// The name by which stalls are grouped and filtered: the label, else the task's name; `nil` without both.
     package var name: String? { label ?? taskName }

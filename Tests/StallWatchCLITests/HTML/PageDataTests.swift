@@ -34,8 +34,7 @@ import Testing
 
     @Test func contextsAreStoredByLabelAndInWords() throws {
         var report = try StackFixture.report(300, [.init(at: 250, stack: ["a"])])
-        report.context = .init()
-        report.context?.taskID = 12
+        report.context = .init(taskID: 12)
         report.context?.label = "GET /feed"
         let other = try StackFixture.report(300, [.init(at: 250, stack: ["a"])])
         let data = try data(of: html([other, report]))

@@ -228,9 +228,10 @@ struct ModeStarvationSupervisor {
         }
         if let action, let start {
             if let found = detector.found {
-                activity = .init(
-                    turnsPerSecond: load.pace(since: start), awaitedMode: "kCFRunLoopDefaultMode",
-                    isTimerDue: found.isTimerDue, hasMainQueueWork: found.hasMainQueueWork)
+                activity = .init(turnsPerSecond: load.pace(since: start))
+                activity.awaitedMode = "kCFRunLoopDefaultMode"
+                activity.isTimerDue = found.isTimerDue
+                activity.hasMainQueueWork = found.hasMainQueueWork
             }
             period.carryOut(action, of: loop, poll, from: start, context) { [activity] _ in
                 activity

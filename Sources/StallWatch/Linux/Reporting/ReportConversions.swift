@@ -167,7 +167,7 @@ extension StallReport {
         }
         // The program's own label says more.
         if let work = record.work, context?.label == nil {
-            context = context ?? Context()
+            context = context ?? Context(taskID: nil)
             context?.label = work
         }
         if !isWhole {
@@ -183,8 +183,7 @@ extension StallReport.Context {
     static func reading(_ captured: CapturedContext) -> (context: Self?, isWhole: Bool) {
         let payload = captured.payload.isEmpty ? nil : ContextPayload(copied: captured.payload)
         let record = captured.record.isEmpty ? nil : ThreadContextRecord(captured.record)
-        var context = Self()
-        context.taskID = captured.task?.id
+        var context = Self(taskID: captured.task?.id)
         context.taskName = captured.task?.name.map { String(decoding: $0, as: UTF8.self) }
         context.label = payload?.label
         context.traceID = payload?.traceID.map { hexadecimal($0) }
@@ -199,7 +198,7 @@ extension StallReport.Context {
             if payload.omittedAttributes > 0 { context.omittedAttributes = payload.omittedAttributes }
         }
         if payload?.isCut == true || captured.task?.isNameCut == true { context.isCut = true }
-        return (context == Self() ? nil : context, captured.payload.isEmpty || payload != nil)
+        return (context == Self(taskID: nil) ? nil : context, captured.payload.isEmpty || payload != nil)
     }
 }
 
