@@ -92,7 +92,8 @@ struct RunCommand: ParsableCommand {
     }
 
     private func settings() throws -> RunSettings {
-        try RunSettings(threshold: threshold, output: output, loop: loop, children: children, quiet: quiet) { variable in
+        try RunSettings(threshold: threshold, output: output, loop: loop, children: children, quiet: quiet) {
+            variable in
             getenv(variable.rawValue).map { String(cString: $0) }
         }
     }
