@@ -23,20 +23,13 @@ package struct ReportSymbolication {
     package static func inProcess(_ settings: SymbolicationSettings, inApp: InAppSettings) -> ReportSymbolication {
         ReportSymbolication(
             symbolicator: Symbolicator(settings), functions: FunctionClassifier(inApp),
-            ownExecutable: OwnExecutable.path,
-            timeLimit: nanoseconds(settings.timeLimit), timeout: inProcessTimeout
-        )
+            ownExecutable: OwnExecutable.path, timeLimit: nanoseconds(settings.timeLimit), timeout: inProcessTimeout)
     }
 
-    /// Returns the report with names and lines.
+    /// Returns the report with as many names and lines as are found.
     ///
-    /// - Parameters:
-    ///   - report: The report.
-    ///   - whenLate: Takes the report as far as it has come, if the time limit is reached before its end.
-    /// - Returns: The report with as many names and lines as were found.
-    package func symbolicate(
-        _ report: StallReport, whenLate: (StallReport) -> Void
-    ) -> StallReport {
+    /// `whenLate` takes the report as far as it has come, if the time limit is reached before its end.
+    package func symbolicate(_ report: StallReport, whenLate: (StallReport) -> Void) -> StallReport {
         let start = monotonicNow()
         let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit)
         if isFinished { return inTime }
@@ -44,12 +37,7 @@ package struct ReportSymbolication {
         return symbolicate(report, deadline: start &+ max(timeout, timeLimit)).report
     }
 
-    /// Returns the report with the names and lines that are found in time.
-    ///
-    /// - Parameters:
-    ///   - report: The report.
-    ///   - deadline: The end of the work, in monotonic nanoseconds.
-    /// - Returns: The report.
+    /// Returns the report with the names and lines that are found until a deadline, in monotonic nanoseconds.
     package func symbolicate(_ report: StallReport, until deadline: UInt64) -> StallReport {
         symbolicate(report, deadline: deadline).report
     }
