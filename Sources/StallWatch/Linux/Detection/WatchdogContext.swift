@@ -73,10 +73,12 @@ final class WatchdogContext {
     /// Captures every thread of the process except `excluded`, one after another, and counts those over the limit.
     func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
         let others = ThreadIdentity.all().filter { !excluded.contains($0) }
-        let threads = others.prefix(StallRecord.maximumOtherThreads).map { thread in
-            StallRecord.OtherThread(thread: .init(thread), stack: self.threads.capture(thread))
+        let captured = others.prefix(StallRecord.maximumOtherThreads).map { thread in
+            StallRecord.OtherThread(thread: .init(thread), stack: threads.capture(thread))
         }
-        return (threads, max(others.count - threads.count, 0))
+        // A thread of the monitor that has just been started was not known as one before it ran.
+        let own = ownThreads
+        return (captured.filter { !own.contains($0.thread.id) }, max(others.count - captured.count, 0))
     }
 }
 
