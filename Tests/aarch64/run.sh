@@ -24,6 +24,8 @@ readonly target=aarch64-linux-gnu
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 mkdir -p "${1-.build/aarch64}"
 build=$(cd -- "${1-.build/aarch64}" && pwd)
+# Objects of files that are gone would be linked, too.
+rm -rf "$build/objects"
 mkdir -p "$build"/{objects,packages,debian}
 
 say() { printf '%s\n' "$@" >&2; }

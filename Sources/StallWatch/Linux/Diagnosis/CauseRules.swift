@@ -201,14 +201,25 @@ enum CauseRules {
     /// equal.
     private static func better(_ old: Observation?, _ new: Observation) -> Observation {
         guard let old else { return new }
-        return knownParts(of: old.lock) > knownParts(of: new.lock) ? old : new
+        let (before, after) = (knownParts(of: old.lock), knownParts(of: new.lock))
+        if before != after { return before > after ? old : new }
+        // Of two looks at owners that do the same, the one with more stacks tells more; else the later one does.
+        let (owners, later) = (old.lock?.owners ?? [], new.lock?.owners ?? [])
+        let doSame = zip(owners, later).allSatisfy {
+            $0.isRunning == $1.isRunning && $0.systemCall?.name == $1.systemCall?.name
+        }
+        return doSame && stacks(of: owners) > stacks(of: later) ? old : new
     }
 
     private static func knownParts(of lock: LockOwnership?) -> (Int, Int, Int) {
         guard let lock else { return (0, 0, 0) }
-        // What an owner does is known by its call or its stack: a call that is seen later tells more than where it ran before.
-        let known = lock.owners.count { $0.systemCall != nil } + lock.owners.count { (try? $0.stack.get()) != nil }
+        // What an owner does is known by its call or its stack.
+        let known = lock.owners.count { $0.systemCall != nil || (try? $0.stack.get()) != nil }
         return (1, lock.owners.count, known)
+    }
+
+    private static func stacks(of owners: [LockOwnership.Owner]) -> Int {
+        owners.count { (try? $0.stack.get()) != nil }
     }
 
     private static func confidence(ofShare share: Double) -> Cause.Confidence {
