@@ -325,6 +325,8 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         // What is known of both is kept.
         let waiting = try look(at: 20, .success(.stub([0x1000])), in: "nanosleep")
         #expect((try? owner(waiting, try look(at: 90, .failure(.noSuchThread), in: "nanosleep"))?.stack.get()) != nil)
+        // An owner that runs now is not said to wait, although of the wait more was known.
+        #expect(owner(waiting, try look(at: 90, .success(.stub([0x2000])), in: nil))?.isRunning == true)
     }
 
     @Test func aCycleOfOwnersIsADeadlock() throws {
