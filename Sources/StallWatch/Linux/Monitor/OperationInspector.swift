@@ -12,16 +12,12 @@ struct OperationInspector {
     private static let maximumReadings = 5
     /// The most threads that are captured if a task waits for the pool.
     private static let maximumPoolThreads = 8
-    /// The time after a search for continuations in which there is no other one, as a multiple of its own: 2 % of a CPU.
-    private static let restFactor: UInt64 = 50
     /// The most threads of one operation, with the owners of the locks that they wait for.
     private static let maximumThreads = 16
 
     struct Finding {
         var operation: OverdueOperation
         var name: [UInt8]?
-        /// The task at the end of the chain that waits for a continuation.
-        var awaiting: SwiftTask?
         /// The stack of the operation's task.
         var stack: Result<CapturedStack, CaptureFailure> = .failure(.notTried)
         var threads: [StallRecord.OtherThread] = []
@@ -44,8 +40,6 @@ struct OperationInspector {
     private let capturer: ThreadCapture
     private let threads: ProcessThreads
     private let reader: Result<TaskReader, TaskReader.Unreadable>
-    /// When continuations may be searched for again, in monotonic nanoseconds.
-    private var nextSearch: UInt64 = 0
 
     /// Prepares, in some milliseconds; `nil` if the system has no memory for it.
     init?() {
@@ -59,7 +53,7 @@ struct OperationInspector {
     var unwinder: Unwinder { capturer.unwinder }
 
     /// Returns what the tasks at these addresses wait for, in their order; they live until this returns.
-    mutating func inspect(_ addresses: [UInt64]) -> [Finding] {
+    func inspect(_ addresses: [UInt64]) -> [Finding] {
         let reader: TaskReader
         switch self.reader {
         case .success(let known): reader = known
@@ -83,13 +77,6 @@ struct OperationInspector {
                 findings[index] = finding(of: operation, named: task.name, reading, reader)
             }
         }
-        let awaiting = findings.values.compactMap(\.awaiting)
-        if !awaiting.isEmpty, monotonicNow() >= nextSearch {
-            let begin = monotonicNow()
-            let search = reader.tasksWithoutContinuation(among: awaiting)
-            nextSearch = monotonicNow() &+ (monotonicNow() - begin) * Self.restFactor
-            for index in findings.keys { findings[index]?.operation.list.note(search) }
-        }
         return addresses.indices.map { index in
             findings[index] ?? Finding(operation: OverdueOperation(reason: "its task changed during each reading"))
         }
@@ -110,7 +97,6 @@ struct OperationInspector {
             found.threads = capture(Array(running.prefix(Self.maximumPoolThreads)))
         default: break
         }
-        found.awaiting = chain.awaiting.flatMap { id in reading.tasks.first { $0.id == id } }
         found.images = capturer.images()
         guard isUnchanged(chain, reading, reader) else { return nil }
         let first = chain.tasks.first

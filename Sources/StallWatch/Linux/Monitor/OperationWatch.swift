@@ -102,7 +102,7 @@ final class OperationWatch: Sendable {
             for _ in 0..<found.omitted { suppressed.add(.rateLimit) }
             if !found.overdue.isEmpty {
                 if inspector == nil { inspector = OperationInspector() }
-                report(found.overdue, &inspector, &open)
+                report(found.overdue, inspector, &open)
                 inspecting += monotonicNow() &- now
             }
             end(&open)
@@ -117,7 +117,7 @@ final class OperationWatch: Sendable {
 
     /// Reports operations that have just become overdue; those that have ended meanwhile without what they waited for.
     private func report(
-        _ operations: [OperationRegistry.Operation], _ inspector: inout OperationInspector?,
+        _ operations: [OperationRegistry.Operation], _ inspector: OperationInspector?,
         _ open: inout [UInt64: Open]
     ) {
         let found = inspector?.inspect(operations.map(\.task))
