@@ -9,6 +9,9 @@ package func bootTimeNow() -> UInt64 { now(CLOCK_BOOTTIME) ?? 0 }
 /// Returns the nanoseconds for which the threads of this process have been on a CPU.
 package func processTimeNow() -> UInt64 { now(CLOCK_PROCESS_CPUTIME_ID) ?? 0 }
 
+/// Returns the nanoseconds for which the calling thread has been on a CPU.
+package func threadTimeNow() -> UInt64 { now(CLOCK_THREAD_CPUTIME_ID) ?? 0 }
+
 /// Returns the nanoseconds of the wall clock since 1970.
 package func wallClockNow() -> UInt64 { now(CLOCK_REALTIME) ?? 0 }
 

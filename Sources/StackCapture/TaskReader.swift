@@ -143,12 +143,15 @@ package struct TaskReader {
 
     /// Searches all memory for the checked continuations of waiting tasks; returns the tasks that still wait and have none.
     ///
-    /// Takes at most five seconds; an incomplete search returns none. `bytes` is the memory that was searched.
+    /// Takes at most five seconds; a search that is incomplete, or no longer wanted, returns none. `bytes` is the memory
+    /// that was searched.
     ///
     /// The object in which Swift's library keeps a checked continuation is freed with the last reference to it, and malloc(3)
     /// writes over the first word of what is free. A task that waits again and again may have its object where the search
     /// was a moment ago. Of short waits it is seen to go on; of long ones, one of several searches finds the object.
-    package func tasksWithoutContinuation(among tasks: [SwiftTask]) -> (ids: Set<UInt64>, bytes: UInt64) {
+    package func tasksWithoutContinuation(
+        among tasks: [SwiftTask], isWanted: () -> Bool = { true }
+    ) -> (ids: Set<UInt64>, bytes: UInt64) {
         let ranges = readSmallFile("/proc/self/maps", limit: Self.maximumMapBytes).map(Self.ranges) ?? []
         var left = tasks.filter { task in ranges.contains { $0.contains(task.address) } }
         guard calibration.continuation != 0, !left.isEmpty else { return ([], 0) }
@@ -169,12 +172,12 @@ package struct TaskReader {
             let found = search(&reading, for: calibration.continuation, until: deadline) { object in
                 object == known ? known : memory.ownerOfContinuation(at: object) ?? 0
             }
-            guard reading.incompleteReason == nil, found.contains(known) else { return ([], 0) }
+            guard reading.incompleteReason == nil, found.contains(known), isWanted() else { return ([], 0) }
             let owners = Set(found)
             left = left.filter { !owners.contains($0.address) && memory.stableTask(at: $0.address) == $0 }
             bytes = reading.searchedBytes
             let end = monotonicNow() &+ (number == 0 ? Self.watchTime : 0)
-            while !left.isEmpty, monotonicNow() < end {
+            while !left.isEmpty, isWanted(), monotonicNow() < end {
                 left = left.filter { memory.task(at: $0.address) == $0 }
                 reads += left.count
                 if reads % Self.tasksPerSlice < left.count { usleep(Self.pause) }

@@ -85,6 +85,34 @@ import Testing
         #expect(last.count == count)
     }
 
+    @Test func `only a continuation that nothing holds is likely never resumed`() async throws {
+        let monitor = try started()
+        let kept = Mutex<[CheckedContinuation<Void, Never>]>([])
+        let holding = Task.detached {
+            await monitor.operation("held", over: Self.limit) {
+                await withCheckedContinuation { continuation in kept.withLock { $0.append(continuation) } }
+            }
+        }
+        #expect(eventually { last.contains { $0.cause?.kind == .continuation } })
+        // Swift says so on the standard error.
+        Task.detached {
+            await monitor.operation("lost", over: Self.limit) {
+                await withCheckedContinuation { (_: CheckedContinuation<Void, Never>) in }
+            }
+        }
+        func summary(of label: String) -> String { last.first { $0.loop.label == label }?.cause?.summary ?? "" }
+        #expect(eventually { summary(of: "lost").contains("likely never resumed: nothing in the ") })
+        #expect(!summary(of: "lost").contains("nothing has resumed yet"))
+        #expect(summary(of: "held").hasSuffix("a continuation, which nothing has resumed yet."))
+        #expect(last.allSatisfy { $0.state == .ongoing } && last.count == 2)
+        for continuation in kept.withLock({ $0 }) { continuation.resume() }
+        await holding.value
+        monitor.stop()
+        #expect(last.first { $0.loop.label == "held" }?.state == .ended)
+        #expect(last.first { $0.loop.label == "lost" }?.state == .abandoned)
+        #expect(summary(of: "lost").contains("likely never resumed"))
+    }
+
     @Test func `nested operations have a limit each`() async throws {
         let monitor = try started()
         defer { monitor.stop() }

@@ -4,8 +4,8 @@
 #
 #   Tests/Programs/debian-swift.sh [demo options...]
 #
-# There the runtime libraries have no `.symtab`, the linker is GNU ld and the C library is newer. Half an hour on two CPUs
-# at the first run, of which the downloads are a few minutes; later runs build what has changed.
+# There the runtime libraries have no `.symtab`, the linker is GNU ld and the C library is newer. The demo is built with lld,
+# too. An hour on two CPUs at the first run, of which the downloads are a few minutes; later runs build what has changed.
 #
 # Needs what scripts/debian-root.sh needs. DEBIAN_ROOT is the folder of the root, .build-debian/root by default; the root
 # itself needs no network: the resolved packages are copied into it.
@@ -73,6 +73,17 @@ demo() {
 
 if build dynamic --product stallwatch-demo; then demo dynamic "$@"; fi
 if build static --product stallwatch-demo --static-swift-stdlib; then demo static "$@"; fi
+for name in dynamic-lld static-lld; do
+    options=(--product stallwatch-demo -Xswiftc -use-ld=lld)
+    [ $name = dynamic-lld ] || options+=(--static-swift-stdlib)
+    if ! build $name "${options[@]}"; then
+        continue
+    elif grep -q 'Linker: LLD' <(readelf --string-dump=.comment "$root/StallWatch/.build-$name/debug/stallwatch-demo"); then
+        demo $name "$@"
+    else
+        fail "the build $name is not linked with lld"
+    fi
+done
 # The package has this module without its library. Nothing of it is used, but the tests are linked with it.
 mkdir -p "$root/stub" && ar rc "$root/stub/lib_Testing_Foundation.a"
 if build tests --build-tests --enable-all-traits -Xlinker -L/stub; then

@@ -19,7 +19,9 @@ extension StallMonitor {
     ///
     /// When the limit is over, a thread of the monitor finds out what the operation's task waits for, to the end of the
     /// chain: other tasks, groups, actors and the thread that runs them, a sleep or a continuation. The report has the
-    /// kind `overdue`, and it is written while the operation lasts. Nothing is canceled.
+    /// kind `overdue`, and it is written while the operation lasts. If a checked continuation at the end of the chain is in
+    /// no memory any more, the report is replaced a second and more later by one that says that it is likely never
+    /// resumed. Nothing is canceled.
     ///
     /// Operations may be nested, and each has its own limit. An operation that begins while the monitor does not run is not
     /// watched; nor is one while 10,000 others are in progress: ``Statistics/unwatchedOperations`` counts those. An

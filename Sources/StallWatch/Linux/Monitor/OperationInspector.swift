@@ -22,6 +22,8 @@ struct OperationInspector {
         var stack: Result<CapturedStack, CaptureFailure> = .failure(.notTried)
         var threads: [StallRecord.OtherThread] = []
         var images = ImageList()
+        /// The task at the end of the chain, if it awaits a continuation.
+        var awaiting: SwiftTask?
 
         func fill(_ record: inout StallRecord, of operation: OperationRegistry.Operation) {
             record.operation = self.operation
@@ -95,6 +97,7 @@ struct OperationInspector {
             // The main thread belongs to no pool.
             let running = reading.threads.filter { $0.task != 0 && $0.id != getpid() }.map(\.id)
             found.threads = capture(Array(running.prefix(Self.maximumPoolThreads)))
+        case .continuation: found.awaiting = reading.tasks.first { $0.id == chain.awaiting }
         default: break
         }
         found.images = capturer.images()

@@ -13,7 +13,20 @@ final class OperationWatch: Sendable {
     /// The longest wait for the end of the thread, in nanoseconds: a reading of all tasks takes 5 s at most.
     private static let longestStop: UInt64 = 6_000_000_000
 
-    private typealias Open = (operation: OperationRegistry.Operation, record: StallRecord)
+    private struct Open {
+        var operation: OperationRegistry.Operation
+        var record: StallRecord
+        var search: ContinuationSearch.Result?
+
+        /// Returns the record of an operation that has not ended.
+        func record(_ state: StallReport.State) -> StallRecord {
+            var record = record
+            record.state = state
+            record.duration = max(monotonicNow() &- operation.began, record.duration)
+            if let search { record.operation?.list.note(search) }
+            return record
+        }
+    }
 
     let registry = OperationRegistry()
     private let options: WatchdogOptions
@@ -22,6 +35,7 @@ final class OperationWatch: Sendable {
     private let submit: @Sendable (StallRecord) -> Void
     private let thread = Mutex<WorkerThread?>(nil)
     private let wake = Semaphore()
+    private let search: ContinuationSearch
 
     init(
         options: WatchdogOptions, pauses: PauseState, suppressed: SuppressionCounter,
@@ -31,6 +45,7 @@ final class OperationWatch: Sendable {
         self.pauses = pauses
         self.suppressed = suppressed
         self.submit = submit
+        search = ContinuationSearch(for: registry) { [wake] in wake.post() }
     }
 
     /// Begins an operation of the current task; returns its slot in the registry.
@@ -66,6 +81,7 @@ final class OperationWatch: Sendable {
             defer { thread = nil }
             return thread
         }?.finish(until: monotonicNow() &+ Self.longestStop)
+        search.stop()
     }
 
     private func run() {
@@ -87,7 +103,7 @@ final class OperationWatch: Sendable {
                     suppressed.add(reason)
                     countingFrom = awake.monotonic
                 }
-                if due > awake.monotonic { continue }
+                if due > awake.monotonic, !search.hasFindings { continue }
             }
             let now = monotonicNow()
             if options.ignoresDebugged, isTraced(getpid()) {
@@ -106,13 +122,13 @@ final class OperationWatch: Sendable {
                 inspecting += monotonicNow() &- now
             }
             end(&open)
+            for (number, result) in search.takeFindings() {
+                open[number]?.search = result
+                if let found = open[number] { submit(found.record(.ongoing)) }
+            }
         }
         end(&open)
-        for var open in open.values {
-            open.record.state = .abandoned
-            open.record.duration = monotonicNow() &- open.operation.began
-            submit(open.record)
-        }
+        for open in open.values { submit(open.record(.abandoned)) }
     }
 
     /// Reports operations that have just become overdue; those that have ended meanwhile without what they waited for.
@@ -130,8 +146,9 @@ final class OperationWatch: Sendable {
                 record.operation = OverdueOperation(reason: "it ended before its task could be read")
             } else if let found {
                 found[index].fill(&record, of: operation)
+                if let task = found[index].awaiting { search.start(operation, task) }
             }
-            open[operation.number] = (operation, record)
+            open[operation.number] = Open(operation: operation, record: record)
             submit(record)
         }
     }

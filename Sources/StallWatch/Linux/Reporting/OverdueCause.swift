@@ -81,7 +81,8 @@ struct OverdueCause {
         let chain = TaskChain(from: task, in: list)
         guard let first = chain.tasks.first else { return }
         let sentence = "\(graph.place(of: first)) \(graph.wait(of: first))"
-        let whole = "\(sentence)\(Self.rest(chain, waits, after: sentence))."
+        let isLost = chain.tasks.last.flatMap(graph.bytesWithoutContinuation) != nil
+        let whole = "\(sentence)\(isLost ? "" : Self.rest(chain, waits, after: sentence))."
         let kind = kind(of: chain, waits)
         report.cause = .init(
             kind, whole.prefix(1).uppercased() + whole.dropFirst(), chain.end == .circle ? .certain : .likely,
