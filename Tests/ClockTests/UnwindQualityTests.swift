@@ -1,3 +1,4 @@
+import CUnwindTestSupport
 import Foundation
 import TestSupport
 import Testing
@@ -43,6 +44,21 @@ struct UnwindQualityTests {
         let frames = host.captures.map(\.addresses.count).reduce(0, +)
         print("\(build), \(unwinder): \(host.captures.count) captures, \(frames) frames")
     }
+
+    #if arch(x86_64)
+        /// lld writes no unwind information for the stubs of calls into other images.
+        @Test func `the caller of a stub is found`() throws {
+            let directory = try TemporaryDirectory()
+            let source = try directory.write(
+                "stub.c", "#include <unistd.h>\nint call_through_stub(void) { return getppid() + 1; }\n")
+            let library = directory.path("libstub.so")
+            try Command(
+                program: try #require(Command.find("clang")),
+                arguments: ["-O1", "-fPIC", "-shared", "-fuse-ld=lld", source, "-o", library]
+            ).succeed()
+            #expect(cunwind_test_steps_out_of_stub(library))
+        }
+    #endif
 
     struct Frame {
         var address: UInt64

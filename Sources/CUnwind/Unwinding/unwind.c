@@ -83,11 +83,16 @@ static uint64_t slot_of_record(cunwind_unwinder *unwinder, const cunwind_registe
   return cunwind_follows_call(unwinder, word, NULL) ? record + 8 : 0;
 }
 
+/// The longest stub of the procedure linkage table, in bytes: one with a retpoline.
+#define STUB_BYTES 32u
+
 // Uninitialized locals contain words of earlier calls, including return addresses. A return address of a call into
 // another image does not belong to this function, unless a tail call led here.
-static bool is_left_over(const cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
-  return target != 0 &&
-         cunwind_module_of_code(unwinder->modules, target) != cunwind_module_of_code(unwinder->modules, pc);
+static bool is_left_over(cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
+  // PC may be in the stub that was called: lld writes no unwind information for stubs.
+  if (target == 0 || pc - target < STUB_BYTES) return false;
+  target = cunwind_resolve_stub(unwinder, target);
+  return cunwind_module_of_code(unwinder->modules, target) != cunwind_module_of_code(unwinder->modules, pc);
 }
 
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
@@ -98,7 +103,7 @@ cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind
     uint64_t slot = stack_pointer + index * 8ull, word, saved;
     if (!cunwind_stack_copy_read(unwinder->copy, slot, &word, sizeof word)) break;
     if (!cunwind_follows_call(unwinder, word, &target)) continue;
-    if (slot < record && is_left_over(unwinder, pc, cunwind_resolve_stub(unwinder, target))) continue;
+    if (slot < record && is_left_over(unwinder, pc, target)) continue;
     return_from(from, to, word, slot + 8);
     if (cunwind_is_known(from, CUNWIND_FP) && from->value[CUNWIND_FP] + 8 == slot &&
         cunwind_stack_copy_read(unwinder->copy, slot - 8, &saved, sizeof saved)) {

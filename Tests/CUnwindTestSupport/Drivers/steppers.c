@@ -1,6 +1,7 @@
 // Both steppers, over the functions of all images of the process, with random registers.
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <string.h>
 
 #include "CUnwindTestSupport.h"
@@ -112,6 +113,40 @@ cunwind_test_trap_result cunwind_test_stepper_traps(void) {
   result.read = cunwind_step_by_cfi(unwinder, &from, false, &to);
   cunwind_engine_destroy(engine);
   return result;
+}
+
+bool cunwind_test_steps_out_of_stub(const char *library) {
+  void *handle = dlopen(library, RTLD_NOW);
+  const uint8_t *code = handle ? dlsym(handle, "call_through_stub") : NULL;
+  cunwind_engine *engine = code ? cunwind_test_engine(27) : NULL;
+  if (!engine) return false;
+  // "call stub": E8 and the distance.
+  while (*code != 0xe8) code++;
+  int32_t distance;
+  memcpy(&distance, code + 1, sizeof distance);
+  uint64_t caller = (uint64_t)(uintptr_t)(code + 5), stub = caller + (uint64_t)(int64_t)distance;
+  uint64_t outer = (uint64_t)(uintptr_t)__builtin_extract_return_addr(cunwind_test_here());
+  cunwind_engine_refresh_images(engine);
+  cunwind_unwinder *unwinder = &engine->unwinder;
+  unwinder->copy = engine->copy;
+  engine->copy->low = 0x7e0000000000ull;
+  engine->copy->length = STACK_WORDS * 8;
+  // The stub's return address, and further out the record of its caller's frame pointer.
+  uint64_t record[2] = {0, outer};
+  memcpy(engine->copy->bytes, &caller, sizeof caller);
+  memcpy(engine->copy->bytes + 128, record, sizeof record);
+  cunwind_registers from = {0}, to = {0};
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(&from, number, 0);
+  cunwind_set_register(&from, CUNWIND_SP, engine->copy->low);
+  cunwind_set_register(&from, CUNWIND_FP, engine->copy->low + 128);
+  cunwind_set_register(&from, CUNWIND_PC, stub);
+  uint64_t start, end;
+  bool is_right = !cunwind_function_at(unwinder, stub, &start, &end) &&
+                  cunwind_step_by_call_site(unwinder, &from, true, &to) == CUNWIND_STEP_OK &&
+                  to.value[CUNWIND_PC] == caller && to.value[CUNWIND_SP] == engine->copy->low + 8;
+  cunwind_engine_destroy(engine);
+  dlclose(handle);
+  return is_right;
 }
 
 __attribute__((noinline)) void *cunwind_test_here(void) { return __builtin_return_address(0); }
