@@ -40,7 +40,7 @@ run() {
         mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys"
         # Debian has no /usr/bin/swift, because another package has that name.
         exec chroot "$0" env -i HOME=/root LANG=C.UTF-8 TERM=dumb DEBIAN_FRONTEND=noninteractive \
-            SWIFT_DETERMINISTIC_HASHING=1 STALLWATCH_UNWINDER="${STALLWATCH_UNWINDER-}" \
+            SWIFT_DETERMINISTIC_HASHING=1 ${STALLWATCH_UNWINDER:+STALLWATCH_UNWINDER="$STALLWATCH_UNWINDER"} \
             PATH=/usr/libexec/swift/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' "$@"
 }
 

@@ -68,6 +68,7 @@ demo() {
         Tests/Programs/count-scenarios.py "$root/$name.json" "$name" "${may_be_wrong[@]}" |
             tee "$results/$name.counts" || fail "the demo of the build $name has wrong results"
         counts+=("$(head -1 "$results/$name.counts")")
+        grep -rqE '"unwinder" ?: ?"libunwind' "$root/stalls-$name" || fail "the build $name did not use libunwind"
     fi
 }
 

@@ -30,7 +30,8 @@ static void check_unwinder(cunwind_engine *engine) {
   uint64_t place = (uint64_t)(uintptr_t)engine->copy->bytes;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(&from, number, place);
   cunwind_set_register(&from, CUNWIND_PC, (uint64_t)(uintptr_t)getenv);
-  // The buffer is all zero.
+  // The caller's PC may not be 0, which newer versions of libunwind take for the end.
+  memcpy(engine->copy->bytes, &place, sizeof place);
   engine->copy->low = place;
   engine->copy->length = CUNWIND_PAGE_BYTES;
   unwinder->copy = engine->copy;
