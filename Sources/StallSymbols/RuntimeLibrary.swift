@@ -42,8 +42,13 @@ package enum RuntimeLibrary: Sendable {
                 "_ZZN5swift", "_ZZNK5swift",
             ]
         ),
-        // ICU of Foundation: a namespace and C functions that end with its version.
-        (.foundation, ["_ZN6icu_", "_ZNK6icu_", "_CF", "__CF", "_NS", "__NS", "_foundation_"]),
+        // ICU of Foundation: a namespace with or without its version, and C functions that end with it.
+        (
+            .foundation,
+            [
+                "_ZN6icu_", "_ZNK6icu_", "_ZN3icu", "_ZNK3icu", "_CF", "__CF", "_NS", "__NS", "_foundation_",
+            ]
+        ),
         (
             .cxx,
             [

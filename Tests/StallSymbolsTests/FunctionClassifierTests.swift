@@ -73,6 +73,15 @@ import Testing
         #expect(owner(symbol, isOutside: true) != .app)
     }
 
+    /// The debug information of an executable does not cover the ICU of a static Foundation.
+    @Test(arguments: [
+        "_ZN3icu12RegexMatcher12MatchChunkAtEiaR10UErrorCode", "_ZN6icu_7612RegexMatcher14findUsingChunkER10UErrorCode",
+        "_ZNK3icu13UnicodeString7indexOfEDs",
+    ])
+    func linkedFoundationIsLibrary(symbol: String) {
+        #expect(owner(symbol, isOutside: true) == .library)
+    }
+
     @Test func sourceInCheckoutsIsDependency() {
         let grdb = "$s4GRDB9StatementC4stepyyF"
         for folder in ["/src/notes/.build", "/src/notes/.build-static", "/tmp/scratch", "/x/SourcePackages"] {
