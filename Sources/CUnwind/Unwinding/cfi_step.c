@@ -13,6 +13,12 @@ const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 3, 12, 1
 const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
 #endif
 
+// Finds the function of a PC and its rules there; false if there is none whose return address can be found.
+static bool find_rules(cunwind_unwinder *unwinder, uint64_t pc, cunwind_function *function, cunwind_rules *rules) {
+  return cunwind_find_function(unwinder->modules, unwinder->pages, pc, function) &&
+         function->return_register < CUNWIND_REGISTER_COUNT && cunwind_find_rules(unwinder->pages, function, pc, rules);
+}
+
 static cunwind_step find_cfa(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
                              uint64_t *cfa) {
   if (rules->is_cfa_expression) {
@@ -64,9 +70,7 @@ cunwind_step cunwind_step_by_own_rules(cunwind_unwinder *unwinder, const cunwind
   uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), cfa, value;
   cunwind_function function;
   cunwind_rules rules;
-  if (!cunwind_find_function(unwinder->modules, unwinder->pages, pc, &function) ||
-      function.return_register >= CUNWIND_REGISTER_COUNT || !cunwind_find_rules(unwinder->pages, &function, pc, &rules))
-    return CUNWIND_STEP_NO_INFO;
+  if (!find_rules(unwinder, pc, &function, &rules)) return CUNWIND_STEP_NO_INFO;
   // An undefined return address marks the first function of a thread.
   if (rules.registers[function.return_register].kind == CUNWIND_RULE_UNDEFINED) return CUNWIND_STEP_OUTERMOST;
   unwinder->failure = CUNWIND_END_COMPLETE;
@@ -124,9 +128,7 @@ static bool is_harmless(cunwind_unwinder *unwinder, const cunwind_rule *rule) {
 static cunwind_verdict judge(cunwind_unwinder *unwinder, uint64_t pc) {
   cunwind_function function;
   cunwind_rules rules;
-  if (!cunwind_find_function(unwinder->modules, unwinder->pages, pc, &function) ||
-      function.return_register >= CUNWIND_REGISTER_COUNT || !cunwind_find_rules(unwinder->pages, &function, pc, &rules))
-    return CUNWIND_PC_REFUSED;
+  if (!find_rules(unwinder, pc, &function, &rules)) return CUNWIND_PC_REFUSED;
   if (rules.registers[function.return_register].kind == CUNWIND_RULE_UNDEFINED) return CUNWIND_PC_OUTERMOST;
   // libunwind reads the frames of signals by itself, as the walk does. It ignores a rule for the stack pointer, which
   // setcontext(3), longjmp(3) and some assembly code of libcrypto have.
