@@ -4,7 +4,9 @@ import Synchronization
 
 /// Searches memory for the continuations that overdue operations await, on a thread that ends when none is left.
 ///
-/// A search takes a second and more, for which neither the thread of the operations nor a report waits.
+/// A search takes a second and more, for which neither the thread of the operations nor a report waits. It also finds
+/// nothing for a continuation that is not a checked one: only the names of functions tell them apart, so the report is
+/// written again then, and says what it said before.
 final class ContinuationSearch: Sendable {
     /// The tasks without a continuation, and the memory that was searched, in bytes.
     typealias Result = (ids: Set<UInt64>, bytes: UInt64)
@@ -48,7 +50,7 @@ final class ContinuationSearch: Sendable {
             // So there are never more than operations that have a report.
             state.waiting.removeAll { !registry.isInProgress($0.operation) }
             state.waiting.append((operation, task))
-            guard !state.isSearching else { return }
+            guard !state.isSearching, registry.isOpen else { return }
             // It has nothing left to do, so this does not wait.
             state.thread?.join()
             state.thread = try? WorkerThread(name: "stallwatch-find") { [self] in run() }

@@ -226,13 +226,15 @@ package enum HangDump {
 
     /// The longest time until there is a report, in nanoseconds.
     static let longestTime: UInt64 = 10_000_000_000
+    /// The time that is kept for the report when the tasks take long, in nanoseconds (2 s).
+    private static let settlingTime: UInt64 = 2_000_000_000
 
     /// Captures all threads of this process now, and reports them while they stay as they are.
     ///
     /// The report describes the main thread as a loop in a turn since `since`, and each other thread with what it waits
-    /// for. Blocks the calling thread until the report is finished: some 50 ms. The result is `nil` if that takes too
-    /// long. `settings` are those of the monitor whose names, metadata, paths and redaction the report has; it then has
-    /// no tasks.
+    /// for. Blocks the calling thread until the report is finished: some 50 ms, and a second and more if a task awaits a
+    /// continuation, for which it searches. The result is `nil` if that takes too long. `settings` are those of the
+    /// monitor whose names, metadata, paths and redaction the report has; it then has no tasks.
     package static func take(
         _ label: String, since: UInt64, directory: String?, tasks: ReportedTasks = .all,
         like settings: StallMonitor.Configuration? = nil
@@ -267,7 +269,7 @@ package enum HangDump {
         let deadline = monotonicNow() &+ longestTime
         probe.beginTurn(at: since, of: getpid())
         guard begun.wait(until: deadline) else { return nil }
-        monitor.tasks.finish(until: deadline)
+        monitor.tasks.finish(until: deadline &- settlingTime)
         probe.endTurn()
         _ = monitor.settle([label], until: deadline)
         return found.withLock { $0 }

@@ -96,7 +96,8 @@ final class OperationWatch: Sendable {
             let reading = clocks.read(capturing: inspecting)
             if due > reading.monotonic {
                 gaps.sleep(at: reading, until: due)
-                if due == .max { wake.wait() } else { wake.wait(until: due) }
+                // Its wake-up may have ended the pause for a debugger.
+                if !search.hasFindings { wake.wait(until: due) }
                 // A process that was stopped does not make an operation late.
                 let awake = clocks.read(capturing: inspecting)
                 if case .held(let reason) = gaps.wake(at: awake, firstBegin: nil, stolen: { 0 }) {
@@ -122,12 +123,10 @@ final class OperationWatch: Sendable {
                 inspecting += monotonicNow() &- now
             }
             end(&open)
-            for (number, result) in search.takeFindings() {
-                open[number]?.search = result
-                if let found = open[number] { submit(found.record(.ongoing)) }
-            }
+            for number in takeFindings(&open) { if let found = open[number] { submit(found.record(.ongoing)) } }
         }
         end(&open)
+        takeFindings(&open)
         for open in open.values { submit(open.record(.abandoned)) }
     }
 
@@ -151,6 +150,14 @@ final class OperationWatch: Sendable {
             open[operation.number] = Open(operation: operation, record: record)
             submit(record)
         }
+    }
+
+    /// Notes what was searched for in vain; returns the operations that it is about.
+    @discardableResult
+    private func takeFindings(_ open: inout [UInt64: Open]) -> [UInt64] {
+        let findings = search.takeFindings()
+        for (number, result) in findings { open[number]?.search = result }
+        return Array(findings.keys)
     }
 
     private func end(_ open: inout [UInt64: Open]) {

@@ -61,33 +61,40 @@ final class TaskWatch: Sendable {
         }?.finish(until: deadline)
     }
 
-    /// What to keep of a list that was read; `nil` if no task can wait for the loop.
-    private typealias Choice = @Sendable (inout TaskList, TaskReader, TaskReading) -> Void
+    /// What to keep of a list that was read; returns the tasks whose continuations are to be searched for.
+    private typealias Choice = @Sendable (inout TaskList, TaskReading) -> [SwiftTask]
 
+    /// `nil` if no task can wait for the loop.
     private func choice(_ kind: LoopKind, _ target: CaptureTarget) -> Choice? {
         switch (reported, target) {
         case (.none, _): return nil
         case (.all, _):
-            return { list, reader, reading in
+            return { list, reading in
                 list.tasks = Array(list.tasks.prefix(Self.maximumTasks))
-                list.note(
-                    reader.tasksWithoutContinuation(among: reading.tasks.filter { $0.dependency == .continuation }))
+                let kept = Set(list.tasks.map(\.id))
+                return reading.tasks.filter { $0.dependency == .continuation && kept.contains($0.id) }
             }
         case (.chain(let address), _):
-            return { list, reader, reading in
-                guard let task = reading.tasks.first(where: { $0.address == address }) else { return list.tasks = [] }
+            return { list, reading in
+                guard let task = reading.tasks.first(where: { $0.address == address }) else {
+                    list.tasks = []
+                    return []
+                }
                 let chain = TaskChain(from: task.id, in: list)
                 list = OverdueOperation.kept(of: list, with: chain)
-                guard let last = chain.awaiting, let read = reading.tasks.first(where: { $0.id == last }) else {
-                    return
-                }
-                list.note(reader.tasksWithoutContinuation(among: [read]))
+                return reading.tasks.filter { $0.id == chain.awaiting }
             }
         case (.waiting, .pool) where kind == .cooperativePool:
             // An actor that no thread runs waits for one of the pool.
-            return { list, _, _ in list.keepEnqueued { $0.map { $0.kind == .actor && $0.thread == nil } ?? true } }
+            return { list, _ in
+                list.keepEnqueued { $0.map { $0.kind == .actor && $0.thread == nil } ?? true }
+                return []
+            }
         case (.waiting, .thread(let thread)) where thread == getpid() || kind == .serialExecutor:
-            return { list, _, _ in list.keepEnqueued { $0?.thread == thread } }
+            return { list, _ in
+                list.keepEnqueued { $0?.thread == thread }
+                return []
+            }
         default: return nil
         }
     }
@@ -104,8 +111,13 @@ final class TaskWatch: Sendable {
         }
         let end = monotonicNow()
         list.readMilliseconds = milliseconds(end - begin)
-        choose(&list, reader, reading)
+        let searched = choose(&list, reading)
         waiting.set(list, stacks, at: end)
+        // What is not found in a part of the memory may be in the rest.
+        if reading.incompleteReason == nil, !searched.isEmpty {
+            list.note(reader.tasksWithoutContinuation(among: searched))
+            waiting.set(list, stacks, at: end)
+        }
         return reading.tasks.isEmpty
     }
 }
