@@ -129,7 +129,8 @@ package struct TaskGraph {
     }
 
     private static func words(_ bytes: UInt64) -> String {
-        let megabytes = (bytes + 500_000) / 1_000_000
+        // A report may have any number.
+        let megabytes = bytes / 1_000_000 + (bytes % 1_000_000 >= 500_000 ? 1 : 0)
         return megabytes == 0 ? "\(bytes / 1_000) kB" : "\(megabytes) MB"
     }
 

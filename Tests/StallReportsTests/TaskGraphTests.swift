@@ -101,6 +101,19 @@ import Testing
         #expect(graph.task(1).map { graph.wait(of: $0) } == (isChecked ? words : "awaits a continuation"))
     }
 
+    @Test(arguments: [(499_999, "499 kB"), (500_000, "1 MB"), (.max, "18446744073710 MB")] as [(UInt64, String)])
+    func `any number of bytes is shown`(bytes: UInt64, words: String) throws {
+        var task = Self.waiting(1, .continuation)
+        task.searchedInVain = bytes
+        var report = try Self.report()
+        report.frames = [
+            .init(offset: "0x1", function: "withCheckedContinuation<A>()", isInApp: false, kind: .asyncCaller)
+        ]
+        report.stacks = [[0]]
+        let graph = TaskGraph(TaskList(tasks: [task]), report)
+        #expect(graph.task(1).map { graph.wait(of: $0) }?.contains("nothing in the \(words) of memory") == true)
+    }
+
     @Test func `tasks that await each other are a deadlock, and those before them are not in it`() throws {
         let graph = try Self.graph(
             [

@@ -94,7 +94,7 @@ struct SystemDescription {
             ("kernel", "Linux \(environment.kernel) \(environment.architecture)"), ("processors", "\(processors)"),
             ("Swift", Self.swift),
         ]
-        let table = rows.map { "| \($0.0) | \($0.1.printable.replacing("|", with: "\\|")) |\n" }.joined()
+        let table = rows.map { "| \($0.0) | \(MarkdownText.prose($0.1)) |\n" }.joined()
         let text = DiagnosisText(diagnosis: diagnosis).text(for: Terminal(width: nil))
         return "| system | |\n| --- | --- |\n\(table)\n```text\n\(text)```\n"
     }

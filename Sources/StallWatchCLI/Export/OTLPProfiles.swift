@@ -44,7 +44,10 @@ struct OTLPProfiles {
         writer.message(1, numbers: strings.number(of: "stalled"), strings.number(of: "nanoseconds"))
         for stall in stalls { writeSamples(of: stall, to: &writer) }
         let begin = stalls.map(\.startedAt.nanoseconds).min() ?? 0
-        let end = stalls.map { $0.startedAt.nanoseconds &+ UInt64($0.microseconds) &* 1_000 }.max() ?? begin
+        let ends = stalls.map { stall in
+            stall.startedAt.nanoseconds.addingReportingOverflow(UInt64(stall.microseconds) &* 1_000)
+        }
+        let end = ends.map { $0.overflow ? .max : $0.partialValue }.max() ?? begin
         writer.fixed(3, begin)
         writer.number(4, end &- begin)
         // The same profile has the same id. FNV-1a over the stalls, in two variants.

@@ -48,9 +48,10 @@ extension Double {
 }
 
 extension Timestamp {
-    /// Nanoseconds since 1970, as traces and OTLP have them; 0 for an earlier time.
+    /// Nanoseconds since 1970, as traces and OTLP have them; 0 for an earlier time, and the greatest number after 2554.
     var nanoseconds: UInt64 {
-        UInt64(clamping: microsecondsSince1970).multipliedReportingOverflow(by: 1_000).partialValue
+        let (value, isLate) = UInt64(clamping: microsecondsSince1970).multipliedReportingOverflow(by: 1_000)
+        return isLate ? .max : value
     }
 
     /// Hours, minutes and seconds (UTC).

@@ -31,15 +31,15 @@ import TextOutput
     }
 
     @Test func `an issue has the system in a table, and what was found`() {
-        var system = SystemDescription(release: "NAME=x\nPRETTY_NAME=\"A|B GNU/Linux 13 (trixie)\"\n")
+        var system = SystemDescription(release: "NAME=x\nPRETTY_NAME=\"A|B [x](https://e.example)\"\n")
         (system.library, system.processors) = ("glibc 2.41", 8)
         let lines = system.markdown(diagnosis([.read: .works()])).split(
             separator: "\n", omittingEmptySubsequences: false)
         #expect(
             lines.prefix(6) == [
-                "| system | |", "| --- | --- |", "| distribution | A\\|B GNU/Linux 13 (trixie) |",
+                "| system | |", "| --- | --- |", "| distribution | A\\|B \\[x\\](https:\\//e.example) |",
                 "| C library | glibc 2.41 |",
-                "| kernel | Linux 6.1.0-18-amd64 x86_64 |", "| processors | 8 |",
+                "| kernel | Linux 6.1.0-18-amd64 x86\\_64 |", "| processors | 8 |",
             ])
         #expect(lines.contains("Works: capture by reading /proc") && lines.suffix(2) == ["```", ""])
         #expect(SystemDescription(release: nil).distribution == "unknown")
