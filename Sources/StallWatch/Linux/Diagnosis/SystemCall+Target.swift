@@ -158,7 +158,9 @@ extension DescribedCall {
     /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if none is
     /// known.
     init?(_ captured: CapturedStack.Call, function: String?, memory: any MemoryReading) {
-        guard let number = captured.number ?? function.flatMap(SystemCallNames.current.number) else { return nil }
+        guard let number = captured.number ?? function.flatMap(SystemCallNames.current.number(ofFunction:)) else {
+            return nil
+        }
         let call = SystemCall(number: number, arguments: captured.arguments, stackPointer: 0, programCounter: 0)
         guard captured.hasReturned else {
             self.init(call, memory: memory)

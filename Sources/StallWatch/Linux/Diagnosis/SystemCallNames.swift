@@ -22,6 +22,16 @@ struct SystemCallNames: Sendable {
         return nil
     }
 
+    /// Returns the number of the call that glibc's function of a name makes; `nil` if it is not known.
+    func number(ofFunction name: String) -> Int? { number(of: Self.calls[name] ?? name) }
+
+    /// The calls of functions that have another name (glibc's sysdeps/unix/sysv/linux).
+    private static let calls = [
+        "pread": "pread64", "pwrite": "pwrite64", "open": "openat", "open64": "openat", "openat64": "openat",
+        "send": "sendto", "recv": "recvfrom", "waitpid": "wait4", "select": "pselect6", "preadv64": "preadv",
+        "pwritev64": "pwritev",
+    ]
+
     static var current: SystemCallNames {
         #if arch(x86_64)
             x86_64
