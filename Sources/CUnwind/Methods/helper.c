@@ -22,7 +22,9 @@
 
 bool cunwind_helper_init(cunwind_helper_memory *helper) {
   memset(helper, 0, sizeof *helper);
-  uint8_t *memory = mmap(NULL, CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES, PROT_READ | PROT_WRITE,
+  // One page of the kernel's, which may have 64 KiB on aarch64.
+  helper->guard_bytes = (size_t)sysconf(_SC_PAGESIZE);
+  uint8_t *memory = mmap(NULL, helper->guard_bytes + HELPER_STACK_BYTES, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) return false;
   helper->stack = memory;
@@ -30,11 +32,11 @@ bool cunwind_helper_init(cunwind_helper_memory *helper) {
       mmap(NULL, sizeof *helper->request, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (request == MAP_FAILED) return false;
   helper->request = request;
-  return mprotect(memory, CUNWIND_PAGE_BYTES, PROT_NONE) == 0;
+  return mprotect(memory, helper->guard_bytes, PROT_NONE) == 0;
 }
 
 void cunwind_helper_destroy(cunwind_helper_memory *helper) {
-  if (helper->stack) munmap(helper->stack, CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES);
+  if (helper->stack) munmap(helper->stack, helper->guard_bytes + HELPER_STACK_BYTES);
   if (helper->request) munmap(helper->request, sizeof *helper->request);
 }
 
@@ -64,7 +66,7 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
 }
 
 long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
-  uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
+  uint8_t *top = helper->stack + helper->guard_bytes + HELPER_STACK_BYTES;
   return cunwind_clone_blocked(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
 }
 

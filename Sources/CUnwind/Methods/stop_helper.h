@@ -64,7 +64,8 @@ typedef struct cunwind_stop_request {
 
 typedef struct cunwind_helper_memory {
   cunwind_stop_request *request;
-  uint8_t *stack;       ///< With a guard page at its low end.
+  uint8_t *stack;  ///< With a guard page of `guard_bytes` at its low end.
+  size_t guard_bytes;
   pid_t unreaped;       ///< A helper that did not end in time and may still use this memory; 0 if there is none.
   uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
   bool name_as_tracer;  ///< The kernel requires PR_SET_PTRACER (Yama).
