@@ -9,7 +9,8 @@ import Testing
 @Suite(.serialized, .enabled(if: Command.find("gdb") != nil, "gdb is not installed"))
 struct UnwindQualityTests {
     static let stacks = [
-        "c_recursion", "c_variable_frames", "c_sort_callback", "c_tree_callback", "c_signal_handler", "c_once",
+        "c_recursion", "c_variable_frames", "c_large_frame", "c_assembly", "c_sort_callback", "c_tree_callback",
+        "c_signal_handler", "c_once",
         "cpp_virtual_templates", "cpp_catch", "cpp_unwinding", "cpp_sort_lambda", "cpp_functions",
         "swift_generics", "swift_closures", "swift_classes", "swift_sort", "swift_description", "swift_throws",
         "foundation_encode", "foundation_decode", "foundation_timer", "foundation_notification", "foundation_operation",
@@ -114,7 +115,7 @@ enum Build: CaseIterable {
             try Command(
                 program: program,
                 arguments: [
-                    optimization, "-g", "-fPIC", "-fomit-frame-pointer", "-c", source(name),
+                    optimization, "-g", "-fPIC", "-fomit-frame-pointer", "-fstack-clash-protection", "-c", source(name),
                     "-o", directory.path(name + ".o"),
                 ]
             ).succeed()

@@ -285,17 +285,24 @@ static distance follow(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc) 
   instruction at;
   if (pc - start > FOLLOWED_BYTES) return (distance){.is_set = true};
   jumps jumps = {.count = 0};
+  uint64_t moved = 0;  // The last instruction that has moved rsp.
+  bool has_called = false;
   for (uint64_t address = start; address < pc; address += at.length) {
     size_t available = pc - address < sizeof code ? (size_t)(pc - address) : sizeof code;
     if (!cunwind_page_cache_read(unwinder->pages, address, code, available) || !decode(code, available, &at)) {
       now.is_fixed = false;
       break;
     }
-    uint64_t next = address + at.length;
+    uint64_t next = address + at.length, target = next + (uint64_t)(int64_t)at.immediate;
+    int64_t before = now.bytes;
     if (at.map == 0 && at.opcode == 0xc9) now.bytes = -8;  // leave
     else if (at.map == 0) follow_one_byte(&at, &now);
     else now.after_push = false;
-    if (is_branch(&at)) remember_jump(&jumps, next + (uint64_t)(int64_t)at.immediate, address, now.bytes);
+    if (now.bytes != before) moved = address;
+    has_called |= is_call(&at);
+    // The loop in a prologue that touches each page of a large frame (-fstack-clash-protection).
+    if (is_branch(&at) && target <= moved && !has_called) now.is_fixed = false;
+    if (is_branch(&at)) remember_jump(&jumps, target, address, now.bytes);
     if (is_end_of_path(&at)) now.bytes = distance_behind_return(&jumps, next, &now);
     if (now.is_set && (is_call(&at) || is_branch(&at) || is_end_of_path(&at))) now.in_prologue = false;
   }

@@ -64,12 +64,13 @@ bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t
   return false;
 }
 
-// A stub of the procedure linkage table, with or without endbr64 and bnd: "jmp *slot(%rip)".
+// A stub of the procedure linkage table, with or without endbr64, mold's "mov $number,%r11d" and bnd: "jmp *slot(%rip)".
 uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
-  uint8_t code[11];
+  uint8_t code[17];
   if (target == 0 || !cunwind_module_of_code(unwinder->modules, target)) return target;
   if (!cunwind_page_cache_read(unwinder->pages, target, code, sizeof code)) return target;
   unsigned at = memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
+  if (code[at] == 0x41 && code[at + 1] == 0xbb) at += 6;
   if (code[at] == 0xf2) at++;
   if (code[at] != 0xff || code[at + 1] != 0x25) return target;
   int32_t offset;

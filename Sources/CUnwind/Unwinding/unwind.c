@@ -65,12 +65,15 @@ cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cun
 
 // Sets the caller's registers, if only the function's return address is known. The function may have saved and changed
 // every callee-saved register, but no compiler uses the frame pointer for other values in a function that does not save
-// it.
+// it. Assembly does: what cannot be a frame pointer is not known.
 static void return_from(const cunwind_registers *from, cunwind_registers *to, uint64_t pc, uint64_t stack_pointer) {
   to->known = 0;
   cunwind_set_register(to, CUNWIND_PC, pc);
   cunwind_set_register(to, CUNWIND_SP, stack_pointer);
-  if (cunwind_is_known(from, CUNWIND_FP)) cunwind_set_register(to, CUNWIND_FP, from->value[CUNWIND_FP]);
+  uint64_t frame = from->value[CUNWIND_FP];
+  if (cunwind_is_known(from, CUNWIND_FP) && frame % 8 == 0 && frame - stack_pointer < CUNWIND_MAX_STACK_BYTES) {
+    cunwind_set_register(to, CUNWIND_FP, frame);
+  }
 }
 
 #if defined(__x86_64__)

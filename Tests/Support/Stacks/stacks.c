@@ -46,6 +46,40 @@ void stack_c_variable_frames(void) {
   keep_frame(&stack_reached);
 }
 
+// Its prologue touches each page in a loop (-fstack-clash-protection), and the alignment needs a frame pointer.
+NOINLINE static void fill(void) {
+  _Alignas(64) volatile char local[60000];
+  local[0] = 1;
+  end_in_read();
+  keep_frame(local);
+}
+
+void stack_c_large_frame(void) {
+  fill();
+  keep_frame(&stack_reached);
+}
+
+// Assembly without unwind information, which keeps a number where compilers keep the frame pointer.
+void spin_with_number(void);
+#ifdef __x86_64__
+__asm__(".text; .type spin_with_number, @function; spin_with_number: push %rbp; mov $0x1234, %ebp; 1: jmp 1b");
+#else
+__asm__(".text; .type spin_with_number, %function; spin_with_number: b spin_with_number");
+#endif
+
+NOINLINE static void call_assembly(int size) {
+  volatile char *local = alloca((size_t)size);
+  local[0] = 1;
+  note_thread();
+  spin_with_number();
+  keep_frame(local);
+}
+
+void stack_c_assembly(void) {
+  call_assembly(40);
+  keep_frame(&stack_reached);
+}
+
 static int compare(const void *left, const void *right) {
   (void)left;
   end_in_sleep();
