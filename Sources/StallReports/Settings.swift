@@ -15,8 +15,8 @@ package enum EscalationAction: Sendable {
 /// below its folder, or below the one around its `bin`, and not below `/tmp`, `/var/tmp` or `/dev/shm`. In an
 /// executable without any, it is the app's: there, name the app's modules.
 public struct InAppSettings: Sendable, Equatable {
-    /// Directories whose images are not the app's, besides `/lib`, `/usr/lib`, `/usr/local/lib` and the Swift
-    /// toolchain's.
+    /// Directories whose images are not the app's, besides `/lib`, `/usr/lib` and `/usr/local/lib`, also with 32 or 64 at
+    /// the end, and the Swift toolchain's.
     public var excludedDirectories: [String]
     /// Swift modules that are not the app's, such as a package that is used by path.
     public var excludedModules: [String]

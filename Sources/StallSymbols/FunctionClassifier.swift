@@ -189,6 +189,7 @@ package struct InAppRule {
     /// Directories whose images are never the app's.
     static let systemDirectories = [
         "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib",
+        "/usr/local/lib32", "/usr/local/lib64",
     ]
 
     /// Directories of files that do not last.

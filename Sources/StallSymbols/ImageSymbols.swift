@@ -51,10 +51,11 @@ final class ImageSymbols {
     func lookUp(_ address: UInt64, lines: Bool, deadline: UInt64, maximumBytes: Int) -> CodeLookup {
         guard lines, case .success(let information) = openDebugInformation(maximumBytes: maximumBytes) else {
             let name = name(at: address)
+            let isLibrarys =
+                name == nil
+                && (names?.isAmongLibraries(address) == true || file?.isInLinkageTable(address) == true)
             return CodeLookup(
-                locations: [CodeLocation(symbol: name)],
-                isOutsideDebugInformation: name == nil && names?.isAmongLibraries(address) == true
-            )
+                locations: [CodeLocation(symbol: name)], isOutsideDebugInformation: isLibrarys)
         }
         var (locations, unavailable) = information.locations(at: address, deadline: deadline)
         if locations.isEmpty { locations = [CodeLocation()] }

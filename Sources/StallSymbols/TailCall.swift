@@ -178,7 +178,7 @@ extension ELFFile {
 /// An entry of the procedure linkage table (PLT), which jumps to a function that the dynamic linker has found.
 enum LinkageEntry {
     /// The longest entry, in bytes.
-    static let maximumBytes: UInt64 = 16
+    static let maximumBytes: UInt64 = 17
 
     /// Decodes an entry.
     ///
@@ -193,10 +193,13 @@ enum LinkageEntry {
             return code.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place, as: UInt32.self) }
         }
         if Int32(machine) == EM_X86_64 {
-            // endbr64 and bnd, if they are there, and jmp *rel32(%rip).
+            // endbr64, mold's mov $number,%r11d and bnd, if they are there, and jmp *rel32(%rip).
             var place = word(0) == 0xfa1e_0ff3 ? 4 : 0
+            if place < code.count, code[place...].starts(with: [0x41, 0xbb]) { place += 6 }
             if place < code.count, code[place] == 0xf2 { place += 1 }
-            guard code[place...].starts(with: [0xff, 0x25]), let offset = word(place + 2) else { return nil }
+            guard place < code.count, code[place...].starts(with: [0xff, 0x25]), let offset = word(place + 2) else {
+                return nil
+            }
             return start &+ UInt64(place + 6) &+ UInt64(bitPattern: Int64(Int32(bitPattern: offset)))
         }
         // bti c, if it is there, adrp x16 and ldr x17, [x16, #…] (Arm's manual, C6.2).
@@ -211,6 +214,14 @@ enum LinkageEntry {
 }
 
 extension ELFFile {
+    /// Whether an address is in a PLT, whose entries have no symbols.
+    func isInLinkageTable(_ address: UInt64) -> Bool {
+        ((try? namedSections()) ?? [:]).contains { name, section in
+            (name.hasPrefix(".plt") || name == ".iplt") && address >= section.address
+                && address - section.address < section.size
+        }
+    }
+
     /// The most bytes of relocations, symbols or names for the dynamic linker that are looked through.
     static let maximumLinkageBytes = 32 << 20
 

@@ -18,6 +18,8 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 # What may be wrong there, with the reason in Limits.md.
 readonly may_be_wrong=(socket)
 readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.'
+# They compare the release's libunwind with the built-in unwinder, function by function.
+readonly unwinder_tests='^CUnwindTests\.UnwinderTests'
 # The longest times of one build, and of one run of the demo or the tests, in seconds.
 readonly longest_build=3600 longest_run=1200
 
@@ -92,6 +94,10 @@ if build tests --build-tests --enable-all-traits -Xlinker -L/stub; then
         --enable-all-traits --disable-xctest --filter "$unit_tests" >"$results/tests" 2>&1 || fail 'unit tests fail'
     grep -E '^✘ Test .* failed|^. Test run with' "$results/tests" | tail -20 || fail 'no unit test has run'
     counts+=("unit tests: $(grep -oE 'Test run with .*' "$results/tests" | tail -1)")
+    run $longest_run swift test --skip-build --package-path /StallWatch --scratch-path /StallWatch/.build-tests \
+        --enable-all-traits --disable-xctest --no-parallel --filter "$unwinder_tests" >"$results/unwinders" 2>&1 ||
+        fail 'libunwind and the built-in unwinder differ'
+    grep -E '^✘ Test .* failed|^. Test run with' "$results/unwinders" | tail -5 || fail 'no test of the unwinders has run'
 fi
 
 version=$(run 60 swift --version 2>/dev/null | grep -oE 'Swift version [0-9.]+' | head -1)

@@ -236,7 +236,7 @@ import Testing
 
     @Test(arguments: [
         "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/usr/lib/x86_64-linux-gnu/libc.so.6",
-        "/usr/lib/swift/linux/libFoundation.so", "/usr/local/lib/libz.so",
+        "/usr/lib/swift/linux/libFoundation.so", "/usr/local/lib/libz.so", "/usr/local/lib64/libpq.so.5",
     ])
     func aLibraryOfTheSystemIsNotInApp(path: String) {
         #expect(!isInApp(path))

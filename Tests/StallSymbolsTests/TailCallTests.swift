@@ -50,14 +50,27 @@ import Testing
         #expect(try targets([0xe9, 0x10]) == [nil, nil])
     }
 
+    @Test func `an address in the PLT is known by its section`() throws {
+        let file = try ELFFile(path: "/proc/self/exe")
+        let entries = try #require(try file.namedSections()[".plt"])
+        #expect(file.isInLinkageTable(entries.address) && file.isInLinkageTable(entries.address + entries.size - 1))
+        let code = try #require(try file.namedSections()[".text"])
+        #expect(!file.isInLinkageTable(code.address) && !file.isInLinkageTable(0))
+    }
+
     @Test func `an entry of the PLT jumps through a slot`() {
         let x86 = UInt16(EM_X86_64)
         let jump: [UInt8] = [0xff, 0x25, 0x10, 0, 0, 0]
         #expect(LinkageEntry.slot(of: jump + [0x68, 1], at: 0x1000, machine: x86) == 0x1016)
         #expect(LinkageEntry.slot(of: [0xf3, 0x0f, 0x1e, 0xfa] + jump, at: 0x1000, machine: x86) == 0x101a)
         #expect(LinkageEntry.slot(of: [0xf3, 0x0f, 0x1e, 0xfa, 0xf2] + jump, at: 0x1000, machine: x86) == 0x101b)
+        // As mold writes them.
+        let number: [UInt8] = [0x41, 0xbb, 7, 0, 0, 0]
+        #expect(LinkageEntry.slot(of: number + jump, at: 0x1000, machine: x86) == 0x101c)
+        #expect(LinkageEntry.slot(of: [0xf3, 0x0f, 0x1e, 0xfa] + number + jump, at: 0x1000, machine: x86) == 0x1020)
         // push %rbp; call *0x10(%rip); a cut jump; nothing.
-        for code in [[0x55, 0x48, 0x89, 0xe5], [0xff, 0x15, 0x10, 0, 0, 0], [0xff, 0x25, 0x10], []] as [[UInt8]] {
+        for code in [[0x55, 0x48, 0x89, 0xe5], [0xff, 0x15, 0x10, 0, 0, 0], [0xff, 0x25, 0x10], number, []] as [[UInt8]]
+        {
             #expect(LinkageEntry.slot(of: code, at: 0x1000, machine: x86) == nil)
         }
         // adrp x16, .+0x3000; ldr x17, [x16, #0x18], and one page back.
