@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <link.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -209,6 +210,9 @@ static void after_fork_in_child(void) {
 }
 
 /// Writes a line to standard error, if that is still the file that it was at the start.
+/// How long a line waits for a reader of the standard error, in milliseconds.
+#define LONGEST_WAIT_FOR_READER 100
+
 static void say(const char *text) {
   struct stat now;
   if (is_quiet || !*text || !has_standard_error || fstat(STDERR_FILENO, &now) != 0) return;
@@ -216,9 +220,28 @@ static void say(const char *text) {
   char line[2 * TEXT_BYTES];
   int length = snprintf(line, sizeof line, "stallwatch: %.100s: %s\n", program_invocation_short_name, text);
   if (length < 0 || (size_t)length >= sizeof line) return;
-  // Nothing is left to do if this fails.
-  ssize_t written = write(STDERR_FILENO, line, (size_t)length);
-  (void)written;
+  // Neither a reader that has gone nor one that does not read may end or hold the program.
+  struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
+  sigset_t fatal, before, pending;
+  sigemptyset(&fatal);
+  sigaddset(&fatal, SIGPIPE);
+  sigaddset(&fatal, SIGXFSZ);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &fatal, &before);
+  if (poll(&place, 1, LONGEST_WAIT_FOR_READER) == 1) {
+    // Nothing is left to do if this fails. What fits a pipe is taken whole.
+    ssize_t written = write(STDERR_FILENO, line, (size_t)length);
+    (void)written;
+  }
+  for (int index = 0; index < 2; index++) {
+    int number = index == 0 ? SIGPIPE : SIGXFSZ;
+    sigset_t own;
+    sigemptyset(&own);
+    sigaddset(&own, number);
+    // Sent to this thread by the write.
+    if (!sigismember(&pending, number)) sigtimedwait(&own, NULL, &(struct timespec){0, 0});
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /// Stands in for daemon(3), with which a child goes on unwatched: without a word the program would seem to have no

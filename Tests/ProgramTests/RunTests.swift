@@ -93,6 +93,26 @@ import TestSupport
         #expect(try run([program], options: ["--quiet"]).errors.isEmpty)
     }
 
+    /// It would end by SIGPIPE, and lose what its stdio has not written yet.
+    @Test func `a program goes on although nobody reads what is said`() throws {
+        let source = try directory.write(
+            "late.c",
+            "#include <unistd.h>\nint main(void) { sleep(1); return daemon(1, 1); }\n")
+        let program = directory.path("late")
+        try Command(
+            program: try #require(Command.find("clang")), arguments: ["-D_DEFAULT_SOURCE", source, "-o", program]
+        ).succeed()
+        let script = "{ \"$0\" run --output \"$1\" -- \"$2\"; echo $? >\"$3\"; } 2>&1 | true"
+        try Command(
+            program: try #require(Command.find("env")),
+            arguments: [
+                "--default-signal=PIPE", "sh", "-c", script, try Command.product("stallwatch"),
+                directory.path("reports"), program, directory.path("status"),
+            ]
+        ).succeed()
+        #expect(try String(contentsOfFile: directory.path("status"), encoding: .utf8) == "0\n")
+    }
+
     @Test(
         .enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"), arguments: ["end", "nest"])
     func `what is no turn of a GLib loop is no stall`(mode: String) throws {
