@@ -173,6 +173,13 @@ bool clinux_is_short_of_addresses(size_t bytes) {
 
 bool clinux_share_heap(void) { return mallopt(M_ARENA_MAX, 1) == 1; }
 
+uint64_t clinux_thread_serial(void) {
+  static uint64_t last;
+  static _Thread_local uint64_t own;
+  if (own == 0) own = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+  return own;
+}
+
 // "SLWScope" in memory.
 #define SCOPE_MAGIC 0x65706f6353574c53ull
 

@@ -23,6 +23,11 @@
 extern "C" {
 #endif
 
+/// A number that no other thread of this process has or had, and not 0. Async-signal-safe: yes.
+///
+/// pthread_self(3) is no such number: a new thread may have that of one that has ended.
+uint64_t clinux_thread_serial(void);
+
 /// The calling thread's kernel id (gettid(2)). A system call. Async-signal-safe: yes.
 pid_t clinux_gettid(void);
 

@@ -29,7 +29,7 @@ final class TurnRecorder: Sendable {
     /// The kernel id of the thread that runs the loop; 0 before the first turn.
     private let thread = Atomic<Int32>(0)
     /// The pthread_t of that thread, which the loop compares without a system call.
-    private let threadHandle = Atomic<UInt>(0)
+    private let threadSerial = Atomic<UInt64>(0)
     /// The mode numbers of the loop's runs, one byte each, with the innermost run in the lowest byte; 0 is a mode
     /// without a name.
     private let modes = Atomic<UInt64>(0)
@@ -171,9 +171,9 @@ extension TurnRecorder {
 
     /// Notes the thread that runs the loop: one comparison, and a system call only if it has changed.
     func noteThread() {
-        let handle = UInt(pthread_self())
-        guard threadHandle.load(ordering: .relaxed) != handle else { return }
-        threadHandle.store(handle, ordering: .relaxed)
+        let serial = clinux_thread_serial()
+        guard threadSerial.load(ordering: .relaxed) != serial else { return }
+        threadSerial.store(serial, ordering: .relaxed)
         thread.store(clinux_gettid(), ordering: .releasing)
     }
 

@@ -1,3 +1,5 @@
+import LinuxSupport
+import Synchronization
 import Testing
 
 @testable import StallWatch
@@ -27,6 +29,20 @@ import Testing
 
     private func turn(_ number: UInt64, began: UInt64?, nesting: Int = 0) -> Turn {
         Turn(number: number, began: began, nesting: nesting)
+    }
+
+    /// glibc gives a new thread the stack, and with it the pthread_t, of one that has ended.
+    @Test func `each thread that runs the loop is noted`() throws {
+        for _ in 0..<5 {
+            let noted = Mutex<Set<Int32>>([])
+            let thread = try WorkerThread(name: "loop") { [recorder] in
+                recorder.noteThread()
+                noted.withLock { $0 = WorkerThread.ids }
+            }
+            thread.join()
+            let last = try #require(recorder.lastThread)
+            #expect(noted.withLock { $0 }.contains(last))
+        }
     }
 
     @Test func aLoopThatHasNotRunIsBetweenTurns() {
