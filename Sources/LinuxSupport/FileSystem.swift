@@ -73,7 +73,9 @@ package struct FileStatus {
         isRegular = status.st_mode & S_IFMT == S_IFREG
         isDirectory = status.st_mode & S_IFMT == S_IFDIR
         permissions = UInt32(status.st_mode & 0o7777)
-        changedAt = status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
+        // Any time that the file system can store; 64 bits end in 2262.
+        let (nanoseconds, overflow) = status.st_mtim.tv_sec.multipliedReportingOverflow(by: 1_000_000_000)
+        changedAt = overflow ? (status.st_mtim.tv_sec < 0 ? .min : .max) : nanoseconds &+ status.st_mtim.tv_nsec
         owner = status.st_uid
         group = status.st_gid
         identity = [UInt64(status.st_dev), UInt64(status.st_ino)]

@@ -105,6 +105,9 @@ package struct TaskReader {
             reading.incompleteReason = "the system does not show the memory map"
             return []
         }
+        if maps.utf8.count >= Self.maximumMapBytes {
+            reading.incompleteReason = "the memory map is longer than a reading may take"
+        }
         let buffer = UnsafeMutableRawPointer.allocate(byteCount: Int(Self.pieceBytes), alignment: 16)
         defer { buffer.deallocate() }
         var found = [UInt64](repeating: 0, count: Self.maximumFound)

@@ -167,10 +167,18 @@ import TestSupport
         let monitor = try monitor()
         try monitor.watch(.runLoop(thread.runLoop, label: "forking"))
         try monitor.start()
+        forkedMonitor = monitor
+        defer { forkedMonitor = nil }
         let threads = ThreadCount()
         for _ in 0..<10 {
             _ = await thread.driven.block {
-                threads.value.withLock { $0.append(cunwind_test_fork { turnOnce() }) }
+                threads.value.withLock { count in
+                    count.append(
+                        cunwind_test_fork {
+                            turnOnce()
+                            forkedMonitor?.stop()
+                        })
+                }
             }
         }
         #expect(threads.value.withLock { $0 } == Array(repeating: 1, count: 10))
@@ -210,6 +218,12 @@ import TestSupport
         #expect(monitored == bare, "\(runs)")
     }
 }
+
+/// The monitor that children stop, which have none of its threads.
+///
+/// `nonisolated(unsafe)`: it is set before the first child and after the last one. A child cannot use a mutex, which knows
+/// threads by their ids.
+nonisolated(unsafe) private var forkedMonitor: StallMonitor?
 
 /// Runs one turn of the calling thread's loop, with its observers.
 ///

@@ -34,6 +34,18 @@ import Testing
     }
 }
 
+@Suite struct FileStatusTests {
+    /// tmpfs keeps such a time; 64 bits of nanoseconds end in 2262.
+    @Test(arguments: [(10_413_792_000, Int.max), (-9_223_372_037, .min), (1, 1_000_000_005)])
+    func `a file may be of any time`(seconds: Int, changedAt: Int) throws {
+        let directory = try TemporaryDirectory(isInMemory: true)
+        let path = try directory.write("file", "")
+        let times = [timespec](repeating: timespec(tv_sec: seconds, tv_nsec: 5), count: 2)
+        try #require(utimensat(AT_FDCWD, path, times, 0) == 0)
+        #expect(FileStatus(path: path)?.changedAt == changedAt)
+    }
+}
+
 @Suite struct AtomicFileTests {
     /// Opening a FIFO for writing waits for a reader, for ever.
     @Test(.timeLimit(.minutes(1))) func `a FIFO at a file's name is replaced, and does not block`() throws {

@@ -50,9 +50,10 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    func remove(label: String) {
+    func remove(_ loops: [LoopMonitor]) {
         shared.withLock { shared in
-            shared.loops.removeAll { $0.label == label }
+            // Not by the label, with which a loop may have been added meanwhile.
+            shared.loops.removeAll { loop in loops.contains { $0 === loop } }
             shared.version += 1
         }
         alarm.ring()

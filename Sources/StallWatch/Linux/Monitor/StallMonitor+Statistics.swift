@@ -1,3 +1,4 @@
+import Glibc
 import LinuxSupport
 import StackCapture
 import StallReports
@@ -81,8 +82,14 @@ extension StallMonitor {
 
     func writeStatistics() {
         guard let path = configuration.statisticsPath else { return }
-        do {
-            try AtomicFile.replace(path, with: statistics.jsonData())
+        let bytes = statistics.jsonData()
+        // Not on the caller's thread, which a limit on file sizes would end (SIGXFSZ).
+        let outcome = WorkerThread.value {
+            Result { () throws(SystemError) in try AtomicFile.replace(path, with: bytes) }
+        }
+        do throws(SystemError) {
+            guard let outcome else { throw SystemError("\(path) needs a thread to be written", errno: EAGAIN) }
+            try outcome.get()
         } catch {
             reporter.counts.add(StallWatchError(.unwritableReports, error))
         }

@@ -69,6 +69,8 @@ public final class StallMonitor: Sendable {
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
+    /// The process that has started the monitor; 0 for none.
+    private let startedBy = Atomic<pid_t>(0)
     let latestStalls = LatestStalls()
 
     /// Creates a monitor that does not watch any loop yet.
@@ -177,11 +179,11 @@ public final class StallMonitor: Sendable {
     public func unwatch(_ label: String) {
         let monitors = state.withLock { state in
             state.identities[label] = nil
-            return state.loops.removeValue(forKey: label)
+            return state.loops.removeValue(forKey: label) ?? []
         }
         // The watchdog removes the sources when it runs; a monitor that never started has no watchdog.
-        for monitor in monitors ?? [] { monitor.source.remove() }
-        watchdog.remove(label: label)
+        for monitor in monitors { monitor.source.remove() }
+        watchdog.remove(monitors)
     }
 
     /// Changes the threshold of the loop with the given label.
@@ -215,6 +217,9 @@ public final class StallMonitor: Sendable {
     ///   monitor of the process tells supervisors already (``Configuration/health``), and
     ///   ``StallWatchError/Code/systemFailure`` if memory or a thread cannot be allocated.
     public func start() throws(StallWatchError) {
+        var unused: ControlService?
+        // Not under the lock, for which a request may wait that it answers.
+        defer { unused?.stop() }
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
             case .running: throw StallWatchError(.alreadyStarted, "the monitor has already been started: start it once")
@@ -231,7 +236,7 @@ public final class StallMonitor: Sendable {
             do throws(StallWatchError) {
                 state.phase = .running(try startThreads(capturer, mayUsePtrace: state.mayUsePtrace))
             } catch {
-                service?.stop()
+                unused = service
                 healthReporter?.stop()
                 reporter.finishSinks()
                 state.phase = .stopped
@@ -239,6 +244,7 @@ public final class StallMonitor: Sendable {
                 throw error
             }
             control.withLock { $0 = service }
+            startedBy.store(getpid(), ordering: .relaxed)
             state.started = monotonicNow()
             operations.registry.open()
         }
@@ -328,8 +334,12 @@ public final class StallMonitor: Sendable {
     ///
     /// The call returns when this is done. It waits up to 5 seconds for file sinks and 1 second for others. On one of
     /// the monitor's own threads, as in a sink, it does not wait for that thread. A stall that still lasts is reported
-    /// as `abandoned`, but the turn in which the loop itself makes the call ends there. Further calls do nothing.
+    /// as `abandoned`, but the turn in which the loop itself makes the call ends there. Further calls do nothing, and so
+    /// does one in a child of fork(2), which has none of the monitor's threads.
     public func stop() {
+        // Takes no lock: in a child, a thread that is gone may hold it, and Swift's mutexes know threads by their ids.
+        let process = startedBy.load(ordering: .relaxed)
+        guard process == 0 || process == getpid() else { return }
         control.withLock { service in
             defer { service = nil }
             return service

@@ -246,6 +246,23 @@ extension Array {
         }
     }
 
+    @Test func `a loop that was added with the same label stays`() throws {
+        try withWatchdog([]) { watchdog, _ in
+            func loop() throws -> LoopMonitor {
+                let recorder = TurnRecorder(alarm: watchdog.alarm)
+                let source = try ProbeSource(LoopProbe(label: "a"), recorder)
+                return LoopMonitor(label: "a", threshold: 50_000_000, recorder: recorder, source: source)
+            }
+            let (first, second) = (try loop(), try loop())
+            watchdog.add([first])
+            watchdog.add([second])
+            watchdog.remove([first])
+            second.recorder.beginTurn(at: monotonicNow())
+            second.recorder.endTurn(at: monotonicNow())
+            #expect(states(watchdog) == [.running])
+        }
+    }
+
     @Test func `a loop is stalled from its threshold until the end of its turn`() throws {
         try withWatchdog(["a"]) { watchdog, recorders in
             let begun = monotonicNow()
