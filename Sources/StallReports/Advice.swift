@@ -88,6 +88,19 @@ struct AdviceFacts {
     /// Whether a package's code, which the app cannot change, is between the culprit and the innermost function.
     var isThroughDependency: Bool { inner.contains { $0.isDependency == true } }
 
+    /// Whether only the system's and Swift's libraries are between the culprit and the innermost function.
+    var isCalledDirectly: Bool {
+        !isThroughDependency
+            && inner.allSatisfy { frame in
+                guard !frame.isInApp, let image = frame.image.map({ report.images[$0] }) else { return true }
+                return image.isInApp == true || Self.platform.contains { image.name.hasPrefix($0) }
+            }
+    }
+
+    private static let platform = [
+        "libc.so", "libpthread.so", "libstdc++.so", "libFoundation", "lib_FoundationICU", "libswift", "libdispatch",
+    ]
+
     /// The frames between the culprit and the innermost function: what the culprit called.
     private var inner: ArraySlice<StallReport.Frame> {
         frames.prefix { !($0.isInApp && $0.function == report.culprit?.function) }
@@ -97,9 +110,9 @@ struct AdviceFacts {
     func isMostly(_ isLibrary: (StallReport.Frame, String) -> Bool) -> Bool {
         guard let culprit = report.culprit?.function else { return false }
         var share = 0.0
-        for (sample, part) in zip(report.samples, report.sampleShares) {
-            guard sample.isValid, let stack = sample.stack else { continue }
-            let frames = report.stacks[stack].map { report.frames[$0] }
+        // Once for each stack, because thousands of samples may have the same.
+        for (stack, part) in report.stackShares {
+            let frames = report.stacks[stack].lazy.map { report.frames[$0] }
             guard let place = frames.firstIndex(where: { $0.function == culprit }) else { continue }
             let isFound = frames[..<place].contains { frame in
                 !frame.isInApp && isLibrary(frame, frame.image.map { report.images[$0].name } ?? "")
@@ -122,6 +135,14 @@ struct AdviceFacts {
 }
 
 extension StallReport.SystemCall {
+    /// Whether the other end of a socket is on this machine, or not known.
+    var isLocal: Bool {
+        peers != nil || missingPeersReason != nil
+            || target.map { target in
+                ["/", "@", "socket:", "socket to /", "socket to @"].contains { target.hasPrefix($0) }
+            } == true
+    }
+
     /// The path of a regular file, as far as its name tells: not of a device, a pipe, a socket or the kernel.
     var filePath: String? {
         guard let target, target.hasPrefix("/"), peers == nil,

@@ -39,6 +39,7 @@ extension AdviceRule {
             id: "lockOrder", topic: "deadlock", counterexample: "a cycle in which a thread's line is not known"
         ) { facts in
             guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.isDeadlock, lock.owners.count == 2,
+                lock.owners[1].thread.id == facts.report.loop.thread?.id,
                 let here = facts.culprit, let there = facts.report.place(of: lock.owners[0]), here != there,
                 mutexes.contains(lock.kind), lock.owners[0].waitsFor.map(mutexes.contains) == true
             else { return nil }
@@ -76,10 +77,11 @@ extension AdviceRule {
             return "Do not block the task in \(place): \(instead)."
         },
         AdviceRule(
-            id: "sleep", topic: "sleep", counterexample: "a wait with a time limit, such as poll(2)"
+            id: "sleep", topic: "sleep",
+            counterexample: "a wait with a time limit, such as poll(2), and a library that sleeps between its tries"
         ) { facts in
             guard facts.call(.sleep, in: sleeps) != nil || facts.cause.kind == .sleep && facts.calls(sleeps),
-                let place = facts.culprit
+                facts.isCalledDirectly, let place = facts.culprit
             else { return nil }
             return facts.isInTask
                 ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
@@ -135,9 +137,9 @@ extension AdviceRule {
                 + "(resolv.conf(5))."
         },
         AdviceRule(
-            id: "socket", topic: "network", counterexample: "a read from a file"
+            id: "socket", topic: "network", counterexample: "a read from a file, or from a socket of this machine"
         ) { facts in
-            guard let call = facts.call(.io, in: sockets), call.isSocket || call.name == "connect",
+            guard let call = facts.call(.io, in: sockets), call.isSocket || call.name == "connect", !call.isLocal,
                 let place = facts.culprit
             else { return nil }
             return "Do not wait for the network in \(place): \(call) returns when the other side answers. "

@@ -172,7 +172,7 @@ extension HealthRecord {
     public var summary: String {
         switch state {
         case .ok:
-            let count = loops.count + omittedLoops
+            let count = loops.count &+ omittedLoops
             return (count == 1 ? "1 loop makes progress" : "\(count) loops make progress")
                 + (isPaused ? ", while the program has paused the monitor" : "")
         case .stalled: return stall?.sentence ?? "a loop has stalled"

@@ -2,6 +2,9 @@ internal import Foundation
 
 /// A part of a document that makes it an invalid report.
 package struct ReportFault: Sendable, Hashable, CustomStringConvertible {
+    /// The largest count: the largest whole number that every reader of JSON keeps, 2^53 - 1 (RFC 8259, section 6).
+    package static let maximumCount = (1 << 53) - 1
+
     /// The place, such as `$.samples[0].stack`; `$` is the whole document.
     package var path: String
     package var message: String

@@ -91,7 +91,10 @@ extension StallReport.Kind {
 
 extension Double {
     /// A share of 0 to 1 in whole percent: `37 %`.
-    package var percent: String { "\(Int((self * 100).rounded())) %" }
+    package var percent: String { "\((self * 100).whole) %" }
+
+    /// The nearest whole number; of numbers beyond 10^15, which damaged reports have, the nearest to them.
+    package var whole: Int { isNaN ? 0 : Int(Swift.min(Swift.max(rounded(), -1e15), 1e15)) }
 
     /// The number with three decimal places, as shares are in reports.
     package var toThousandths: Double { (self * 1_000).rounded() / 1_000 }

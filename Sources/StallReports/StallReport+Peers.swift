@@ -91,7 +91,7 @@ extension StallReport.SystemCall {
         guard let first = peers?.first else {
             return missingPeersReason.map { "for which process it waits is not known: \($0)" }
         }
-        let more = (peers?.count ?? 1) - 1 + (omittedPeers ?? 0)
+        let more = (peers?.count ?? 1) - 1 &+ (omittedPeers ?? 0)
         return "\(first.role.lead) \(first.inWords)" + (more > 0 ? ", and \(more) more" : "")
     }
 }

@@ -10,6 +10,7 @@ extension StallReport {
         for index in frames.indices { frames[index].file = frames[index].file.map(Self.fileName) }
         if let file = culprit?.file { culprit?.file = Self.fileName(file) }
         cause?.shortenPaths()
+        if let ready = activity?.readyDescriptor { activity?.readyDescriptor = Cause.withoutDirectories(ready) }
         for index in (waits ?? []).indices {
             if let file = waits?[index].file { waits?[index].file = Self.fileName(file) }
         }

@@ -54,7 +54,7 @@ extension StallReport.Cause {
         }
     }
 
-    fileprivate static func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
+    fileprivate static func whole(_ milliseconds: Double) -> Int { milliseconds.whole }
 
     private var kernelPart: String {
         guard let kernelShare, kernelShare >= 0.5 else { return "" }
@@ -163,29 +163,39 @@ private struct CauseNames {
 
     /// What most samples on a CPU show: the culprit with its callee and its caller, or another function of the app.
     private static func work(of report: StallReport) -> String? {
-        typealias Place = (frames: [StallReport.Frame], index: Int, share: Double)
-        let places = zip(report.samples, report.sampleShares).compactMap { sample, share -> Place? in
-            guard sample.isValid, sample.threadState == .running, let stack = sample.stack else { return nil }
-            let frames = report.stacks[stack].map { report.frames[$0] }
-            let index =
-                report.culprit.flatMap { culprit in frames.firstIndex { $0.function == culprit.function } }
-                ?? frames.firstIndex { $0.isInApp && $0.isWritten && $0.function != nil }
-            return index.map { (frames, $0, share) }
+        typealias Place = (stack: [Int], index: Int, share: Double)
+        let frames = report.frames
+        // One place for each stack, because thousands of samples may have the same.
+        var shares: [Int: Double] = [:]
+        for (sample, share) in zip(report.samples, report.sampleShares) {
+            guard sample.isValid, sample.threadState == .running, let stack = sample.stack else { continue }
+            shares[stack, default: 0] += share
         }
-        func callee(_ place: Place) -> String? { place.frames[..<place.index].last { $0.isWritten }?.plainName }
+        let places = shares.sorted { $0.key < $1.key }.compactMap { number, share -> Place? in
+            let stack = report.stacks[number]
+            let index =
+                report.culprit.flatMap { culprit in stack.firstIndex { frames[$0].function == culprit.function } }
+                ?? stack.firstIndex { frames[$0].isInApp && frames[$0].isWritten && frames[$0].function != nil }
+            return index.map { (stack, $0, share) }
+        }
+        func callee(_ place: Place) -> String? {
+            place.stack[..<place.index].last { frames[$0].isWritten }.flatMap { frames[$0].plainName }
+        }
+        func function(_ place: Place) -> String? { frames[place.stack[place.index]].function }
         func share(where isIncluded: (Place) -> Bool) -> Double {
             places.reduce(0) { isIncluded($1) ? $0 + $1.share : $0 }
         }
         guard let longest = places.max(by: { $0.share < $1.share }) else { return nil }
         let most = share { _ in true } / 2
-        let (function, called) = (longest.frames[longest.index].function, callee(longest))
-        guard share(where: { $0.frames[$0.index].function == function }) >= most else { return nil }
+        let (blamed, called) = (function(longest), callee(longest))
+        guard share(where: { function($0) == blamed }) >= most else { return nil }
         let isCalleeClear = share { callee($0) == called } >= most
         // Callers outside of the loop's callout only started the loop.
-        let outer = longest.frames[(longest.index + 1)...].prefix { StallReport.Callout(symbol: $0.symbol) == nil }
-        let caller = outer.first { $0.isInApp && $0.isWritten && ![nil, function, "main"].contains($0.function) }
+        let outer = longest.stack[(longest.index + 1)...].lazy.map { frames[$0] }
+            .prefix { StallReport.Callout(symbol: $0.symbol) == nil }
+        let caller = outer.first { $0.isInApp && $0.isWritten && ![nil, blamed, "main"].contains($0.function) }
         let told = caller?.function.flatMap { $0.count <= longestCaller ? $0 : nil }
-        return [isCalleeClear ? called : nil, function, told].compactMap(\.self).joined(separator: ", called by ")
+        return [isCalleeClear ? called : nil, blamed, told].compactMap(\.self).joined(separator: ", called by ")
     }
 
     /// A lock's owner: `thread 4711 "worker" in save() (Store.swift:12)`.

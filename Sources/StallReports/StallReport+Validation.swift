@@ -310,8 +310,12 @@ struct ReportCheck {
     }
 
     mutating func checkCount(_ value: Int?, at place: @autoclosure () -> String) {
-        guard let value, value < 0 else { return }
-        add(place(), "\(Double(value)) is negative", "\(place()) is \(value), but a count cannot be negative")
+        guard let value else { return }
+        if value < 0 {
+            add(place(), "\(Double(value)) is negative", "\(place()) is \(value), but a count cannot be negative")
+        } else if value > ReportFault.maximumCount {
+            refuse("\(place()) is \(value), but a count is at most \(ReportFault.maximumCount)")
+        }
     }
 
     mutating func checkPositive(

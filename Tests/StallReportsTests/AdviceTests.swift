@@ -27,7 +27,8 @@ import Testing
             var report = try StallReport.literal()
             report.loop = .init(label: "main", kind: loop, turn: 1, nesting: 0, thread: .init(id: 10))
             report.culprit = .init(function: "load()", file: "/src/Store.swift", line: 12, share: share)
-            report.images = ["app", "libc.so.6", "libpng16.so.16", "libFoundationEssentials.so"].map {
+            let names = ["app", "libc.so.6", "libpng16.so.16", "libFoundationEssentials.so", "libsqlite3.so.0"]
+            report.images = names.map {
                 .init(name: $0, path: "/\($0)", baseAddress: "0x0")
             }
             report.frames = inner.map { name in
@@ -190,6 +191,50 @@ import Testing
         #expect(advice?.text.contains(words) == true, "\(advice?.text ?? "none")")
         #expect(advice?.text.utf8.count ?? 0 < 200)
         #expect(try near.report().advice?.rule == other)
+    }
+
+    private static let unhelpful = [
+        // A worker that takes its own lock again: the main thread holds none.
+        Stall(
+            kind: .deadlock,
+            lock: lock(.pthreadMutex, [owner(11, waitsFor: .pthreadMutex), owner(11)], isDeadlock: true)),
+        // Libraries that sleep between their tries.
+        Stall(
+            kind: .sleep, call: call("clock_nanosleep"),
+            inner: ["libc!clock_nanosleep", "libc!usleep", "libsqlite3!sqlite3_step"]),
+        Stall(kind: .sleep, call: call("clock_nanosleep"), inner: ["libc!usleep", "package!retry()"]),
+        // Sockets of this machine.
+        Stall(call: call("sendto", "socket to /dev/log")), Stall(call: call("connect", "/run/x.sock")),
+        Stall(call: call("read", "socket:[7]")), Stall(call: call("recvmsg", "socket to @bus", [cat])),
+    ]
+
+    @Test(arguments: unhelpful.indices) func `what the app cannot do is no advice`(index: Int) throws {
+        #expect(try Self.unhelpful[index].report().advice == nil)
+    }
+
+    /// Some 400 kB of JSON: with a copy of the stack for each sample, 4 GB.
+    @Test(.timeLimit(.minutes(1))) func `thousands of samples of a deep stack cost no more than one`() throws {
+        var report = try Stall(kind: .cpu, inner: Array(repeating: "libpng!inflate_rows", count: 10_000)).report()
+        report.samples = Array(repeating: report.samples[0], count: 2_000)
+        for index in report.samples.indices { report.samples[index].threadState = .running }
+        #expect(report.advice?.rule == "image")
+        let sentence = report.cause?.sentence ?? ""
+        report.cause?.summary = sentence
+        let unnamed = report
+        report.nameCause(since: unnamed)
+        #expect(report.cause?.summary.contains("in inflate_rows, called by load()") == true)
+    }
+
+    @Test func `damaged numbers have words, too`() {
+        #expect((-1e300).percent == "-1000000000000000 %" && (0.376).percent == "38 %")
+        #expect(Double.nan.whole == 0 && Double.infinity.whole == 1_000_000_000_000_000 && (2.5).whole == 3)
+    }
+
+    @Test func `a sleep that the app's function calls has advice`() throws {
+        let direct = Stall(
+            kind: .sleep, call: Self.call("clock_nanosleep"),
+            inner: ["libc!clock_nanosleep", "libFoundationEssentials!Thread.sleep"])
+        #expect(try direct.report().advice?.rule == "sleep")
     }
 
     @Test func `every rule has a case`() {
