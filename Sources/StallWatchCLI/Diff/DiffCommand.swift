@@ -139,7 +139,7 @@ struct ReportSet {
     /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
     init(_ path: String, filters: FilterOptions, strict: Bool, hours: Double?) throws {
         let reports = try filters.read([path], strict: strict)
-        var spans = ProcessSpans()
+        var spans = ProcessSpans(reports.filter)
         var groups = StallGroups()
         do {
             try reports.forEachSummary { report, origin in
@@ -150,7 +150,7 @@ struct ReportSet {
             // A side without reports is a program that never stalled.
         }
         self.groups = groups
-        time = MonitoredTime(given: hours, statistics: reports.files.others, reports: spans.hours)
+        time = MonitoredTime(given: hours, statistics: reports.statistics, reports: spans.hours)
     }
 }
 

@@ -31,7 +31,7 @@ struct FirefoxProfile {
             let other = timeline.loop
             if profile.loops.contains(where: { LoopTimeline.Loop($0) == other }) { continue }
             let loop = StallProfile.Loop(
-                process: other.process, pid: other.pid, label: other.label, kind: "", thread: nil)
+                process: other.process, pid: other.pid, host: other.host, label: other.label, kind: "", thread: nil)
             threads.append(thread(loop, [], timeline.spans, begin: begin))
         }
         let shared = self.shared()
@@ -122,7 +122,7 @@ struct FirefoxProfile {
             "name": .string(loop.label),
             "isMainThread": .bool(loop.thread == loop.pid),
             "processName": .string(loop.process),
-            "pid": .string(String(loop.pid)),
+            "pid": .string("\(loop.pid)" + (profile.hasSeveralHosts ? " on \(loop.host)" : "")),
             "tid": loop.thread.map { .int(Int($0)) } ?? .string(loop.label),
             "samples": [
                 "length": .int(samples.count),

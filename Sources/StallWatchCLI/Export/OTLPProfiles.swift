@@ -22,14 +22,19 @@ struct OTLPProfiles {
     private mutating func data() -> [UInt8] {
         var writer = ProtobufWriter()
         let byProcess = Dictionary(grouping: profile.stalls) { stall in
-            StallProfile.Process(name: profile.loops[stall.loop].process, pid: profile.loops[stall.loop].pid)
+            let loop = profile.loops[stall.loop]
+            return StallProfile.Process(name: loop.process, pid: loop.pid, host: loop.host)
         }
-        for (process, stalls) in byProcess.sorted(by: { ($0.key.name, $0.key.pid) < ($1.key.name, $1.key.pid) }) {
+        func comesFirst(_ left: StallProfile.Process, _ right: StallProfile.Process) -> Bool {
+            (left.name, left.pid, left.host) < (right.name, right.pid, right.host)
+        }
+        for (process, stalls) in byProcess.sorted(by: { comesFirst($0.key, $1.key) }) {
             let bytes = self.bytes(of: stalls.sorted { $0.startedAt < $1.startedAt }, process)
             var resource = OTLPAttributes()
             resource.set("service.name", process.name)
             resource.set("process.executable.name", process.name)
             resource.set("process.pid", Int(process.pid))
+            resource.set("host.name", process.host)
             writer.scope(of: resource, [bytes])
         }
         // After the samples, which fill the tables.
@@ -138,6 +143,7 @@ struct OTLPProfiles {
             }
         }
         add(UInt64(bitPattern: Int64(process.pid)))
+        for byte in process.host.utf8 { add(UInt64(byte)) }
         for stall in stalls {
             add(stall.startedAt.nanoseconds)
             add(UInt64(bitPattern: Int64(stall.microseconds)))

@@ -42,7 +42,8 @@ struct PerfettoTrace {
     private mutating func write() {
         var processes: [StallProfile.Process: Int] = [:]
         for timeline in LoopTimeline.timelines(of: profile) {
-            let process = StallProfile.Process(name: timeline.loop.process, pid: timeline.loop.pid)
+            let process = StallProfile.Process(
+                name: timeline.loop.process, pid: timeline.loop.pid, host: timeline.loop.host)
             let parent = processes[process] ?? addTrack(of: process)
             processes[process] = parent
             let number = timeline.loop.lane == 0 ? "" : " #\(timeline.loop.lane + 1)"
@@ -62,7 +63,10 @@ struct PerfettoTrace {
     }
 
     private mutating func addTrack(of process: StallProfile.Process) -> Int {
-        addTrack { track in
+        let isNamed = profile.hasSeveralHosts
+        return addTrack { track in
+            // Perfetto takes two processes with one id for one.
+            if isNamed { return track.string(2, "\(process.name) \(process.pid) on \(process.host)") }
             track.message(3) { message in
                 message.number(1, Int(process.pid))
                 message.string(6, process.name)
@@ -133,7 +137,9 @@ struct PerfettoTrace {
 }
 
 extension LoopTimeline.Loop {
-    init(_ loop: StallProfile.Loop) { self.init(process: loop.process, pid: loop.pid, label: loop.label) }
+    init(_ loop: StallProfile.Loop) {
+        self.init(process: loop.process, pid: loop.pid, host: loop.host, label: loop.label)
+    }
 }
 
 /// The stalls and turns of one loop on one line of time: no two overlap.
@@ -153,6 +159,7 @@ struct LoopTimeline: Equatable {
     struct Loop: Hashable {
         var process: String
         var pid: Int32
+        var host: String
         var label: String
         /// 0; 1 and more for stalls that overlap others of the loop, as when two monitors watch it.
         var lane = 0
@@ -193,7 +200,7 @@ struct LoopTimeline: Equatable {
             let owner = profile.loops[stall.loop]
             let start = stall.startedAt.microsecondsSince1970
             for history in stall.history {
-                let loop = Loop(process: owner.process, pid: owner.pid, label: history.label)
+                let loop = Loop(process: owner.process, pid: owner.pid, host: owner.host, label: history.label)
                 _ = loops.number(of: loop)
                 turns[loop, default: []] += history.turns.map { turn in
                     Span(

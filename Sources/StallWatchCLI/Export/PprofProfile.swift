@@ -52,7 +52,8 @@ struct PprofProfile {
     private mutating func writeSamples(of stall: StallProfile.Stall, to writer: inout ProtobufWriter) {
         let loop = profile.loops[stall.loop]
         let labels = [
-            ("process", "\(loop.process) (\(loop.pid))"), ("loop", loop.label), ("kind", stall.kind),
+            ("process", "\(loop.process) (\(loop.pid))" + (profile.hasSeveralHosts ? " on \(loop.host)" : "")),
+            ("loop", loop.label), ("kind", stall.kind),
             (profile.content == .stalls ? "cause" : "state", stall.cause),
         ].map { (index(of: $0), index(of: $1)) }
         for (place, share) in stall.allShares.enumerated() {
@@ -60,7 +61,7 @@ struct PprofProfile {
             writer.message(2) { sample in
                 sample.numbers(1, stack)
                 // Only the first sample of a stall counts the stall.
-                sample.numbers(2, [place == 0 ? stall.count + stall.repeats : 0, share.microseconds])
+                sample.numbers(2, [place == 0 ? stall.count &+ stall.repeats : 0, share.microseconds])
                 for (key, value) in labels { sample.message(3, numbers: key, value) }
             }
         }

@@ -69,8 +69,9 @@ struct HTMLCommand: ParsableCommand {
     private func single() throws -> PageData {
         var data = PageData(sources: sourceOptions.files, link: link)
         let reports = try selection.read()
+        data.history = StallHistory(reports.filter)
         try reports.forEach { report, _ in data.add(report) }
-        data.time = MonitoredTime(statistics: reports.files.others, reports: data.history.hours)
+        data.time = MonitoredTime(statistics: reports.statistics, reports: data.history.hours)
         return data
     }
 

@@ -17,7 +17,7 @@ struct PageData {
     private var shares = ColumnTable()
     /// What few stalls have, by the stall's number.
     private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
-    private(set) var history = StallHistory()
+    var history = StallHistory()
     /// How long the programs were watched; `nil` without rates, as in a comparison.
     var time: MonitoredTime?
     private let sides: [Side]

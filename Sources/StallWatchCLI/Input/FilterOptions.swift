@@ -110,6 +110,9 @@ struct ReportFilter: Sendable, Equatable {
     /// Whether ``ReportSummary/functions`` is needed.
     var needsFunctions: Bool { !functions.isEmpty }
 
+    /// Whether statistics files are about more than the reports that match.
+    var limitsTime: Bool { since != nil || until != nil || !processes.isEmpty || !metadata.isEmpty }
+
     /// Whether the report matches at least one condition of each kind, and every pair of metadata.
     func matches(_ report: ReportSummary) -> Bool {
         func isIn(_ wanted: [String], _ value: String?) -> Bool { wanted.isEmpty || value.map(wanted.contains) == true }

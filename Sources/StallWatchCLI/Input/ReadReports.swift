@@ -11,6 +11,9 @@ struct ReadReports {
     let isStrict: Bool
     var complain: (String) -> Void = StandardError.write
 
+    /// The files that may have statistics about the processes of these reports, and of no others.
+    var statistics: [String] { filter.limitsTime ? [] : files.others }
+
     /// The most reports and bytes of JSON that are decoded at the same time.
     private static let batch = (reports: 128, bytes: 32 << 20)
 
@@ -61,10 +64,12 @@ struct ReadReports {
 
     /// Decodes each report on one of several threads and passes it to `body` in their order.
     ///
-    /// A report for which `decode` throws is faulty. A second report with the same `id` does not count.
+    /// A report for which `decode` throws is faulty, and `skipped` gets its place and the reason. A second report with the
+    /// same `id` does not count.
     func forEachDocument<Value: Sendable>(
         _ decode: @escaping @Sendable ([UInt8]) throws(UnreadableReport) -> Value,
-        id: (Value) -> String? = { _ in nil }, body: (Value, ReportOrigin) throws -> Void
+        id: (Value) -> String? = { _ in nil }, skipped: (ReportOrigin, String) -> Void = { _, _ in },
+        body: (Value, ReportOrigin) throws -> Void
     ) throws {
         var ids: Set<String> = []
         var repeated = 0
@@ -73,12 +78,13 @@ struct ReadReports {
         defer { progress.clear() }
         var read = 0
         var faulty = 0
-        func skip(_ name: String, _ reason: String) {
+        func skip(_ origin: ReportOrigin, _ reason: String) {
             faulty += 1
             progress.clear()
-            complain("Skipped \(name.printable): \(reason.printable)\n")
+            complain("Skipped \(origin.description.printable): \(reason.printable)\n")
+            skipped(origin, reason)
         }
-        for fault in files.faults { skip(fault.path, fault.reason) }
+        for fault in files.faults { skip(ReportOrigin(path: fault.path), fault.reason) }
         while let batch = try documents.next(reports: Self.batch.reports, bytes: Self.batch.bytes) {
             let values = batch.concurrentMap { document in
                 Result { () throws(UnreadableReport) in try decode(try document.bytes()) }
@@ -93,7 +99,7 @@ struct ReadReports {
                     read += 1
                     try body(value, document.origin)
                 case .failure(let fault):
-                    skip(document.origin.description, fault.reason)
+                    skip(document.origin, fault.reason)
                 }
             }
             progress.advance(to: documents.bytesRead)

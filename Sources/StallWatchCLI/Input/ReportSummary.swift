@@ -121,7 +121,8 @@ extension ReportSummary {
         if let repeated, !isDuration(repeated.totalMilliseconds) || !isDuration(repeated.greatestMilliseconds) {
             return "repeated: a duration is negative or too large"
         }
-        return repeats < 0 ? "repeats: the count is negative" : nil
+        if repeats < 0 { return "repeats: the count is negative" }
+        return repeats > ReportFault.maximumCount ? "repeats: the count is too large" : nil
     }
 }
 

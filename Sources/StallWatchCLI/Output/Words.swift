@@ -24,7 +24,7 @@ extension Double {
     var duration: String {
         let milliseconds = rounded()
         if self < 1, self > 0 { return "\(fixed(3)) ms" }
-        if milliseconds < 1_000 { return "\(Int(milliseconds)) ms" }
+        if milliseconds < 1_000 { return "\(milliseconds.whole) ms" }
         if milliseconds < 60_000 { return "\((self / 1_000).fixed(2)) s" }
         guard self < 1e15 else { return "\(self) ms" }
         let seconds = Int((self / 1_000).rounded())

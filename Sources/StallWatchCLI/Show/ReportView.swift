@@ -83,7 +83,7 @@ struct ReportView {
             terminal.style(String(repeating: part.3, count: width), part.2)
         }.joined()
         let legend = parts.map { name, milliseconds, style, character in
-            let text = " \(name) \(milliseconds.duration) (\(Int((milliseconds / total * 100).rounded())) %)"
+            let text = " \(name) \(milliseconds.duration) (\((milliseconds / total * 100).whole) %)"
             return (columns: text.columns + 1, text: terminal.style(String(character), style) + text)
         }
         let isOneLine = legend.reduce(0) { $0 + $1.columns + 2 } <= terminal.width ?? .max

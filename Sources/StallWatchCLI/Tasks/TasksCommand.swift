@@ -52,7 +52,7 @@ struct TasksCommand: ParsableCommand {
         var shown = first
         var standings: [UInt64: TaskGraph.Standing]?
         if let stuck {
-            standings = Dictionary(uniqueKeysWithValues: first.list.tasks.map { ($0.id, first.standing(of: $0)) })
+            standings = Dictionary(first.list.tasks.map { ($0.id, first.standing(of: $0)) }) { first, _ in first }
             sleep(UInt32(stuck))
             shown = try ask()
         }

@@ -48,7 +48,9 @@ struct TestCommand: ParsableCommand {
 
     func validate() throws {
         if command.isEmpty { throw ValidationError("There is no command. Give it after --, such as -- swift test.") }
-        if after.milliseconds < 1_000 { throw ValidationError("--after is \(after): give 1s or more.") }
+        guard (1_000...604_800_000).contains(after.milliseconds) else {
+            throw ValidationError("--after is \(after): give 1s to 7d.")
+        }
         if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
     }
 

@@ -25,7 +25,14 @@ struct StallHistory: Sendable {
     private var spans: [String: (began: Timestamp, time: ProcessSpans)] = [:]
     /// Stalls by fingerprint and version; `nil` for reports without a version.
     private var counts: [String: [String?: Int]] = [:]
-    private var allSpans = ProcessSpans()
+    private var allSpans: ProcessSpans
+    private let filter: ReportFilter
+
+    /// Creates a history without reports, of those that match a filter.
+    init(_ filter: ReportFilter = ReportFilter()) {
+        self.filter = filter
+        allSpans = ProcessSpans(filter)
+    }
 
     /// The version in a report's metadata, by the names that reports and OpenTelemetry give it; `nil` without one.
     static func version(of report: ReportSummary) -> String? {
@@ -38,7 +45,7 @@ struct StallHistory: Sendable {
         count(report, version)
         guard let version else { return }
         let began = min(report.process.startedAt ?? report.startedAt, report.startedAt)
-        var span = spans[version] ?? (began, ProcessSpans())
+        var span = spans[version] ?? (began, ProcessSpans(filter))
         span.began = min(span.began, began)
         span.time.add(report)
         spans[version] = span
@@ -156,6 +163,9 @@ struct MonitoredTime: Sendable, Equatable {
     }
 
     /// The best of: what the command line says, the statistics files among `files`, and what the reports show.
+    ///
+    /// A file may have the statistics of the last run only, and there the reports show more. They count a process from its
+    /// own start, so a tenth more is no contradiction.
     init(given: Double? = nil, statistics files: [String], reports: Double) {
         if let given {
             self.init(hours: given, source: .given)
@@ -165,9 +175,9 @@ struct MonitoredTime: Sendable, Equatable {
         for path in files {
             if let file = try? StatisticsFile(path: path) { statistics.add(file) }
         }
-        let isKnown = statistics.watchedSeconds > 0
-        self.init(
-            hours: isKnown ? statistics.watchedSeconds / 3_600 : reports, source: isKnown ? .statistics : .reports)
+        let hours = statistics.watchedSeconds / 3_600
+        let isKnown = hours > 0 && hours >= reports * 0.9
+        self.init(hours: isKnown ? hours : reports, source: isKnown ? .statistics : .reports)
     }
 }
 
@@ -175,13 +185,20 @@ struct MonitoredTime: Sendable, Equatable {
 struct ProcessSpans {
     /// In microseconds since 1970.
     private var spans: [ReportSummary.Process: (start: Int64, end: Int64)] = [:]
+    private let since, until: Int64
+
+    /// Creates a sum that counts no time outside of a filter's period.
+    init(_ filter: ReportFilter = ReportFilter()) {
+        since = filter.since?.microsecondsSince1970 ?? .min
+        until = filter.until?.microsecondsSince1970 ?? .max
+    }
 
     mutating func add(_ report: ReportSummary) {
         let began = report.startedAt.microsecondsSince1970
         let end = began.addingReportingOverflow(Int64(report.durationMilliseconds * 1_000)).partialValue
-        let start = min(report.process.startedAt?.microsecondsSince1970 ?? began, began)
+        let start = max(min(report.process.startedAt?.microsecondsSince1970 ?? began, began), since)
         let known = spans[report.process]
-        spans[report.process] = (min(known?.start ?? start, start), max(known?.end ?? end, end))
+        spans[report.process] = (min(known?.start ?? start, start), max(known?.end ?? end, min(end, until)))
     }
 
     var hours: Double {

@@ -90,12 +90,12 @@ struct TopCommand: ParsableCommand {
 
     private func showHistory() throws {
         let reports = try selection.read()
-        var (groups, history) = (StallGroups(), StallHistory())
+        var (groups, history) = (StallGroups(), StallHistory(reports.filter))
         try reports.forEachSummary { report, origin in
             groups.add(report, origin)
             history.add(report)
         }
-        let time = MonitoredTime(statistics: reports.files.others, reports: history.hours)
+        let time = MonitoredTime(statistics: reports.statistics, reports: history.hours)
         let terminal = terminalOptions.terminal
         let isText = formatOptions.chosen == .text
         let standard = isText ? TopTable.limit(for: terminal) : .max

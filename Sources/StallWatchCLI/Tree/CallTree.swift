@@ -27,7 +27,7 @@ struct CallTree {
         var line: Int?
         /// The node's children, largest first; only in a finished tree.
         var children: [Int] = []
-        fileprivate var lastStall = 0
+        fileprivate var lastReport = 0
     }
 
     let direction: Direction
@@ -39,6 +39,7 @@ struct CallTree {
     /// Stalled time of all stalls, also of those without a report of their own, in microseconds.
     private(set) var microseconds = 0
     private(set) var stalls = 0
+    private var reports = 0
     private var indices: [Key: Int] = [:]
 
     private struct Key: Hashable {
@@ -52,22 +53,34 @@ struct CallTree {
     }
 
     mutating func add(_ report: StallReport) {
-        stalls = stalls.addingReportingOverflow(1 + report.repeats).partialValue
+        let count = report.repeats &+ 1
+        reports += 1
+        stalls = stalls &+ count
         let factor = StallWeights.factor(of: report)
+        // Once for each stack, because thousands of samples may have the same.
+        var times: [(node: Int, time: Int)] = []
+        var places: [Int: Int] = [:]
         for share in table.add(report) {
             let time = StallWeights.scaled(share.microseconds, by: factor)
             microseconds += time
-            add(calls(of: share.node), time)
+            let place = places[share.node] ?? times.count
+            if place == times.count {
+                places[share.node] = place
+                times.append((share.node, 0))
+            }
+            times[place].time += time
         }
+        for (node, time) in times { add(calls(of: node), time, stalls: count) }
     }
 
     /// Adds a thread's samples, from a report of the kind ``StallReport/Kind/profile``.
     mutating func add(profile report: StallReport) {
+        reports += 1
         stalls += 1
         for (sample, node) in zip(report.samples, table.add(profile: report)) {
             let share = StallWeights.microseconds(sample.weightMilliseconds ?? 0)
             microseconds += share
-            add(calls(of: node), share)
+            add(calls(of: node), share, stalls: 1)
         }
     }
 
@@ -100,7 +113,7 @@ struct CallTree {
     /// A function on a stack, and the line that it was at.
     private typealias Call = (function: Int, line: Int?)
 
-    private mutating func add(_ calls: [Call], _ share: Int) {
+    private mutating func add(_ calls: [Call], _ share: Int, stalls: Int) {
         var parent: Int?
         for call in calls {
             let key = Key(parent: parent, function: call.function)
@@ -111,9 +124,9 @@ struct CallTree {
             }
             if nodes[index].line != call.line { nodes[index].line = nil }
             nodes[index].total += share
-            if nodes[index].lastStall != stalls {
-                nodes[index].lastStall = stalls
-                nodes[index].stalls += 1
+            if nodes[index].lastReport != reports {
+                nodes[index].lastReport = reports
+                nodes[index].stalls = nodes[index].stalls &+ stalls
             }
             parent = index
         }

@@ -11,6 +11,8 @@ struct StallProfile {
     struct Loop: Hashable {
         var process: String
         var pid: Int32
+        /// Processes of containers often have the same name and id.
+        var host: String
         var label: String
         var kind: String
         /// The thread's kernel id; `nil` for a pool.
@@ -20,6 +22,7 @@ struct StallProfile {
     struct Process: Hashable {
         var name: String
         var pid: Int32
+        var host: String
     }
 
     struct Stall {
@@ -55,6 +58,8 @@ struct StallProfile {
     private(set) var stalls: [Stall] = []
 
     var loops: [Loop] { loopTable.values }
+    /// Whether a process's name and id are not enough to tell it from others.
+    var hasSeveralHosts: Bool { Set(loops.map(\.host)).count > 1 }
 
     init(of content: Content = .stalls) { self.content = content }
 
@@ -103,8 +108,8 @@ struct StallProfile {
 extension StallProfile.Loop {
     init(_ report: StallReport) {
         self.init(
-            process: report.process.name, pid: report.process.pid, label: report.loop.label,
-            kind: report.loop.kind.rawValue, thread: report.loop.thread?.id)
+            process: report.process.name, pid: report.process.pid, host: report.process.hostname,
+            label: report.loop.label, kind: report.loop.kind.rawValue, thread: report.loop.thread?.id)
     }
 }
 

@@ -31,6 +31,8 @@ struct ValidateCommand: ParsableCommand {
         var result = ValidationResult()
         try reports.forEachDocument { bytes throws(UnreadableReport) in
             StallReport.faults(in: bytes)
+        } skipped: { origin, reason in
+            result.add([ReportFault(path: "$", message: reason)], origin)
         } body: { faults, origin in
             result.add(faults, origin)
         }

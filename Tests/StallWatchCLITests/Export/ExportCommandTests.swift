@@ -240,6 +240,16 @@ import Testing
             ])
     }
 
+    /// Containers have the same process id, and often the same threads.
+    @Test func `processes of two hosts are two`() throws {
+        let first = try report(1, [history("main", [turn(-100, 40)])])
+        var second = try report(1, [history("main", [turn(-100, 40)])])
+        second.process.hostname = "other"
+        let found = timelines([first, second])
+        #expect(found.map(\.loop.lane) == [0, 0] && found.map(\.loop.host) == [first.process.hostname, "other"])
+        #expect(found.allSatisfy { $0.spans.count == 2 })
+    }
+
     @Test func stallsThatTwoMonitorsReportHaveLanes() throws {
         let found = timelines([try report(1, []), try report(1, [])])
         #expect(found.map(\.loop.lane) == [0, 1])

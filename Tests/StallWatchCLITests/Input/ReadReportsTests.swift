@@ -76,7 +76,7 @@ import TestSupport
 
     @Test(arguments: [
         ([], "There is no command. Give it after --, such as -- swift test."),
-        (["--after", "10ms", "--", "true"], "--after is 10ms: give 1s or more."),
+        (["--after", "10ms", "--", "true"], "--after is 10ms: give 1s to 7d."),
         (["--output", "", "--", "true"], "The value '' of --output is empty: name a directory."),
     ])
     func `a test run needs a command and sensible options`(arguments: [String], message: String) throws {

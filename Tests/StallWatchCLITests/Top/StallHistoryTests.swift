@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import StallReports
 import TestSupport
 import Testing
 
@@ -85,6 +86,29 @@ import Testing
         let all = try #require(groups.first { $0["change"] == nil })
         #expect(all["versions"] as? [String] == ["1.2", "1.3", "1.4"] && all["count"] as? Int == 12)
         #expect((all["rate"] as? [String: Double])?["perHour"] == 0.3)
+    }
+
+    @Test(arguments: [([], "reports"), (["--since", "2026-11-20"], "reports")])
+    func `statistics of a part of the time are not taken for all of it`(filter: [String], source: String) throws {
+        let scratch = try folder()
+        // Of the last run, as the monitor writes them; and much more than of the last days.
+        let seconds = filter.isEmpty ? 60 : 9_000_000
+        try scratch.write(
+            "statistics.json",
+            #"{"suppressed": {}, "loops": [{"label": "main", "watchedSeconds": \#(seconds), "turns": 9}]}"#)
+        let result = try Tool.run(["top", ".", "--history", "--json"] + filter, in: scratch)
+        let top = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])
+        #expect(top["hoursFrom"] as? String == source)
+    }
+
+    @Test func `time before the period does not count`() throws {
+        let report = try ReportSummary(json: ReportFixture(number: 1).bytes, functions: false)
+        let minute: Int64 = 60_000_000
+        var spans = ProcessSpans(
+            ReportFilter(since: .init(microsecondsSince1970: report.startedAt.microsecondsSince1970 - minute)))
+        spans.add(report)
+        let expected = (60_000 + report.durationMilliseconds) / 3_600_000
+        #expect(abs(spans.hours - expected) < 1e-9)
     }
 
     @Test func `what history cannot do is refused`() throws {

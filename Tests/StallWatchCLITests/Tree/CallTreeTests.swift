@@ -20,6 +20,16 @@ import TextOutput
         return tree.finished()
     }
 
+    @Test func `repeats count in a node as in the tree`() throws {
+        var tree = CallTree(.topDown)
+        var report = try StackFixture.report(500, [.init(at: 250, stack: ["save", "main"])])
+        report.repeats = 15
+        tree.add(report)
+        tree.add(try StackFixture.report(300, [.init(at: 250, stack: ["load", "main"])]))
+        #expect(tree.stalls == 17)
+        #expect(tree.nodes.map(\.stalls) == [17, 16, 1])
+    }
+
     @Test func topDown() throws {
         let lines = CallTreeText(try self.tree(.topDown), minimumPercent: 0).lines
         #expect(

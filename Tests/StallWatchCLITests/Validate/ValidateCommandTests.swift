@@ -41,6 +41,25 @@ import Testing
         #expect(result.status == 65)
     }
 
+    @Test func `a file that cannot be read is faulty`() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1)])
+        try scratch.write("stall-large.json", [UInt8](repeating: 32, count: 17 << 20))
+        let result = try Tool.run(["validate", "."], in: scratch)
+        #expect(result.status == 65)
+        #expect(result.output.hasPrefix("./stall-large.json: $: ") && result.output.hasSuffix("\n1 valid, 1 faulty\n"))
+        #expect(result.errors.contains("Skipped ./stall-large.json: "))
+    }
+
+    @Test(arguments: ["tree", "show", "top", "export", "stats"])
+    func `a count that no one can have is refused`(command: String) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1, repeats: .max)])
+        let options = command == "export" ? ["--format", "pprof", "-o", scratch.path("out")] : []
+        let result = try Tool.run([command, "."] + options, in: scratch)
+        #expect(result.status == (command == "stats" ? 1 : 65), "\(result)")
+    }
+
     /// Every command relies on these rules after it has decoded a report.
     @Test(arguments: [
         (

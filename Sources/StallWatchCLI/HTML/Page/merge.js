@@ -44,7 +44,7 @@ function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
         step.sideTimes[stalls.side[stall]] += weight;
         if (step.last !== stall) {
           step.last = stall;
-          step.count += 1;
+          step.count += 1 + stalls.repeats[stall];
         }
       }
       path[path.length - 1].own += weight;
