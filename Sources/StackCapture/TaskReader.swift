@@ -252,6 +252,10 @@ private final class ResidentPages {
     /// The flags of an entry of /proc/self/pagemap (proc_pid_pagemap(5)).
     private static let isPresent: UInt64 = 1 << 63
     private static let isSwapped: UInt64 = 1 << 62
+    /// A page that madvise(MADV_GUARD_INSTALL) has made inaccessible (PM_GUARD_REGION, Linux 6.15).
+    ///
+    /// It has the flag of a swapped page, too. glibc has one below each thread's stack from 2.42 on.
+    private static let isGuard: UInt64 = 1 << 58
 
     private let file: Int32
 
@@ -281,7 +285,7 @@ private final class ResidentPages {
         for entry in entries {
             let page = at..<at + pageBytes
             at = page.upperBound
-            if entry & isSwapped != 0 { isAnySwapped = true }
+            if entry & (isSwapped | isGuard) == isSwapped { isAnySwapped = true }
             guard entry & isPresent != 0 else { continue }
             if let last = ranges.last, last.upperBound == page.lowerBound {
                 ranges[ranges.count - 1] = last.lowerBound..<page.upperBound

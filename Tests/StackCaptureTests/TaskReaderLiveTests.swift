@@ -1,3 +1,4 @@
+import Glibc
 import LinuxSupport
 import Synchronization
 import Testing
@@ -138,6 +139,19 @@ import Testing
                 place.deallocate()
             }
         }
+    }
+
+    @Test func `a guard page below a stack is not swapped out`() throws {
+        let page = sysconf(Int32(_SC_PAGESIZE))
+        let memory = try #require(
+            mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+        try #require(memory != MAP_FAILED)
+        defer { munmap(memory, 2 * page) }
+        let reader = TaskReader(TaskCalibration(), ContextLayout())
+        let before = reader.read().incompleteReason
+        // MADV_GUARD_INSTALL, since Linux 6.13: without it, there is nothing that could be mistaken.
+        let isInstalled = madvise(memory, page, 102) == 0
+        #expect(reader.read().incompleteReason == before, "installed: \(isInstalled)")
     }
 
     @Test func `a continuation is missed if nothing holds it, and only then`() async {
