@@ -127,7 +127,7 @@ extension StallReport.Peer {
     private static func rough(_ milliseconds: Double) -> String {
         let seconds = milliseconds / 1_000
         switch seconds {
-        case ..<1: return "\(Int(milliseconds.rounded())) ms"
+        case ..<1: return "\(milliseconds.whole) ms"
         case ..<120: return "\(Int(seconds)) s"
         case ..<7_200: return "\(Int(seconds / 60)) min"
         case ..<172_800: return "\(Int(seconds / 3_600)) h"

@@ -5,21 +5,21 @@ extension StallReport.Cause {
     package var sentence: String { sentence(naming: CauseNames()) }
 
     fileprivate func sentence(naming names: CauseNames) -> String {
-        let all = Self.whole(onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds)
-        let blocked = "\(Self.whole(blockedMilliseconds)) of \(all) ms"
-        let ready = "\(Self.whole(runQueueMilliseconds)) of \(all) ms"
+        let all = (onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds).whole
+        let blocked = "\(blockedMilliseconds.whole) of \(all) ms"
+        let ready = "\(runQueueMilliseconds.whole) of \(all) ms"
         switch kind {
         case .cpu:
             let others = rest(runQueueMilliseconds, "waiting for a CPU") + rest(blockedMilliseconds, "blocked")
             if let systemCall, let kernelShare, kernelShare >= 0.5,
-                Self.whole(onCPUMilliseconds * kernelShare) * 2 >= all
+                (onCPUMilliseconds * kernelShare).whole * 2 >= all
             {
                 let target = systemCall.target.map { " of \($0)" } ?? ""
-                let kernel = Self.whole(onCPUMilliseconds * kernelShare)
+                let kernel = (onCPUMilliseconds * kernelShare).whole
                 return "In \(systemCall.name)(2)\(target) for \(kernel) of \(all) ms, "
                     + "\(systemCall.copiesData ? "copying" : "running") in the kernel\(others)."
             }
-            return "On CPU for \(Self.whole(onCPUMilliseconds)) of \(all) ms\(kernelPart)\(names.work)\(others)."
+            return "On CPU for \(onCPUMilliseconds.whole) of \(all) ms\(kernelPart)\(names.work)\(others)."
         case .cpuContention:
             return "Ready to run but without a CPU for \(ready): other threads used the CPUs"
                 + rest(onCPUMilliseconds, "on CPU") + rest(blockedMilliseconds, "blocked") + "."
@@ -28,7 +28,7 @@ extension StallReport.Cause {
                 + rest(blockedMilliseconds, "blocked") + "."
         case .paging:
             let file = pagedFile.map { ", the last one for \($0)" } ?? ""
-            let kernel = Self.whole(onCPUMilliseconds * (kernelShare ?? 0))
+            let kernel = (onCPUMilliseconds * (kernelShare ?? 0)).whole
             let handling = kernel * 10 >= all ? ", and handled them in the kernel for \(kernel) ms" : ""
             let pages = "Waited for memory pages for \(blocked)\(handling)"
             // A fault that a thread of userfaultfd(2) or a file system in user space serves is no major one.
@@ -37,8 +37,8 @@ extension StallReport.Cause {
         case .sleep:
             return "Slept for \(blocked) in \(place)\(restOfWait)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
-            return "Blocked for \(Self.whole(blockedMilliseconds)) ms and on CPU for "
-                + "\(Self.whole(onCPUMilliseconds)) of \(all) ms in \(place)\(peers(of: systemCall))."
+            return "Blocked for \(blockedMilliseconds.whole) ms and on CPU for "
+                + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))."
         case .io, .syscall:
             if let resolver = names.resolver, let target = systemCall?.target, target.hasPrefix("socket to ") {
                 let server = target.dropFirst("socket to ".count)
@@ -54,8 +54,6 @@ extension StallReport.Cause {
         }
     }
 
-    fileprivate static func whole(_ milliseconds: Double) -> Int { milliseconds.whole }
-
     private var kernelPart: String {
         guard let kernelShare, kernelShare >= 0.5 else { return "" }
         return ", \(kernelShare.percent) of it in the kernel"
@@ -69,7 +67,7 @@ extension StallReport.Cause {
     /// Another part of the time, if it is a tenth or more.
     private func rest(_ milliseconds: Double, _ activity: String) -> String {
         let all = onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds
-        return milliseconds * 10 >= all && all > 0 ? "; \(activity) for \(Self.whole(milliseconds)) ms" : ""
+        return milliseconds * 10 >= all && all > 0 ? "; \(activity) for \(milliseconds.whole) ms" : ""
     }
 
     private var place: String {
@@ -277,12 +275,12 @@ extension StallReport.LockOwner {
     /// What the thread did, as a phrase that follows its name: `is running`, `waits for the mutex`.
     package var doing: String {
         if isStarved, let time {
-            return "waited for a CPU for \(StallReport.Cause.whole(time.runQueueMilliseconds)) of "
-                + "\(StallReport.Cause.whole(time.observedMilliseconds)) ms" + (priorityInversion?.inWords ?? "")
+            return "waited for a CPU for \(time.runQueueMilliseconds.whole) of "
+                + "\(time.observedMilliseconds.whole) ms" + (priorityInversion?.inWords ?? "")
         }
         if isRunning, let time, time.blockedMilliseconds > time.observedMilliseconds / 2 {
-            return "was blocked for \(StallReport.Cause.whole(time.blockedMilliseconds)) of "
-                + "\(StallReport.Cause.whole(time.observedMilliseconds)) ms"
+            return "was blocked for \(time.blockedMilliseconds.whole) of "
+                + "\(time.observedMilliseconds.whole) ms"
         }
         if isRunning { return "is running" }
         if waitsFor != nil { return "waits for \(awaitedName)" }

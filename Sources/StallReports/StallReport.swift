@@ -259,7 +259,7 @@ extension StallReport {
 
     /// One sentence that names the loop, the duration and the culprit.
     package var headline: String {
-        var text = "\(loop.label) \(verb) \(Int(durationMilliseconds.rounded())) ms"
+        var text = "\(loop.label) \(verb) \(durationMilliseconds.whole) ms"
         if let culprit { text += "\(culprit.shareInWords.map { ", \($0) of it" } ?? "") in \(culprit.function)" }
         if let callout { text += " (\(callout.rawValue))" }
         return text

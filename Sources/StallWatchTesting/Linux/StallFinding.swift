@@ -18,10 +18,10 @@ struct StallFinding: Sendable {
 
     /// What happened, how long it took and why, in one or two sentences.
     var sentence: String {
-        var text = "\(report.loop.label) stalled for \(whole(report.durationMilliseconds)) ms"
+        var text = "\(report.loop.label) stalled for \(report.durationMilliseconds.whole) ms"
         if let culprit = report.culprit { text += " in \(culprit.function)" }
         let machine = report.durationMilliseconds - time.most
-        if machine >= 1 { text += ", \(whole(machine)) ms of them without a CPU" }
+        if machine >= 1 { text += ", \(machine.whole) ms of them without a CPU" }
         text += " (limit: \(limit))"
         if let cause = report.cause?.summary { text += ". \(cause)" }
         if !text.hasSuffix(".") { text += "." }
@@ -30,8 +30,8 @@ struct StallFinding: Sendable {
     }
 
     private var limit: String {
-        guard severity == .warning, let warn = budget.warn else { return "\(whole(budget.fail)) ms" }
-        return "\(whole(min(warn, budget.fail))) ms for a warning, \(whole(budget.fail)) ms for a failure"
+        guard severity == .warning, let warn = budget.warn else { return "\(budget.fail.whole) ms" }
+        return "\(min(warn, budget.fail).whole) ms for a warning, \(budget.fail.whole) ms for a failure"
     }
 
     /// Records the stall as an issue of the current test, `elsewhere` if its function is not in the package.
@@ -135,8 +135,8 @@ struct StallText {
         if let cause = report.cause {
             lines.append("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)")
             lines.append(
-                "on CPU \(whole(cause.onCPUMilliseconds)) ms, waiting for a CPU \(whole(cause.runQueueMilliseconds)) ms, "
-                    + "blocked \(whole(cause.blockedMilliseconds)) ms")
+                "on CPU \(cause.onCPUMilliseconds.whole) ms, waiting for a CPU \(cause.runQueueMilliseconds.whole) ms, "
+                    + "blocked \(cause.blockedMilliseconds.whole) ms")
         }
         if let advice = report.advice { lines.append("Try: \(advice.text) See \(advice.page).") }
         if let fingerprint = report.fingerprint { lines.append("fingerprint \(fingerprint)") }
@@ -150,7 +150,7 @@ struct StallText {
         let main = Set(report.samples.indices.sorted { shares[$0] > shares[$1] }.prefix(Self.maximumSamples))
         for (index, sample) in report.samples.enumerated() where main.contains(index) {
             if let stack = sample.stack, shown.insert(stack).inserted {
-                lines += ["", "Stack at \(whole(sample.atMilliseconds)) ms"] + frames(of: stack)
+                lines += ["", "Stack at \(sample.atMilliseconds.whole) ms"] + frames(of: stack)
             }
             for group in sample.workers ?? [] {
                 guard let stack = group.stack, shown.insert(stack).inserted else { continue }
@@ -179,8 +179,6 @@ struct StallText {
         }
     }
 }
-
-private func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
 
 /// The stalls that a test may have: the durations from which a stall is a warning, and from which it fails the test.
 struct StallBudget: Sendable, Equatable {
