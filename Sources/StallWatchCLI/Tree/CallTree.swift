@@ -58,19 +58,16 @@ struct CallTree {
         stalls = stalls &+ count
         let factor = StallWeights.factor(of: report)
         // Once for each stack, because thousands of samples may have the same.
-        var times: [(node: Int, time: Int)] = []
-        var places: [Int: Int] = [:]
+        var stacks = Numbered<Int>()
+        var times: [Int] = []
         for share in table.add(report) {
             let time = StallWeights.scaled(share.microseconds, by: factor)
             microseconds += time
-            let place = places[share.node] ?? times.count
-            if place == times.count {
-                places[share.node] = place
-                times.append((share.node, 0))
-            }
-            times[place].time += time
+            let number = stacks.number(of: share.node)
+            if number == times.count { times.append(0) }
+            times[number] += time
         }
-        for (node, time) in times { add(calls(of: node), time, stalls: count) }
+        for (node, time) in zip(stacks.values, times) { add(calls(of: node), time, stalls: count) }
     }
 
     /// Adds a thread's samples, from a report of the kind ``StallReport/Kind/profile``.

@@ -58,12 +58,14 @@ struct StallProfile {
     private(set) var stalls: [Stall] = []
 
     var loops: [Loop] { loopTable.values }
+    private var hosts: Set<String> = []
     /// Whether a process's name and id are not enough to tell it from others.
-    var hasSeveralHosts: Bool { Set(loops.map(\.host)).count > 1 }
+    var hasSeveralHosts: Bool { hosts.count > 1 }
 
     init(of content: Content = .stalls) { self.content = content }
 
     mutating func add(_ report: StallReport) {
+        hosts.insert(report.process.hostname)
         stalls.append(
             Stall(
                 loop: loopTable.number(of: Loop(report)), startedAt: report.startedAt,
