@@ -209,10 +209,10 @@ static void after_fork_in_child(void) {
   after_fork();
 }
 
-/// Writes a line to standard error, if that is still the file that it was at the start.
 /// How long a line waits for a reader of the standard error, in milliseconds.
 #define LONGEST_WAIT_FOR_READER 100
 
+/// Writes a line to standard error, if that is still the file that it was at the start.
 static void say(const char *text) {
   struct stat now;
   if (is_quiet || !*text || !has_standard_error || fstat(STDERR_FILENO, &now) != 0) return;

@@ -167,9 +167,7 @@ typedef struct cunwind_test_trap_result {
 
 cunwind_test_trap_result cunwind_test_stepper_traps(void);
 
-/// Whether the caller of a stub is found, if no table covers the stub; `call_through_stub` of the library calls it.
-///
-/// Only on x86-64: elsewhere the return address is in a register.
+/// Whether the caller of a stub that no table covers is found, on x86-64; the library's `call_through_stub` calls it.
 bool cunwind_test_steps_out_of_stub(const char *_Nonnull library);
 /// Returns the address to which it returns.
 void *_Nullable cunwind_test_here(void);

@@ -28,7 +28,7 @@ final class TurnRecorder: Sendable {
     private let gaps = Atomic<UInt64>(0)
     /// The kernel id of the thread that runs the loop; 0 before the first turn.
     private let thread = Atomic<Int32>(0)
-    /// The pthread_t of that thread, which the loop compares without a system call.
+    /// The serial of that thread, which the loop compares without a system call.
     private let threadSerial = Atomic<UInt64>(0)
     /// The mode numbers of the loop's runs, one byte each, with the innermost run in the lowest byte; 0 is a mode
     /// without a name.
