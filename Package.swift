@@ -111,7 +111,7 @@ let package = Package(
         .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
         .testTarget(name: "StallWatchDemoTests", dependencies: ["stallwatch-demo", "TestSupport"]),
         .testTarget(name: "ProgramTests", dependencies: programs + ["StallWatchCLI", "TestSupport"]),
-        .testTarget(name: "ClockTests", dependencies: programs + ["StallWatch", "TestSupport", eventLoops]),
+        .testTarget(name: "ClockTests", dependencies: programs + ["CDemo", "StallWatch", "TestSupport", eventLoops]),
         .testTarget(name: "InertTests", dependencies: inertParts),
     ]
 )

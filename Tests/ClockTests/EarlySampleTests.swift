@@ -1,3 +1,5 @@
+import CDemo
+import CLinux
 import LinuxSupport
 import Foundation
 import Glibc
@@ -117,6 +119,33 @@ import Testing
         #expect(UInt64(loop.earlyStops) <= 1 + loop.turns / 1_000)
     }
 
+    /// Each stop gives the CPU to the others, so stops again and again would keep the turn from ending.
+    @Test func aThreadThatCompetesForItsCPUIsHardlyStopped() throws {
+        let probe = LoopProbe(label: "starved")
+        let monitor = try StallMonitor(.init(threshold: .seconds(4), reports: .none))
+        try monitor.watch(.probe(probe))
+        try monitor.start()
+        let rivals = Rivals(count: 4)
+        var switches: [SwitchCounts?] = []
+        onOwnThread {
+            demo_pin_thread()
+            switches.append(SwitchCounts(thread: clinux_gettid()))
+            // From an eighth of the threshold on, a turn is checked at intervals of 8 % of its age.
+            firstComputes(until: monotonicNow() + 2_500_000_000) { probe.beginTurn() }
+            switches.append(SwitchCounts(thread: clinux_gettid()))
+            probe.endTurn()
+        }
+        rivals.stop()
+        monitor.stop()
+        let counts = switches.compactMap(\.self)
+        try #require(counts.count == 2)
+        let preemptions = (counts[1].involuntary ?? 0) - (counts[0].involuntary ?? 0)
+        let stops = (counts[1].voluntary ?? 0) - (counts[0].voluntary ?? 0)
+        print("\(preemptions) times the thread lost its CPU to another, \(stops) times it was stopped or waited")
+        #expect(preemptions >= 10, "the thread competes")
+        #expect(stops <= 5)
+    }
+
     // MARK: - Two phases
 
     /// Stalls a probe's loop in two functions, and returns the report.
@@ -174,6 +203,22 @@ private func onOwnThread(_ body: @escaping () -> Void) {
         hasEnded.signal()
     }
     hasEnded.wait()
+}
+
+/// Threads that compute on the first CPU.
+private final class Rivals: Sendable {
+    private let isOver = Atomic<Bool>(false)
+
+    init(count: Int) {
+        for _ in 0..<count {
+            Thread.detachNewThread { [self] in
+                demo_pin_thread()
+                while !isOver.load(ordering: .relaxed) {}
+            }
+        }
+    }
+
+    func stop() { isOver.store(true, ordering: .relaxed) }
 }
 
 /// A mutex that another thread holds for a time.

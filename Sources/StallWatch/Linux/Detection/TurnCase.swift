@@ -25,6 +25,8 @@ struct TurnCase {
     var record: StallRecord?
     /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
     var escalation: UInt64?
+    /// What the thread had used when it was last captured, or was found in the place of the last capture.
+    private var lastReading: ThreadReading?
 
     init(began: UInt64) {
         self.began = began
@@ -36,6 +38,7 @@ struct TurnCase {
         self.start = start
         samples = []
         mayStop = true
+        lastReading = nil
     }
 
     struct Inspection {
@@ -50,22 +53,29 @@ struct TurnCase {
     }
 
     /// Inspects the threads of the turn, and captures those that may have run since the last sample, or whose stack only
-    /// a stop completes, if `mayStop`, which is called only before a capture, permits a stop.
+    /// a stop completes.
+    ///
+    /// A check asks `mayStop` before a capture whether the thread may be stopped, unless it competes for a CPU, which a
+    /// stop would take from it. For a report, which has no such closure, it may always be stopped.
     mutating func inspect(
         _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
-        mayStop: () -> Bool = { true }
+        mayStop isPermitted: (() -> Bool)? = nil
     ) -> Inspection {
         var reading: ThreadReading?
         if case .thread(let thread) = target { reading = diagnostician.check(thread) }
+        let competes = reading.flatMap { now in lastReading.map { now.competes(since: $0) } } ?? false
+        func mayStop() -> Bool { isPermitted.map { !competes && $0() } ?? true }
         let age = context.now() &- start
         if let reading, let last = samples.last, samples.isCurrent(slices: reading.slices),
             !(last.lacksStop && mayStop())
         {
             samples.extendLast(to: age, used: reading.used)
             diagnostician.extend(to: reading)
+            lastReading = reading
             return Inspection(sample: last, isUnchanged: true)
         }
         var sample = context.sample(target, age: age, mayStop: mayStop())
+        if (try? sample.stack.get()) != nil { lastReading = reading }
         sample.used = reading.map { ($0.used, $0.used) }
         sample.slices = reading?.slices ?? 0
         return Inspection(sample: sample)

@@ -15,6 +15,20 @@ import Testing
         #expect(activity(.running, "R", .none) == .running)
     }
 
+    @Test func `a thread competes if it wants a CPU and had it for little of the time`() {
+        func competes(cpu: UInt64, queue: UInt64, state: Character = "R") -> Bool {
+            reading(at: 140, cpu: 20 + cpu, queue: 5 + queue, state: state)
+                .competes(since: reading(at: 100, cpu: 20, queue: 5, state: "R"))
+        }
+        #expect(!competes(cpu: 40, queue: 0))
+        #expect(!competes(cpu: 30, queue: 10))
+        #expect(competes(cpu: 29, queue: 11), "it waited for a CPU, which a stop would take away")
+        #expect(competes(cpu: 4, queue: 0), "a wait that still lasts is not counted yet")
+        #expect(!competes(cpu: 5, queue: 0), "it was blocked before")
+        #expect(!competes(cpu: 0, queue: 0, state: "S"), "a stop costs a blocked thread no CPU")
+        #expect(!reading(at: 140, cpu: 60, queue: 0).competes(since: reading(at: 140, cpu: 60, queue: 0)))
+    }
+
     private func activity(_ shown: ThreadActivity?, _ state: Character, _ channel: WaitChannel) -> ThreadActivity {
         ThreadActivity(shown: shown, state: state.asciiValue ?? 0, waitChannel: channel)
     }

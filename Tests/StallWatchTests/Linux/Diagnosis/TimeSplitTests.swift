@@ -7,7 +7,7 @@ import Testing
 @testable import StallWatch
 
 /// Creates a reading with times in milliseconds.
-private func reading(
+func reading(
     at time: UInt64, cpu: UInt64, queue: UInt64 = 0, state: Character = "S", switches: UInt64 = 0, waited: UInt64 = 0
 ) -> ThreadReading {
     ThreadReading(
