@@ -19,7 +19,7 @@ readonly space=8000
 # g++ brings the C++ headers, which the compiler's package does not.
 readonly packages=(
     swiftlang libswiftlang libdw-dev libunwind-dev libcurl4-openssl-dev libglib2.0-dev libc6-dev g++ make git procps
-    python3-jsonschema
+    python3-jsonschema libpng16-16t64
 )
 
 # What a program for arm64 is compiled and runs with. NAME-VERSION stands for the version of the root's compiler.
