@@ -73,12 +73,12 @@ struct SaturationDetector {
             isBusy(from: readings[index], to: load)
         else { return nil }
         var first = readings[index]
-        if index > 0 {
+        if let firstBegin, firstBegin > 0, isBusy(from: readings[0], to: first) {
+            (first.time, first.turns) = (min(firstBegin, readings[0].time), 0)
+        } else if index > 0 {
             // Between the two polls the loop was idle first, and then busy.
             let idle = idle(from: readings[index - 1], to: first)
             first.time = readings[index - 1].time &+ min(idle, first.time &- readings[index - 1].time)
-        } else if let firstBegin, firstBegin > 0 {
-            (first.time, first.turns) = (min(firstBegin, first.time), 0)
         }
         start = first
         (isReported, samples) = (false, 0)
@@ -101,7 +101,10 @@ struct SaturationDetector {
     private mutating func keep(_ load: LoopLoad) {
         if let last = readings.last, load.time &- last.time < threshold / 2 / Self.resolution { return }
         // The newest of those that are older than half of the threshold stays, and the one before it.
-        while readings.count > 2, load.time &- readings[2].time >= threshold / 2 { readings.removeFirst() }
+        while readings.count > 2, load.time &- readings[2].time >= threshold / 2 {
+            readings.removeFirst()
+            firstBegin = 0
+        }
         readings.append(load)
     }
 

@@ -195,6 +195,26 @@ import Testing
         #expect(detector.start?.turns == 0)
     }
 
+    /// A poll may find that two readings have become old enough since the last one.
+    @Test mutating func aSaturationBeginsBeforeTheFirstOfTwoOldReadings() {
+        busy = 40
+        pass(10, inTurnSince: 1_005)
+        pass(10)
+        time += 490
+        pass(10)
+        #expect(detector.start?.time == 965_000_000)
+        #expect(detector.start?.turns == 0)
+    }
+
+    @Test mutating func timeBeforeAnIdleOneDoesNotCount() {
+        busy = 40
+        pass(10, inTurnSince: 1_005)
+        pass(20, idle: 2_000)
+        time += 490
+        pass(10)
+        #expect(detector.start?.time == 1_022_000_000, "idle for 2 ms between the last two old readings")
+    }
+
     @Test mutating func timeBeforeALaterReadingDoesNotCount() {
         busy = 40
         pass(10, isWaitingUnobserved: true)
