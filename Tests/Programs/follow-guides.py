@@ -258,10 +258,13 @@ def ship(line, folder, environment, before):
     begin = time.monotonic()
     while time.monotonic() - begin < 60 and not (Collector.last and time.monotonic() - Collector.last > 3):
         time.sleep(0.1)
-    os.killpg(running.pid, signal.SIGINT)
-    output = running.communicate(timeout=60)[0]
-    server.shutdown()
-    server.server_close()
+    try:
+        os.killpg(running.pid, signal.SIGINT)
+        output = running.communicate(timeout=60)[0]
+    finally:
+        running.kill()
+        server.shutdown()
+        server.server_close()
     print(f"  {Collector.last - begin:5.0f} s  {line}")
     return output
 
@@ -377,6 +380,8 @@ def main(names):
     if NEED_ROOT & set(names or BLAMED) and os.geteuid() != 0:
         print(f"{', '.join(sorted(NEED_ROOT))} need root: run this with sudo, or name the other guides.", file=sys.stderr)
         return 69
+    # A background job of a shell ignores it, and so would what is started here, which it has to end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     special = {"README": follow_readme, "StallsInTests": follow_tests, "Fleet": follow_fleet}
     results = []
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="stallwatch-guides-"))
