@@ -19,7 +19,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 # What may be wrong there, with the reason in docs/Support.md.
 readonly may_be_wrong=(paging fsync file-read file-write file-lock flock-of-child tail-calls spinning-descriptor spinning-block
     owner-computing-later deadlock-two cooperative-pool-blocked mode-switch mode-switch-back mode-switch-idle saturated
-    saturated-by-tasks mutex-inheriting-sleeping)
+    saturated-by-tasks mutex-inheriting-sleeping sigstop)
 readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch)Tests\.'
 # What needs Python or a compiler, what makes a million rounds, and what is too slow there: a search that may take 50 ms, and
 # heartbeats that must not be late.
