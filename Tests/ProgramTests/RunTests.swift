@@ -94,7 +94,7 @@ import TestSupport
     }
 
     /// It would end by SIGPIPE, and lose what its stdio has not written yet.
-    @Test func `a program goes on although nobody reads its standard error`() throws {
+    @Test func `a program does not end because its standard error is closed`() throws {
         let source = try directory.write(
             "late.c",
             "#include <unistd.h>\nint main(void) { sleep(1); return daemon(1, 1); }\n")
