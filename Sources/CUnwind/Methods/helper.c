@@ -38,6 +38,7 @@ bool cunwind_helper_init(cunwind_helper_memory *helper) {
 void cunwind_helper_destroy(cunwind_helper_memory *helper) {
   if (helper->stack) munmap(helper->stack, helper->guard_bytes + HELPER_STACK_BYTES);
   if (helper->request) munmap(helper->request, sizeof *helper->request);
+  memset(helper, 0, sizeof *helper);
 }
 
 // True: the kernel has cleared `alive`, so the helper no longer runs our code.
@@ -83,8 +84,7 @@ static cunwind_pending_stop *find(cunwind_engine *engine, pid_t tid) {
 // Keeps the memory as the spare: allocating it later may block, because mmap(2) waits for another thread's munmap(2).
 static void release(cunwind_engine *engine, cunwind_pending_stop *pending) {
   if (!engine->spare_copy) {
-    engine->spare.request = pending->helper.request;
-    engine->spare.stack = pending->helper.stack;
+    engine->spare = pending->helper;
     engine->spare_copy = pending->copy;
   } else {
     cunwind_helper_destroy(&pending->helper);
