@@ -6,19 +6,9 @@
 #define MAX_DEPTH 64u
 
 static bool may_hold_functions(int tag) {
-  switch (tag) {
-    case DW_TAG_subprogram:
-    case DW_TAG_namespace:
-    case DW_TAG_module:
-    case DW_TAG_structure_type:
-    case DW_TAG_class_type:
-    case DW_TAG_enumeration_type:
-    case DW_TAG_union_type:
-    case DW_TAG_interface_type:
-      return true;
-    default:
-      return false;
-  }
+  return tag == DW_TAG_subprogram || tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type ||
+         tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type ||
+         tag == DW_TAG_interface_type;
 }
 
 static csymbols_status add_function(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function,

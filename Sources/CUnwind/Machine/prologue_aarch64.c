@@ -45,12 +45,10 @@ static void follow_one(uint32_t code, distance *now) {
     if (now->in_prologue) now->body = now->bytes;
   } else if ((is_add || is_sub) && to == 31 && from == 29) {
     now->bytes = is_sub ? amount : -amount;
-  } else if ((is_add || is_sub) && to == 31) {
+  } else if (((is_add || is_sub) && to == 31) || (code & 0xffe0001fu) == 0x8b20001fu ||
+             (code & 0xffe0001fu) == 0xcb20001fu ||  // ADD, SUB (extended register) to SP: alloca.
+             (code & 0xff80001fu) == 0x9200001fu) {  // AND (immediate) to SP: realignment.
     now->is_fixed = false;
-  } else if ((code & 0xffe0001fu) == 0x8b20001fu || (code & 0xffe0001fu) == 0xcb20001fu) {
-    now->is_fixed = false;  // ADD or SUB (extended register) to SP: alloca.
-  } else if ((code & 0xff80001fu) == 0x9200001fu) {
-    now->is_fixed = false;  // AND (immediate) to SP: realignment.
   } else if (moves_stack_by_index(code, &amount)) {
     now->bytes -= amount;
     if (now->in_prologue) now->body = now->bytes;

@@ -184,21 +184,12 @@ static int base_of(const instruction *at) {
 }
 
 static void follow_arithmetic(const instruction *at, distance *now) {
-  switch ((at->modrm >> 3) & 7) {
-    case 5:
-      grow(now, at->immediate, true);
-      return;  // sub
-    case 0:
-      grow(now, -at->immediate, true);
-      return;  // add
-    case 4:    // and
-      now->slack += -(int64_t)at->immediate - 1;
-      return;
-    case 7:
-      return;  // cmp
-    default:
-      now->is_fixed = false;
-  }
+  enum { ADD = 0, AND = 4, SUB = 5, CMP = 7 };
+  unsigned operation = (at->modrm >> 3) & 7;
+  if (operation == SUB) grow(now, at->immediate, true);
+  else if (operation == ADD) grow(now, -at->immediate, true);
+  else if (operation == AND) now->slack += -(int64_t)at->immediate - 1;
+  else if (operation != CMP) now->is_fixed = false;
 }
 
 static void follow_one_byte(const instruction *at, distance *now) {
@@ -211,21 +202,16 @@ static void follow_one_byte(const instruction *at, distance *now) {
     bool is_saved = low == RBX || low == RBP || (low >= R12 && low <= R15);
     grow(now, 8, is_saved || after_push);
     now->after_push = true;
-  } else if (op >= 0x58 && op <= 0x5f) {
-    grow(now, -8, false);
-  } else if (op == 0x68 || op == 0x6a) {
+  } else if (op == 0x68 || op == 0x6a || (op == 0xff && (at->modrm & 0x38) == 0x30)) {  // push a number, or memory
     grow(now, 8, false);
-  } else if (op == 0xff && (at->modrm & 0x38) == 0x30) {  // push memory
-    grow(now, 8, false);
-  } else if (op == 0x8f) {
+  } else if ((op >= 0x58 && op <= 0x5f) || op == 0x8f) {
     grow(now, -8, false);
   } else if ((op == 0x81 || op == 0x83) && names_register(at) && register_of(at) == RSP) {
     follow_arithmetic(at, now);
   } else if ((op == 0x89 && names_register(at) && source_of(at) == RSP && register_of(at) == RBP) ||
-             (op == 0x8b && names_register(at) && register_of(at) == RSP && source_of(at) == RBP)) {
-    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true, .after_push = true};
-  } else if (op == 0x8d && source_of(at) == RBP && base_of(at) == RSP) {
-    // Swift's async functions: "lea 8(%rsp),%rbp", with the context below the record.
+             (op == 0x8b && names_register(at) && register_of(at) == RSP && source_of(at) == RBP) ||
+             (op == 0x8d && source_of(at) == RBP && base_of(at) == RSP)) {
+    // Swift's async functions: "lea 8(%rsp),%rbp", with the context below the record. A move has no displacement.
     *now = (distance){.is_set = true,
                       .is_fixed = true,
                       .in_prologue = true,

@@ -109,14 +109,9 @@ CUNWIND_BARE static size_t read_by_pipe(uint64_t address, void *to, size_t lengt
 
 CUNWIND_BARE size_t cunwind_guarded_read(uint64_t address, void *to, size_t length) {
   if (length == 0 || address + length < address) return 0;
-  switch (__atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE)) {
-    case CUNWIND_MEMORY_FILE:
-      return read_by_file(address, to, length);
-    case CUNWIND_MEMORY_PIPE:
-      return read_by_pipe(address, to, length);
-    default:
-      return read_by_call(address, to, length);
-  }
+  int access = __atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE);
+  if (access == CUNWIND_MEMORY_FILE) return read_by_file(address, to, length);
+  return access == CUNWIND_MEMORY_PIPE ? read_by_pipe(address, to, length) : read_by_call(address, to, length);
 }
 
 bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length) {

@@ -191,19 +191,10 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_eve
 }
 
 static cunwind_status status_of(long error) {
-  switch (error) {
-    case -ESRCH:
-      return CUNWIND_NO_SUCH_THREAD;
-    // ENOENT, EOPNOTSUPP: the machine has no such event.
-    case -EPERM:
-    case -EACCES:
-    case -ENOSYS:
-    case -ENOENT:
-    case -EOPNOTSUPP:
-      return CUNWIND_REFUSED;
-    default:
-      return CUNWIND_FAILED;
-  }
+  if (error == -ESRCH) return CUNWIND_NO_SUCH_THREAD;
+  // ENOENT, EOPNOTSUPP: the machine has no such event.
+  bool is_refused = error == -EPERM || error == -EACCES || error == -ENOSYS || error == -ENOENT || error == -EOPNOTSUPP;
+  return is_refused ? CUNWIND_REFUSED : CUNWIND_FAILED;
 }
 
 static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,

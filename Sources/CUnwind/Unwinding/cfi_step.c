@@ -36,6 +36,10 @@ static cunwind_step take_register(const cunwind_registers *from, uint64_t number
   return CUNWIND_STEP_OK;
 }
 
+static bool has_expression(const cunwind_rule *rule) {
+  return rule->kind == CUNWIND_RULE_EXPRESSION || rule->kind == CUNWIND_RULE_VALUE_EXPRESSION;
+}
+
 static cunwind_step load(cunwind_unwinder *unwinder, uint64_t address, uint64_t *value) {
   return cunwind_read(unwinder, address, value, sizeof *value) ? CUNWIND_STEP_OK : CUNWIND_STEP_NO_MEMORY;
 }
@@ -44,24 +48,14 @@ static cunwind_step load(cunwind_unwinder *unwinder, uint64_t address, uint64_t 
 static cunwind_step apply(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
                           uint64_t number, uint64_t cfa, uint64_t *value) {
   const cunwind_rule *rule = &rules->registers[number];
-  cunwind_step step;
-  switch (rule->kind) {
-    case CUNWIND_RULE_SAME:
-      return take_register(from, number, value);
-    case CUNWIND_RULE_OFFSET:
-      return load(unwinder, cfa + (uint64_t)rule->offset, value);
-    case CUNWIND_RULE_VALUE_OFFSET:
-      *value = cfa + (uint64_t)rule->offset;
-      return CUNWIND_STEP_OK;
-    case CUNWIND_RULE_REGISTER:
-      return take_register(from, (uint64_t)rule->offset, value);
-    case CUNWIND_RULE_EXPRESSION:
-    case CUNWIND_RULE_VALUE_EXPRESSION:
-      step = cunwind_evaluate(unwinder, from, &cfa, rule->expression, rule->expression_end, value);
-      return step == CUNWIND_STEP_OK && rule->kind == CUNWIND_RULE_EXPRESSION ? load(unwinder, *value, value) : step;
-    default:
-      return CUNWIND_STEP_UNKNOWN_REGISTER;
-  }
+  if (rule->kind == CUNWIND_RULE_SAME) return take_register(from, number, value);
+  if (rule->kind == CUNWIND_RULE_REGISTER) return take_register(from, (uint64_t)rule->offset, value);
+  if (rule->kind == CUNWIND_RULE_UNDEFINED) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  cunwind_step step = CUNWIND_STEP_OK;
+  if (!has_expression(rule)) *value = cfa + (uint64_t)rule->offset;
+  else step = cunwind_evaluate(unwinder, from, &cfa, rule->expression, rule->expression_end, value);
+  bool is_stored = rule->kind == CUNWIND_RULE_OFFSET || rule->kind == CUNWIND_RULE_EXPRESSION;
+  return step == CUNWIND_STEP_OK && is_stored ? load(unwinder, *value, value) : step;
 }
 
 cunwind_step cunwind_step_by_own_rules(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
@@ -114,15 +108,8 @@ static bool has_no_jumps(cunwind_unwinder *unwinder, const cunwind_rule *rule) {
 }
 
 static bool is_harmless(cunwind_unwinder *unwinder, const cunwind_rule *rule) {
-  switch (rule->kind) {
-    case CUNWIND_RULE_REGISTER:
-      return (uint64_t)rule->offset < CUNWIND_REGISTER_COUNT;
-    case CUNWIND_RULE_EXPRESSION:
-    case CUNWIND_RULE_VALUE_EXPRESSION:
-      return has_no_jumps(unwinder, rule);
-    default:
-      return true;
-  }
+  if (rule->kind == CUNWIND_RULE_REGISTER) return (uint64_t)rule->offset < CUNWIND_REGISTER_COUNT;
+  return !has_expression(rule) || has_no_jumps(unwinder, rule);
 }
 
 static cunwind_verdict judge(cunwind_unwinder *unwinder, uint64_t pc) {

@@ -80,34 +80,19 @@ static bool takes_two_values(uint8_t operation) {
 }
 
 static uint64_t combine(uint8_t operation, uint64_t left, uint64_t right) {
-  switch (operation) {
-    case OP_AND:
-      return left & right;
-    case OP_MINUS:
-      return left - right;
-    case OP_MUL:
-      return left * right;
-    case OP_OR:
-      return left | right;
-    case OP_PLUS:
-      return left + right;
-    case OP_XOR:
-      return left ^ right;
-    case OP_EQ:
-      return left == right;
-    case OP_GE:
-      return (int64_t)left >= (int64_t)right;
-    case OP_GT:
-      return (int64_t)left > (int64_t)right;
-    case OP_LE:
-      return (int64_t)left <= (int64_t)right;
-    case OP_LT:
-      return (int64_t)left < (int64_t)right;
-    case OP_NE:
-      return left != right;
-    default:
-      return shift(left, right, operation);
-  }
+  if (operation == OP_AND) return left & right;
+  if (operation == OP_MINUS) return left - right;
+  if (operation == OP_MUL) return left * right;
+  if (operation == OP_OR) return left | right;
+  if (operation == OP_PLUS) return left + right;
+  if (operation == OP_XOR) return left ^ right;
+  if (operation == OP_EQ) return left == right;
+  if (operation == OP_GE) return (int64_t)left >= (int64_t)right;
+  if (operation == OP_GT) return (int64_t)left > (int64_t)right;
+  if (operation == OP_LE) return (int64_t)left <= (int64_t)right;
+  if (operation == OP_LT) return (int64_t)left < (int64_t)right;
+  if (operation == OP_NE) return left != right;
+  return shift(left, right, operation);
 }
 
 static uint64_t read_constant(cunwind_bytes *bytes, uint8_t operation) {
@@ -144,25 +129,18 @@ static void jump(machine *machine, uint64_t start, bool is_taken) {
 }
 
 static void arrange(machine *machine, uint8_t operation) {
-  uint64_t first = pop(machine), index;
-  switch (operation) {
-    case OP_DUP:
-      push(machine, first);
-      push(machine, first);
-      return;
-    case OP_DROP:
-      return;
-    case OP_SWAP:
-      index = pop(machine);
-      push(machine, first);
-      push(machine, index);
-      return;
-    default:
-      push(machine, first);
-      index = operation == OP_OVER ? 1 : cunwind_read_fixed(&machine->bytes, 1);
-      if (index >= machine->depth) machine->bytes.has_failed = true;
-      else push(machine, machine->values[machine->depth - 1 - index]);
+  uint64_t first = pop(machine);
+  if (operation == OP_DROP) return;
+  if (operation == OP_SWAP) {
+    uint64_t second = pop(machine);
+    push(machine, first);
+    push(machine, second);
+    return;
   }
+  push(machine, first);
+  uint64_t index = operation == OP_DUP ? 0 : operation == OP_OVER ? 1 : cunwind_read_fixed(&machine->bytes, 1);
+  if (index >= machine->depth) machine->bytes.has_failed = true;
+  else push(machine, machine->values[machine->depth - 1 - index]);
 }
 
 static cunwind_step carry_out(machine *machine, cunwind_unwinder *unwinder, const cunwind_registers *registers,
