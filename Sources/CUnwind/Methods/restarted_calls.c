@@ -5,7 +5,7 @@
 // A thread that is blocked in such a call is only read. But a thread that is running may enter such a call in the few
 // microseconds before the stop reaches it. Then the helper restarts the call, as the kernel restarts every other call
 // (arch_do_signal_or_restart, for ERESTARTNOHAND): it sets the program counter back to the system call instruction
-// (restart_x86_64.c, restart_aarch64.c). The wait so far is lost, but it was only microseconds long.
+// (Machine/x86_64.c, aarch64.c). The wait so far is lost, but it was only microseconds long.
 
 #define _GNU_SOURCE
 #include <elf.h>

@@ -33,9 +33,6 @@
 /// sleeps, because the thread may wait for the helper's own CPU.
 #define POLL_NANOSECONDS 50000ull
 
-/// The size of a kernel signal set, in bytes; the C library's has another size.
-#define KERNEL_SIGSET_BYTES 8
-
 CUNWIND_BARE static long call_ptrace(long request, long tid, long address, long data) {
   return cunwind_raw(SYS_ptrace, request, tid, address, data, 0, 0);
 }
@@ -51,7 +48,7 @@ CUNWIND_BARE static int finish_with(cunwind_stop_request *request, cunwind_statu
 CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
   uint64_t set = 1ull << (SIGCHLD - 1);
   struct timespec bound = cunwind_timespec(nanoseconds);
-  cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, KERNEL_SIGSET_BYTES, 0, 0);
+  cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, CUNWIND_SIGSET_BYTES, 0, 0);
 }
 
 // Waits for a stop. Positive: stopped; `*state` is the kind of stop, and `*unseen` the last time at which the thread
@@ -148,7 +145,7 @@ CUNWIND_BARE int cunwind_stop_helper(void *context) {
   // With the app's SA_NOCLDSTOP or SIG_IGN no SIGCHLD would come. The kernel's struct sigaction, all zero: SIG_DFL.
   uint64_t by_default[4];
   for (int index = 0; index < 4; index++) by_default[index] = 0;
-  cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, KERNEL_SIGSET_BYTES, 0, 0);
+  cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, CUNWIND_SIGSET_BYTES, 0, 0);
 
   __atomic_store_n(&request->phase, CUNWIND_HELPER_WAITS, __ATOMIC_RELEASE);
   long failed = call_ptrace(PTRACE_SEIZE, request->tid, 0, 0);

@@ -10,14 +10,11 @@
 
 #include "CUnwind.h"
 
-/// The size of the kernel's set of signals.
-#define KERNEL_SIGSET_BYTES 8
-
 long cunwind_clone_blocked(unsigned long flags, void *top, uint32_t *tid, int (*function)(void *), void *argument) {
   uint64_t all = ~0ull, before = 0;
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
+  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, CUNWIND_SIGSET_BYTES, 0, 0);
   long pid = cunwind_raw_clone(flags, top, tid, function, argument);
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
+  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, CUNWIND_SIGSET_BYTES, 0, 0);
   return pid;
 }
 

@@ -24,6 +24,9 @@
 #define CUNWIND_BARE __attribute__((optimize("no-tree-loop-distribute-patterns", "no-stack-protector")))
 #endif
 
+/// The size of a kernel signal set, in bytes; the C library's has another size.
+#define CUNWIND_SIGSET_BYTES 8
+
 /// Makes a system call with up to six arguments. Returns the kernel's value: -4095...-1 is a negative errno.
 CUNWIND_BARE static inline long cunwind_raw(long number, long a, long b, long c, long d, long e, long f) {
 #if defined(__x86_64__)

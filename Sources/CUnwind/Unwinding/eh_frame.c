@@ -94,13 +94,7 @@ static bool open_entry(cunwind_bytes *bytes, const cunwind_module *module, cunwi
   return true;
 }
 
-/// The data of a common information entry, for the entries that refer to it.
-typedef struct common {
-  bool has_data;  // Entries have augmentation data with a length, which is skipped.
-} common;
-
-static bool read_augmentation(cunwind_bytes *bytes, const char *letters, cunwind_function *function, common *common) {
-  common->has_data = true;
+static bool read_augmentation(cunwind_bytes *bytes, const char *letters, cunwind_function *function) {
   uint64_t size = cunwind_read_uleb128(bytes), data = bytes->at;
   if (bytes->has_failed || size > bytes->end - bytes->at) return false;
   for (const char *letter = letters + 1; *letter; letter++) {
@@ -115,8 +109,9 @@ static bool read_augmentation(cunwind_bytes *bytes, const char *letters, cunwind
   return !bytes->has_failed;
 }
 
+// Reads a common information entry. `*has_data`: the entries that refer to it have augmentation data with a length.
 static bool read_common(const cunwind_module *module, cunwind_page_cache *pages, uint64_t address,
-                        cunwind_function *function, common *common) {
+                        cunwind_function *function, bool *has_data) {
   cunwind_bytes bytes;
   if (!open_entry(&bytes, module, pages, address) || cunwind_read_fixed(&bytes, 4) != 0) return false;
   uint64_t version = cunwind_read_fixed(&bytes, 1);
@@ -132,7 +127,8 @@ static bool read_common(const cunwind_module *module, cunwind_page_cache *pages,
   function->data_alignment = cunwind_read_sleb128(&bytes);
   function->return_register = version == VERSION_1 ? cunwind_read_fixed(&bytes, 1) : cunwind_read_uleb128(&bytes);
   if (bytes.has_failed || (letters[0] != 0 && letters[0] != 'z')) return false;
-  if (letters[0] == 'z' && !read_augmentation(&bytes, letters, function, common)) return false;
+  *has_data = letters[0] == 'z';
+  if (*has_data && !read_augmentation(&bytes, letters, function)) return false;
   function->initial = bytes.at;
   function->initial_end = bytes.end;
   return true;
@@ -146,15 +142,15 @@ bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *p
   cunwind_bytes bytes;
   if (entry == 0 || !open_entry(&bytes, module, pages, entry)) return false;
   memset(function, 0, sizeof *function);
-  common common = {0};
+  bool has_data;
   uint64_t place = bytes.at, distance = cunwind_read_fixed(&bytes, 4);
-  if (distance == 0 || distance > place || !read_common(module, pages, place - distance, function, &common))
+  if (distance == 0 || distance > place || !read_common(module, pages, place - distance, function, &has_data))
     return false;
   if (function->address_encoding == ENCODING_OMIT) return false;
   function->start = cunwind_read_encoded(&bytes, function->address_encoding);
   // The range has the encoding of the address, but is never relative.
   function->end = function->start + cunwind_read_encoded(&bytes, function->address_encoding & ENCODING_FORM);
-  if (common.has_data) {
+  if (has_data) {
     uint64_t size = cunwind_read_uleb128(&bytes);
     if (size > bytes.end - bytes.at) return false;
     bytes.at += size;
