@@ -78,7 +78,7 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
   choose_unwinder(engine);
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
       cunwind_page_cache_init(&engine->pages) && (engine->copy = cunwind_copy_create()) &&
-      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->perf.helper) &&
+      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->sampler) &&
       cunwind_prepare_spare(engine)) {
     check_unwinder(engine);
     return engine;
@@ -99,9 +99,9 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:
   // otherwise another allocation could get their addresses.
   cunwind_pending_destroy(engine);
-  engine->perf.helper.left_until = 0;
-  if (cunwind_helper_has_ended(&engine->perf.helper, CUNWIND_HELPER_GRACE_NANOSECONDS))
-    cunwind_helper_destroy(&engine->perf.helper);
+  engine->sampler.left_until = 0;
+  if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS))
+    cunwind_helper_destroy(&engine->sampler);
   engine->helper.left_until = 0;
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
     cunwind_copy_destroy(engine->copy);
@@ -119,7 +119,7 @@ size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   // Before each capture, also before a read: the next capture that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
   cunwind_tidy_pending(engine, 0);
-  cunwind_helper_has_ended(&engine->perf.helper, 0);
+  cunwind_helper_has_ended(&engine->sampler, 0);
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);
     cunwind_unwinder_flush(&engine->unwinder);

@@ -37,9 +37,9 @@ struct cunwind_engine {
   const cunwind_context_layout *wanted_layout;  ///< For the next helper; NULL: it reads no context.
   uint64_t wanted_pointer;                      ///< The thread pointer of its thread.
   cunwind_pending_stop pending[CUNWIND_MAX_PENDING_STOPS];
-  cunwind_helper_memory spare;     ///< Prepared together with `spare_copy`; else empty.
-  cunwind_stack_copy *spare_copy;  ///< NULL: no spare is prepared.
-  cunwind_perf_capture perf;
+  cunwind_helper_memory spare;              ///< Prepared together with `spare_copy`; else empty.
+  cunwind_stack_copy *spare_copy;           ///< NULL: no spare is prepared.
+  cunwind_helper_memory sampler;            ///< Of the helper that opens perf events.
   struct cunwind_signal_slot *signal_slot;  ///< NULL until the first capture by signal.
 };
 

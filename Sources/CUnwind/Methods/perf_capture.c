@@ -35,32 +35,20 @@
 static const uint8_t sampled[] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15};
 /// AX to IP, and R8 to R15.
 #define SAMPLED_REGISTERS (0x1ffull | 0xffull << PERF_REG_X86_R8)
+#define NUMBER_OF_SAMPLED(index) sampled[index]
 #else
 /// X0 to X29, LR, SP, PC: the kernel's numbers are DWARF's.
 #define SAMPLED_REGISTERS 0x1ffffffffull
+#define NUMBER_OF_SAMPLED(index) (index)
 #endif
-#define SAMPLED_COUNT CUNWIND_REGISTER_COUNT
 
 /// The beginning of a sample, as the kernel writes it: header, ABI, registers, length of the stack.
 typedef struct sample {
   struct perf_event_header header;
   uint64_t abi;
-  uint64_t registers[SAMPLED_COUNT];
+  uint64_t registers[CUNWIND_REGISTER_COUNT];
   uint64_t stack_bytes;  ///< The number of bytes that follow. After them, the number of readable ones.
 } sample;
-
-static void describe_event(struct perf_event_attr *event) {
-  memset(event, 0, sizeof *event);
-  event->size = sizeof *event;
-  event->type = PERF_TYPE_SOFTWARE;
-  event->config = PERF_COUNT_SW_CPU_CLOCK;
-  event->sample_period = PERIOD_NANOSECONDS;
-  event->sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-  event->sample_regs_user = SAMPLED_REGISTERS;
-  event->sample_stack_user = STACK_BYTES;
-  event->wakeup_events = 1;
-  event->disabled = 1;
-}
 
 CUNWIND_BARE static bool is_error(long value) { return value < 0 && value >= -4095; }
 
@@ -68,27 +56,21 @@ CUNWIND_BARE int cunwind_sample_helper(void *context) {
   cunwind_stop_request *request = context;
   cunwind_sample_request *sample = &request->sample;
   long event =
-      cunwind_raw(SYS_perf_event_open, (long)sample->event_attributes, request->tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
-  long ring = -1;
+      cunwind_raw(SYS_perf_event_open, (long)&sample->event_attributes, request->tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
   sample->event = event;
   __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_MAPS, __ATOMIC_RELEASE);
-  if (!is_error(event)) {
-    ring = cunwind_raw(SYS_mmap, 0, (long)sample->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
-    sample->ring = ring;
-  }
-  if (!is_error(event) && !is_error(ring)) {
-    __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_WAITS, __ATOMIC_RELEASE);
-    // One interrupt: after it the event is disabled, and the wait ends.
-    long failed = cunwind_raw(SYS_ioctl, event, PERF_EVENT_IOC_REFRESH, 1, 0, 0, 0);
-    struct timespec bound;
-    bound.tv_sec = 0;
-    bound.tv_nsec = CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS;
-    struct pollfd wait;
-    wait.fd = (int)event;
-    wait.events = POLLIN;
-    wait.revents = 0;
-    if (!failed) cunwind_raw(SYS_ppoll, (long)&wait, 1, (long)&bound, 0, 0, 0);
-  }
+  if (is_error(event)) return 0;
+  sample->ring = cunwind_raw(SYS_mmap, 0, (long)sample->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
+  if (is_error(sample->ring)) return 0;
+  __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_WAITS, __ATOMIC_RELEASE);
+  // One interrupt: after it the event is disabled, and the wait ends.
+  long failed = cunwind_raw(SYS_ioctl, event, PERF_EVENT_IOC_REFRESH, 1, 0, 0, 0);
+  struct timespec bound = cunwind_timespec(CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS);
+  struct pollfd wait;
+  wait.fd = (int)event;
+  wait.events = POLLIN;
+  wait.revents = 0;
+  if (!failed) cunwind_raw(SYS_ppoll, (long)&wait, 1, (long)&bound, 0, 0, 0);
   return 0;
 }
 
@@ -106,24 +88,15 @@ static const sample *find_sample(const uint8_t *ring, size_t page) {
   return NULL;
 }
 
-static void take_registers(const sample *from, cunwind_registers *to) {
-  to->known = 0;
-  for (int index = 0; index < SAMPLED_COUNT; index++) {
-#if defined(__x86_64__)
-    cunwind_set_register(to, sampled[index], from->registers[index]);
-#else
-    cunwind_set_register(to, index, from->registers[index]);
-#endif
-  }
-}
-
 static cunwind_status take_sample(const sample *from, cunwind_stack_copy *copy, cunwind_registers *registers,
                                   cunwind_capture_info *info) {
   uint64_t size = from->stack_bytes, readable = 0;
   if (from->abi != PERF_SAMPLE_REGS_ABI_64 || size > STACK_BYTES ||
       from->header.size < sizeof *from + size + sizeof readable)
     return CUNWIND_NOT_IN_CALL;
-  take_registers(from, registers);
+  registers->known = 0;
+  for (int index = 0; index < CUNWIND_REGISTER_COUNT; index++)
+    cunwind_set_register(registers, NUMBER_OF_SAMPLED(index), from->registers[index]);
   bool is_in_kernel = (from->header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
   if (!is_in_kernel || !cunwind_call_before(registers->value[CUNWIND_PC], registers, &info->system_call))
     return CUNWIND_NOT_IN_CALL;
@@ -167,15 +140,26 @@ static bool wait_for_sampler(cunwind_stop_request *request) {
 }
 
 // Lets the helper open the event and wait for its sample. False: the helper did not end in time, and was killed.
-static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_event_attr *event, size_t ring_bytes) {
-  cunwind_helper_memory *helper = &engine->perf.helper;
+static bool run_sampler(cunwind_engine *engine, pid_t tid, size_t ring_bytes) {
+  cunwind_helper_memory *helper = &engine->sampler;
   cunwind_stop_request *request = helper->request;
   if (!cunwind_helper_has_ended(helper, 0)) return false;
   release_sample(&request->sample);
   request->tid = tid;
   request->phase = CUNWIND_HELPER_WAITS;
   request->sample =
-      (cunwind_sample_request){.event_attributes = event, .ring_bytes = ring_bytes, .event = -ECANCELED, .ring = -1};
+      (cunwind_sample_request){.event_attributes = {.size = sizeof request->sample.event_attributes,
+                                                    .type = PERF_TYPE_SOFTWARE,
+                                                    .config = PERF_COUNT_SW_CPU_CLOCK,
+                                                    .sample_period = PERIOD_NANOSECONDS,
+                                                    .sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+                                                    .sample_regs_user = SAMPLED_REGISTERS,
+                                                    .sample_stack_user = STACK_BYTES,
+                                                    .wakeup_events = 1,
+                                                    .disabled = 1},
+                               .ring_bytes = ring_bytes,
+                               .event = -ECANCELED,
+                               .ring = -1};
   long made = cunwind_make_helper(helper, cunwind_sample_helper);
   if (made < 0) {
     request->sample.event = made;
@@ -204,14 +188,13 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
   info->error = 0;
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
   cunwind_stack_copy_touch(engine->copy);
-  describe_event(&engine->perf.event);
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  if (!run_sampler(engine, thread->tid, &engine->perf.event, page + RING_BYTES)) {
-    uint32_t progress = __atomic_load_n(&engine->perf.helper.request->sample.progress, __ATOMIC_ACQUIRE);
-    if (engine->perf.helper.unreaped == 0) release_sample(&engine->perf.helper.request->sample);
+  if (!run_sampler(engine, thread->tid, page + RING_BYTES)) {
+    uint32_t progress = __atomic_load_n(&engine->sampler.request->sample.progress, __ATOMIC_ACQUIRE);
+    if (engine->sampler.unreaped == 0) release_sample(&engine->sampler.request->sample);
     return progress == CUNWIND_SAMPLER_MAPS ? CUNWIND_TIMED_OUT : CUNWIND_NOT_SAMPLED;
   }
-  cunwind_sample_request *answer = &engine->perf.helper.request->sample;
+  cunwind_sample_request *answer = &engine->sampler.request->sample;
   if (is_error(answer->event)) {
     info->error = (int)-answer->event;
     return status_of(answer->event);

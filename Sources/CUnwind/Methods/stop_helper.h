@@ -29,7 +29,7 @@ enum {
 
 /// A perf event that a helper opens, because mmap(2) waits for calls such as munmap(2) of other threads.
 typedef struct cunwind_sample_request {
-  const struct perf_event_attr *event_attributes;
+  struct perf_event_attr event_attributes;
   uint64_t ring_bytes;
   uint32_t progress;  ///< Atomic.
   // The answer: negative errnos, or the event and its ring, which the parent then owns.
@@ -78,12 +78,6 @@ typedef struct cunwind_pending_stop {
   cunwind_helper_memory helper;
   cunwind_stack_copy *copy;
 } cunwind_pending_stop;
-
-/// What captures by perf event keep.
-typedef struct cunwind_perf_capture {
-  struct perf_event_attr event;
-  cunwind_helper_memory helper;  ///< The memory of the helper that opens events.
-} cunwind_perf_capture;
 
 #pragma GCC visibility push(hidden)
 
