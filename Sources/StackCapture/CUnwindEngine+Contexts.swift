@@ -61,21 +61,12 @@ extension CUnwindEngine {
     static func threadOffset(of variable: UnsafeRawPointer) -> Int64 { cunwind_thread_offset(variable) }
 
     /// Returns where the calling thread's variables have a value, or with a key: where they lead to a list of
-    /// task-local values that begins with it.
-    static func placesInThreadStorage(of value: UInt64, key: UInt64 = 0) -> [Int64] {
-        value == 0 ? [] : places { cunwind_find_in_thread_storage(value, key, $0, maximumPlaces) }
-    }
-
-    /// Returns where the calling thread's variables have the address of memory that begins with `value`.
-    static func placesOfPointers(to value: UInt64) -> [Int64] {
-        places { cunwind_find_pointers_to(value, $0, maximumPlaces) }
-    }
-
-    private static func places(_ find: (UnsafeMutablePointer<Int64>) -> Int) -> [Int64] {
-        withUnsafeTemporaryAllocation(of: Int64.self, capacity: maximumPlaces) { places in
-            // The buffer has a base address, because its capacity is not 0.
-            Array(places.prefix(places.baseAddress.map(find) ?? 0))
-        }
+    /// task-local values that begins with it; or the address of memory that begins with the value (`isPointedTo`).
+    static func placesInThreadStorage(of value: UInt64, isPointedTo: Bool = false, key: UInt64 = 0) -> [Int64] {
+        guard value != 0 else { return [] }
+        var places = [Int64](repeating: 0, count: maximumPlaces)
+        let count = cunwind_find_in_thread_storage(value, isPointedTo, key, &places, maximumPlaces)
+        return Array(places.prefix(count))
     }
 
     /// Returns the place of OpenTelemetry's thread-local variable; `nil` if no image of the process exports it.

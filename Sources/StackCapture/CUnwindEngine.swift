@@ -74,11 +74,12 @@ package final class CUnwindEngine: CaptureEngine {
         return tracer != 0 && !cunwind_is_stop_helper(tracer)
     }
 
-    var memoryAccess: MemoryAccess {
-        switch cunwind_engine_memory_access(engine) {
-        case CUNWIND_MEMORY_FILE: .file
-        case CUNWIND_MEMORY_PIPE: .pipe
-        default: .call
+    /// Whether memory that may not be mapped is read by process_vm_readv(2), or in which other way.
+    static var memoryReading: CaptureProbe.Attempt {
+        switch cunwind_memory_access_in_use() {
+        case CUNWIND_MEMORY_FILE: .failed("memory is read through /proc/self/mem")
+        case CUNWIND_MEMORY_PIPE: .failed("memory is read through a pipe")
+        default: .works
         }
     }
 

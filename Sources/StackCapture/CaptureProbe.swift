@@ -21,7 +21,7 @@ package struct CaptureProbe: Sendable, Equatable {
     package private(set) var ptrace = notTried
     package private(set) var signal = notTried
     package private(set) var perf = notTried
-    package private(set) var memory: MemoryAccess?
+    package private(set) var memory = Attempt.failed("memory cannot be read")
     /// Who unwinds the engine's stacks; `nil` without an engine.
     package private(set) var unwinder: Unwinder?
 
@@ -46,7 +46,7 @@ package struct CaptureProbe: Sendable, Equatable {
         do throws(SystemError) {
             let engine = try CUnwindEngine()
             _ = engine.images()
-            memory = engine.memoryAccess
+            memory = CUnwindEngine.memoryReading
             unwinder = engine.unwinder
             (read, ptrace) = try ProbedThread.run(isWaiting: true) { thread in
                 (
@@ -78,13 +78,7 @@ package struct CaptureProbe: Sendable, Equatable {
             (.read, read), (.ptrace, ptrace), (.signal, signal), (.perf, perf),
         ]
         var features = Dictionary(uniqueKeysWithValues: attempts.map { ($0.rawValue, $1) })
-        features["processVMReadv"] =
-            switch memory {
-            case .call: .works
-            case .file: .failed("memory is read through /proc/self/mem")
-            case .pipe: .failed("memory is read through a pipe")
-            case nil: .failed("memory cannot be read")
-            }
+        features["processVMReadv"] = memory
         var outcomes = features.mapValues { attempt in
             switch attempt {
             case .works: works(nil)

@@ -196,7 +196,7 @@ private final class KnownTasks: Sendable {
     /// Runs on the actor, so that another task has to wait for it.
     private func lookFromActor() {
         let actor = identity(probe)
-        let executors = CUnwindEngine.placesOfPointers(to: actor)
+        let executors = CUnwindEngine.placesInThreadStorage(of: actor, isPointedTo: true)
         state.withLock { $0.executors = executors }
         Task(executorPreference: executor) { [self] in
             note("wants actor")

@@ -76,7 +76,7 @@ import Testing
     @Test func `process_vm_readv is preferred where it works`() throws {
         let engine = try #require(cunwind_test_engine(SIGURG))
         defer { cunwind_engine_destroy(engine) }
-        #expect(cunwind_engine_memory_access(engine) == CUNWIND_MEMORY_CALL)
+        #expect(cunwind_memory_access_in_use() == CUNWIND_MEMORY_CALL)
     }
 }
 

@@ -78,8 +78,7 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
   choose_unwinder(engine);
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
       cunwind_page_cache_init(&engine->pages) && (engine->copy = cunwind_copy_create()) &&
-      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->sampler) &&
-      cunwind_prepare_spare(engine)) {
+      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->sampler) && cunwind_prepare_spare(engine)) {
     check_unwinder(engine);
     return engine;
   }
@@ -108,11 +107,6 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
     cunwind_helper_destroy(&engine->helper);
   }
   free(engine);
-}
-
-cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *engine) {
-  (void)engine;
-  return cunwind_guarded_access();
 }
 
 size_t cunwind_engine_refresh_images(cunwind_engine *engine) {

@@ -92,14 +92,8 @@ static int search_block(struct dl_phdr_info *info, size_t size, void *context) {
   return 0;
 }
 
-size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *offsets, size_t capacity) {
-  search search = {.value = value, .key = key, .offsets = offsets, .capacity = capacity};
-  dl_iterate_phdr(search_block, &search);
-  return search.count;
-}
-
-size_t cunwind_find_pointers_to(uint64_t value, int64_t *offsets, size_t capacity) {
-  search search = {.value = value, .leads = true, .offsets = offsets, .capacity = capacity};
+size_t cunwind_find_in_thread_storage(uint64_t value, bool leads, uint64_t key, int64_t *offsets, size_t capacity) {
+  search search = {.value = value, .leads = leads, .key = key, .offsets = offsets, .capacity = capacity};
   dl_iterate_phdr(search_block, &search);
   return search.count;
 }

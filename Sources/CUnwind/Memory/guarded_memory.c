@@ -115,7 +115,7 @@ CUNWIND_BARE size_t cunwind_guarded_read(uint64_t address, void *to, size_t leng
 }
 
 bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length) {
-  if (cunwind_guarded_access() == CUNWIND_MEMORY_CALL) {
+  if (cunwind_memory_access_in_use() == CUNWIND_MEMORY_CALL) {
     struct iovec local = {to, length};
     return read_once(own_process(), &local, pieces, (long)count) == (long)length;
   }
@@ -130,7 +130,7 @@ bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, 
   return done == length;
 }
 
-cunwind_memory_access cunwind_guarded_access(void) {
+cunwind_memory_access cunwind_memory_access_in_use(void) {
   return (cunwind_memory_access)__atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE);
 }
 
@@ -174,7 +174,7 @@ bool cunwind_guarded_choose(cunwind_memory_access wanted) {
 }
 
 bool cunwind_read_memory(uint64_t address, void *to, size_t length) {
-  cunwind_memory_access access = cunwind_guarded_access();
+  cunwind_memory_access access = cunwind_memory_access_in_use();
   bool is_chosen =
       access != CUNWIND_MEMORY_ANY && __atomic_load_n(&chosen_under, __ATOMIC_RELAXED) == cunwind_seccomp_filters();
   // After fork(2) the file is the parent's.

@@ -94,7 +94,6 @@ typedef struct cunwind_frame {
   uint8_t is_exact;         ///< 1: the PC itself, not a return address (innermost frame, or interrupted by a signal).
   uint8_t is_signal_frame;  ///< 1: the kernel's signal trampoline.
   uint8_t source;           ///< A `cunwind_frame_source`.
-  uint8_t reserved;
 } cunwind_frame;
 
 /// The most frames of one stack. If a stack is deeper, its innermost and outermost frames are kept, half of each.
@@ -260,8 +259,8 @@ typedef struct cunwind_context {
 /// no access to memory works.
 cunwind_engine *_Nullable cunwind_engine_create(const cunwind_options *_Nonnull options);
 
-/// Returns how memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
-cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnull engine);
+/// Returns how memory is read; CUNWIND_MEMORY_ANY only before there is an engine. Async-signal-safe: yes.
+cunwind_memory_access cunwind_memory_access_in_use(void);
 
 /// Copies `length` bytes at `address` of this process. Memory that is not mapped is an error, not a signal. Needs no
 /// engine. Returns whether all of it could be read.
@@ -464,9 +463,11 @@ bool cunwind_robust_list_offset(int64_t *_Nonnull offset);
 int64_t cunwind_thread_offset(const void *_Nonnull address);
 
 /// Looks through the calling thread's thread-local variables, of all images, for words with the value `value`; if `key`
-/// is not 0, for words that lead to a list of task-local values that begins with that key and value. Stores their
-/// distances from the thread pointer, at most `capacity`, and returns their number. Takes the dynamic linker's lock.
-size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *_Nonnull offsets, size_t capacity);
+/// is not 0, for words that lead to a list of task-local values that begins with that key and value; if `leads`, for
+/// addresses of memory that begins with `value`. Stores their distances from the thread pointer, at most `capacity`, and
+/// returns their number. Takes the dynamic linker's lock.
+size_t cunwind_find_in_thread_storage(uint64_t value, bool leads, uint64_t key, int64_t *_Nonnull offsets,
+                                      size_t capacity);
 
 /// The distance from the thread pointer to the address of the thread's vector of TLS blocks, in bytes (glibc:
 /// tcbhead_t).
@@ -492,11 +493,6 @@ size_t cunwind_find_words(uint64_t address, size_t length, uint64_t word, void *
 /// Returns the thread pointer of a thread of this process, whose list of robust futexes is `robust_list` bytes from it;
 /// 0 if the kernel does not tell. Costs one system call, and the thread nothing. Async-signal-safe: yes.
 uint64_t cunwind_thread_pointer(int64_t robust_list, pid_t tid);
-
-/// Looks through the calling thread's thread-local variables, of all images, for addresses of memory that begins with
-/// `value`. Stores their distances from the thread pointer, at most `capacity`, and returns their number. Takes the
-/// dynamic linker's lock.
-size_t cunwind_find_pointers_to(uint64_t value, int64_t *_Nonnull offsets, size_t capacity);
 
 #ifdef __cplusplus
 }

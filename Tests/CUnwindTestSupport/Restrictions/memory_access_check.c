@@ -80,7 +80,7 @@ static int check(cunwind_memory_access wanted, cunwind_memory_access expected) {
   cunwind_options options = {.signal_number = SIGPROF, .memory_access = wanted};
   cunwind_engine *engine = cunwind_engine_create(&options);
   if (!engine) return 2;
-  if (cunwind_engine_memory_access(engine) != expected) return 3;
+  if (cunwind_memory_access_in_use() != expected) return 3;
   if (!reads_what_is_there()) return 4;
   if (!is_captured(engine, CUNWIND_TEST_SPINNING, false)) return 5;
   if (!is_captured(engine, CUNWIND_TEST_IN_ALLOCA, true)) return 6;
