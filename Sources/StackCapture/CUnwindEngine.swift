@@ -99,7 +99,7 @@ package final class CUnwindEngine: CaptureEngine {
         let handle = try open(thread)
         var status = cunwind_thread_status()
         guard cunwind_thread_inspect(handle, &status) == CUNWIND_OK else {
-            forget(thread)
+            closeFiles(of: thread)
             throw .noSuchThread
         }
         let isUninterruptible = status.state == CChar(UInt8(ascii: "D"))
@@ -164,8 +164,6 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
 
-    package func closeFiles(of thread: Int32) { forget(thread) }
-
     package func cpuTime(of thread: Int32) -> TickedCPUTime? { TickedCPUTime(thread: thread) }
 
     private func result(
@@ -184,7 +182,7 @@ package final class CUnwindEngine: CaptureEngine {
             addContext(to: &captured)
             return captured
         case CUNWIND_NO_SUCH_THREAD:
-            forget(thread)
+            closeFiles(of: thread)
             throw .noSuchThread
         case CUNWIND_NOT_BLOCKED: throw .notBlocked
         case CUNWIND_MOVED: throw .moved
@@ -357,13 +355,13 @@ extension CUnwindEngine {
     /// Closes the files of ended threads, and of all threads if too many are left.
     private func tidy() {
         var status = cunwind_thread_status()
-        for (thread, handle) in threads where cunwind_thread_inspect(handle, &status) != CUNWIND_OK { forget(thread) }
-        if threads.count >= Self.maximumOpenThreads { for thread in threads.keys { forget(thread) } }
+        for (thread, handle) in threads where cunwind_thread_inspect(handle, &status) != CUNWIND_OK {
+            closeFiles(of: thread)
+        }
+        if threads.count >= Self.maximumOpenThreads { for thread in threads.keys { closeFiles(of: thread) } }
         // Twice as many, so that the searches inspect one thread, on average, for each thread that the engine opens.
         threadsBeforeTidying = min(max(2 * threads.count, Self.leastThreadsToTidy), Self.maximumOpenThreads)
     }
 
-    private func forget(_ thread: Int32) {
-        cunwind_thread_close(threads.removeValue(forKey: thread))
-    }
+    package func closeFiles(of thread: Int32) { cunwind_thread_close(threads.removeValue(forKey: thread)) }
 }

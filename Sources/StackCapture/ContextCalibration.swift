@@ -50,7 +50,7 @@ package struct ContextCalibration: Sendable, Equatable {
     }
 
     /// The place that is the only common one; `nil` if there is none, or several.
-    private static func common(_ first: [Int64], _ second: [Int64]) -> Int64? {
+    static func common(_ first: [Int64], _ second: [Int64]) -> Int64? {
         let common = Set(first).intersection(second)
         return common.count == 1 ? common.first : nil
     }

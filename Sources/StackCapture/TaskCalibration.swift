@@ -49,8 +49,7 @@ package struct TaskCalibration: Sendable, Equatable {
         metadata = first.metadata
         adapter = first.adapter == second.adapter ? first.adapter : 0
         continuation = first.continuation == second.continuation ? first.continuation : 0
-        let common = Set(first.executors).intersection(second.executors)
-        activeExecutor = common.count == 1 ? common.first : nil
+        activeExecutor = ContextCalibration.common(first.executors, second.executors)
     }
 
     /// What the runtime tells the debugger of itself; an executable with a static runtime may not export it.

@@ -242,22 +242,16 @@ package struct CapturePolicy: Equatable, Sendable {
     /// None for a thread that waits in an unknown system call: it can be neither read nor stopped safely.
     /// `mayBeInKernel`: the thread, if it runs, may be in a system call.
     func methods(for status: ThreadStatus, mayBeInKernel: Bool = false) -> [CapturedStack.Method] {
-        switch status.state {
-        case .running:
+        if status.state == .running {
             // A stop or a signal makes calls such as copy_file_range(2) and sendfile(2) return short. Only a perf event
             // shows that the thread is in a call, and captures it there.
             let sampled: [CapturedStack.Method] = mayBeInKernel && mayUsePerf != false ? [.perf] : []
             // Signals are for running threads only: any handler, whatever its flags, ends a timed wait (signal(7)).
             return sampled + stops
-        case .blocked where status.isOpaque:
-            return mayUsePtrace && !status.isInterruptedByStop ? [.ptrace] : []
-        case .uninterruptible where status.isOpaque:
-            return []
-        case .uninterruptible:
-            // Such a thread reacts to neither ptrace nor a signal before its wait ends.
-            return [.read]
-        case .blocked:
-            return mayUsePtrace && !status.isInterruptedByStop ? [.read, .ptrace] : [.read]
         }
+        // An uninterruptible thread reacts to neither ptrace nor a signal before its wait ends.
+        let mayBeStopped = status.state == .blocked && mayUsePtrace && !status.isInterruptedByStop
+        let readings: [CapturedStack.Method] = status.isOpaque ? [] : [.read]
+        return mayBeStopped ? readings + [.ptrace] : readings
     }
 }
