@@ -36,7 +36,6 @@ typedef struct csymbols_outcome {
 
 /// A compilation unit.
 typedef struct csymbols_unit {
-  Dwarf_Off offset;  ///< Of its header in .debug_info.
   Dwarf_Die root;
   csymbols_ranges functions;  ///< Owners are offsets of the functions' entries.
   csymbols_outcome functions_built;

@@ -36,9 +36,9 @@ static int line_of(const csymbols_libdw *libdw, Dwarf_Line *row) {
 
 /// The innermost function at `address`: `function`, or what is inlined into it there.
 static Dwarf_Off innermost_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock) {
-  Dwarf_Die inlined[CSYMBOLS_MAX_LOCATIONS - 1];
-  size_t depth = csymbols_inlined_at(image, function, address, clock, inlined, CSYMBOLS_MAX_LOCATIONS - 1);
-  return image->libdw->dwarf_dieoffset(depth > 0 ? &inlined[depth - 1] : function);
+  Dwarf_Die nested[CSYMBOLS_MAX_LOCATIONS] = {*function};
+  size_t depth = csymbols_inlined_at(image, function, address, clock, nested + 1, CSYMBOLS_MAX_LOCATIONS - 1);
+  return image->libdw->dwarf_dieoffset(&nested[depth]);
 }
 
 // What the compiler made between lines has line 0 (DWARF 5, 6.2.2). The nearest line before it that is of the same function,
@@ -121,39 +121,30 @@ static const char *directory_of(const csymbols_libdw *libdw, csymbols_unit *unit
   return libdw->dwarf_attr(&unit->root, DW_AT_comp_dir, &attribute) ? libdw->dwarf_formstring(&attribute) : NULL;
 }
 
-static void add(csymbols_location *locations, size_t *count, csymbols_location location, place place,
-                struct place declaration) {
-  location.file = place.file;
-  location.line = place.line;
-  location.column = place.column;
-  location.declaration_file = declaration.file;
-  location.declaration_line = declaration.line;
-  locations[(*count)++] = location;
-}
-
 static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, uint64_t address, bool has_lines,
                       csymbols_clock *clock, csymbols_location *locations, size_t *count) {
   const csymbols_libdw *libdw = image->libdw;
-  Dwarf_Die inlined[CSYMBOLS_MAX_LOCATIONS - 1];
-  size_t depth = csymbols_inlined_at(image, function, address, clock, inlined, CSYMBOLS_MAX_LOCATIONS - 1);
+  Dwarf_Die nested[CSYMBOLS_MAX_LOCATIONS] = {*function};  // Outermost first.
+  size_t depth = csymbols_inlined_at(image, function, address, clock, nested + 1, CSYMBOLS_MAX_LOCATIONS - 1);
   Dwarf_Files *files = NULL;
   size_t file_count = 0;
   if (!has_lines || libdw->dwarf_getsrcfiles(&unit->root, &files, &file_count) != 0) files = NULL;
   const char *directory = directory_of(libdw, unit);
-  Dwarf_Die *innermost = depth > 0 ? &inlined[depth - 1] : function;
-  place place = has_lines ? place_of_address(image, unit, function, innermost, address, clock) : (struct place){0};
-  for (size_t index = depth; index > 0; index--) {
-    Dwarf_Die *entry = &inlined[index - 1];
-    csymbols_location location = {.function = name_of(libdw, entry),
-                                  .directory = directory,
-                                  .is_artificial = is_artificial(libdw, entry),
-                                  .is_inlined = true};
-    add(locations, count, location, place, place_of_declaration(libdw, files, file_count, entry));
-    place = place_of_call(image, files, file_count, entry);
+  place place = has_lines ? place_of_address(image, unit, function, &nested[depth], address, clock) : (struct place){0};
+  for (size_t index = 0; index <= depth; index++) {
+    Dwarf_Die *entry = &nested[depth - index];
+    struct place declaration = place_of_declaration(libdw, files, file_count, entry);
+    locations[(*count)++] = (csymbols_location){.function = name_of(libdw, entry),
+                                                .file = place.file,
+                                                .line = place.line,
+                                                .column = place.column,
+                                                .declaration_file = declaration.file,
+                                                .declaration_line = declaration.line,
+                                                .directory = directory,
+                                                .is_artificial = is_artificial(libdw, entry),
+                                                .is_inlined = index < depth};
+    if (index < depth) place = place_of_call(image, files, file_count, entry);
   }
-  csymbols_location location = {
-      .function = name_of(libdw, function), .directory = directory, .is_artificial = is_artificial(libdw, function)};
-  add(locations, count, location, place, place_of_declaration(libdw, files, file_count, function));
 }
 
 csymbols_status csymbols_locate_guarded(csymbols_image *image, uint64_t address, uint64_t deadline,
@@ -175,8 +166,10 @@ csymbols_status csymbols_locate_guarded(csymbols_image *image, uint64_t address,
     locate_in(image, unit, &function, address, has_lines, &clock, locations, count);
     return clock.is_over && status == CSYMBOLS_OK ? CSYMBOLS_OUT_OF_TIME : status;
   }
-  if (has_lines)
-    add(locations, count, (csymbols_location){.directory = directory_of(image->libdw, unit)},
-        place_of_address(image, unit, NULL, NULL, address, &clock), (place){0});
+  if (has_lines) {
+    place place = place_of_address(image, unit, NULL, NULL, address, &clock);
+    locations[(*count)++] = (csymbols_location){
+        .file = place.file, .line = place.line, .column = place.column, .directory = directory_of(image->libdw, unit)};
+  }
   return status == CSYMBOLS_OK && unit->is_split ? CSYMBOLS_SPLIT : status;
 }

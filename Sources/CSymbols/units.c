@@ -60,7 +60,6 @@ static csymbols_status build(csymbols_image *image, csymbols_clock *clock) {
     if (libdw->dwarf_tag(&root) != DW_TAG_compile_unit && libdw->dwarf_tag(&root) != DW_TAG_skeleton_unit) continue;
     csymbols_unit *unit = add_unit(image);
     if (!unit) return CSYMBOLS_NO_MEMORY;
-    unit->offset = offset;
     unit->root = root;
     unit->is_split = libdw->dwarf_hasattr(&root, DW_AT_dwo_name) || libdw->dwarf_hasattr(&root, DW_AT_GNU_dwo_name);
     csymbols_status status = add_ranges(image, unit, clock);
