@@ -34,17 +34,22 @@ enum {
 // The most of a body that is read. No answer to OTLP is longer.
 enum { LONGEST_BODY = 1 << 20 };
 
+#define CURL_FUNCTIONS(X)                              \
+  X(int, curl_global_init, (long))                     \
+  X(void *, curl_easy_init, (void))                    \
+  X(void, curl_easy_cleanup, (void *))                 \
+  X(void, curl_easy_reset, (void *))                   \
+  X(int, curl_easy_setopt, (void *, int, ...))         \
+  X(int, curl_easy_getinfo, (void *, int, ...))        \
+  X(int, curl_easy_perform, (void *))                  \
+  X(const char *, curl_easy_strerror, (int))           \
+  X(void *, curl_slist_append, (void *, const char *)) \
+  X(void, curl_slist_free_all, (void *))
+
 static struct {
-  int (*curl_global_init)(long);
-  void *(*curl_easy_init)(void);
-  void (*curl_easy_cleanup)(void *);
-  void (*curl_easy_reset)(void *);
-  int (*curl_easy_setopt)(void *, int, ...);
-  int (*curl_easy_getinfo)(void *, int, ...);
-  int (*curl_easy_perform)(void *);
-  const char *(*curl_easy_strerror)(int);
-  void *(*curl_slist_append)(void *, const char *);
-  void (*curl_slist_free_all)(void *);
+#define POINTER(result, name, parameters) result(*name) parameters;
+  CURL_FUNCTIONS(POINTER)
+#undef POINTER
 } curl;
 static bool is_loaded;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -55,19 +60,10 @@ static void load(void) {
   void *handle = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
   if (!handle) handle = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
   if (!handle) return;
-#define FIND(name)                                         \
+#define FIND(result, name, parameters)                     \
   curl.name = (__typeof__(curl.name))dlsym(handle, #name); \
   if (!curl.name) return;
-  FIND(curl_global_init)
-  FIND(curl_easy_init)
-  FIND(curl_easy_cleanup)
-  FIND(curl_easy_reset)
-  FIND(curl_easy_setopt)
-  FIND(curl_easy_getinfo)
-  FIND(curl_easy_perform)
-  FIND(curl_easy_strerror)
-  FIND(curl_slist_append)
-  FIND(curl_slist_free_all)
+  CURL_FUNCTIONS(FIND)
 #undef FIND
   is_loaded = curl.curl_global_init(GLOBAL_DEFAULT) == 0;
 }

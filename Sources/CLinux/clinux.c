@@ -68,14 +68,8 @@ extern char *_swift_backtrace_demangle(const char *mangled, size_t length, char 
 extern char *swift_demangle(const char *mangled, size_t length, char *buffer, size_t *buffer_size, uint32_t flags)
     __attribute__((weak));
 
-char *clinux_demangle(const char *symbol, size_t length) {
-  if (_swift_backtrace_demangle != NULL) {
-    return _swift_backtrace_demangle(symbol, length, NULL, NULL);
-  }
-  return swift_demangle != NULL ? swift_demangle(symbol, length, NULL, NULL, 0) : NULL;
-}
-
-char *clinux_demangle_long(const char *symbol, size_t length) {
+char *clinux_demangle(const char *symbol, size_t length, bool is_long) {
+  if (!is_long && _swift_backtrace_demangle != NULL) return _swift_backtrace_demangle(symbol, length, NULL, NULL);
   return swift_demangle != NULL ? swift_demangle(symbol, length, NULL, NULL, 0) : NULL;
 }
 

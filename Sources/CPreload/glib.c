@@ -44,6 +44,8 @@ typedef void set_priority_function(struct source *source, int priority);
 typedef unsigned attach_function(struct source *source, void *context);
 typedef void unref_function(struct source *source);
 
+/// GLib, once it is found.
+static void *glib;
 static default_context_function *default_context;
 static get_poll_function *get_poll;
 static set_poll_function *set_poll;
@@ -106,7 +108,7 @@ static int find_dispatch(void *context) {
 }
 
 /// Lets the loop call find_dispatch once, before its other work.
-static void ask_for_dispatch(void *glib, void *context) {
+static void ask_for_dispatch(void *context) {
   new_source_function *make = (new_source_function *)dlsym(glib, "g_idle_source_new");
   set_callback_function *set_callback = (set_callback_function *)dlsym(glib, "g_source_set_callback");
   set_priority_function *set_priority = (set_priority_function *)dlsym(glib, "g_source_set_priority");
@@ -145,7 +147,7 @@ static void describe_source(const int *ends, char *name, size_t size) {
 
 bool cpreload_find_glib(void) {
   // The handle is kept, so GLib stays.
-  void *glib = dlopen("libglib-2.0.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  if (!glib) glib = dlopen("libglib-2.0.so.0", RTLD_LAZY | RTLD_NOLOAD);
   if (!glib) return false;
   default_context = (default_context_function *)dlsym(glib, "g_main_context_default");
   get_poll = (get_poll_function *)dlsym(glib, "g_main_context_get_poll_func");
@@ -190,11 +192,7 @@ void cpreload_watch_glib(void *handle, void (*begin)(void *), void (*end)(void *
   previous = get_poll(context);
   atomic_store_explicit(&probe, handle, memory_order_release);
   set_poll(context, poll_between_turns);
-  void *glib = dlopen("libglib-2.0.so.0", RTLD_LAZY | RTLD_NOLOAD);
-  if (glib) {
-    ask_for_dispatch(glib, context);
-    dlclose(glib);
-  }
+  ask_for_dispatch(context);
   // The context may be waiting in the previous function, from which the next turn would begin unseen.
   wake_up(context);
 }

@@ -274,7 +274,7 @@ enum Demangler {
     /// "merged" before it, as in the long form: it may have been another one that was called. A closure of top-level code
     /// is in no function; its module stands for that.
     static func functionName(_ symbol: String) -> String {
-        guard var name = demangle(symbol, with: clinux_demangle) else { return symbol }
+        guard var name = demangle(symbol, isLong: false) else { return symbol }
         if name.utf8.last == UInt8(ascii: " ") { name.removeLast() }
         if name.hasSuffix(" in"), let module = SwiftModule.of(symbol) { name += " " + module }
         // The linker's and the code generator's additions come after a period, which no mangled name has.
@@ -287,18 +287,14 @@ enum Demangler {
     private static let mergedOperator = Array("Tm".utf8)
 
     /// The long form of a mangled Swift name, which has the modules in it; `nil` for any other name.
-    static func longName(_ symbol: String) -> String? {
-        demangle(symbol, with: clinux_demangle_long)
-    }
+    static func longName(_ symbol: String) -> String? { demangle(symbol, isLong: true) }
 
     /// The length of the longest symbol to demangle, in bytes.
     ///
     /// Only deeply nested generic types have longer ones, and their names are unreadable.
     static let maximumSymbolBytes = 16_384
 
-    private static func demangle(
-        _ symbol: String, with function: (UnsafePointer<CChar>, Int) -> UnsafeMutablePointer<CChar>?
-    ) -> String? {
+    private static func demangle(_ symbol: String, isLong: Bool) -> String? {
         guard symbol.hasPrefix("$s") || symbol.hasPrefix("_Z") || symbol.hasPrefix("$S"),
             symbol.utf8.count <= maximumSymbolBytes
         else { return nil }
@@ -307,7 +303,7 @@ enum Demangler {
             guard let base = utf8.baseAddress else { return nil }
             // The C function takes a pointer and a length and keeps neither.
             return base.withMemoryRebound(to: CChar.self, capacity: utf8.count) { characters in
-                guard let result = function(characters, utf8.count) else { return nil }
+                guard let result = clinux_demangle(characters, utf8.count, isLong) else { return nil }
                 defer { free(result) }
                 return String(cString: result)
             }
