@@ -63,8 +63,7 @@ CUNWIND_BARE void cunwind_context_clear(cunwind_context *context, cunwind_contex
 }
 
 CUNWIND_BARE static bool read_word(uint64_t address, uint64_t *word) {
-  return address != 0 && address % sizeof *word == 0 &&
-         cunwind_guarded_read(address, word, sizeof *word) == sizeof *word;
+  return address != 0 && address % sizeof *word == 0 && cunwind_guarded_read_all(address, word, sizeof *word);
 }
 
 // Returns the address of the payload that is bound to our key in the list, 0 if there is none.
@@ -101,7 +100,7 @@ CUNWIND_BARE static void take_name(cunwind_context *context, uint64_t task, uint
   uint64_t at = first, now = 0;
   for (int count = 0; at != 0 && at % sizeof at == 0 && count < CUNWIND_MAX_TASK_RECORDS; count++) {
     uint64_t record[3];
-    if (cunwind_guarded_read(at, record, sizeof record) != sizeof record) return;
+    if (!cunwind_guarded_read_all(at, record, sizeof record)) return;
     if ((record[0] & RECORD_KIND_MASK) == RECORD_KIND_NAME) {
       copy_name(context, record[2]);
       break;
@@ -117,7 +116,7 @@ CUNWIND_BARE static uint64_t take_task(cunwind_context *context, const cunwind_c
   uint64_t task = 0, storage = 0, head = 0;
   if (layout->knows_tasks && read_word(pointer + (uint64_t)layout->task, &task) && task != 0) {
     uint64_t words[TASK_WORDS];
-    if (task % sizeof task != 0 || cunwind_guarded_read(task, words, sizeof words) != sizeof words) return 0;
+    if (task % sizeof task != 0 || !cunwind_guarded_read_all(task, words, sizeof words)) return 0;
     if ((words[TASK_FLAGS_AND_ID] & JOB_KIND_MASK) != JOB_KIND_TASK) return 0;
     context->has_task = true;
     context->task_id = words[TASK_FLAGS_AND_ID] >> 32 | words[TASK_ID_HIGH] << 32;
@@ -136,8 +135,7 @@ CUNWIND_BARE static uint64_t innermost(const cunwind_context_layout *layout, uin
   uint64_t at = 0;
   cunwind_context_scope scope;
   if (!layout->knows_scopes || !read_word(pointer + (uint64_t)layout->scope, &at) || at == 0) return bound;
-  if (cunwind_guarded_read(at, &scope, sizeof scope) != sizeof scope || scope.magic != CUNWIND_SCOPE_MAGIC)
-    return bound;
+  if (!cunwind_guarded_read_all(at, &scope, sizeof scope) || scope.magic != CUNWIND_SCOPE_MAGIC) return bound;
   return bound == 0 || bound == scope.bound ? scope.payload : bound;
 }
 
@@ -155,7 +153,7 @@ CUNWIND_BARE static void take_record(cunwind_context *context, const cunwind_con
   if (!layout->knows_record) return;
   uint64_t at = 0, block = cunwind_thread_block(pointer, layout->record_module);
   if (block == 0 || !read_word(block + layout->record, &at) || at == 0) return;
-  if (cunwind_guarded_read(at, context->record, RECORD_HEAD_BYTES) != RECORD_HEAD_BYTES) return;
+  if (!cunwind_guarded_read_all(at, context->record, RECORD_HEAD_BYTES)) return;
   if (context->record[RECORD_VALID] != 1) return;
   size_t size = context->record[RECORD_SIZE] | (size_t)context->record[RECORD_SIZE + 1] << 8;
   if (size > CUNWIND_THREAD_RECORD_BYTES - RECORD_HEAD_BYTES) size = CUNWIND_THREAD_RECORD_BYTES - RECORD_HEAD_BYTES;
@@ -178,9 +176,9 @@ CUNWIND_BARE void cunwind_context_take(cunwind_context *context, const cunwind_c
 CUNWIND_BARE static bool is_unchanged(const cunwind_async_frame *frame, uint64_t stack_pointer) {
   uint64_t words[2];
   uint64_t return_address;
-  return stack_pointer <= frame->slot && cunwind_guarded_read(frame->slot, words, sizeof words) == sizeof words &&
+  return stack_pointer <= frame->slot && cunwind_guarded_read_all(frame->slot, words, sizeof words) &&
          words[0] == frame->words[0] && words[1] == frame->words[1] &&
-         cunwind_guarded_read(frame->return_slot, &return_address, sizeof return_address) == sizeof return_address &&
+         cunwind_guarded_read_all(frame->return_slot, &return_address, sizeof return_address) &&
          return_address == frame->return_address;
 }
 
@@ -197,7 +195,7 @@ CUNWIND_BARE void cunwind_async_walk_take(cunwind_async_walk *walk, uint64_t sta
     // A damaged chain may be circular: it ends at the bound.
     while (at != 0 && at % sizeof at == 0 && total < CUNWIND_MAX_ASYNC_CALLERS) {
       cunwind_async_context *context = &walk->contexts[total];
-      if (cunwind_guarded_read(at, context, sizeof *context) != sizeof *context) break;
+      if (!cunwind_guarded_read_all(at, context, sizeof *context)) break;
       total++;
       walk->counts[index]++;
       at = context->parent;

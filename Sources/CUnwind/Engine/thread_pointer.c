@@ -66,7 +66,7 @@ typedef struct search {
 
 static bool read_words(uint64_t address, uint64_t *words, size_t count) {
   return address != 0 && address % sizeof *words == 0 &&
-         cunwind_guarded_read(address, words, count * sizeof *words) == count * sizeof *words;
+         cunwind_guarded_read_all(address, words, count * sizeof *words);
 }
 
 static bool is_wanted(const search *search, uint64_t word) {
@@ -84,7 +84,7 @@ static int search_block(struct dl_phdr_info *info, size_t size, void *context) {
   find_block(info, size, &begin, &end);
   for (uint64_t at = (begin + 7) & ~7ull; at + sizeof at <= end; at += sizeof at) {
     uint64_t word = 0;
-    if (cunwind_guarded_read(at, &word, sizeof word) != sizeof word) return 0;
+    if (!cunwind_guarded_read_all(at, &word, sizeof word)) return 0;
     if (!is_wanted(search, word)) continue;
     if (search->count == search->capacity) return 1;
     search->offsets[search->count++] = (int64_t)(at - cunwind_own_thread_pointer());

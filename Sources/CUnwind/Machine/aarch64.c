@@ -64,7 +64,7 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
 
 bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number) {
   uint32_t code;
-  if (pc < sizeof code || cunwind_guarded_read(pc - sizeof code, &code, sizeof code) != sizeof code) return false;
+  if (pc < sizeof code || !cunwind_guarded_read_all(pc - sizeof code, &code, sizeof code)) return false;
   *number = (int64_t)registers->value[8];
   return code == SVC;
 }
@@ -79,7 +79,7 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
   // A stop meets a blocked thread before the instruction of its call, which then begins again (do_signal). /proc shows
   // the address after it.
   uint32_t code;
-  bool is_at_call = cunwind_guarded_read(from->pc, &code, sizeof code) == sizeof code && code == SVC;
+  bool is_at_call = cunwind_guarded_read_all(from->pc, &code, sizeof code) && code == SVC;
   cunwind_set_register(to, CUNWIND_PC, from->pc + (is_at_call ? sizeof code : 0));
 }
 

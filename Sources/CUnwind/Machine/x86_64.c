@@ -77,7 +77,7 @@ uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
   memcpy(&offset, code + at + 2, sizeof offset);
   // Not from the cache: the linker writes the slot.
   uint64_t slot = target + at + 6 + (uint64_t)(int64_t)offset, resolved;
-  return cunwind_guarded_read(slot, &resolved, sizeof resolved) == sizeof resolved ? resolved : target;
+  return cunwind_guarded_read_all(slot, &resolved, sizeof resolved) ? resolved : target;
 }
 
 // The restorers of glibc and musl: "mov $15, %rax; syscall" (rt_sigreturn), as gdb and libgcc recognize them.
@@ -107,7 +107,7 @@ bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_
   (void)registers;  // The kernel has overwritten rax, which held the number.
   // "mov $number,%eax; syscall", as in the C library's wrappers.
   uint8_t code[7];
-  if (pc < sizeof code || cunwind_guarded_read(pc - sizeof code, code, sizeof code) != sizeof code) return false;
+  if (pc < sizeof code || !cunwind_guarded_read_all(pc - sizeof code, code, sizeof code)) return false;
   if (code[5] != 0x0f || code[6] != 0x05) return false;
   *number = -1;
   if (code[0] == 0xb8) {

@@ -107,11 +107,18 @@ CUNWIND_BARE static size_t read_by_pipe(uint64_t address, void *to, size_t lengt
   return done;
 }
 
-CUNWIND_BARE size_t cunwind_guarded_read(uint64_t address, void *to, size_t length) {
-  if (length == 0 || address + length < address) return 0;
-  int access = __atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE);
+CUNWIND_BARE static size_t read_by(int access, uint64_t address, void *to, size_t length) {
   if (access == CUNWIND_MEMORY_FILE) return read_by_file(address, to, length);
   return access == CUNWIND_MEMORY_PIPE ? read_by_pipe(address, to, length) : read_by_call(address, to, length);
+}
+
+CUNWIND_BARE size_t cunwind_guarded_read(uint64_t address, void *to, size_t length) {
+  if (length == 0 || address + length < address) return 0;
+  return read_by(__atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE), address, to, length);
+}
+
+CUNWIND_BARE bool cunwind_guarded_read_all(uint64_t address, void *to, size_t length) {
+  return cunwind_guarded_read(address, to, length) == length;
 }
 
 bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length) {
@@ -123,7 +130,7 @@ bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, 
   for (size_t index = 0; index < count; index++) {
     size_t piece = pieces[index].iov_len;
     if (piece > length - done) return false;
-    if (cunwind_guarded_read((uint64_t)(uintptr_t)pieces[index].iov_base, (uint8_t *)to + done, piece) != piece)
+    if (!cunwind_guarded_read_all((uint64_t)(uintptr_t)pieces[index].iov_base, (uint8_t *)to + done, piece))
       return false;
     done += piece;
   }
@@ -134,39 +141,31 @@ cunwind_memory_access cunwind_memory_access_in_use(void) {
   return (cunwind_memory_access)__atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE);
 }
 
-static bool gives_word(size_t (*read)(uint64_t address, void *to, size_t length)) {
-  uint64_t word = 0x5a5a5a5a5a5a5a5aull, copy = 0;
-  return read((uint64_t)(uintptr_t)&word, &copy, sizeof copy) == sizeof copy && copy == word;
-}
-
-static bool try_call(void) { return !cunwind_call_is_deadly(CUNWIND_CALL_READ_MEMORY) && gives_word(read_by_call); }
-
-static bool try_file(void) {
+static bool open_file(void) {
   uint64_t before = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE), process = (uint64_t)own_process();
-  if (before >> 32 != process) {
-    int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
-    uint64_t opened = process << 32 | (uint32_t)file;
-    // Another engine may have opened the file at the same time. The parent's file stays open: it costs nothing, and its
-    // number may belong to another file by now.
-    if (!__atomic_compare_exchange_n(&chosen_file, &before, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-      close(file);
-  }
-  return gives_word(read_by_file);
+  if (before >> 32 == process) return true;
+  int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  uint64_t opened = process << 32 | (uint32_t)file;
+  // Another engine may have opened the file at the same time. The parent's file stays open: it costs nothing, and its
+  // number may belong to another file by now.
+  if (!__atomic_compare_exchange_n(&chosen_file, &before, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    close(file);
+  return true;
 }
 
-static bool try_pipe(void) { return gives_word(read_by_pipe); }
+static bool works(int access) {
+  if (access == CUNWIND_MEMORY_CALL && cunwind_call_is_deadly(CUNWIND_CALL_READ_MEMORY)) return false;
+  if (access == CUNWIND_MEMORY_FILE && !open_file()) return false;
+  uint64_t word = 0x5a5a5a5a5a5a5a5aull, copy = 0;
+  return read_by(access, (uint64_t)(uintptr_t)&word, &copy, sizeof copy) == sizeof copy && copy == word;
+}
 
 bool cunwind_guarded_choose(cunwind_memory_access wanted) {
-  static const struct {
-    cunwind_memory_access access;
-    bool (*works)(void);
-  } accesses[] = {{CUNWIND_MEMORY_CALL, try_call}, {CUNWIND_MEMORY_FILE, try_file}, {CUNWIND_MEMORY_PIPE, try_pipe}};
-  for (size_t index = 0; index < sizeof accesses / sizeof *accesses; index++) {
-    if (wanted != CUNWIND_MEMORY_ANY && wanted != accesses[index].access) continue;
-    if (!accesses[index].works()) continue;
+  for (int access = CUNWIND_MEMORY_CALL; access <= CUNWIND_MEMORY_PIPE; access++) {
+    if ((wanted != CUNWIND_MEMORY_ANY && (int)wanted != access) || !works(access)) continue;
     __atomic_store_n(&chosen_under, cunwind_seccomp_filters(), __ATOMIC_RELAXED);
-    __atomic_store_n(&chosen_access, accesses[index].access, __ATOMIC_RELEASE);
+    __atomic_store_n(&chosen_access, access, __ATOMIC_RELEASE);
     return true;
   }
   errno = EPERM;

@@ -33,6 +33,9 @@ typedef struct cunwind_page_cache {
 /// first unreadable page. Async-signal-safe: yes, and fit for the helper process.
 size_t cunwind_guarded_read(uint64_t address, void *to, size_t length);
 
+/// Copies all `length` bytes at `address`, or returns false. Async-signal-safe: yes, and fit for the helper process.
+bool cunwind_guarded_read_all(uint64_t address, void *to, size_t length);
+
 /// Copies `count` pieces (at most UIO_MAXIOV) with `length` bytes in all, one after another, into `to`. False if a byte
 /// is not readable. Async-signal-safe: yes.
 bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length);

@@ -37,26 +37,22 @@ static void *reserve(size_t bytes) {
   return memory == MAP_FAILED ? NULL : memory;
 }
 
-static bool read_exactly(uint64_t address, void *to, size_t length) {
-  return cunwind_guarded_read(address, to, length) == length;
-}
-
 // The first segment of the executable may not begin at its base: the kernel gives the headers' address (getauxval(3)).
 static bool read_executable_segments(linked_image *image) {
   uint64_t address = getauxval(AT_PHDR), count = getauxval(AT_PHNUM);
   if (address == 0 || count > MAX_SEGMENTS) return false;
   image->segment_count = (uint16_t)count;
-  return read_exactly(address, image->segments, count * sizeof(ElfW(Phdr)));
+  return cunwind_guarded_read_all(address, image->segments, count * sizeof(ElfW(Phdr)));
 }
 
 // A library's first segment contains its ELF header and has the address 0: all linkers do that.
 static bool read_library_segments(linked_image *image) {
   ElfW(Ehdr) header;
-  if (!read_exactly(image->base, &header, sizeof header)) return false;
+  if (!cunwind_guarded_read_all(image->base, &header, sizeof header)) return false;
   if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr))) return false;
   if (header.e_phnum > MAX_SEGMENTS) return false;
   image->segment_count = header.e_phnum;
-  return read_exactly(image->base + header.e_phoff, image->segments, header.e_phnum * sizeof(ElfW(Phdr)));
+  return cunwind_guarded_read_all(image->base + header.e_phoff, image->segments, header.e_phnum * sizeof(ElfW(Phdr)));
 }
 
 // ---- The record of bytes ---------------------------------------------------------------------------------------------
@@ -94,7 +90,7 @@ static void clear_record(cunwind_memory_record *record) {
 static void add_piece(cunwind_memory_record *record, uint64_t address, size_t length) {
   if (length > MAX_PIECE_BYTES) length = MAX_PIECE_BYTES;
   if (record->count == record->capacity ||
-      cunwind_guarded_read(address, record->expected + record->bytes, length) != length) {
+      !cunwind_guarded_read_all(address, record->expected + record->bytes, length)) {
     record->is_complete = false;
     return;
   }
@@ -178,7 +174,7 @@ static uint64_t read_build_id(cunwind_module *module, uint64_t low, uint64_t siz
 
 static void read_unwind_table(cunwind_module *module, uint64_t header, uint64_t size) {
   uint8_t bytes[12];
-  if (size < sizeof bytes || cunwind_guarded_read(header, bytes, sizeof bytes) != sizeof bytes) return;
+  if (size < sizeof bytes || !cunwind_guarded_read_all(header, bytes, sizeof bytes)) return;
   if (bytes[0] != EH_VERSION || (bytes[1] & EH_SIZE_MASK) != EH_SDATA4 || bytes[2] != EH_COUNT_UDATA4 ||
       bytes[3] != EH_TABLE_DATAREL_SDATA4)
     return;
@@ -258,7 +254,7 @@ static bool walk_link_map(cunwind_modules *modules) {
   uint64_t previous = 0, at = (uint64_t)(uintptr_t)_r_debug.r_map;
   for (unsigned index = 0; at != 0; index++) {
     struct link_map entry;
-    if (index == MAX_LINKED_IMAGES || !read_exactly(at, &entry, sizeof entry)) return false;
+    if (index == MAX_LINKED_IMAGES || !cunwind_guarded_read_all(at, &entry, sizeof entry)) return false;
     // An entry that was freed or unlinked meanwhile does not point back to the previous one.
     if ((uint64_t)(uintptr_t)entry.l_prev != previous) return false;
     linked_image image = {

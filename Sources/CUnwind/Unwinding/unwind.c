@@ -14,7 +14,7 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
     // Unwind information is read-only, but points to personality routines through writable words.
     bool is_fixed = address >= module->fixed_low && address < module->fixed_high;
     if (is_fixed ? cunwind_page_cache_read(unwinder->pages, address, to, size)
-                 : cunwind_guarded_read(address, to, size) == size) {
+                 : cunwind_guarded_read_all(address, to, size)) {
       return true;
     }
     unwinder->failure = CUNWIND_END_BAD_MEMORY;
@@ -23,7 +23,7 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
   // The address is in no image, so it should be stack. If it is mapped, it is outside the copy. The thread runs again
   // by now, so the memory may have changed.
   uint8_t probe;
-  bool is_mapped = cunwind_guarded_read(address, &probe, sizeof probe) == sizeof probe;
+  bool is_mapped = cunwind_guarded_read_all(address, &probe, sizeof probe);
   unwinder->missing = address;
   unwinder->failure = is_mapped ? CUNWIND_END_NOT_IN_COPY : CUNWIND_END_BAD_MEMORY;
   return false;
