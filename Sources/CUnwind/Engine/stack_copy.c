@@ -14,8 +14,7 @@
 
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy) {
   memset(copy, 0, sizeof *copy);
-  void *bytes = mmap(NULL, CUNWIND_MAX_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  copy->bytes = bytes == MAP_FAILED ? NULL : bytes;
+  copy->bytes = cunwind_map(CUNWIND_MAX_STACK_BYTES, 0);
   return copy->bytes != NULL;
 }
 
@@ -97,18 +96,13 @@ typedef struct maps_line {
   bool is_writable;
 } maps_line;
 
-static int hexadecimal(char letter) {
-  if (letter >= '0' && letter <= '9') return letter - '0';
-  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-  return -1;
-}
-
 // "7f5c8c000000-7f5c8c021000 rw-p 00000000 00:00 0 ...": proc_pid_maps(5).
 static void take_letter(maps_line *line, char letter) {
+  uint64_t digit = (uint64_t)(letter >= 'a' ? letter - 'a' + 10 : letter - '0');
   if (line->field == 0 && letter == '-') line->field = 1;
   else if (line->field < 3 && letter == ' ') line->field++;
-  else if (line->field == 0) line->low = line->low * 16 + (uint64_t)hexadecimal(letter);
-  else if (line->field == 1) line->high = line->high * 16 + (uint64_t)hexadecimal(letter);
+  else if (line->field == 0) line->low = line->low * 16 + digit;
+  else if (line->field == 1) line->high = line->high * 16 + digit;
   else if (line->field == 2 && letter == 'w') line->is_writable = true;
 }
 

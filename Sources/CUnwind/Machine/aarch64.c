@@ -24,18 +24,25 @@ const uint8_t cunwind_argument_registers[6] = {0, 1, 2, 3, 4, 5};
 // addresses have 48 bits unless an mmap hint asked for more (Documentation/arch/arm64/memory.rst).
 uint64_t cunwind_strip(uint64_t address) { return address & 0x0000ffffffffffffull; }
 
+// The target of a jump or a call, from a signed count of instructions with so many bits.
+CUNWIND_BARE static uint64_t target_of(uint64_t address, uint32_t code, unsigned shift, unsigned bits) {
+  uint64_t count = (uint64_t)(code >> shift) << (64 - bits);
+  return address + (uint64_t)((int64_t)count >> (64 - bits)) * 4;
+}
+
+bool cunwind_is_call(uint32_t code) {
+  return (code & 0xfc000000u) == 0x94000000u ||  // BL
+         (code & 0xfffffc1fu) == 0xd63f0000u ||  // BLR
+         (code & 0xfefff800u) == 0xd63f0800u;    // BLRAA, BLRAB, and with zero modifier
+}
+
 bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target) {
   uint32_t code;
   if (target) *target = 0;
   if (address % 4 != 0 || !cunwind_module_of_code(unwinder->modules, address - 4)) return false;
   if (!cunwind_page_cache_read(unwinder->pages, address - 4, &code, sizeof code)) return false;
-  if ((code & 0xfc000000u) == 0x94000000u) {  // BL: a signed 26-bit count of instructions.
-    int64_t offset = (int64_t)((uint64_t)(code & 0x03ffffffu) << 38) >> 36;
-    if (target) *target = address - 4 + (uint64_t)offset;
-    return true;
-  }
-  return (code & 0xfffffc1fu) == 0xd63f0000u ||  // BLR
-         (code & 0xfefff800u) == 0xd63f0800u;    // BLRAA, BLRAB, and with zero modifier
+  if (target && (code & 0xfc000000u) == 0x94000000u) *target = target_of(address - 4, code, 0, 26);
+  return cunwind_is_call(code);
 }
 
 uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
@@ -188,11 +195,6 @@ CUNWIND_BARE static void read_code(code_window *window, uint64_t call) {
 CUNWIND_BARE static uint32_t instruction(const code_window *window, uint64_t address) {
   uint64_t index = (address - window->start) / 4;
   return address >= window->start && index < window->count ? window->instructions[index] : 0;
-}
-
-CUNWIND_BARE static uint64_t target_of(uint64_t address, uint32_t code, unsigned shift, unsigned bits) {
-  uint64_t count = (uint64_t)(code >> shift) << (64 - bits);
-  return address + (uint64_t)((int64_t)count >> (64 - bits)) * 4;
 }
 
 // Returns the target of a jump; 0 if the instruction is not a jump, or jumps to a register.

@@ -55,11 +55,6 @@ static void follow_one(uint32_t code, distance *now) {
   }
 }
 
-static bool is_call(uint32_t code) {
-  return (code & 0xfc000000u) == 0x94000000u || (code & 0xfffffc1fu) == 0xd63f0000u ||
-         (code & 0xfefff800u) == 0xd63f0800u;
-}
-
 static bool is_return_or_jump(uint32_t code) {
   return (code & 0xfc000000u) == 0x14000000u ||  // B
          (code & 0xfffffc1fu) == 0xd61f0000u ||  // BR
@@ -79,7 +74,7 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
     follow_one(code, &now);
     bool is_branch = (code & 0xff000000u) == 0x54000000u || (code & 0x7c000000u) == 0x34000000u;
     if (is_return_or_jump(code)) now.bytes = now.body;
-    if (now.is_set && (is_call(code) || is_branch || is_return_or_jump(code))) now.in_prologue = false;
+    if (now.is_set && (cunwind_is_call(code) || is_branch || is_return_or_jump(code))) now.in_prologue = false;
   }
   if (!now.is_set || !now.is_fixed || now.bytes < 0) return CUNWIND_STEP_UNKNOWN_REGISTER;
   uint64_t candidate = from->value[CUNWIND_SP] + (uint64_t)now.bytes;
@@ -116,7 +111,7 @@ static uint64_t only_call(const cunwind_module *module, uint64_t start, uint64_t
       uint64_t place = at + index * sizeof *code;
       uint64_t target = place + (uint64_t)((int64_t)((uint64_t)(code[index] & 0x03ffffffu) << 38) >> 36);
       if (target < start || target >= end || (place >= start && place < end)) continue;
-      if (!is_call(code[index]) || target != start || found != 0) return 0;
+      if (!cunwind_is_call(code[index]) || target != start || found != 0) return 0;
       found = place + sizeof *code;
     }
   }
@@ -127,7 +122,7 @@ static uint64_t only_call(const cunwind_module *module, uint64_t start, uint64_t
 static bool is_leaf(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc) {
   for (uint64_t at = start; at < pc; at += sizeof(uint32_t)) {
     uint32_t code;
-    if (!cunwind_page_cache_read(unwinder->pages, at, &code, sizeof code) || is_call(code)) return false;
+    if (!cunwind_page_cache_read(unwinder->pages, at, &code, sizeof code) || cunwind_is_call(code)) return false;
   }
   return true;
 }

@@ -194,10 +194,13 @@ size_t cunwind_find_words(uint64_t address, size_t length, uint64_t word, void *
   return count;
 }
 
+void *cunwind_map(size_t bytes, int flags) {
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
 bool cunwind_page_cache_init(cunwind_page_cache *cache) {
-  void *pages = mmap(NULL, CUNWIND_CACHED_PAGES * sizeof(cunwind_cached_page), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  cache->pages = pages == MAP_FAILED ? NULL : pages;
+  cache->pages = cunwind_map(CUNWIND_CACHED_PAGES * sizeof(cunwind_cached_page), 0);
   return cache->pages != NULL;
 }
 

@@ -44,6 +44,9 @@ bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, 
 /// none works. Under a seccomp filter a child process tries process_vm_readv(2) first.
 bool cunwind_guarded_choose(cunwind_memory_access wanted);
 
+/// Maps zeroed memory, with more flags of mmap(2). NULL with errno on failure.
+void *cunwind_map(size_t bytes, int flags);
+
 /// Allocates the cache's pages. False with errno on failure.
 bool cunwind_page_cache_init(cunwind_page_cache *cache);
 void cunwind_page_cache_destroy(cunwind_page_cache *cache);

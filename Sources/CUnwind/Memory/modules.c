@@ -32,11 +32,6 @@ typedef struct linked_image {
   ElfW(Phdr) segments[MAX_SEGMENTS];
 } linked_image;
 
-static void *reserve(size_t bytes) {
-  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? NULL : memory;
-}
-
 // The first segment of the executable may not begin at its base: the kernel gives the headers' address (getauxval(3)).
 static bool read_executable_segments(linked_image *image) {
   uint64_t address = getauxval(AT_PHDR), count = getauxval(AT_PHNUM);
@@ -67,9 +62,9 @@ static bool read_library_segments(linked_image *image) {
 static bool init_record(cunwind_memory_record *record, size_t capacity) {
   memset(record, 0, sizeof *record);
   record->capacity = capacity;
-  record->pieces = reserve(capacity * sizeof *record->pieces);
-  record->expected = reserve(capacity * MAX_PIECE_BYTES);
-  record->present = reserve(capacity * MAX_PIECE_BYTES);
+  record->pieces = cunwind_map(capacity * sizeof *record->pieces, MAP_NORESERVE);
+  record->expected = cunwind_map(capacity * MAX_PIECE_BYTES, MAP_NORESERVE);
+  record->present = cunwind_map(capacity * MAX_PIECE_BYTES, MAP_NORESERVE);
   return record->pieces && record->expected && record->present;
 }
 
@@ -131,8 +126,8 @@ bool cunwind_modules_init(cunwind_modules *modules) {
   // The link leads to the dynamic linker if that was started with the executable's path: the path is not known here.
   const char *name = strrchr(modules->executable_path, '/');
   if (name && strncmp(name, "/ld", 3) == 0) modules->executable_path[0] = 0;
-  modules->list = reserve(CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
-  modules->paths = reserve(CUNWIND_MAX_PATH_BYTES);
+  modules->list = cunwind_map(CUNWIND_MAX_IMAGES * sizeof(cunwind_module), MAP_NORESERVE);
+  modules->paths = cunwind_map(CUNWIND_MAX_PATH_BYTES, MAP_NORESERVE);
   // Two pieces per image: its entry and its build ID.
   if (!modules->list || !modules->paths || !init_record(&modules->record, 2 * CUNWIND_MAX_IMAGES)) return false;
   cunwind_modules_refresh(modules);

@@ -24,15 +24,9 @@ bool cunwind_helper_init(cunwind_helper_memory *helper) {
   memset(helper, 0, sizeof *helper);
   // One page of the kernel's, which may have 64 KiB on aarch64.
   helper->guard_bytes = (size_t)sysconf(_SC_PAGESIZE);
-  uint8_t *memory = mmap(NULL, helper->guard_bytes + HELPER_STACK_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  helper->stack = memory;
-  void *request =
-      mmap(NULL, sizeof *helper->request, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (request == MAP_FAILED) return false;
-  helper->request = request;
-  return mprotect(memory, helper->guard_bytes, PROT_NONE) == 0;
+  helper->stack = cunwind_map(helper->guard_bytes + HELPER_STACK_BYTES, MAP_POPULATE | MAP_STACK);
+  helper->request = cunwind_map(sizeof *helper->request, MAP_POPULATE);
+  return helper->stack && helper->request && mprotect(helper->stack, helper->guard_bytes, PROT_NONE) == 0;
 }
 
 void cunwind_helper_destroy(cunwind_helper_memory *helper) {
@@ -91,10 +85,6 @@ static void release(cunwind_engine *engine, cunwind_pending_stop *pending) {
     cunwind_copy_destroy(pending->copy);
   }
   memset(pending, 0, sizeof *pending);
-}
-
-static bool has_answered(const cunwind_pending_stop *pending) {
-  return __atomic_load_n(&pending->helper.request->alive, __ATOMIC_ACQUIRE) == 0;
 }
 
 bool cunwind_prepare_spare(cunwind_engine *engine) {
@@ -177,14 +167,14 @@ cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thre
   cunwind_context_clear(&engine->context, CUNWIND_CONTEXT_NOT_READ);
   cunwind_pending_stop *pending = find(engine, thread->tid);
   if (!pending || !pending->is_wanted) return CUNWIND_NOT_PENDING;
-  uint32_t phase = __atomic_load_n(&pending->helper.request->phase, __ATOMIC_ACQUIRE);
-  bool is_over = has_answered(pending) || phase == CUNWIND_HELPER_HAS_IT;
+  const cunwind_stop_request *answer = pending->helper.request;
+  bool is_over = __atomic_load_n(&answer->alive, __ATOMIC_ACQUIRE) == 0 ||
+                 __atomic_load_n(&answer->phase, __ATOMIC_ACQUIRE) == CUNWIND_HELPER_HAS_IT;
   if (!is_over && cunwind_now() < pending->helper.left_until) return CUNWIND_PENDING;
   if (!cunwind_helper_has_ended(&pending->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
     pending->is_wanted = false;
     return CUNWIND_TIMED_OUT;
   }
-  const cunwind_stop_request *answer = pending->helper.request;
   cunwind_status status = answer->status;
   info->held_nanoseconds = answer->held_nanoseconds;
   info->error = status == CUNWIND_OK ? 0 : answer->error;

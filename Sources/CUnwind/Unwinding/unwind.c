@@ -14,9 +14,8 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
     // Unwind information is read-only, but points to personality routines through writable words.
     bool is_fixed = address >= module->fixed_low && address < module->fixed_high;
     if (is_fixed ? cunwind_page_cache_read(unwinder->pages, address, to, size)
-                 : cunwind_guarded_read_all(address, to, size)) {
+                 : cunwind_guarded_read_all(address, to, size))
       return true;
-    }
     unwinder->failure = CUNWIND_END_BAD_MEMORY;
     return false;
   }
