@@ -27,17 +27,17 @@ static void check_unwinder(cunwind_engine *engine) {
   cunwind_unwinder *unwinder = &engine->unwinder;
   if (!unwinder->library) return;
   cunwind_registers from = {0}, caller;
-  uint64_t place = (uint64_t)(uintptr_t)engine->copy->bytes;
+  uint64_t place = (uint64_t)(uintptr_t)engine->helper.copy->bytes;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(&from, number, place);
   cunwind_set_register(&from, CUNWIND_PC, (uint64_t)(uintptr_t)getenv);
   // The caller's PC may not be 0, which newer versions of libunwind take for the end.
-  memcpy(engine->copy->bytes, &place, sizeof place);
-  engine->copy->low = place;
-  engine->copy->length = CUNWIND_PAGE_BYTES;
-  unwinder->copy = engine->copy;
+  memcpy(engine->helper.copy->bytes, &place, sizeof place);
+  engine->helper.copy->low = place;
+  engine->helper.copy->length = CUNWIND_PAGE_BYTES;
+  unwinder->copy = engine->helper.copy;
   unwinder->is_compared = true;
   cunwind_step_by_cfi(unwinder, &from, true, &caller);
-  engine->copy->length = 0;
+  engine->helper.copy->length = 0;
   // Neither: no table covers the function, and the library was not asked.
   if (unwinder->disagreements == 0 && unwinder->stood_in == 0) {
     unwinder->compared = 0;
@@ -77,8 +77,9 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
            options->proc_directory ? options->proc_directory : "/proc/self");
   choose_unwinder(engine);
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
-      cunwind_page_cache_init(&engine->pages) && (engine->copy = cunwind_copy_create()) &&
-      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->sampler) && cunwind_prepare_spare(engine)) {
+      cunwind_page_cache_init(&engine->pages) && cunwind_helper_init(&engine->helper) &&
+      (engine->helper.copy = cunwind_copy_create()) && cunwind_helper_init(&engine->sampler) &&
+      cunwind_prepare_spare(engine)) {
     check_unwinder(engine);
     return engine;
   }
@@ -102,10 +103,8 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS))
     cunwind_helper_destroy(&engine->sampler);
   engine->helper.left_until = 0;
-  if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
-    cunwind_copy_destroy(engine->copy);
+  if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS))
     cunwind_helper_destroy(&engine->helper);
-  }
   free(engine);
 }
 

@@ -28,17 +28,15 @@ struct cunwind_engine {
   int harmless_signal_number;  ///< For threads that do not block it; 0: none.
   cunwind_modules modules;
   cunwind_page_cache pages;
-  cunwind_stack_copy *copy;  ///< Never NULL after creation.
   cunwind_unwinder unwinder;
   char unwinder_reason[CUNWIND_UNWINDER_REASON_BYTES];  ///< Why it is not libunwind; empty if it is.
-  cunwind_helper_memory helper;
+  cunwind_helper_memory helper;                         ///< Its copy is that of all methods but the signal.
   cunwind_async_walk walk;
   cunwind_context context;                      ///< Of the last capture.
   const cunwind_context_layout *wanted_layout;  ///< For the next helper; NULL: it reads no context.
   uint64_t wanted_pointer;                      ///< The thread pointer of its thread.
   cunwind_pending_stop pending[CUNWIND_MAX_PENDING_STOPS];
-  cunwind_helper_memory spare;              ///< Prepared together with `spare_copy`; else empty.
-  cunwind_stack_copy *spare_copy;           ///< NULL: no spare is prepared.
+  cunwind_helper_memory spare;              ///< Without a request: none is prepared.
   cunwind_helper_memory sampler;            ///< Of the helper that opens perf events.
   struct cunwind_signal_slot *signal_slot;  ///< NULL until the first capture by signal.
 };

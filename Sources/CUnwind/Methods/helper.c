@@ -32,6 +32,7 @@ bool cunwind_helper_init(cunwind_helper_memory *helper) {
 void cunwind_helper_destroy(cunwind_helper_memory *helper) {
   if (helper->stack) munmap(helper->stack, helper->guard_bytes + HELPER_STACK_BYTES);
   if (helper->request) munmap(helper->request, sizeof *helper->request);
+  cunwind_copy_destroy(helper->copy);
   memset(helper, 0, sizeof *helper);
 }
 
@@ -77,40 +78,25 @@ static cunwind_pending_stop *find(cunwind_engine *engine, pid_t tid) {
 
 // Keeps the memory as the spare: allocating it later may block, because mmap(2) waits for another thread's munmap(2).
 static void release(cunwind_engine *engine, cunwind_pending_stop *pending) {
-  if (!engine->spare_copy) {
-    engine->spare = pending->helper;
-    engine->spare_copy = pending->copy;
-  } else {
-    cunwind_helper_destroy(&pending->helper);
-    cunwind_copy_destroy(pending->copy);
-  }
+  if (!engine->spare.request) engine->spare = pending->helper;
+  else cunwind_helper_destroy(&pending->helper);
   memset(pending, 0, sizeof *pending);
 }
 
 bool cunwind_prepare_spare(cunwind_engine *engine) {
   if (!find(engine, 0)) return false;
-  if (engine->spare_copy) return true;
-  cunwind_stack_copy *copy = cunwind_copy_create();
-  if (copy && cunwind_helper_init(&engine->spare)) {
-    engine->spare_copy = copy;
-    return true;
-  }
-  cunwind_copy_destroy(copy);
+  if (engine->spare.request) return true;
+  if (cunwind_helper_init(&engine->spare) && (engine->spare.copy = cunwind_copy_create())) return true;
   cunwind_helper_destroy(&engine->spare);
   return false;
 }
 
 void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted) {
   cunwind_pending_stop *pending = find(engine, 0);
-  pending->tid = tid;
-  pending->is_wanted = is_wanted;
-  pending->helper = engine->helper;
-  pending->copy = engine->copy;
+  *pending = (cunwind_pending_stop){.tid = tid, .is_wanted = is_wanted, .helper = engine->helper};
   engine->helper = engine->spare;
   engine->helper.name_as_tracer = pending->helper.name_as_tracer;
-  engine->copy = engine->spare_copy;
   memset(&engine->spare, 0, sizeof engine->spare);
-  engine->spare_copy = NULL;
 }
 
 cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid) {
@@ -180,9 +166,9 @@ cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thre
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status == CUNWIND_OK) {
     // After a capture, the unwinder and the reading of async callers use the engine's copy: swap the two.
-    cunwind_stack_copy *taken = pending->copy;
-    pending->copy = engine->copy;
-    engine->copy = taken;
+    cunwind_stack_copy *taken = pending->helper.copy;
+    pending->helper.copy = engine->helper.copy;
+    engine->helper.copy = taken;
     cunwind_registers registers;
     cunwind_take_answer(engine, answer, &registers, info);
     info->stack_bytes = taken->length + taken->outer_length;
@@ -203,5 +189,4 @@ void cunwind_pending_destroy(cunwind_engine *engine) {
     if (cunwind_helper_has_ended(&pending->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) release(engine, pending);
   }
   cunwind_helper_destroy(&engine->spare);
-  cunwind_copy_destroy(engine->spare_copy);
 }

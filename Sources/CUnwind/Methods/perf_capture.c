@@ -187,7 +187,7 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
   if (cunwind_call_is_deadly(CUNWIND_CALL_PERF_EVENT)) return CUNWIND_REFUSED;
   info->error = 0;
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
-  cunwind_stack_copy_touch(engine->copy);
+  cunwind_stack_copy_touch(engine->helper.copy);
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   if (!run_sampler(engine, thread->tid, page + RING_BYTES)) {
     uint32_t progress = __atomic_load_n(&engine->sampler.request->sample.progress, __ATOMIC_ACQUIRE);
@@ -204,10 +204,10 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
     info->error = (int)-answer->ring;
   } else {
     const sample *found = find_sample((const uint8_t *)answer->ring, page);
-    status = found ? take_sample(found, engine->copy, registers, info) : CUNWIND_NOT_SAMPLED;
+    status = found ? take_sample(found, engine->helper.copy, registers, info) : CUNWIND_NOT_SAMPLED;
   }
   release_sample(answer);
-  *copy = engine->copy;
+  *copy = engine->helper.copy;
   return status;
 }
 

@@ -11,7 +11,7 @@
 static cunwind_status copy_once(cunwind_engine *engine, cunwind_thread *thread, cunwind_blocked_thread *blocked) {
   cunwind_status status = cunwind_thread_before_read(thread, blocked);
   if (status != CUNWIND_OK) return status;
-  cunwind_stack_copy_take(engine->copy, blocked->thread_status.stack_pointer, &thread->bounds);
+  cunwind_stack_copy_take(engine->helper.copy, blocked->thread_status.stack_pointer, &thread->bounds);
   return cunwind_thread_after_read(thread, blocked);
 }
 
@@ -57,7 +57,7 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
            ((status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED) && cunwind_now() < deadline));
   if (status != CUNWIND_OK) return status;
   set_registers(registers, &blocked.thread_status);
-  *copy = engine->copy;
+  *copy = engine->helper.copy;
   return CUNWIND_OK;
 }
 

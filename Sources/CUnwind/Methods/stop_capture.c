@@ -65,7 +65,7 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   }
   request->tid = tid;
   request->bounds = bounds;
-  request->copy = engine->copy;
+  request->copy = helper->copy;
   request->context_layout = engine->wanted_layout;
   request->thread_pointer = engine->wanted_pointer;
   request->context.status = engine->context.status;
@@ -77,7 +77,7 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   request->held_nanoseconds = 0;
   request->may_begin = helper->name_as_tracer ? 0 : 1;
   request->phase = CUNWIND_HELPER_BEGINS;
-  engine->copy->length = engine->copy->outer_length = 0;
+  helper->copy->length = helper->copy->outer_length = 0;
 
   long made = cunwind_make_helper(helper, cunwind_stop_helper);
   if (made < 0) {
@@ -167,7 +167,7 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
                                     cunwind_registers *registers, cunwind_capture_info *info, bool may_stay) {
   // If the thread has ended, a thread of another process may have its id by now, and must not be stopped.
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
-  cunwind_stack_copy_touch(engine->copy);
+  cunwind_stack_copy_touch(engine->helper.copy);
   engine->wanted_layout = cunwind_context_prepare(engine, thread);
   engine->wanted_pointer = thread->thread_pointer;
   cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds, may_stay);
@@ -177,7 +177,7 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status != CUNWIND_OK) return status;
   cunwind_take_answer(engine, answer, registers, info);
-  *copy = engine->copy;
+  *copy = engine->helper.copy;
   return CUNWIND_OK;
 }
 

@@ -64,7 +64,8 @@ typedef struct cunwind_stop_request {
 
 typedef struct cunwind_helper_memory {
   cunwind_stop_request *request;
-  uint8_t *stack;  ///< With a guard page of `guard_bytes` at its low end.
+  cunwind_stack_copy *copy;  ///< NULL for the helper that opens perf events.
+  uint8_t *stack;            ///< With a guard page of `guard_bytes` at its low end.
   size_t guard_bytes;
   pid_t unreaped;       ///< A helper that did not end in time and may still use this memory; 0 if there is none.
   uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
@@ -76,7 +77,6 @@ typedef struct cunwind_pending_stop {
   pid_t tid;       ///< 0: this place is free.
   bool is_wanted;  ///< False: the helper only releases the thread.
   cunwind_helper_memory helper;
-  cunwind_stack_copy *copy;
 } cunwind_pending_stop;
 
 #pragma GCC visibility push(hidden)
@@ -127,11 +127,11 @@ bool cunwind_has_pending_signal(pid_t tid);
 void cunwind_take_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
                          cunwind_capture_info *info);
 
-/// Allocates a helper's memory and a copy, which replace those of a stop that is set aside. False: no place or no
+/// Allocates a helper's memory, with a copy, which replaces that of a stop that is set aside. False: no place or no
 /// memory is left.
 bool cunwind_prepare_spare(cunwind_engine *engine);
 
-/// Sets aside the helper that still waits for `tid`, and its copy; the spare ones take their place.
+/// Sets aside the helper that still waits for `tid`; the spare one takes its place.
 /// Async-signal-safe: yes.
 void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted);
 

@@ -28,9 +28,9 @@ static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint
   bool is_taken = thread && cunwind_capture_stop(engine, thread, &stack, &info) == CUNWIND_OK;
   if (is_taken) {
     cunwind_registers_from_ptrace(&seed->registers, &engine->helper.request->registers);
-    seed->low = engine->copy->low;
-    seed->length = engine->copy->length < SEED_BYTES ? engine->copy->length : SEED_BYTES;
-    memcpy(seed->bytes, engine->copy->bytes, seed->length);
+    seed->low = engine->helper.copy->low;
+    seed->length = engine->helper.copy->length < SEED_BYTES ? engine->helper.copy->length : SEED_BYTES;
+    memcpy(seed->bytes, engine->helper.copy->bytes, seed->length);
   }
   cunwind_thread_close(thread);
   cunwind_test_thread_stop(thread_state);
@@ -101,20 +101,20 @@ cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed_number, uint64_t images
     if (!take_seed(engine, origins[index].posture, origins[index].depth, &seeds[index])) return result;
   }
   uint64_t random = seed_number * 2 + 1;
-  engine->unwinder.copy = engine->copy;
+  engine->unwinder.copy = engine->helper.copy;
   for (; result.images < images; result.images++) {
     const seed *from = &seeds[cunwind_test_random(&random) % SEEDS];
     cunwind_registers registers = from->registers;
-    engine->copy->low = from->low;
-    engine->copy->length = 8 + cunwind_test_random(&random) % (from->length - 8);
-    engine->copy->outer_length = 0;
-    memcpy(engine->copy->bytes, from->bytes, engine->copy->length);
+    engine->helper.copy->low = from->low;
+    engine->helper.copy->length = 8 + cunwind_test_random(&random) % (from->length - 8);
+    engine->helper.copy->outer_length = 0;
+    memcpy(engine->helper.copy->bytes, from->bytes, engine->helper.copy->length);
     uint64_t changes = cunwind_test_random(&random) % 24;
     for (uint64_t change = 0; change < changes; change++) {
       uint64_t value = tempting_value(engine, from, &random),
-               place = cunwind_test_random(&random) % (engine->copy->length - 7);
+               place = cunwind_test_random(&random) % (engine->helper.copy->length - 7);
       if (change % 2) place &= ~7ull;
-      memcpy(engine->copy->bytes + place, &value, sizeof value);
+      memcpy(engine->helper.copy->bytes + place, &value, sizeof value);
     }
     for (uint64_t change = 0, count = cunwind_test_random(&random) % 4; change < count; change++) {
       cunwind_set_register(&registers, (int)(cunwind_test_random(&random) % CUNWIND_REGISTER_COUNT),

@@ -45,7 +45,7 @@ static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_
   cunwind_registers from, to;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
     uint64_t offset = cunwind_test_random(random) % (STACK_WORDS * 8);
-    cunwind_set_register(&from, number, engine->copy->low + offset);
+    cunwind_set_register(&from, number, engine->helper.copy->low + offset);
   }
   from.known = cunwind_test_random(random) | 1ull << CUNWIND_SP;
   cunwind_set_register(&from, CUNWIND_PC, pc);
@@ -78,10 +78,10 @@ cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t table
   moved.table_base += distance;
   engine->modules.list[0] = moved;
   engine->modules.count = 1;
-  engine->unwinder.copy = engine->copy;
+  engine->unwinder.copy = engine->helper.copy;
   engine->unwinder.compares_all = engine->unwinder.is_compared = true;
-  engine->copy->low = 0x7f0000000000ull;
-  engine->copy->length = STACK_WORDS * 8;
+  engine->helper.copy->low = 0x7f0000000000ull;
+  engine->helper.copy->length = STACK_WORDS * 8;
   uint64_t random = seed * 2 + 1;
   while (result.tables < tables) {
     int32_t entry[2];

@@ -13,7 +13,7 @@
 #define STACK_WORDS 4096
 
 static void set_random_registers(const cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_registers *from) {
-  uint64_t low = engine->copy->low;
+  uint64_t low = engine->helper.copy->low;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
     cunwind_set_register(from, number, low + 8 * (STACK_WORDS / 4 + cunwind_test_random(random) % (STACK_WORDS / 4)));
   }
@@ -41,14 +41,14 @@ cunwind_test_stepper_result cunwind_test_compare_steppers(uint64_t seed, uint64_
   cunwind_engine_refresh_images(engine);
   cunwind_unwinder *unwinder = &engine->unwinder;
   result.has_library = unwinder->library != NULL;
-  unwinder->copy = engine->copy;
+  unwinder->copy = engine->helper.copy;
   unwinder->compares_all = unwinder->is_compared = true;
-  engine->copy->low = 0x7e0000000000ull;
-  engine->copy->length = STACK_WORDS * 8;
+  engine->helper.copy->low = 0x7e0000000000ull;
+  engine->helper.copy->length = STACK_WORDS * 8;
   uint64_t random = seed * 2 + 1;
   for (uint64_t word = 0; word < STACK_WORDS; word++) {
     uint64_t value = cunwind_test_random(&random);
-    memcpy(engine->copy->bytes + word * 8, &value, sizeof value);
+    memcpy(engine->helper.copy->bytes + word * 8, &value, sizeof value);
   }
   for (size_t index = 0; index < engine->modules.count; index++) {
     const cunwind_module *module = &engine->modules.list[index];
@@ -92,12 +92,12 @@ cunwind_test_trap_result cunwind_test_stepper_traps(void) {
   cunwind_engine_refresh_images(engine);
   cunwind_unwinder *unwinder = &engine->unwinder;
   cunwind_library *library = unwinder->library;
-  unwinder->copy = engine->copy;
-  engine->copy->low = 0x7e0000000000ull;
-  engine->copy->length = STACK_WORDS * 8;
+  unwinder->copy = engine->helper.copy;
+  engine->helper.copy->low = 0x7e0000000000ull;
+  engine->helper.copy->length = STACK_WORDS * 8;
   cunwind_registers from = {0}, to;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
-    cunwind_set_register(&from, number, engine->copy->low + STACK_WORDS);
+    cunwind_set_register(&from, number, engine->helper.copy->low + STACK_WORDS);
   }
   uint64_t uncovered = find_uncovered(engine);
   cunwind_set_register(&from, CUNWIND_PC, uncovered);
@@ -128,22 +128,22 @@ bool cunwind_test_steps_out_of_stub(const char *library) {
   uint64_t outer = (uint64_t)(uintptr_t)__builtin_extract_return_addr(cunwind_test_here());
   cunwind_engine_refresh_images(engine);
   cunwind_unwinder *unwinder = &engine->unwinder;
-  unwinder->copy = engine->copy;
-  engine->copy->low = 0x7e0000000000ull;
-  engine->copy->length = STACK_WORDS * 8;
+  unwinder->copy = engine->helper.copy;
+  engine->helper.copy->low = 0x7e0000000000ull;
+  engine->helper.copy->length = STACK_WORDS * 8;
   // The stub's return address, and further out the record of its caller's frame pointer.
   uint64_t record[2] = {0, outer};
-  memcpy(engine->copy->bytes, &caller, sizeof caller);
-  memcpy(engine->copy->bytes + 128, record, sizeof record);
+  memcpy(engine->helper.copy->bytes, &caller, sizeof caller);
+  memcpy(engine->helper.copy->bytes + 128, record, sizeof record);
   cunwind_registers from = {0}, to = {0};
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(&from, number, 0);
-  cunwind_set_register(&from, CUNWIND_SP, engine->copy->low);
-  cunwind_set_register(&from, CUNWIND_FP, engine->copy->low + 128);
+  cunwind_set_register(&from, CUNWIND_SP, engine->helper.copy->low);
+  cunwind_set_register(&from, CUNWIND_FP, engine->helper.copy->low + 128);
   cunwind_set_register(&from, CUNWIND_PC, stub);
   uint64_t start, end;
   bool is_right = !cunwind_function_at(unwinder, stub, &start, &end) &&
                   cunwind_step_by_call_site(unwinder, &from, true, &to) == CUNWIND_STEP_OK &&
-                  to.value[CUNWIND_PC] == caller && to.value[CUNWIND_SP] == engine->copy->low + 8;
+                  to.value[CUNWIND_PC] == caller && to.value[CUNWIND_SP] == engine->helper.copy->low + 8;
   cunwind_engine_destroy(engine);
   dlclose(handle);
   return is_right;
