@@ -32,9 +32,7 @@ struct cunwind_engine {
   char unwinder_reason[CUNWIND_UNWINDER_REASON_BYTES];  ///< Why it is not libunwind; empty if it is.
   cunwind_helper_memory helper;                         ///< Its copy is that of all methods but the signal.
   cunwind_async_walk walk;
-  cunwind_context context;                      ///< Of the last capture.
-  const cunwind_context_layout *wanted_layout;  ///< For the next helper; NULL: it reads no context.
-  uint64_t wanted_pointer;                      ///< The thread pointer of its thread.
+  cunwind_context context;  ///< Of the last capture.
   cunwind_pending_stop pending[CUNWIND_MAX_PENDING_STOPS];
   cunwind_helper_memory spare;              ///< Without a request: none is prepared.
   cunwind_helper_memory sampler;            ///< Of the helper that opens perf events.

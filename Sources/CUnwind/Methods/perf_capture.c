@@ -55,8 +55,8 @@ CUNWIND_BARE static bool is_error(long value) { return value < 0 && value >= -40
 CUNWIND_BARE int cunwind_sample_helper(void *context) {
   cunwind_stop_request *request = context;
   cunwind_sample_request *sample = &request->sample;
-  long event =
-      cunwind_raw(SYS_perf_event_open, (long)&sample->event_attributes, request->tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
+  long event = cunwind_raw(SYS_perf_event_open, (long)&sample->event_attributes, request->order.tid, -1, -1,
+                           PERF_FLAG_FD_CLOEXEC, 0);
   sample->event = event;
   __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_MAPS, __ATOMIC_RELEASE);
   if (is_error(event)) return 0;
@@ -145,7 +145,7 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, size_t ring_bytes) {
   cunwind_stop_request *request = helper->request;
   if (!cunwind_helper_has_ended(helper, 0)) return false;
   release_sample(&request->sample);
-  request->tid = tid;
+  request->order.tid = tid;
   request->phase = CUNWIND_HELPER_WAITS;
   request->sample =
       (cunwind_sample_request){.event_attributes = {.size = sizeof request->sample.event_attributes,

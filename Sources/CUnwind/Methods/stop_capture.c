@@ -55,7 +55,7 @@ static bool leave(cunwind_helper_memory *helper, uint32_t phase) {
   return true;
 }
 
-static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
+static cunwind_status run_once(cunwind_engine *engine, const cunwind_stop_order *order) {
   cunwind_helper_memory *helper = &engine->helper;
   cunwind_stop_request *request = helper->request;
   if (!cunwind_helper_has_ended(helper, 0)) {
@@ -63,13 +63,9 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     request->held_nanoseconds = 0;
     return CUNWIND_FAILED;
   }
-  request->tid = tid;
-  request->bounds = bounds;
+  request->order = *order;
   request->copy = helper->copy;
-  request->context_layout = engine->wanted_layout;
-  request->thread_pointer = engine->wanted_pointer;
   request->context.status = engine->context.status;
-  request->timeout_nanoseconds = CUNWIND_STOP_TIMEOUT_NANOSECONDS;
   request->waits_until = cunwind_now() + CUNWIND_STOP_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
   request->status = CUNWIND_FAILED;
   request->error = ECANCELED;
@@ -91,17 +87,17 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
   }
-  bool is_gone = cunwind_wait_until_gone(&request->alive, request->timeout_nanoseconds);
+  bool is_gone = cunwind_wait_until_gone(&request->alive, CUNWIND_STOP_TIMEOUT_NANOSECONDS);
   // Prepare the spare first: after that the helper may use its memory at any moment.
   bool has_spare = !is_gone && cunwind_prepare_spare(engine);
-  bool stays = has_spare && may_stay && leave(helper, CUNWIND_HELPER_STAYS);
+  bool stays = has_spare && order->may_stay && leave(helper, CUNWIND_HELPER_STAYS);
   bool is_left = !is_gone && !stays && leave(helper, CUNWIND_HELPER_IS_LEFT);
   if (!is_gone && !is_left && !stays)
     is_gone = cunwind_wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
   // The kernel does not show which tracer was named before; a process begins with 0. An app that had named a debugger
   // under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-  if (has_spare && (stays || is_left)) cunwind_set_aside(engine, tid, stays);
+  if (has_spare && (stays || is_left)) cunwind_set_aside(engine, order->tid, stays);
   if (stays) return CUNWIND_PENDING;
   // A helper that still runs and was not detached from is killed here; it may have answered before.
   if (is_left || !cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) return CUNWIND_TIMED_OUT;
@@ -117,12 +113,12 @@ static bool has_ended(pid_t tid) {
 // A thread has one tracer at a time (ptrace(2): EPERM for a second one). If that is the helper of another engine, this
 // waits for its end. If it is another process, the refusal says nothing about the system: EBUSY. A tracer that is gone by
 // the time of the check was such a helper, too, unless the kernel refuses again.
-static cunwind_status run_unless_held(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
+static cunwind_status run_unless_held(cunwind_engine *engine, const cunwind_stop_order *order) {
   uint64_t deadline = cunwind_now() + CUNWIND_BUSY_TIMEOUT_NANOSECONDS;
   for (int refusals = 0;;) {
-    cunwind_status status = run_once(engine, tid, bounds, may_stay);
-    if (status != CUNWIND_REFUSED || engine->helper.request->error != EPERM || has_ended(tid)) return status;
-    pid_t tracer = cunwind_tracer(tid);
+    cunwind_status status = run_once(engine, order);
+    if (status != CUNWIND_REFUSED || engine->helper.request->error != EPERM || has_ended(order->tid)) return status;
+    pid_t tracer = cunwind_tracer(order->tid);
     if (tracer == 0 && ++refusals == UNTRACED_REFUSALS) return status;
     if (tracer != 0 && !cunwind_is_stop_helper(tracer)) {
       engine->helper.request->error = EBUSY;
@@ -137,10 +133,10 @@ static cunwind_status run_unless_held(cunwind_engine *engine, pid_t tid, cunwind
   }
 }
 
-cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
+cunwind_status cunwind_run_helper(cunwind_engine *engine, const cunwind_stop_order *order) {
   cunwind_helper_memory *helper = &engine->helper;
   cunwind_tidy_pending(engine, 0);
-  cunwind_status pending = cunwind_pending_status(engine, tid);
+  cunwind_status pending = cunwind_pending_status(engine, order->tid);
   if (pending != CUNWIND_OK) {
     helper->request->error = EBUSY;
     helper->request->held_nanoseconds = 0;
@@ -151,13 +147,13 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
     helper->request->error = EPERM;
     return CUNWIND_REFUSED;
   }
-  cunwind_status status = run_unless_held(engine, tid, bounds, may_stay);
+  cunwind_status status = run_unless_held(engine, order);
   if (status != CUNWIND_REFUSED) return status;
-  if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
+  if (has_ended(order->tid)) return CUNWIND_NO_SUCH_THREAD;
   // Name a tracer only after a refusal, so that the app keeps the tracer that it may have named.
   if (helper->request->error == EBUSY || helper->name_as_tracer || !yama_may_require_name()) return status;
   helper->name_as_tracer = true;
-  status = run_unless_held(engine, tid, bounds, may_stay);
+  status = run_unless_held(engine, order);
   // Yama was not the reason: do not name the helper from now on, so that the app's own tracer stays named.
   if (status == CUNWIND_REFUSED) helper->name_as_tracer = false;
   return status;
@@ -168,10 +164,10 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
   // If the thread has ended, a thread of another process may have its id by now, and must not be stopped.
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
   cunwind_stack_copy_touch(engine->helper.copy);
-  engine->wanted_layout = cunwind_context_prepare(engine, thread);
-  engine->wanted_pointer = thread->thread_pointer;
-  cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds, may_stay);
-  engine->wanted_layout = NULL;
+  cunwind_stop_order order = {.tid = thread->tid, .bounds = thread->bounds, .may_stay = may_stay};
+  order.context_layout = cunwind_context_prepare(engine, thread);
+  order.thread_pointer = thread->thread_pointer;
+  cunwind_status status = cunwind_run_helper(engine, &order);
   const cunwind_stop_request *answer = engine->helper.request;
   info->held_nanoseconds += answer->held_nanoseconds;
   info->error = status == CUNWIND_OK ? 0 : answer->error;
@@ -240,7 +236,7 @@ cunwind_status cunwind_engine_probe_stop(cunwind_engine *engine, int *error) {
     return CUNWIND_FAILED;
   }
   wait_while(&thread.tid, 0);
-  cunwind_status status = cunwind_run_helper(engine, (pid_t)thread.tid, (cunwind_stack_bounds){.high = 0}, false);
+  cunwind_status status = cunwind_run_helper(engine, &(cunwind_stop_order){.tid = (pid_t)thread.tid});
   set_and_wake(&thread.done, 1);
   pthread_join(handle, NULL);
   if (error) *error = status == CUNWIND_OK ? 0 : engine->helper.request->error;

@@ -57,7 +57,7 @@ CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int 
   uint64_t begin = cunwind_now();
   for (;;) {
     *unseen = cunwind_now();
-    long got = cunwind_raw(SYS_wait4, request->tid, (long)state, __WALL | WNOHANG, 0, 0, 0);
+    long got = cunwind_raw(SYS_wait4, request->order.tid, (long)state, __WALL | WNOHANG, 0, 0, 0);
     if (got != 0) return got;
     uint64_t now = cunwind_now(), bound = __atomic_load_n(&request->waits_until, __ATOMIC_ACQUIRE);
     if (now >= bound) return 0;
@@ -102,25 +102,25 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
   struct iovec registers;
   registers.iov_base = &request->registers;
   registers.iov_len = sizeof request->registers;
-  long failed = call_ptrace(PTRACE_GETREGSET, request->tid, NT_PRSTATUS, (long)&registers);
+  long failed = call_ptrace(PTRACE_GETREGSET, request->order.tid, NT_PRSTATUS, (long)&registers);
   // An event stop has its event in the third byte. Without an event, a signal is about to be delivered to the thread.
   bool is_on_its_way = (state >> 16) == 0;
   int signal_to_deliver = is_on_its_way ? WSTOPSIG(state) : 0;
   // Before anything else, so that it is done even if the helper is killed while it copies.
-  if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->tid, &request->registers);
+  if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->order.tid, &request->registers);
   if (failed == 0 && is_wanted) {
 #if defined(__x86_64__)
     uint64_t stack_pointer = request->registers.rsp;
 #else
     uint64_t stack_pointer = request->registers.sp;
 #endif
-    if (request->walk) cunwind_async_walk_take(request->walk, stack_pointer);
-    else cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
-    if (request->context_layout)
-      cunwind_context_take(&request->context, request->context_layout, request->thread_pointer);
+    if (request->order.walk) cunwind_async_walk_take(request->order.walk, stack_pointer);
+    else cunwind_stack_copy_take(request->copy, stack_pointer, &request->order.bounds);
+    if (request->order.context_layout)
+      cunwind_context_take(&request->context, request->order.context_layout, request->order.thread_pointer);
   }
   if (is_wanted) request->copied_at = cunwind_now();
-  call_ptrace(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
+  call_ptrace(PTRACE_DETACH, request->order.tid, 0, signal_to_deliver);
   if (!is_wanted) return 0;
   request->held_nanoseconds = cunwind_now() - unseen;
   if (failed == 0) read_target(request);
@@ -133,8 +133,8 @@ CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
   uint64_t begin = cunwind_now();
   while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {
     uint64_t waited = cunwind_now() - begin;
-    if (waited >= request->timeout_nanoseconds) return false;
-    cunwind_futex_wait(&request->may_begin, FUTEX_WAIT, 0, request->timeout_nanoseconds - waited);
+    if (waited >= CUNWIND_STOP_TIMEOUT_NANOSECONDS) return false;
+    cunwind_futex_wait(&request->may_begin, FUTEX_WAIT, 0, CUNWIND_STOP_TIMEOUT_NANOSECONDS - waited);
   }
   return true;
 }
@@ -148,10 +148,10 @@ CUNWIND_BARE int cunwind_stop_helper(void *context) {
   cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, CUNWIND_SIGSET_BYTES, 0, 0);
 
   __atomic_store_n(&request->phase, CUNWIND_HELPER_WAITS, __ATOMIC_RELEASE);
-  long failed = call_ptrace(PTRACE_SEIZE, request->tid, 0, 0);
+  long failed = call_ptrace(PTRACE_SEIZE, request->order.tid, 0, 0);
   if (failed == -ESRCH) return finish_with(request, CUNWIND_NO_SUCH_THREAD, 0);
   if (failed < 0) return finish_with(request, CUNWIND_REFUSED, -failed);
-  failed = call_ptrace(PTRACE_INTERRUPT, request->tid, 0, 0);
+  failed = call_ptrace(PTRACE_INTERRUPT, request->order.tid, 0, 0);
   if (failed < 0) return finish_with(request, CUNWIND_NO_SUCH_THREAD, 0);
 
   int state = 0;

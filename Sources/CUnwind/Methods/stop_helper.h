@@ -37,15 +37,20 @@ typedef struct cunwind_sample_request {
   long ring;
 } cunwind_sample_request;
 
-typedef struct cunwind_stop_request {
-  // The request.
+/// What a helper has to do.
+typedef struct cunwind_stop_order {
   pid_t tid;
   cunwind_stack_bounds bounds;
-  cunwind_stack_copy *copy;
   cunwind_async_walk *walk;                      ///< If not NULL, the helper fills this and does not copy the stack.
   const cunwind_context_layout *context_layout;  ///< NULL: the helper reads no context.
   uint64_t thread_pointer;
-  uint64_t timeout_nanoseconds;
+  bool may_stay;  ///< A thread that does not stop in time is CUNWIND_PENDING instead of CUNWIND_TIMED_OUT.
+} cunwind_stop_order;
+
+typedef struct cunwind_stop_request {
+  // The request.
+  cunwind_stop_order order;
+  cunwind_stack_copy *copy;
   uint64_t waits_until;  ///< Atomic: the end of the wait for a stop, in monotonic nanoseconds. The parent may move it.
   // The answer. Until there is one, `status` is CUNWIND_FAILED and `error` ECANCELED, for a helper that dies.
   cunwind_status status;
@@ -146,8 +151,7 @@ void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound);
 /// Ends all stops that were set aside.
 void cunwind_pending_destroy(cunwind_engine *engine);
 
-/// Runs the helper once on `tid`, whose stack it copies up to `bounds`. `may_stay`: if the thread does not stop in
-/// time, the request stays, and the result is CUNWIND_PENDING instead of CUNWIND_TIMED_OUT.
-cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay);
+/// Runs the helper on a thread; again if another engine's was in the way, or Yama requires that it is named.
+cunwind_status cunwind_run_helper(cunwind_engine *engine, const cunwind_stop_order *order);
 
 #pragma GCC visibility pop

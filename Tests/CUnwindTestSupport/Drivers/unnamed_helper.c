@@ -16,7 +16,6 @@ static uint64_t nanoseconds_now(void) {
 uint64_t cunwind_test_unnamed_helper(int *status) {
   cunwind_stop_request request;
   memset(&request, 0, sizeof request);
-  request.timeout_nanoseconds = CUNWIND_STOP_TIMEOUT_NANOSECONDS;
   uint64_t begin = nanoseconds_now();
   cunwind_stop_helper(&request);
   *status = request.status;
