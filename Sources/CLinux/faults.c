@@ -11,20 +11,16 @@
 static size_t ring_size(void) { return 2 * (size_t)sysconf(_SC_PAGESIZE); }
 
 bool clinux_watch_faults(pid_t thread, struct clinux_fault_watch *watch) {
-  struct perf_event_attr attributes;
-  memset(&attributes, 0, sizeof attributes);
-  attributes.size = sizeof attributes;
-  attributes.type = PERF_TYPE_SOFTWARE;
-  attributes.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
-  attributes.sample_period = 1;
-  attributes.sample_type = PERF_SAMPLE_ADDR;
-  // Without this it would need CAP_PERFMON.
-  attributes.exclude_kernel = 1;
-  attributes.exclude_hv = 1;
+  // Without `exclude_kernel` it would need CAP_PERFMON.
+  struct perf_event_attr attributes = {.size = sizeof attributes,
+                                       .type = PERF_TYPE_SOFTWARE,
+                                       .config = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+                                       .sample_period = 1,
+                                       .sample_type = PERF_SAMPLE_ADDR,
+                                       .exclude_kernel = 1,
+                                       .exclude_hv = 1};
   int descriptor = (int)syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
-  if (descriptor < 0) {
-    return false;
-  }
+  if (descriptor < 0) return false;
   void *ring = mmap(NULL, ring_size(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (ring == MAP_FAILED) {
     close(descriptor);
@@ -46,9 +42,7 @@ bool clinux_last_fault(struct clinux_fault_watch *watch, uint64_t *address) {
     struct perf_event_header header;
     // Records are multiples of eight bytes, as the header is: it never wraps around. What follows may.
     memcpy(&header, records + tail % size, sizeof header);
-    if (header.size < sizeof header || header.size > head - tail) {
-      break;
-    }
+    if (header.size < sizeof header || header.size > head - tail) break;
     if (header.type == PERF_RECORD_SAMPLE) {
       memcpy(address, records + (tail + sizeof header) % size, sizeof *address);
       found = true;

@@ -16,11 +16,8 @@ int cpreload_copy_variable(const char *name, char *to) {
 void cpreload_leave_environment(void) {
   const char *preloaded = getenv("LD_PRELOAD");
   const char *others = preloaded ? strchr(preloaded, ':') : NULL;
-  if (others) {
-    setenv("LD_PRELOAD", others + 1, 1);
-  } else {
-    unsetenv("LD_PRELOAD");
-  }
+  if (others) setenv("LD_PRELOAD", others + 1, 1);
+  else unsetenv("LD_PRELOAD");
 }
 
 int cpreload_start_thread(void *(*body)(void *)) {

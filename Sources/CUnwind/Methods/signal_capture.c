@@ -94,9 +94,7 @@ static void hand_on(int number, siginfo_t *info, void *context) {
     if (is_ignored_by_default(number)) return;
     // The default action cannot be called. So restore it and send the signal again: this thread blocks the signal until
     // the handler returns, and then the kernel carries out the default action.
-    struct sigaction by_default;
-    memset(&by_default, 0, sizeof by_default);
-    by_default.sa_handler = SIG_DFL;
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigaction(number, &by_default, NULL);
     cunwind_raw(SYS_tgkill, cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0), cunwind_raw(SYS_gettid, 0, 0, 0, 0, 0, 0),
                 number, 0, 0, 0);
@@ -128,8 +126,7 @@ static bool is_handler_ours(int signal_number, struct sigaction *current) {
 // Then the engine does not replace that one in turn: it may chain to the
 // engine's, and the two would call each other forever.
 static bool install_handler(int signal_number) {
-  struct sigaction current;
-  memset(&current, 0, sizeof current);
+  struct sigaction current = {.sa_flags = 0};
   if (is_handler_ours(signal_number, &current)) return true;
   uint32_t before = 0;
   if (!__atomic_compare_exchange_n(&was_installed[signal_number], &before, 1, false, __ATOMIC_ACQ_REL,
@@ -138,11 +135,8 @@ static bool install_handler(int signal_number) {
     return false;
   }
   previous_actions[signal_number] = current;
-  struct sigaction ours;
-  memset(&ours, 0, sizeof ours);
-  ours.sa_sigaction = handle;
-  ours.sa_mask = current.sa_mask;
-  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  struct sigaction ours = {
+      .sa_sigaction = handle, .sa_mask = current.sa_mask, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
   if (sigaction(signal_number, &ours, NULL) == 0) return true;
   __atomic_store_n(&was_installed[signal_number], 0, __ATOMIC_RELEASE);
   return false;

@@ -201,31 +201,23 @@ cunwind_status cunwind_capture_stop_pending(cunwind_engine *engine, cunwind_thre
 // Tries a stop on a thread created for it.
 
 typedef struct probed_thread {
-  uint32_t tid;   // Futex: 0 until the thread runs.
-  uint32_t done;  // Futex: 1 lets it end.
+  pid_t tid;
+  pthread_barrier_t barrier;  // Passed twice: when `tid` is known, and after the probe.
 } probed_thread;
-
-static void wait_while(uint32_t *word, uint32_t value) {
-  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
-    cunwind_futex_wait(word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, UINT64_MAX);
-}
-
-static void set_and_wake(uint32_t *word, uint32_t value) {
-  __atomic_store_n(word, value, __ATOMIC_RELEASE);
-  cunwind_raw(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);
-}
 
 static void *wait_to_be_probed(void *context) {
   probed_thread *thread = context;
-  set_and_wake(&thread->tid, (uint32_t)cunwind_raw(SYS_gettid, 0, 0, 0, 0, 0, 0));
-  wait_while(&thread->done, 0);
+  thread->tid = (pid_t)cunwind_raw(SYS_gettid, 0, 0, 0, 0, 0, 0);
+  pthread_barrier_wait(&thread->barrier);
+  pthread_barrier_wait(&thread->barrier);
   return NULL;
 }
 
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *engine, int *error) {
-  probed_thread thread = {0, 0};
+  probed_thread thread;
   pthread_t handle;
   sigset_t all, before;
+  pthread_barrier_init(&thread.barrier, NULL, 2);
   // The thread must not handle signals of the app.
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -235,9 +227,9 @@ cunwind_status cunwind_engine_probe_stop(cunwind_engine *engine, int *error) {
     if (error) *error = failed;
     return CUNWIND_FAILED;
   }
-  wait_while(&thread.tid, 0);
-  cunwind_status status = cunwind_run_helper(engine, &(cunwind_stop_order){.tid = (pid_t)thread.tid});
-  set_and_wake(&thread.done, 1);
+  pthread_barrier_wait(&thread.barrier);
+  cunwind_status status = cunwind_run_helper(engine, &(cunwind_stop_order){.tid = thread.tid});
+  pthread_barrier_wait(&thread.barrier);
   pthread_join(handle, NULL);
   if (error) *error = status == CUNWIND_OK ? 0 : engine->helper.request->error;
   return status == CUNWIND_OK || status == CUNWIND_REFUSED ? status : CUNWIND_FAILED;

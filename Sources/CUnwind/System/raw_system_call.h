@@ -157,12 +157,12 @@ CUNWIND_BARE static inline struct timespec cunwind_timespec(uint64_t nanoseconds
   return time;
 }
 
-/// Waits on a futex while it has `value`, for at most `bound` nanoseconds; UINT64_MAX: without end. `operation` is
-/// FUTEX_WAIT, with FUTEX_PRIVATE_FLAG where no other process has the futex.
+/// Waits on a futex while it has `value`, for at most `bound` nanoseconds. `operation` is FUTEX_WAIT, with
+/// FUTEX_PRIVATE_FLAG where no other process has the futex.
 CUNWIND_BARE static inline void cunwind_futex_wait(const uint32_t *word, int operation, uint32_t value,
                                                    uint64_t bound) {
   struct timespec left = cunwind_timespec(bound);
-  cunwind_raw(SYS_futex, (long)word, operation, value, bound == UINT64_MAX ? 0 : (long)&left, 0, 0);
+  cunwind_raw(SYS_futex, (long)word, operation, value, (long)&left, 0, 0);
 }
 
 /// Returns CLOCK_MONOTONIC in nanoseconds, without the vDSO, which the helper cannot reach.
