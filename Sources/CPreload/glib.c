@@ -15,10 +15,6 @@
 // Declarations of GLib, whose binary interface has had them unchanged since version 2.0.
 struct poll_descriptor;
 typedef int poll_function(struct poll_descriptor *descriptors, unsigned count, int timeout);
-typedef void *default_context_function(void);
-typedef poll_function *get_poll_function(void *context);
-typedef void set_poll_function(void *context, poll_function *function);
-typedef void wakeup_function(void *context);
 
 /// GSource, whose fields are in GLib's headers.
 struct source {
@@ -38,7 +34,6 @@ struct dispatch {
   struct source *source;
 };
 typedef struct source *new_source_function(void);
-typedef struct source *current_source_function(void);
 typedef void set_callback_function(struct source *source, int (*callback)(void *), void *data, void *notify);
 typedef void set_priority_function(struct source *source, int priority);
 typedef unsigned attach_function(struct source *source, void *context);
@@ -46,10 +41,10 @@ typedef void unref_function(struct source *source);
 
 /// GLib, once it is found.
 static void *glib;
-static default_context_function *default_context;
-static get_poll_function *get_poll;
-static set_poll_function *set_poll;
-static wakeup_function *wake_up;
+static void *(*default_context)(void);
+static poll_function *(*get_poll)(void *context);
+static void (*set_poll)(void *context, poll_function *function);
+static void (*wake_up)(void *context);
 static void *loop_functions[CPRELOAD_GLIB_FUNCTIONS];
 
 /// The probe; NULL while no turns are to begin.
@@ -60,7 +55,7 @@ static poll_function *previous;
 
 /// Where the loop's thread has its `struct dispatch`; NULL if that is not known.
 static _Atomic(struct dispatch *) loop_dispatch;
-static current_source_function *current_source;
+static struct source *(*current_source)(void);
 /// The kinds of sources without a name, by the variables of GLib that have their functions.
 static struct {
   const char *symbol, *kind;
@@ -114,7 +109,7 @@ static void ask_for_dispatch(void *context) {
   set_priority_function *set_priority = (set_priority_function *)dlsym(glib, "g_source_set_priority");
   attach_function *attach = (attach_function *)dlsym(glib, "g_source_attach");
   unref_function *unref = (unref_function *)dlsym(glib, "g_source_unref");
-  current_source = (current_source_function *)dlsym(glib, "g_main_current_source");
+  current_source = (__typeof__(current_source))dlsym(glib, "g_main_current_source");
   if (!make || !set_callback || !set_priority || !attach || !unref || !current_source) return;
   for (size_t index = 0; index < KINDS; index++) kinds[index].functions = dlsym(glib, kinds[index].symbol);
   struct source *source = make();
@@ -149,10 +144,10 @@ bool cpreload_find_glib(void) {
   // The handle is kept, so GLib stays.
   if (!glib) glib = dlopen("libglib-2.0.so.0", RTLD_LAZY | RTLD_NOLOAD);
   if (!glib) return false;
-  default_context = (default_context_function *)dlsym(glib, "g_main_context_default");
-  get_poll = (get_poll_function *)dlsym(glib, "g_main_context_get_poll_func");
-  set_poll = (set_poll_function *)dlsym(glib, "g_main_context_set_poll_func");
-  wake_up = (wakeup_function *)dlsym(glib, "g_main_context_wakeup");
+  default_context = (__typeof__(default_context))dlsym(glib, "g_main_context_default");
+  get_poll = (__typeof__(get_poll))dlsym(glib, "g_main_context_get_poll_func");
+  set_poll = (__typeof__(set_poll))dlsym(glib, "g_main_context_set_poll_func");
+  wake_up = (__typeof__(wake_up))dlsym(glib, "g_main_context_wakeup");
   loop_functions[0] = dlsym(glib, "g_main_loop_run");
   loop_functions[1] = dlsym(glib, "g_main_context_iteration");
   return default_context && get_poll && set_poll && wake_up;

@@ -26,19 +26,6 @@ uint64_t csymbols_image_bytes(const csymbols_image *image) {
   return image->copy.length + image->copy.unpacked_bytes + image->line_bytes + image->table_bytes;
 }
 
-csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,
-                                    uint64_t owner) {
-  size_t before = ranges->capacity;
-  if (!csymbols_ranges_add(ranges, low, high, owner)) return CSYMBOLS_NO_MEMORY;
-  image->table_bytes += (ranges->capacity - before) * sizeof(csymbols_range);
-  return csymbols_image_bytes(image) > image->maximum_bytes ? CSYMBOLS_TOO_LARGE : CSYMBOLS_OK;
-}
-
-void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges) {
-  image->table_bytes -= ranges->capacity * sizeof(csymbols_range);
-  csymbols_ranges_free(ranges);
-}
-
 static csymbols_status open_image(csymbols_image *image, int descriptor, uint16_t machine,
                                   const csymbols_section *sections, size_t section_count) {
   csymbols_status status =
@@ -99,9 +86,10 @@ csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_
 
 void csymbols_close(csymbols_image *image) {
   if (!image) return;
-  for (size_t index = 0; index < image->unit_count; index++) csymbols_ranges_free(&image->units[index].functions);
+  for (size_t index = 0; index < image->unit_count; index++)
+    csymbols_drop_ranges(image, &image->units[index].functions);
   free(image->units);
-  csymbols_ranges_free(&image->unit_ranges);
+  csymbols_drop_ranges(image, &image->unit_ranges);
   if (image->dwarf) image->libdw->dwarf_end(image->dwarf);
   if (image->elf) image->libdw->elf_end(image->elf);
   csymbols_copy_free(&image->copy);

@@ -100,7 +100,8 @@ size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t 
 /// which it is added. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY, _DAMAGED.
 csymbols_status csymbols_lines_admit(csymbols_image *image, csymbols_unit *unit);
 
-/// Adds a range to one of the image's tables. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY.
+/// Adds a range to one of the image's tables. Empty ranges, and those at the addresses that linkers give to code they
+/// left out, are passed over. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY.
 csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,
                                     uint64_t owner);
 
@@ -116,16 +117,10 @@ uint64_t csymbols_now(void);
 /// Counts one entry, and says whether the time is over.
 bool csymbols_is_over(csymbols_clock *clock);
 
-/// Adds a range. Empty ranges, and those at the addresses that linkers give to code they left out, are passed over.
-/// False when there is no memory.
-bool csymbols_ranges_add(csymbols_ranges *ranges, uint64_t low, uint64_t high, uint64_t owner);
-
 /// Makes the ranges ready for `csymbols_ranges_find`: call after the last one was added.
 void csymbols_ranges_sort(csymbols_ranges *ranges);
 
 /// The range around `address` that begins last, which of nested ones is the innermost; NULL when there is none.
 const csymbols_range *csymbols_ranges_find(const csymbols_ranges *ranges, uint64_t address);
-
-void csymbols_ranges_free(csymbols_ranges *ranges);
 
 #pragma GCC visibility pop

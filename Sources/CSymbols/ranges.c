@@ -9,17 +9,19 @@
 // first bytes are its header.
 #define LAST_TOMBSTONE 1u
 
-bool csymbols_ranges_add(csymbols_ranges *ranges, uint64_t low, uint64_t high, uint64_t owner) {
-  if (high <= low || low <= LAST_TOMBSTONE) return true;
-  if (ranges->count == ranges->capacity) {
+csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,
+                                    uint64_t owner) {
+  bool is_code = high > low && low > LAST_TOMBSTONE;
+  if (is_code && ranges->count == ranges->capacity) {
     size_t capacity = ranges->capacity ? ranges->capacity * 2 : 64;
     csymbols_range *list = reallocarray(ranges->list, capacity, sizeof *list);
-    if (!list) return false;
+    if (!list) return CSYMBOLS_NO_MEMORY;
+    image->table_bytes += (capacity - ranges->capacity) * sizeof *list;
     ranges->list = list;
     ranges->capacity = capacity;
   }
-  ranges->list[ranges->count++] = (csymbols_range){.low = low, .high = high, .owner = owner};
-  return true;
+  if (is_code) ranges->list[ranges->count++] = (csymbols_range){.low = low, .high = high, .owner = owner};
+  return csymbols_image_bytes(image) > image->maximum_bytes ? CSYMBOLS_TOO_LARGE : CSYMBOLS_OK;
 }
 
 // Of ranges that begin together the shorter one comes last, so that it is found first.
@@ -55,7 +57,8 @@ const csymbols_range *csymbols_ranges_find(const csymbols_ranges *ranges, uint64
   return NULL;
 }
 
-void csymbols_ranges_free(csymbols_ranges *ranges) {
+void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges) {
+  image->table_bytes -= ranges->capacity * sizeof(csymbols_range);
   free(ranges->list);
   *ranges = (csymbols_ranges){0};
 }

@@ -55,12 +55,7 @@ package struct CapturedStack: Sendable, Equatable {
         /// It was found without call frame information, or frames between the two were left out.
         package var isUncertain = false
 
-        package init(
-            address: UInt64,
-            isExact: Bool,
-            kind: Kind = Kind.code,
-            isUncertain: Bool = false
-        ) {
+        package init(address: UInt64, isExact: Bool, kind: Kind = Kind.code, isUncertain: Bool = false) {
             self.address = address
             self.isExact = isExact
             self.kind = kind

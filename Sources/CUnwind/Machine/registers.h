@@ -15,9 +15,12 @@
 enum { CUNWIND_FP = 6, CUNWIND_SP = 7, CUNWIND_PC = 16, CUNWIND_REGISTER_COUNT = 17 };
 /// The number of bytes below SP that a leaf function may use (psABI 3.2.2).
 #define CUNWIND_RED_ZONE_BYTES 128u
+/// The field of the stack pointer in `cunwind_ptrace_registers`.
+#define CUNWIND_PTRACE_SP rsp
 #else
 enum { CUNWIND_FP = 29, CUNWIND_LR = 30, CUNWIND_SP = 31, CUNWIND_PC = 32, CUNWIND_REGISTER_COUNT = 33 };
 #define CUNWIND_RED_ZONE_BYTES 0u
+#define CUNWIND_PTRACE_SP sp
 #endif
 typedef struct user_regs_struct cunwind_ptrace_registers;
 

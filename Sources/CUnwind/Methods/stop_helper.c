@@ -109,11 +109,7 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
   // Before anything else, so that it is done even if the helper is killed while it copies.
   if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->order.tid, &request->registers);
   if (failed == 0 && is_wanted) {
-#if defined(__x86_64__)
-    uint64_t stack_pointer = request->registers.rsp;
-#else
-    uint64_t stack_pointer = request->registers.sp;
-#endif
+    uint64_t stack_pointer = request->registers.CUNWIND_PTRACE_SP;
     if (request->order.walk) cunwind_async_walk_take(request->order.walk, stack_pointer);
     else cunwind_stack_copy_take(request->copy, stack_pointer, &request->order.bounds);
     if (request->order.context_layout)
