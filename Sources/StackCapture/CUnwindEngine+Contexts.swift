@@ -51,15 +51,6 @@ extension CUnwindEngine {
         return withUnsafePointer(to: &context, captured)
     }
 
-    /// The distance of the calling thread's list of robust futexes from its thread pointer; `nil` if it is not known.
-    static func robustListOffset() -> Int64? {
-        var offset: Int64 = 0
-        return cunwind_robust_list_offset(&offset) ? offset : nil
-    }
-
-    /// The distance of a thread-local variable from the calling thread's thread pointer.
-    static func threadOffset(of variable: UnsafeRawPointer) -> Int64 { cunwind_thread_offset(variable) }
-
     /// Returns where the calling thread's variables have a value, or with a key: where they lead to a list of
     /// task-local values that begins with it; or the address of memory that begins with the value (`isPointedTo`).
     static func placesInThreadStorage(of value: UInt64, isPointedTo: Bool = false, key: UInt64 = 0) -> [Int64] {

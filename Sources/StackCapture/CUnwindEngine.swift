@@ -83,9 +83,6 @@ package final class CUnwindEngine: CaptureEngine {
         }
     }
 
-    /// Returns whether no filter of system calls ends the process for a capture by signal.
-    func maySendSignals() -> Bool { cunwind_may_send_signals() }
-
     package func probeStop() -> Bool {
         // Only a refusal by the system counts. On a busy machine the probe may time out; using signals because of that
         // would interrupt the app's calls needlessly (measured: 9 of 86 calls of poll).

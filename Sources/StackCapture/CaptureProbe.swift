@@ -1,5 +1,6 @@
-import LinuxSupport
+internal import CUnwind
 import Glibc
+import LinuxSupport
 import Synchronization
 
 /// Tries every capture method on a thread of its own.
@@ -98,7 +99,7 @@ package struct CaptureProbe: Sendable, Equatable {
     }
 
     private static func attemptSignal(of thread: Int32, with engine: CUnwindEngine) -> Attempt {
-        engine.maySendSignals()
+        cunwind_may_send_signals()
             ? attempt(.signal, of: thread, with: engine)
             : .failed("a filter of system calls ends a program that sends one")
     }

@@ -1,3 +1,4 @@
+internal import CUnwind
 import LinuxSupport
 import Synchronization
 
@@ -58,8 +59,9 @@ package struct ContextCalibration: Sendable, Equatable {
     /// Looks for the parts on the calling thread.
     private static func find(_ publisher: ContextPublisher) -> Findings {
         var findings = Findings()
-        findings.robustList = CUnwindEngine.robustListOffset()
-        findings.scope = CUnwindEngine.threadOffset(of: publisher.scope())
+        var offset: Int64 = 0
+        if cunwind_robust_list_offset(&offset) { findings.robustList = offset }
+        findings.scope = cunwind_thread_offset(publisher.scope())
         publisher.bind {
             findings.plainLocals = CUnwindEngine.placesInThreadStorage(of: publisher.value, key: publisher.key)
         }
@@ -194,7 +196,6 @@ package struct ContextLayout: Sendable, Equatable {
     package var plainLocals: Int64?
     /// The address of the innermost synchronous scope.
     package var scope: Int64?
-    /// OpenTelemetry's thread-local variable.
     package var record: Record?
     /// The key of the task-local value that is the context.
     package var key: UInt64 = 0

@@ -148,7 +148,6 @@ cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid);
 /// helper for at most `bound` nanoseconds.
 void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound);
 
-/// Ends all stops that were set aside.
 void cunwind_pending_destroy(cunwind_engine *engine);
 
 /// Runs the helper on a thread; again if another engine's was in the way, or Yama requires that it is named.

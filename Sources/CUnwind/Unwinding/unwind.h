@@ -132,10 +132,8 @@ extern const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT];
 cunwind_library *cunwind_library_create(const char *library, char *reason);
 void cunwind_library_destroy(cunwind_library *library);
 
-/// Forgets what it knows of the images.
+/// Forget what they know of the images.
 void cunwind_library_flush(cunwind_library *library);
-
-/// Forgets what the steppers know of the images.
 void cunwind_unwinder_flush(cunwind_unwinder *unwinder);
 
 /// Finds the function that contains `pc` in the images' unwind tables. False: there is none.
