@@ -94,14 +94,15 @@ static bool enter(csymbols_image *image, const Dwarf_Die *parent, uint64_t addre
   return false;
 }
 
-size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
-                           Dwarf_Die *inlined, size_t capacity) {
+size_t csymbols_inlined_at(csymbols_image *image, const Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
+                           Dwarf_Die *nested) {
   Dwarf_Die outer = *function, entry;
-  size_t count = 0;
+  size_t last = 0;
+  nested[0] = *function;
   // Every step goes deeper into the tree, which a valid unit has no more of than it has bytes.
-  while (count < capacity && enter(image, &outer, address, clock, &entry)) {
-    if (image->libdw->dwarf_tag(&entry) == DW_TAG_inlined_subroutine) inlined[count++] = entry;
+  while (last + 1 < CSYMBOLS_MAX_LOCATIONS && enter(image, &outer, address, clock, &entry)) {
+    if (image->libdw->dwarf_tag(&entry) == DW_TAG_inlined_subroutine) nested[++last] = entry;
     outer = entry;
   }
-  return count;
+  return last;
 }

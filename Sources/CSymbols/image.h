@@ -92,9 +92,10 @@ csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *u
 csymbols_status csymbols_locate_guarded(csymbols_image *image, uint64_t address, uint64_t deadline,
                                         csymbols_location *locations, size_t *count);
 
-/// The entries of functions inlined into `function` at `address`, outermost first; returns how many.
-size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
-                           Dwarf_Die *inlined, size_t capacity);
+/// Stores `function` and the entries of functions inlined into it at `address`, outermost first, at most
+/// CSYMBOLS_MAX_LOCATIONS; returns the index of the last one.
+size_t csymbols_inlined_at(csymbols_image *image, const Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
+                           Dwarf_Die *nested);
 
 /// Whether the unit's line table may be parsed: whether it is whole, and what it will need fits in the image's memory, to
 /// which it is added. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY, _DAMAGED.

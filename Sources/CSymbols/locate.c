@@ -36,9 +36,8 @@ static int line_of(const csymbols_libdw *libdw, Dwarf_Line *row) {
 
 /// The innermost function at `address`: `function`, or what is inlined into it there.
 static Dwarf_Off innermost_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock) {
-  Dwarf_Die nested[CSYMBOLS_MAX_LOCATIONS] = {*function};
-  size_t depth = csymbols_inlined_at(image, function, address, clock, nested + 1, CSYMBOLS_MAX_LOCATIONS - 1);
-  return image->libdw->dwarf_dieoffset(&nested[depth]);
+  Dwarf_Die nested[CSYMBOLS_MAX_LOCATIONS];
+  return image->libdw->dwarf_dieoffset(&nested[csymbols_inlined_at(image, function, address, clock, nested)]);
 }
 
 // What the compiler made between lines has line 0 (DWARF 5, 6.2.2). The nearest line before it that is of the same function,
@@ -124,8 +123,8 @@ static const char *directory_of(const csymbols_libdw *libdw, csymbols_unit *unit
 static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, uint64_t address, bool has_lines,
                       csymbols_clock *clock, csymbols_location *locations, size_t *count) {
   const csymbols_libdw *libdw = image->libdw;
-  Dwarf_Die nested[CSYMBOLS_MAX_LOCATIONS] = {*function};  // Outermost first.
-  size_t depth = csymbols_inlined_at(image, function, address, clock, nested + 1, CSYMBOLS_MAX_LOCATIONS - 1);
+  Dwarf_Die nested[CSYMBOLS_MAX_LOCATIONS];
+  size_t depth = csymbols_inlined_at(image, function, address, clock, nested);
   Dwarf_Files *files = NULL;
   size_t file_count = 0;
   if (!has_lines || libdw->dwarf_getsrcfiles(&unit->root, &files, &file_count) != 0) files = NULL;

@@ -111,7 +111,7 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
 size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   // Before each capture, also before a read: the next capture that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
-  cunwind_tidy_pending(engine, 0);
+  cunwind_tidy_pending(engine);
   cunwind_helper_has_ended(&engine->sampler, 0);
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);

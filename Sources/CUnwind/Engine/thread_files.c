@@ -50,8 +50,6 @@ bool cunwind_thread_exists(pid_t tid) {
   return has_directory(tid) || !has_directory((pid_t)cunwind_raw(SYS_gettid, 0, 0, 0, 0, 0, 0));
 }
 
-static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
-
 // In a sandbox a file may be empty. If the thread has ended, the kernel returns ESRCH.
 static bool shows_something(int file) {
   char first;
@@ -70,7 +68,7 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
     *file = -1;
     if (error != 0 || (index == CUNWIND_FILE_WCHAN && thread->files[CUNWIND_FILE_SYSCALL] >= 0)) continue;
     *file = open_file(engine, tid, names[index]);
-    if (*file < 0 && is_out_of_descriptors(errno)) error = errno;
+    if (*file < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) error = errno;
     if (*file >= 0 && !shows_something(*file)) {
       close(*file);
       *file = -1;

@@ -50,13 +50,12 @@ bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
 }
 
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
-  int ending;
   // While the helper is alive, no other process has its id.
   if (helper->unreaped && cunwind_now() >= helper->left_until &&
       __atomic_load_n(&helper->request->alive, __ATOMIC_ACQUIRE) != 0) {
     cunwind_raw(SYS_kill, helper->unreaped, SIGKILL, 0, 0, 0, 0);
   }
-  if (helper->unreaped && !cunwind_reap(helper->unreaped, bound, &ending)) return false;
+  if (helper->unreaped && !cunwind_reap(helper->unreaped, bound)) return false;
   helper->unreaped = 0;
   return true;
 }
@@ -105,12 +104,12 @@ cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid) {
   return pending->is_wanted ? CUNWIND_PENDING : CUNWIND_FAILED;
 }
 
-void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound) {
+void cunwind_tidy_pending(cunwind_engine *engine) {
   for (int index = 0; index < CUNWIND_MAX_PENDING_STOPS; index++) {
     cunwind_pending_stop *pending = &engine->pending[index];
     // A wanted stop stays until its result is taken. Its helper ends by itself, at its bound at the latest.
     if (pending->tid == 0 || pending->is_wanted) continue;
-    if (cunwind_helper_has_ended(&pending->helper, bound)) release(engine, pending);
+    if (cunwind_helper_has_ended(&pending->helper, 0)) release(engine, pending);
   }
 }
 
@@ -124,7 +123,7 @@ void cunwind_cancel_stop(cunwind_engine *engine, pid_t tid) {
   __atomic_compare_exchange_n(&pending->helper.request->phase, &stays, CUNWIND_HELPER_IS_LEFT, false, __ATOMIC_ACQ_REL,
                               __ATOMIC_ACQUIRE);
   pending->helper.left_until = until + CUNWIND_HELPER_GRACE_NANOSECONDS;
-  cunwind_tidy_pending(engine, 0);
+  cunwind_tidy_pending(engine);
 }
 
 // A thread cannot enter another system call between the stop request and its stop. So the registers are those of the

@@ -135,7 +135,7 @@ static cunwind_status run_unless_held(cunwind_engine *engine, const cunwind_stop
 
 cunwind_status cunwind_run_helper(cunwind_engine *engine, const cunwind_stop_order *order) {
   cunwind_helper_memory *helper = &engine->helper;
-  cunwind_tidy_pending(engine, 0);
+  cunwind_tidy_pending(engine);
   cunwind_status pending = cunwind_pending_status(engine, order->tid);
   if (pending != CUNWIND_OK) {
     helper->request->error = EBUSY;

@@ -144,9 +144,8 @@ void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted);
 /// wanted, CUNWIND_FAILED if one is and only has to release the thread. Async-signal-safe: yes.
 cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid);
 
-/// Frees the memory of stops that were set aside, if the helper has ended and the result is not wanted. Waits for each
-/// helper for at most `bound` nanoseconds.
-void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound);
+/// Frees the memory of stops that were set aside, if the helper has ended and the result is not wanted.
+void cunwind_tidy_pending(cunwind_engine *engine);
 
 void cunwind_pending_destroy(cunwind_engine *engine);
 

@@ -24,11 +24,10 @@ void cunwind_pause(uint64_t nanoseconds) {
 }
 
 // The kernel clears `alive` before the process has completely ended, so it may take a moment until it can be reaped.
-bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
+bool cunwind_reap(pid_t pid, uint64_t bound) {
   uint64_t deadline = cunwind_now() + bound;
-  *status = 0;
   for (unsigned tries = 0;; tries++) {
-    long got = cunwind_raw(SYS_wait4, pid, (long)status, __WALL | WNOHANG, 0, 0, 0);
+    long got = cunwind_raw(SYS_wait4, pid, 0, __WALL | WNOHANG, 0, 0, 0);
     // ECHILD: the app waited for every kind of child (__WALL) and reaped the helper first.
     if (got == pid || got == -ECHILD) return true;
     if (cunwind_now() >= deadline) return false;

@@ -192,9 +192,9 @@ typedef enum cunwind_rare_call {
 /// because the C library's leave its own two signals unblocked. Async-signal-safe: yes.
 long cunwind_clone_blocked(unsigned long flags, void *top, uint32_t *tid, int (*function)(void *), void *argument);
 
-/// Reaps a child with any exit signal, within `bound` nanoseconds; `*status` is that of wait(2). True also if the app
-/// has reaped it. Async-signal-safe: yes.
-bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
+/// Reaps a child with any exit signal, within `bound` nanoseconds. True also if the app has reaped it.
+/// Async-signal-safe: yes.
+bool cunwind_reap(pid_t pid, uint64_t bound);
 
 /// Sleeps for `nanoseconds` without the C library's cancellation point. Async-signal-safe: yes.
 void cunwind_pause(uint64_t nanoseconds);

@@ -79,11 +79,10 @@ static bool run_children(trials *shared, uint32_t *deadly, bool *is_gone) {
   for (;;) {
     long pid = cunwind_clone_blocked(flags, shared->stack + CHILD_STACK_BYTES, NULL, make_calls, shared);
     if (pid < 0) return false;
-    int status;
-    bool is_late = !cunwind_reap((pid_t)pid, CHILD_NANOSECONDS, &status);
+    bool is_late = !cunwind_reap((pid_t)pid, CHILD_NANOSECONDS);
     if (is_late) {
       cunwind_raw(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
-      *is_gone = cunwind_reap((pid_t)pid, CHILD_NANOSECONDS, &status);
+      *is_gone = cunwind_reap((pid_t)pid, CHILD_NANOSECONDS);
     }
     // Not the wait status: the app may have reaped the child.
     uint32_t next = __atomic_load_n(&shared->next, __ATOMIC_ACQUIRE);
