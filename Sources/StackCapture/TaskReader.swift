@@ -30,7 +30,7 @@ package struct TaskReader {
     package static let maximumTasks = 100_000
     /// The most memory that is searched, in bytes (4 GiB).
     static let maximumBytes: UInt64 = 4 << 30
-    /// The longest time of one reading, in nanoseconds (5 s).
+    /// The longest time of one reading, or of all searches for continuations, in nanoseconds (5 s).
     static let longestTime: UInt64 = 5_000_000_000
     /// The memory that is searched at once, in bytes (1 MiB): about 0.2 ms.
     private static let pieceBytes: UInt64 = 1 << 20
@@ -158,7 +158,7 @@ package struct TaskReader {
         let ranges = readSmallFile("/proc/self/maps", limit: Self.maximumMapBytes).map(Self.ranges) ?? []
         var left = tasks.filter { task in ranges.contains { $0.contains(task.address) } }
         guard calibration.continuation != 0, !left.isEmpty else { return ([], 0) }
-        let deadline = monotonicNow() &+ Self.longestSearch
+        let deadline = monotonicNow() &+ Self.longestTime
         var reads = 0
         // An object that has to be found: else the search is worth nothing.
         let control = UnsafeMutablePointer<UInt64>.allocate(capacity: Self.continuationWords)
@@ -189,9 +189,8 @@ package struct TaskReader {
         return (Set(left.map(\.id)), bytes)
     }
 
-    /// The searches for continuations, and their longest time together, in nanoseconds (5 s): enough for 1 GB.
+    /// The searches for continuations, which take ``longestTime`` together: enough for 1 GB.
     private static let searches = 6
-    private static let longestSearch: UInt64 = 5_000_000_000
     /// How long it is watched whether tasks go on, in nanoseconds (1 s).
     private static let watchTime: UInt64 = 1_000_000_000
     /// The words of a checked continuation's object: two of its header, the task, and a string.

@@ -74,17 +74,16 @@ CUNWIND_BARE void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t sta
   }
 }
 
+static bool read_piece(const uint8_t *bytes, uint64_t low, uint64_t length, uint64_t address, void *to, size_t size) {
+  uint64_t offset = address - low;
+  if (address < low || offset > length || size > length - offset) return false;
+  memcpy(to, bytes + offset, size);
+  return true;
+}
+
 bool cunwind_stack_copy_read(const cunwind_stack_copy *copy, uint64_t address, void *to, size_t size) {
-  if (address >= copy->low && address - copy->low <= copy->length && size <= copy->length - (address - copy->low)) {
-    memcpy(to, copy->bytes + (address - copy->low), size);
-    return true;
-  }
-  uint64_t offset = address - copy->outer_low;
-  if (address >= copy->outer_low && offset <= copy->outer_length && size <= copy->outer_length - offset) {
-    memcpy(to, copy->bytes + copy->length + offset, size);
-    return true;
-  }
-  return false;
+  return read_piece(copy->bytes, copy->low, copy->length, address, to, size) ||
+         read_piece(copy->bytes + copy->length, copy->outer_low, copy->outer_length, address, to, size);
 }
 
 // ---- The end of a stack ---------------------------------------------------------------------------------------------

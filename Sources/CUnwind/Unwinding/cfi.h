@@ -50,8 +50,7 @@ typedef struct cunwind_rule {
 
 /// The rules at one PC.
 typedef struct cunwind_rules {
-  bool
-      is_cfa_expression;  ///< The expression in `cfa` computes the canonical frame address; else: register plus offset.
+  bool is_cfa_expression;  ///< The expression in `cfa` computes the canonical frame address; else register plus offset.
   uint64_t cfa_register;
   cunwind_rule cfa;
   cunwind_rule registers[CUNWIND_REGISTER_COUNT];

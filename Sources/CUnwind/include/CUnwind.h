@@ -200,8 +200,7 @@ typedef struct cunwind_options {
 typedef struct cunwind_context_scope {
   uint64_t magic;    ///< CUNWIND_SCOPE_MAGIC.
   uint64_t payload;  ///< The address of the payload.
-  uint64_t
-      bound;  ///< The address of the payload that was bound as a task-local value when the scope was entered; or 0.
+  uint64_t bound;    ///< The address of the payload that was bound as a task-local value at the entry; or 0.
 } cunwind_context_scope;
 
 /// Where the parts of a context are, in bytes from a thread's thread pointer. All zero: nothing is known.
