@@ -3,15 +3,10 @@ import LinuxSupport
 /// Whether a running thread is in a system call: where its last clock tick went (without one since, it is where it
 /// was).
 struct SystemCallEvidence: Equatable {
-    private enum Place: Equatable {
-        case user, kernel
-        /// No tick was seen yet.
-        case unknown
-    }
-
     private var time: TickedCPUTime
     private var turn: UInt64?
-    private var place = Place.unknown
+    /// Whether the last tick was in the kernel; `nil` if none was seen yet.
+    private var isInKernel: Bool?
 
     /// Creates the evidence from the first reading of a thread; `turn` is `nil` if it was read for a capture.
     init(_ time: TickedCPUTime, turn: UInt64?) {
@@ -28,17 +23,17 @@ struct SystemCallEvidence: Equatable {
     /// Takes in a later reading of the same turn.
     mutating func note(_ latest: TickedCPUTime) {
         if latest.system > time.system {
-            place = .kernel
+            isInKernel = true
         } else if latest.user > time.user {
-            place = .user
+            isInKernel = false
         }
         time = latest
     }
 
     /// Notes that the thread was seen outside of system calls.
-    mutating func noteUserMode() { place = .user }
+    mutating func noteUserMode() { isInKernel = false }
 
-    var mayBeInKernel: Bool { place != .user }
+    var mayBeInKernel: Bool { isInKernel != false }
 }
 
 /// A thread's CPU time as the kernel's clock ticks count it, in nanoseconds.
