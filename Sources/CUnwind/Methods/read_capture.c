@@ -1,9 +1,6 @@
 // Capture by read: a blocked thread's stack does not change, so a copy of it is valid if the thread was blocked
 // throughout (Engine/thread_files.c has the proof).
 
-#define _GNU_SOURCE
-#include <string.h>
-
 #include "Engine/engine.h"
 #include "Engine/thread_files.h"
 #include "System/raw_system_call.h"

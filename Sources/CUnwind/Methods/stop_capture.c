@@ -2,17 +2,11 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
