@@ -57,11 +57,7 @@ final class HealthReporter: Sendable {
 
     /// Reports the monitor as stopped and ends the threads, within ``HealthWorker/stopLimit``.
     func stop() {
-        let ending = workers.withLock { workers in
-            defer { workers = [] }
-            return workers
-        }
-        for worker in ending { worker.stop() }
+        for worker in workers.withLock({ exchange(&$0, with: []) }) { worker.stop() }
         if isStarted.exchange(false, ordering: .relaxed) { Self.isInUse.store(false, ordering: .relaxed) }
     }
 

@@ -62,8 +62,7 @@ private final class JobSender: Sendable {
     func send(_ job: @escaping @Sendable () -> Void) {
         let mustStart = state.withLock { state in
             state.job = job
-            defer { state.isStarted = true }
-            return !state.isStarted
+            return !exchange(&state.isStarted, with: true)
         }
         if mustStart {
             guard let thread = try? WorkerThread(name: "stallwatch-exec", body: { [self] in run() }) else {

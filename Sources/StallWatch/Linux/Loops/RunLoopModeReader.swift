@@ -49,11 +49,7 @@ final class RunLoopModeReader: @unchecked Sendable {
 
     /// Begins to look for an answer, unless an earlier question has none yet; does not wait.
     func ask() {
-        let isFirst = state.withLock { state in
-            defer { state.isAsking = true }
-            return !state.isAsking
-        }
-        guard isFirst else { return }
+        guard state.withLock({ !exchange(&$0.isAsking, with: true) }) else { return }
         let thread = try? WorkerThread(name: "stallwatch-mode") { [self] in
             let answer = read()
             state.withLock { $0 = State(answer: answer) }
@@ -63,12 +59,7 @@ final class RunLoopModeReader: @unchecked Sendable {
     }
 
     /// Returns the answer to the last question once.
-    func takeAnswer() -> Answer? {
-        state.withLock { state in
-            defer { state.answer = nil }
-            return state.answer
-        }
-    }
+    func takeAnswer() -> Answer? { state.withLock { $0.answer.take() } }
 
     private func read() -> Answer {
         var answer = Answer(time: 0)

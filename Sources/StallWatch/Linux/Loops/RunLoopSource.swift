@@ -16,12 +16,10 @@ import StallSymbols
 final class RunLoopSource: LoopSource, @unchecked Sendable {
     let kind = LoopKind.runLoop
     private let runLoop: CFRunLoop
-    private let turnModes: [CFRunLoopMode]
     private let namedModes: [String]
     /// Asks what waits for the default mode; `nil` if that is not observed.
     let modeReader: RunLoopModeReader?
-    private var turnObservers: [CFRunLoopObserver] = []
-    private var modeObservers: [(CFRunLoopObserver, CFRunLoopMode)] = []
+    private var observers: [(CFRunLoopObserver, CFRunLoopMode)] = []
 
     /// Creates the observers, which retain `recorder`, and adds them to `runLoop`; throws if there is no memory for
     /// them.
@@ -32,7 +30,6 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         self.runLoop = runLoop
         // Initialize it here: the watchdog must never wait for the dynamic linker.
         _ = (Self.exportedRunFunction, Self.exportedMethod)
-        turnModes = modes.map(Self.mode)
         let common = kCFRunLoopCommonModes.map(Self.name)
         namedModes = Array(
             ([kCFRunLoopDefaultMode.map(Self.name) ?? ""] + modes)
@@ -57,14 +54,11 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
                 recorder.exit(at: monotonicNow())
             }
         }
-        turnObservers = [begin, end]
+        for mode in modes.map(Self.mode) { observers += [(begin, mode), (end, mode)] }
         for (index, name) in namedModes.enumerated() {
-            modeObservers.append((try Self.modeObserver(UInt8(index + 1), recorder), Self.mode(name)))
+            observers.append((try Self.modeObserver(UInt8(index + 1), recorder), Self.mode(name)))
         }
-        for mode in turnModes {
-            for observer in turnObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
-        }
-        for (observer, mode) in modeObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
+        for (observer, mode) in observers { CFRunLoopAddObserver(runLoop, observer, mode) }
         // No observer saw the entry of a run that is already in progress, and that run may last as long as the program.
         if let mode = CFRunLoopCopyCurrentMode(runLoop), let index = namedModes.firstIndex(of: Self.name(mode)) {
             recorder.adoptMode(UInt8(index + 1))
@@ -77,10 +71,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     /// loop's thread is about to call out with it: `__CFRunLoopDoObservers` retains the observer, but not its context.
     /// A removed observer releases its context with its last reference.
     func remove() {
-        for mode in turnModes {
-            for observer in turnObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
-        }
-        for (observer, mode) in modeObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
+        for (observer, mode) in observers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
     }
 
     // The main thread's id is the process's (gettid(2)).

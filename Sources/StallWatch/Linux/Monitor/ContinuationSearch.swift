@@ -37,12 +37,7 @@ final class ContinuationSearch: Sendable {
     var hasFindings: Bool { state.withLock { !$0.findings.isEmpty } }
 
     /// Takes what was found, by the number of the operation.
-    func takeFindings() -> [UInt64: Result] {
-        state.withLock { state in
-            defer { state.findings = [:] }
-            return state.findings
-        }
-    }
+    func takeFindings() -> [UInt64: Result] { state.withLock { exchange(&$0.findings, with: [:]) } }
 
     /// Starts to search for the continuation of a task, at which the chain of an operation ends; once for each.
     func start(_ operation: OperationRegistry.Operation, _ task: SwiftTask) {
@@ -61,10 +56,7 @@ final class ContinuationSearch: Sendable {
     /// Ends the thread; call it once the registry is closed.
     func stop() {
         pause.post()
-        state.withLock { state in
-            defer { state.thread = nil }
-            return state.thread
-        }?.finish(until: monotonicNow() &+ Self.longestStop)
+        state.withLock { $0.thread.take() }?.finish(until: monotonicNow() &+ Self.longestStop)
     }
 
     private func run() {

@@ -16,17 +16,14 @@ extension StallMonitor {
         do throws(StallWatchError) {
             if case .profile(let plan) = request { return try profile(plan, job) }
             if case .tasks = request { return try TaskInspection(configuration).answer() }
-            let report = try HangDump.take("main thread", since: dumpStart, directory: nil, like: configuration)
+            // The begin of the turn that a stall's report would have just begun to describe.
+            let start = monotonicNow() &- LinuxSupport.nanoseconds(Configuration.minimumThreshold)
+            let report = try HangDump.take("main thread", since: start, directory: nil, like: configuration)
             let error = report == nil ? "the threads could not be captured in time: try again" : nil
             return ControlAnswer(pid: getpid(), report: report, tasks: TaskInspection.counts(), error: error)
         } catch {
             return ControlAnswer(pid: getpid(), error: error.description)
         }
-    }
-
-    /// The begin of the turn that a stall's report would have just begun to describe, in monotonic nanoseconds.
-    private var dumpStart: UInt64 {
-        monotonicNow() &- LinuxSupport.nanoseconds(Configuration.minimumThreshold)
     }
 
     private func profile(_ plan: ProfilePlan, _ job: ControlJob) throws(StallWatchError) -> ControlAnswer {
@@ -154,13 +151,12 @@ final class ControlJobs: Sendable {
 
     func stop() {
         let jobs = state.withLock { state in
-            defer { state.jobs = [:] }
             state.isStopped = true
-            return state.jobs.values.map { $0 }
+            return exchange(&state.jobs, with: [:])
         }
-        for running in jobs { running.job.cancel() }
+        for running in jobs.values { running.job.cancel() }
         // A redaction may stop the monitor: its thread must not wait for itself.
-        for running in jobs { running.thread.finish(until: .max) }
+        for running in jobs.values { running.thread.finish(until: .max) }
     }
 }
 

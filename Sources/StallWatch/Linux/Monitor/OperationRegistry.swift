@@ -100,12 +100,7 @@ final class OperationRegistry: Sendable {
     }
 
     /// Takes the overdue operations that have ended, and when each did.
-    func takeEnded() -> [UInt64: UInt64] {
-        state.withLock { state in
-            defer { state.ended = [:] }
-            return state.ended
-        }
-    }
+    func takeEnded() -> [UInt64: UInt64] { state.withLock { exchange(&$0.ended, with: [:]) } }
 
     func isInProgress(_ operation: Operation) -> Bool {
         state.withLock { $0.slots[operation.slot]?.number == operation.number }

@@ -77,10 +77,7 @@ final class OperationWatch: Sendable {
     func stop() {
         registry.close()
         wake.post()
-        thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }?.finish(until: monotonicNow() &+ Self.longestStop)
+        thread.withLock { $0.take() }?.finish(until: monotonicNow() &+ Self.longestStop)
         search.stop()
     }
 

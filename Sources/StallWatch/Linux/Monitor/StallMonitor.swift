@@ -340,14 +340,10 @@ public final class StallMonitor: Sendable {
         // Takes no lock: in a child, a thread that is gone may hold it, and Swift's mutexes know threads by their ids.
         let process = startedBy.load(ordering: .relaxed)
         guard process == 0 || process == getpid() else { return }
-        control.withLock { service in
-            defer { service = nil }
-            return service
-        }?.stop()
+        control.withLock { $0.take() }?.stop()
         let phase = state.withLock { state in
-            defer { state.phase = .stopped }
             if case .running = state.phase { state.stopped = monotonicNow() }
-            return state.phase
+            return exchange(&state.phase, with: .stopped)
         }
         switch phase {
         case .stopped:

@@ -55,10 +55,7 @@ final class TaskWatch: Sendable {
 
     /// Waits for the end of a reading, until a deadline in monotonic nanoseconds.
     func finish(until deadline: UInt64) {
-        state.withLock { state in
-            defer { state.thread = nil }
-            return state.thread
-        }?.finish(until: deadline)
+        state.withLock { $0.thread.take() }?.finish(until: deadline)
     }
 
     /// What to keep of a list that was read; returns the tasks whose continuations are to be searched for.
