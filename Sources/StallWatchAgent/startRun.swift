@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// - Parameters:
 ///   - threshold: The duration from which a turn is a stall, in nanoseconds.
-///   - loops: The loops to watch: see ``RunMonitor/Loops``.
+///   - loops: The loops to watch, as the sum of their values of `enum cpreload_loop`; GLib's is watched later.
 ///   - output: The path of the directory for reports.
 ///   - reason: Receives the reason after a failure, ended by a zero byte.
 ///   - size: The size of `reason` in bytes.
@@ -22,8 +22,7 @@ public func startRun(
 ) -> Int32 {
     do throws(StallWatchError) {
         let monitor = try RunMonitor(
-            threshold: .nanoseconds(Int64(clamping: threshold)), loops: RunMonitor.Loops(rawValue: loops),
-            output: String(cString: output))
+            threshold: .nanoseconds(Int64(clamping: threshold)), loops: loops, output: String(cString: output))
         RunMonitor.current.withLock { $0 = monitor }
         return 0
     } catch {
@@ -89,13 +88,6 @@ public func finishRun(_ text: UnsafeMutablePointer<CChar>, _ size: Int) -> Int {
 
 /// The monitor of a program that `stallwatch run` has started.
 struct RunMonitor {
-    /// The loops that the preloaded library asks for: the values of `enum cpreload_loop`.
-    struct Loops: OptionSet {
-        let rawValue: Int32
-        static let runLoop = Loops(rawValue: 1)
-        static let mainQueue = Loops(rawValue: 2)
-    }
-
     static let current = Mutex<RunMonitor?>(nil)
 
     private let monitor: StallMonitor
@@ -103,18 +95,18 @@ struct RunMonitor {
     /// Keeps the probe of GLib's main context, whose poll function has its address.
     private var probe: LoopProbe?
 
-    init(threshold: Duration, loops: Loops, output: String) throws(StallWatchError) {
+    init(threshold: Duration, loops: Int32, output: String) throws(StallWatchError) {
         var configuration = StallMonitor.Configuration(threshold: .fixed(threshold), reports: .directory(output))
         // Seldom a Swift program: its memory is not searched.
         configuration.tasks = .none
         monitor = try StallMonitor(configuration)
         self.output = output
-        if loops == [.runLoop, .mainQueue] {
-            try monitor.watch(.main)
-        } else if loops.contains(.runLoop) {
-            try monitor.watch(.mainRunLoop)
-        } else if loops.contains(.mainQueue) {
-            try monitor.watch(.mainQueue)
+        // The sum of CPRELOAD_LOOP_RUN_LOOP, 1, and CPRELOAD_LOOP_MAIN_QUEUE, 2.
+        switch loops {
+        case 1: try monitor.watch(.mainRunLoop)
+        case 2: try monitor.watch(.mainQueue)
+        case 3: try monitor.watch(.main)
+        default: break
         }
         try monitor.start()
     }
@@ -161,20 +153,18 @@ public func dumpHang(
 ) -> Int32 {
     let now = monotonicNow()
     let since = now &- min(milliseconds &* 1_000_000, now)
-    let text: String
-    var status: Int32 = 1
     do throws(StallWatchError) {
         let directory = String(cString: directory)
         let report = try WorkerThread.asOwnThread { () throws(StallWatchError) in
             try HangDump.take("tests", since: since, directory: directory)
         }
-        text = report.map { "\(directory)/\($0.fileName)" } ?? "the threads could not be captured in time"
-        status = report == nil ? 1 : 0
+        let path = report.map { "\(directory)/\($0.fileName)" }
+        store(path ?? "the threads could not be captured in time", in: answer, size: size)
+        return path == nil ? 1 : 0
     } catch {
-        text = error.description
+        store(error.description, in: answer, size: size)
+        return 1
     }
-    store(text, in: answer, size: size)
-    return status
 }
 
 /// Stores a text in a C buffer, cut to its size in bytes and ended by a zero byte.

@@ -108,10 +108,8 @@ final class HealthSource: Sendable {
     }
 
     private static func ordered(_ loops: [LoopProgress]) -> [LoopProgress] {
-        loops.sorted { first, second in
-            let isFirstRunning = first.state == .running
-            return isFirstRunning == (second.state == .running) ? first.label < second.label : !isFirstRunning
-        }
+        let sorted = loops.sorted { $0.label < $1.label }
+        return sorted.filter { $0.state != .running } + sorted.filter { $0.state == .running }
     }
 }
 

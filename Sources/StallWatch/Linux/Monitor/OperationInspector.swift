@@ -57,10 +57,8 @@ struct OperationInspector {
     /// Returns what the tasks at these addresses wait for, in their order; they live until this returns.
     func inspect(_ addresses: [UInt64]) -> [Finding] {
         let reader: TaskReader
-        switch self.reader {
-        case .success(let known): reader = known
-        case .failure(let problem):
-            return addresses.map { _ in Finding(operation: OverdueOperation(reason: problem.reason)) }
+        do { reader = try self.reader.get() } catch {
+            return addresses.map { _ in Finding(operation: OverdueOperation(reason: error.reason)) }
         }
         var findings: [Int: Finding] = [:]
         for number in 0..<Self.maximumReadings where findings.count < addresses.count {

@@ -89,8 +89,7 @@ struct LoopProfiler {
             case .unknown:
                 // No thread runs the loop.
                 let sample = ProfileTrack.Sample(
-                    at: now() &- clock.begin, state: .idle,
-                    stack: .failure(.noThread))
+                    at: now() &- clock.begin, state: .idle, stack: .failure(.noThread))
                 add(sample, of: loop, Key(loop: index, thread: 0), nil)
             case .pool:
                 let all = ThreadIdentity.all().filter { [own = WorkerThread.ids] in !own.contains($0) }
@@ -149,9 +148,8 @@ struct LoopProfiler {
     private mutating func add(
         _ sample: ProfileTrack.Sample, of loop: LoopMonitor, _ key: Key, _ thread: ProfiledThread?
     ) {
-        var track = keyed[key] ?? ProfileTrack(of: loop, inApp: inApp)
         // Taken out, so that its arrays are not copied.
-        keyed[key] = nil
+        var track = keyed.removeValue(forKey: key) ?? ProfileTrack(of: loop, inApp: inApp)
         if let thread { track.thread = thread }
         track.add(sample, in: capturer.images(), &limits)
         keyed[key] = track

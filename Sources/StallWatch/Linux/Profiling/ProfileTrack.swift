@@ -71,15 +71,8 @@ struct ProfileTrack {
         if let lastRun { runs[lastRun].halfPasses += pending }
         pending = 0
         let captured = try? sample.stack.get()
-        var stack: Int?
-        var reason: String?
-        switch sample.stack {
-        case .success(let captured):
-            stack = index(of: captured, in: list, &limits)
-            reason = captured.incompleteReason ?? captured.missingAsyncCallersReason
-            if stack == nil { reason = ProfileLimits.unkeptStack }
-        case .failure(let error): reason = error.description
-        }
+        let stack = captured.flatMap { index(of: $0, in: list, &limits) }
+        let reason = captured != nil && stack == nil ? ProfileLimits.unkeptStack : sample.stack.reason
         let key = RunKey(stack: stack, state: sample.state, reason: reason)
         if let last = runs.indices.last, runIndices[key] == last {
             return extend(last, halves)
@@ -217,11 +210,9 @@ final class ProfiledThread {
 
     func remember(_ stack: CapturedStack?, _ activity: SwitchCounts?) {
         last = nil
-        guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches
-        else {
-            return
+        if let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches {
+            last = (stack, switches)
         }
-        last = (stack, switches)
     }
 }
 

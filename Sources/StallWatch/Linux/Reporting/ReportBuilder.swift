@@ -122,7 +122,7 @@ struct ReportBuilder {
 
 extension Result<CapturedStack, CaptureFailure> {
     /// The reason why the stack is missing or incomplete; `nil` if it is complete.
-    fileprivate var reason: String? {
+    var reason: String? {
         switch self {
         case .success(let stack): stack.incompleteReason ?? stack.missingAsyncCallersReason
         case .failure(let error): error.description
