@@ -18,19 +18,14 @@ final class ReportStreams: @unchecked Sendable {
         let (stream, continuation) = AsyncStream.makeStream(
             of: StallReport.self, bufferingPolicy: .bufferingNewest(Self.capacity)
         )
-        let key: Int? = lock.withLock {
-            guard !isFinished else { return nil }
+        lock.withLock {
+            guard !isFinished else { return continuation.finish() }
             nextKey += 1
             continuations[nextKey] = continuation
-            return nextKey
-        }
-        guard let key else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in
-            guard let self else { return }
-            lock.withLock { _ = self.continuations.removeValue(forKey: key) }
+            continuation.onTermination = { [weak self, key = self.nextKey] _ in
+                guard let self else { return }
+                lock.withLock { _ = self.continuations.removeValue(forKey: key) }
+            }
         }
         return stream
     }

@@ -54,7 +54,7 @@ struct SaturationDetector {
         guard let start else { return begin(load) }
         if isReported {
             let recent = readings.last { now &- $0.time >= threshold / 4 } ?? start
-            guard isBusy(from: recent, to: load) else { return stop(at: now &- idle(from: recent, to: load)) }
+            guard isBusy(from: recent, to: load) else { return stop(at: now &- load.idle(since: recent)) }
         } else {
             guard isBusy(from: start, to: load) else { return stop(at: now) }
             if now &- start.time >= threshold, load.turns > start.turns {
@@ -77,8 +77,8 @@ struct SaturationDetector {
             (first.time, first.turns) = (min(firstBegin, readings[0].time), 0)
         } else if index > 0 {
             // Between the two polls the loop was idle first, and then busy.
-            let idle = idle(from: readings[index - 1], to: first)
-            first.time = readings[index - 1].time &+ min(idle, first.time &- readings[index - 1].time)
+            let before = readings[index - 1]
+            first.time = before.time &+ min(first.idle(since: before), first.time &- before.time)
         }
         start = first
         (isReported, samples) = (false, 0)
@@ -108,10 +108,8 @@ struct SaturationDetector {
         readings.append(load)
     }
 
-    private func idle(from first: LoopLoad, to last: LoopLoad) -> UInt64 { last.idle &- min(first.idle, last.idle) }
-
     private func isBusy(from first: LoopLoad, to last: LoopLoad) -> Bool {
-        idle(from: first, to: last) <= (last.time &- first.time) / Self.idleParts
+        last.idle(since: first) <= (last.time &- first.time) / Self.idleParts
     }
 }
 
@@ -124,6 +122,10 @@ extension Bool {
 }
 
 extension LoopLoad {
+    func idle(since start: LoopLoad) -> UInt64 { idle &- min(start.idle, idle) }
+
+    func busy(since start: LoopLoad) -> UInt64 { busy &- min(start.busy, busy) }
+
     func pace(since start: LoopLoad) -> Double {
         (Double(turns &- start.turns) * 1e9 / Double(max(time &- start.time, 1))).toThousandths
     }
@@ -157,9 +159,9 @@ struct SaturationSupervisor {
         let action = detector.decide(poll.turn, poll.load, countingFrom: countingFrom)
         if let action, let start = start ?? detector.start {
             period.carryOut(action, of: loop, poll, from: start, context) { load in
-                let idle = load.idle &- min(start.idle, load.idle)
-                let share = max(1 - Double(idle) / Double(max(load.time &- start.time, 1)), 0).toThousandths
-                return StallReport.Activity(turnsPerSecond: load.pace(since: start), busyShare: share)
+                let idleShare = Double(load.idle(since: start)) / Double(max(load.time &- start.time, 1))
+                return StallReport.Activity(
+                    turnsPerSecond: load.pace(since: start), busyShare: max(1 - idleShare, 0).toThousandths)
             } record: {
                 StallRecord(.saturation, of: loop, poll, start: start, threshold: detector.threshold, at: $0)
             }

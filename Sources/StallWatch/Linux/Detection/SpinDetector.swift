@@ -91,10 +91,9 @@ struct SpinDetector {
     var isCertain: Bool {
         guard let last, let start, pattern == .ready else { return false }
         let time = last.load.time &- start.load.time
-        let idle = last.load.idle &- min(start.load.idle, last.load.idle)
-        let busy = last.load.busy &- min(start.load.busy, last.load.busy)
-        return last.runnable(since: start) >= time / 10 &* 9 && idle >= time / 10
-            && busy <= (last.load.turns &- start.load.turns) &* Self.longestTurn.unproven
+        let turns = last.load.turns &- start.load.turns
+        return last.runnable(since: start) >= time / 10 &* 9 && last.load.idle(since: start.load) >= time / 10
+            && last.load.busy(since: start.load) <= turns &* Self.longestTurn.unproven
     }
 
     /// Takes a reading that is due; earlier time than `countingFrom` does not count.
@@ -155,11 +154,10 @@ struct SpinDetector {
             let isRunnable = last.runnable(since: first) >= time / 4 &* 3
             return first.load.isOutside && last.load.isOutside && isRunnable ? .outside : nil
         }
-        let idle = last.load.idle &- min(first.load.idle, last.load.idle)
-        let busy = last.load.busy &- min(first.load.busy, last.load.busy)
+        let busy = last.load.busy(since: first.load)
         guard Double(turns) * 1e9 >= Double(leastTurnsPerSecond) * Double(time), busy / turns <= longestTurn.proven,
             // The rest is the app's own work between two runs of the loop.
-            time &- min(idle &+ busy, time) <= time / 4
+            time &- min(last.load.idle(since: first.load) &+ busy, time) <= time / 4
         else { return nil }
         return .ready
     }
@@ -242,12 +240,11 @@ struct SpinSupervisor {
 
     private func describe(from start: SpinDetector.Reading) -> StallReport.Activity? {
         guard let last = detector.last else { return nil }
-        var share: Double?
-        if let first = start.cpu, let cpu = last.cpu {
-            share = min(Double(cpu &- min(first, cpu)) / Double(max(last.load.time &- start.load.time, 1)), 1)
-        }
         var activity = StallReport.Activity(turnsPerSecond: last.load.pace(since: start.load))
-        activity.cpuShare = share?.toThousandths
+        if let first = start.cpu, let cpu = last.cpu {
+            let share = Double(cpu &- min(first, cpu)) / Double(max(last.load.time &- start.load.time, 1))
+            activity.cpuShare = min(share, 1).toThousandths
+        }
         activity.readyDescriptor = descriptors.found
         activity.isModeEmpty = detector.pattern == .outside ? true : nil
         return activity

@@ -83,11 +83,7 @@ struct TurnCase {
 
     mutating func add(_ sample: StallRecord.Sample) {
         samples.add(sample)
-        if case .success = sample.stack {
-            mayStop = true
-        } else {
-            mayStop = sample.isPassingFailure || sample.isPending
-        }
+        mayStop = (try? sample.stack.get()) != nil || sample.isPassingFailure || sample.isPending
     }
 
     /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.

@@ -234,7 +234,7 @@ public final class StallMonitor: Sendable {
             let service = try makeControlService()
             state.mayUsePtrace = capturer.methods.contains(.ptrace)
             do throws(StallWatchError) {
-                state.phase = .running(try startThreads(capturer, mayUsePtrace: state.mayUsePtrace))
+                state.phase = .running(try startThreads(capturer))
             } catch {
                 unused = service
                 healthReporter?.stop()
@@ -263,15 +263,14 @@ public final class StallMonitor: Sendable {
     }
 
     /// Starts the sinks and the threads: first those that the watchdog needs.
-    private func startThreads(
-        _ capturer: sending ThreadCapture, mayUsePtrace: Bool?
-    ) throws(StallWatchError) -> Threads {
+    private func startThreads(_ capturer: sending ThreadCapture) throws(StallWatchError) -> Threads {
         let methods = capturer.methods.map(\.rawValue).joined(separator: ", ")
         let unwinder = capturer.unwinder
         try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
         try reporter.startSinks()
         let notice = CapabilityNotice(
-            capabilityProbe(mayUsePtrace: mayUsePtrace), directory: configuration.reports.path, reporter: reporter)
+            capabilityProbe(mayUsePtrace: capturer.methods.contains(.ptrace)), directory: configuration.reports.path,
+            reporter: reporter)
         let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
             try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run(afterEach: notice.renew) }
         }
