@@ -3,7 +3,6 @@ import LinuxSupport
 import StackCapture
 package import StallReports
 import Synchronization
-import StallSymbols
 
 extension StallMonitor {
     func answer(_ request: ControlRequest) -> ControlAnswer {
@@ -35,12 +34,7 @@ extension StallMonitor {
         var profiler = LoopProfiler(loops: watchedLoops, capturer: capturer, plan: plan, inApp: configuration.inApp)
         let isWhole = profiler.run { job.isOver(waitingUntil: $0) }
         guard isWhole else { return ControlAnswer(pid: getpid(), error: "the monitor has ended") }
-        let reports = ProfileReports(
-            process: .current(), metadata: configuration.metadata,
-            symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp),
-            pathStyle: configuration.pathStyle, redact: configuration.redact
-        )
-        return ControlAnswer(pid: getpid(), profile: reports.answer(of: profiler))
+        return ControlAnswer(pid: getpid(), profile: ProfileReports(configuration).answer(of: profiler))
     }
 }
 

@@ -5,16 +5,16 @@ import StallSymbols
 
 /// Makes the answer of a profile: looks up the names, and applies the app's rules about what may leave the process.
 struct ProfileReports {
-    let process: StallReport.ProcessDescription
-    let metadata: [String: String]
-    let symbolication: ReportSymbolication
-    let pathStyle: PathStyle
-    let redact: (@Sendable (inout StallReport) -> Void)?
+    private let configuration: StallMonitor.Configuration
+    private let process = StallReport.ProcessDescription.current()
     /// The time for all names, in nanoseconds (10 s): what is not found by then has none.
-    static let timeForNames: UInt64 = 10_000_000_000
+    private static let timeForNames: UInt64 = 10_000_000_000
+
+    init(_ configuration: StallMonitor.Configuration) { self.configuration = configuration }
 
     func answer(of profiler: LoopProfiler) -> ProfileAnswer {
         let deadline = monotonicNow() &+ Self.timeForNames
+        let symbolication = ReportSymbolication.inProcess(configuration.symbolication, inApp: configuration.inApp)
         var threads: [(answer: ProfileAnswer.Thread, isWorker: Bool?)] = []
         for track in profiler.tracks {
             var report = symbolication.symbolicate(report(of: track, in: profiler), until: deadline)
@@ -54,8 +54,8 @@ struct ProfileReports {
         var report = named
         // These describe a stall, and a profile is none.
         (report.culprit, report.missingCulpritReason, report.callout) = (nil, nil, nil)
-        report.shortenPaths(pathStyle)
-        if let redact { _ = report.redact(with: redact) }
+        report.shortenPaths(configuration.pathStyle)
+        if let redact = configuration.redact { _ = report.redact(with: redact) }
         return ProfileAnswer.Thread(
             report: report, onCPUMilliseconds: track.thread?.onCPU.map(milliseconds),
             runQueueMilliseconds: track.thread?.runQueue.map(milliseconds),
@@ -81,7 +81,7 @@ struct ProfileReports {
             id: ReportIdentifier.make(at: profiler.startedAt),
             kind: .profile, state: .ended, startedAt: profiler.startedAt,
             durationMilliseconds: Double(track.passes) * unit, thresholdMilliseconds: milliseconds(track.threshold),
-            process: process, metadata: metadata,
+            process: process, metadata: configuration.metadata,
             loop: .init(
                 label: track.label, kind: track.kind, turn: 0, nesting: 0,
                 thread: track.thread.map { StallReport.ThreadDescription($0.identity) }),
