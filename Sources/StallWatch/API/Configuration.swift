@@ -87,7 +87,6 @@ extension StallMonitor {
         /// before the ``escalation`` acts, which may wait for it for up to 1 second. The text replaces the file's
         /// contents and has at most 4,096 bytes. ``StallMonitor/init(_:)`` throws if there is no escalation.
         public var terminationLog: String?
-        /// Which Swift tasks the reports of stalls have.
         package var tasks = ReportedTasks.waiting
 
         /// Creates a configuration.
@@ -117,7 +116,6 @@ extension StallMonitor {
             self.whenDebugged = whenDebugged
         }
 
-        /// Throws unless each setting is in its range.
         func check() throws(StallWatchError) {
             try Self.check(threshold)
             if let saturationThreshold { try Self.check(saturationThreshold) }
@@ -133,7 +131,6 @@ extension StallMonitor {
                 "the limit is \(maximumReportsPerMinute) reports per minute: give a value from 1 to 10,000")
         }
 
-        /// Throws unless a threshold's bounds are in their range.
         static func check(_ threshold: StallThreshold) throws(StallWatchError) {
             try check(threshold.floor)
             try check(threshold.ceiling)
@@ -143,7 +140,6 @@ extension StallMonitor {
                     + "give a ceiling that is not below the floor")
         }
 
-        /// Throws unless a duration is in the range of thresholds.
         static func check(_ threshold: Duration) throws(StallWatchError) {
             try require(
                 (minimumThreshold...maximumThreshold).contains(threshold),
@@ -248,7 +244,6 @@ public struct Escalation: Sendable {
         Escalation(multiple: multiple, action: .abort)
     }
 
-    /// Throws unless the multiple is in its range.
     func check() throws(StallWatchError) {
         try require(
             (2...1_000_000).contains(multiple),
@@ -297,7 +292,6 @@ public struct HealthOutput: Sendable, Equatable {
         self.notifiesSystemd = notifiesSystemd
     }
 
-    /// Throws unless each setting is in its range.
     func check() throws(StallWatchError) {
         try require(
             (Self.minimumInterval...Self.maximumInterval).contains(interval),

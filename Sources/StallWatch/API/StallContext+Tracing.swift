@@ -31,7 +31,6 @@
         }
     }
 
-    /// Collects headers, with lowercase names.
     private struct HeaderInjector: Injector {
         func inject(_ value: String, forKey key: String, into headers: inout [String: String]) {
             headers[key.lowercased()] = value

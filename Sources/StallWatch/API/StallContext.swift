@@ -88,12 +88,10 @@ final class ContextStorage: ManagedBuffer<Int, UInt8> {
         return unsafeDowncast(buffer, to: ContextStorage.self)
     }
 
-    /// The address of the block.
     var address: UInt64 {
         withUnsafeMutablePointerToElements { UInt64(UInt(bitPattern: $0)) }
     }
 
-    /// The payload, decoded from the block.
     var payload: ContextPayload {
         let bytes = withUnsafeMutablePointers { Array(UnsafeBufferPointer(start: $1, count: $0.pointee)) }
         return ContextPayload(copied: bytes) ?? ContextPayload(label: "")

@@ -114,7 +114,7 @@ func withReporter(
     _ body: (Reporter) throws -> Void
 ) throws -> StallMonitor.Statistics {
     let called: [SinkFactory] = hooks.isEmpty ? [] : [{ _, _ in hooks.description }]
-    let reporter = try Reporter(settings: settings, sinks: sinks.map { $0.describe } + called)
+    let reporter = try Reporter(settings: settings, sinks: sinks.map { $0.factory() } + called)
     try reporter.startSinks()
     let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
     let result = Result { try body(reporter) }

@@ -5,7 +5,6 @@ import Synchronization
 ///
 /// Both sections of an operation are short: they use a slot of an array. A pure value of the times that it is given.
 final class OperationRegistry: Sendable {
-    /// The most operations in progress that are watched.
     static let maximumOperations = 10_000
     /// The slots that a look examines in one section, so that no operation waits for long: about 1 µs.
     private static let slotsPerSection = 256
@@ -39,18 +38,17 @@ final class OperationRegistry: Sendable {
         var free: [Int] = []
         var number: UInt64 = 0
         var isOpen = false
+        /// The number of operations that were not watched because there were too many.
         var unwatched = 0
-        /// When the next look is due; `.max` if no operation is in progress.
+        /// When the next look is due, in monotonic nanoseconds; `.max` if no operation is in progress.
         var nextLook = UInt64.max
         /// The overdue operations that have ended, and when.
         var ended: [UInt64: UInt64] = [:]
     }
     private let state = Mutex(State())
 
-    /// The number of operations that were not watched because there were too many.
     var unwatched: Int { state.withLock { $0.unwatched } }
 
-    /// When the next look is due, in monotonic nanoseconds.
     var nextLook: UInt64 { state.withLock { $0.nextLook } }
 
     var isOpen: Bool { state.withLock { $0.isOpen } }

@@ -6,14 +6,13 @@ import StallReports
 #endif
 
 extension ReportSink {
-    /// Checks that the sink can work and returns its description.
-    func describe(
-        _ counts: ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void
-    ) throws(StallWatchError) -> SinkDescription { try describe(counts, recovered, in: nil) }
+    /// Returns a factory of the sink; `monitorDirectory` is the one that the monitor writes its reports to.
+    func factory(in monitorDirectory: String? = nil) -> SinkFactory {
+        { counts, recovered throws(StallWatchError) in try describe(counts, recovered, monitorDirectory) }
+    }
 
-    /// The same; `monitorDirectory` is the one that the monitor writes its reports to.
-    func describe(
-        _ counts: ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void, in monitorDirectory: String?
+    private func describe(
+        _ counts: ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void, _ monitorDirectory: String?
     ) throws(StallWatchError) -> SinkDescription {
         switch kind {
         case .directory(let path, let quota):

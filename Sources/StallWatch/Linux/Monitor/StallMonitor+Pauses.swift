@@ -102,9 +102,6 @@ extension StallMonitor.Configuration {
         var hooks = HookSink(began: onStallBegan, ended: onStallEnded)
         if case .call(let body) = escalation?.action { hooks.escalated = body }
         let called: [SinkFactory] = hooks.isEmpty ? [] : [{ [hooks] _, _ in hooks.description }]
-        let factories = { [directory = reports.path] (sink: ReportSink) -> SinkFactory in
-            { counts, recovered throws(StallWatchError) in try sink.describe(counts, recovered, in: directory) }
-        }
-        return all.map(factories) + called + sinks.map(factories)
+        return all.map { $0.factory(in: reports.path) } + called + sinks.map { $0.factory(in: reports.path) }
     }
 }

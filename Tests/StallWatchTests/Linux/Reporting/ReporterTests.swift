@@ -16,7 +16,7 @@ import TestSupport
 @Suite(.timeLimit(.minutes(10))) struct ReporterTests {
     private let handler = InMemoryLogHandler()
 
-    private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter { try reporter(sinks.map { $0.describe }) }
+    private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter { try reporter(sinks.map { $0.factory() }) }
 
     private func reporter(_ sinks: [SinkFactory]) throws -> Reporter {
         var settings = Reporter.Settings.fixture()
@@ -61,7 +61,7 @@ import TestSupport
                 ClosureSink { _ in }
             }
         }
-        #expect(try reporter([store, log.describe]).unflushed == ["/reports: fsync: Operation not permitted"])
+        #expect(try reporter([store, log.factory()]).unflushed == ["/reports: fsync: Operation not permitted"])
         #expect(try reporter([log]).unflushed == nil)
     }
 
@@ -136,7 +136,7 @@ import TestSupport
                     seen.withLock { $0.append(culprits) }
                 })
         }
-        let reporter = try Reporter(settings: settings, sinks: [ReportSink.directory(scratch.path).describe])
+        let reporter = try Reporter(settings: settings, sinks: [ReportSink.directory(scratch.path).factory()])
         submit.withLock { $0 = reporter.submit }
         var first = StallRecord.fixture(state: .ongoing)
         first.samples += StallRecord.fixture(function: 1).samples

@@ -127,7 +127,7 @@ import TestSupport
         let description = try ReportSink.closure { _ in
             if !taken.exchange(true, ordering: .relaxed) { gate.wait() }
             got.add(1, ordering: .relaxed)
-        }.describe(counts) { _ in }
+        }.factory()(counts) { _ in }
         let worker = SinkWorker(description, counts: counts) { _ in }
         try worker.start()
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
@@ -300,7 +300,7 @@ import TestSupport
         defer { close(input) }
         func refusal(_ sink: ReportSink) -> String {
             do throws(StallWatchError) {
-                _ = try sink.describe(ReportCounts()) { _ in }
+                _ = try sink.factory()(ReportCounts()) { _ in }
                 return "none"
             } catch {
                 return error.description
