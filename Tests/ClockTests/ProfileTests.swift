@@ -176,7 +176,7 @@ import Testing
             #expect(result.failed == 0, "\(name): error \(result.error)")
         }
         let samples = profiler.tracks.reduce(0) { $0 + $1.samples }
-        print("profile: \(samples) samples of \(calls.count) calls, \(profiler.missedPasses) passes missed")
+        print("profile: \(samples) samples of \(calls.count) calls, \(profiler.clock.missed) passes missed")
         #expect(samples > 100 * calls.count)
     }
 

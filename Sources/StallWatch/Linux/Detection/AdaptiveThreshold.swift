@@ -45,8 +45,8 @@ struct AdaptiveThreshold {
         unusual.append(turns.upperBound(quantile: 0.999))
         if unusual.count > Self.windows { unusual.removeFirst() }
         guard unusual.count == Self.windows, let second = unusual.sorted().dropLast().last else { return }
-        let (learned, overflows) = second.multipliedReportingOverflow(by: Self.multiple)
-        threshold = overflows ? bounds.upperBound : min(max(learned, bounds.lowerBound), bounds.upperBound)
+        // Cannot overflow: the histogram's longest bound is 2^44.
+        threshold = min(max(second &* Self.multiple, bounds.lowerBound), bounds.upperBound)
     }
 }
 

@@ -11,11 +11,10 @@ final class HealthSource: Sendable {
         var lastStall: HealthRecord.Stall?
         /// Whether all loops have made progress at once.
         var hasProgressed = false
-        /// When all loops last made progress, or when this was created.
-        var progressedAt = wallClockNow()
-        var last: HealthRecord?
+        /// The last record; before the first, one that says when this was created.
+        var last: HealthRecord
     }
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let process: HealthRecord.Process
     /// The time between two records in the health file, in nanoseconds; `nil` if there is no such file.
     private let interval: UInt64?
@@ -23,6 +22,11 @@ final class HealthSource: Sendable {
     init(process: HealthRecord.Process = .current(), interval: UInt64? = nil) {
         self.process = process
         self.interval = interval
+        let now = Timestamp(wallClockNanoseconds: wallClockNow())
+        let first = HealthRecord(
+            state: .starting, checkedAt: now, checkedAtMonotonicMilliseconds: monotonicNow() / 1_000_000,
+            progressedAt: now, intervalMilliseconds: interval.map(milliseconds), process: process, loops: [])
+        state = Mutex(State(last: first))
     }
 
     /// Keeps what the newest report of a stall says; in a saturation, when it spins, and while an operation is overdue,
@@ -48,22 +52,19 @@ final class HealthSource: Sendable {
     ) -> HealthRecord {
         state.withLock { state in
             let word = Self.state(of: reading.loops, hasProgressed: state.hasProgressed)
-            let wallTime = { (time: UInt64) in now.wall &- (now.monotonic &- min(time, now.monotonic)) }
-            if word == .ok {
-                state.hasProgressed = true
-                state.progressedAt = wallTime(reading.time)
+            if word == .ok { state.hasProgressed = true }
+            let timestamp = { (time: UInt64) in
+                Timestamp(wallClockNanoseconds: now.wall &- (now.monotonic &- min(time, now.monotonic)))
             }
+            let checkedAt = timestamp(reading.time)
             let stalled = reading.loops.filter { $0.state == .stalled }.min { $0.since < $1.since }
             let loops = Self.ordered(reading.loops)
             let record = HealthRecord(
-                state: word, checkedAt: Timestamp(wallClockNanoseconds: wallTime(reading.time)),
-                checkedAtMonotonicMilliseconds: reading.time / 1_000_000,
-                progressedAt: Timestamp(wallClockNanoseconds: state.progressedAt),
+                state: word, checkedAt: checkedAt, checkedAtMonotonicMilliseconds: reading.time / 1_000_000,
+                progressedAt: word == .ok ? checkedAt : state.last.progressedAt,
                 intervalMilliseconds: interval.map(milliseconds), isPaused: reading.isPaused, process: process,
                 loops: loops.prefix(Self.maximumLoops).map { loop in
-                    HealthRecord.Loop(
-                        label: loop.label, state: loop.state,
-                        since: Timestamp(wallClockNanoseconds: wallTime(loop.since)))
+                    HealthRecord.Loop(label: loop.label, state: loop.state, since: timestamp(loop.since))
                 },
                 omittedLoops: max(loops.count - Self.maximumLoops, 0),
                 stall: stalled.map { HealthRecord.Stall(ongoing: $0, state.stalls[$0.label], at: reading.time) }
@@ -74,17 +75,7 @@ final class HealthSource: Sendable {
         }
     }
 
-    /// Returns the last record; one that says when this was created if there is none.
-    func lastRecord() -> HealthRecord {
-        state.withLock { state in
-            state.last
-                ?? HealthRecord(
-                    state: .starting, checkedAt: Timestamp(wallClockNanoseconds: state.progressedAt),
-                    checkedAtMonotonicMilliseconds: monotonicNow() / 1_000_000,
-                    progressedAt: Timestamp(wallClockNanoseconds: state.progressedAt),
-                    intervalMilliseconds: interval.map(milliseconds), process: process, loops: [])
-        }
-    }
+    func lastRecord() -> HealthRecord { state.withLock { $0.last } }
 
     /// Returns the record of a monitor that does not run, with the loops as they were last.
     func stoppedRecord() -> HealthRecord {

@@ -119,6 +119,4 @@ enum MainActorExecutor {
         let serial = unsafeBitCast(executor, to: (any SerialExecutor).self)
         return standard.contains("\(type(of: serial))") ? nil : serial
     }()
-
-    static var customName: String? { custom.map { "\(type(of: $0))" } }
 }

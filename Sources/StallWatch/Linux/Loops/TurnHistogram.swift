@@ -102,12 +102,11 @@ extension TurnHistogram.Snapshot {
     func upperBound(quantile: Double) -> UInt64 {
         let rank = max(UInt64((quantile * Double(turns)).rounded(.up)), 1)
         var seen: UInt64 = 0
-        for (bucket, count) in counts.enumerated() {
+        let bucket = counts.firstIndex { count in
             seen &+= count
-            guard seen >= rank else { continue }
-            return TurnHistogram.upperBound(of: bucket) ?? TurnHistogram.longestBound
+            return seen >= rank
         }
-        return 0
+        return bucket.map { TurnHistogram.upperBound(of: $0) ?? TurnHistogram.longestBound } ?? 0
     }
 }
 

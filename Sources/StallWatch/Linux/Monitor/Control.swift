@@ -31,7 +31,8 @@ extension StallMonitor {
             // A signal could end a call of the loop's thread, so a profile sends none.
             ThreadCapture(engine: try CUnwindEngine(), maySignal: false)
         }
-        var profiler = LoopProfiler(loops: watchedLoops, capturer: capturer, plan: plan, inApp: configuration.inApp)
+        let loops = state.withLock { state in state.loops.sorted { $0.key < $1.key }.map(\.value) }
+        var profiler = LoopProfiler(loops: loops, capturer: capturer, plan: plan, inApp: configuration.inApp)
         let isWhole = profiler.run { job.isOver(waitingUntil: $0) }
         guard isWhole else { return ControlAnswer(pid: getpid(), error: "the monitor has ended") }
         return ControlAnswer(pid: getpid(), profile: ProfileReports(configuration).answer(of: profiler))

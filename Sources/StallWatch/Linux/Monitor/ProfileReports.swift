@@ -23,7 +23,7 @@ struct ProfileReports {
         }
         return ProfileAnswer(
             durationMilliseconds: milliseconds(profiler.duration), hertz: profiler.plan.hertz, passes: profiler.passes,
-            missedPasses: profiler.missedPasses, omittedThreads: profiler.omittedThreads,
+            missedPasses: profiler.clock.missed, omittedThreads: profiler.omittedThreads,
             unkeptStacks: profiler.limits.unkept, threads: Self.withoutOthers(threads)
         )
     }
@@ -89,14 +89,9 @@ struct ProfileReports {
             images: track.tables.images,
             monitor: .init(
                 watchdogLateMilliseconds: 0,
-                captureMethods: profiler.methods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
-                unwinder: profiler.unwinder.name,
+                captureMethods: profiler.capturer.methods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
+                unwinder: profiler.capturer.unwinder.name,
                 suppressed: SuppressionCounts())
         )
     }
-}
-
-extension ProfileTrack {
-    /// Whether the thread was sampled because it may be a pool's.
-    fileprivate var isOfPool: Bool { kind == .globalQueue || kind == .cooperativePool }
 }

@@ -55,7 +55,7 @@ extension StallMonitor {
     /// watchdog does not answer, the result is the last record, whose time is old. Before ``start()`` and after
     /// ``stop()`` the state is `stopped`. The watched threads pay nothing.
     public var health: HealthRecord {
-        guard isRunning else { return healthSource.stoppedRecord() }
+        guard case .running = state.withLock({ $0.phase }) else { return healthSource.stoppedRecord() }
         guard let reading = watchdog.readProgress(until: monotonicNow() &+ Self.healthAnswerLimit) else {
             return healthSource.lastRecord()
         }

@@ -34,11 +34,6 @@ extension StallMonitor {
         return statistics
     }
 
-    /// The monitors of every loop, sorted by label.
-    var watchedLoops: [[LoopMonitor]] {
-        state.withLock { state in state.loops.sorted { $0.key < $1.key }.map(\.value) }
-    }
-
     /// Returns the state of every loop, sorted by label; that costs the monitored threads nothing.
     func loopStates(at now: UInt64) -> [ControlAnswer.LoopState] {
         let state = state.withLock { $0 }

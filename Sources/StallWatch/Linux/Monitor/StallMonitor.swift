@@ -288,7 +288,7 @@ public final class StallMonitor: Sendable {
             "threshold": "\(configuration.threshold)", "captureMethods": methods,
             "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
         ]
-        facts["mainActorExecutor"] = MainActorExecutor.customName
+        facts["mainActorExecutor"] = MainActorExecutor.custom.map { "\(type(of: $0))" }
         reporter.logNotice("stall monitor started", facts)
         let noticeThread = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
             // Here, and not on the caller: these take the dynamic linker's lock.
@@ -312,13 +312,6 @@ public final class StallMonitor: Sendable {
             CUnwindEngine.requestShortSlice()
             capturer.take().map(watchdog.run)
             reporter.close()
-        }
-    }
-
-    /// Whether the monitor has been started and not been stopped.
-    var isRunning: Bool {
-        state.withLock { state in
-            if case .running = state.phase { true } else { false }
         }
     }
 

@@ -64,7 +64,6 @@ final class TaskWatch: Sendable {
     /// `nil` if no task can wait for the loop.
     private func choice(_ kind: LoopKind, _ target: CaptureTarget) -> Choice? {
         switch (reported, target) {
-        case (.none, _): return nil
         case (.all, _):
             return { list, reading in
                 list.tasks = Array(list.tasks.prefix(Self.maximumTasks))

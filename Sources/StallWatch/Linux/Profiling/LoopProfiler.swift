@@ -21,10 +21,10 @@ struct LoopProfiler {
     }
 
     private let loops: [[LoopMonitor]]
-    private let capturer: any StackCapturing
+    let capturer: any StackCapturing
     private let inApp: InAppSettings
     private let now: @Sendable () -> UInt64
-    private var clock: ProfileClock
+    private(set) var clock: ProfileClock
     private var threads: [Int32: ProfiledThread] = [:]
     private var keyed: [Key: ProfileTrack] = [:]
     private(set) var limits = ProfileLimits()
@@ -59,12 +59,6 @@ struct LoopProfiler {
             return track
         }
     }
-
-    /// The number of times that the loops were not sampled, because the profiler was late.
-    var missedPasses: Int { clock.missed }
-
-    var methods: [CapturedStack.Method] { capturer.methods }
-    var unwinder: Unwinder { capturer.unwinder }
 
     /// Takes the samples until `isOver`, which waits until a time in monotonic nanoseconds, says so; returns whether
     /// the profile is whole.

@@ -46,6 +46,8 @@ struct ProfileTrack {
     private var lastRun: Int?
     /// The number of passes in which the thread was there.
     var passes: Int { samples + skipped }
+    /// Whether the thread was sampled because it may be a pool's.
+    var isOfPool: Bool { kind == .globalQueue || kind == .cooperativePool }
     private(set) var tables: ReportTables
     private var images = ImageList()
     /// The index of each stack, by its addresses.

@@ -96,6 +96,6 @@ import Testing
     }
 
     @Test func theStandardMainExecutorIsNoCustomOne() {
-        #expect(MainActorExecutor.customName == nil)
+        #expect(MainActorExecutor.custom == nil)
     }
 }
