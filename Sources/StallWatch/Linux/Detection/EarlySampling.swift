@@ -23,12 +23,9 @@ struct EarlySampling {
     /// Returns the ages that early samples may begin at, shortest first: those between ``leastAge`` and three quarters
     /// of the threshold.
     static func ages(threshold: UInt64) -> [UInt64] {
-        var ages: [UInt64] = []
-        for part in [8, 4, 2] as [UInt64] {
-            let age = max(threshold / part, leastAge)
+        ([8, 4, 2] as [UInt64]).map { max(threshold / $0, leastAge) }.reduce(into: []) { ages, age in
             if age <= threshold / 4 * 3, ages.last != age { ages.append(age) }
         }
-        return ages
     }
 
     /// Returns the shortest of the ages that is unusual for a loop with these turns, in nanoseconds; `nil` if none is.

@@ -1,4 +1,3 @@
-import StackCapture
 import StallReports
 
 /// Decides when the default mode of a run loop starves: a timer or the main queue waits for it for a time, while the loop

@@ -58,7 +58,8 @@ final class HealthSource: Sendable {
             }
             let checkedAt = timestamp(reading.time)
             let stalled = reading.loops.filter { $0.state == .stalled }.min { $0.since < $1.since }
-            let loops = Self.ordered(reading.loops)
+            let sorted = reading.loops.sorted { $0.label < $1.label }
+            let loops = sorted.filter { $0.state != .running } + sorted.filter { $0.state == .running }
             let record = HealthRecord(
                 state: word, checkedAt: checkedAt, checkedAtMonotonicMilliseconds: reading.time / 1_000_000,
                 progressedAt: word == .ok ? checkedAt : state.last.progressedAt,
@@ -96,11 +97,6 @@ final class HealthSource: Sendable {
         if states.contains(.held) { return .held }
         if states.isEmpty || states.contains(.starting) && !hasProgressed { return .starting }
         return .ok
-    }
-
-    private static func ordered(_ loops: [LoopProgress]) -> [LoopProgress] {
-        let sorted = loops.sorted { $0.label < $1.label }
-        return sorted.filter { $0.state != .running } + sorted.filter { $0.state == .running }
     }
 }
 

@@ -81,7 +81,8 @@ struct ServiceFeed: Equatable {
         let status = [record.state.rawValue, stall?.report, stall?.function, (stall?.isOngoing).map { "\($0)" }]
         if status != self.status {
             after.status = status
-            lines.append("STATUS=" + Self.text(of: record))
+            let last = stall.flatMap { $0.isOngoing ? nil : "; last stall: \($0.sentence)" } ?? ""
+            lines.append("STATUS=" + ServiceNotifier.statusLine(record.summary + last))
         }
         return (lines.isEmpty ? nil : lines.joined(separator: "\n"), after)
     }
@@ -93,10 +94,5 @@ struct ServiceFeed: Equatable {
         let due = fedAt &+ period
         // A feed that is due is sent as soon as the loops make progress again.
         return due > now ? due : now &+ min(max(period / 10, 1_000_000), Self.longestRetry)
-    }
-
-    private static func text(of record: HealthRecord) -> String {
-        guard let stall = record.stall, !stall.isOngoing else { return ServiceNotifier.statusLine(record.summary) }
-        return ServiceNotifier.statusLine("\(record.summary); last stall: \(stall.sentence)")
     }
 }

@@ -1,7 +1,6 @@
 import Dispatch
 import LinuxSupport
 import StackCapture
-import Synchronization
 
 /// Private layouts of libdispatch (queue_internal.h, lock.h; Swift 6.3), validated by their contents before use.
 enum DispatchLayout {

@@ -1,4 +1,3 @@
-import LinuxSupport
 import Synchronization
 
 /// The operations in progress that have a limit, for any thread, and when to look at them.

@@ -275,8 +275,14 @@ public final class StallMonitor: Sendable {
             try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run(afterEach: notice.renew) }
         }
         let watchdogThread: WorkerThread
+        let transfer = OneShotTransfer(capturer)
         do throws(SystemError) {
-            watchdogThread = try startWatchdog(capturer)
+            // It keeps this monitor until it is stopped, although nothing else may keep it.
+            watchdogThread = try WorkerThread(name: Capabilities.watchdogThread) { [self] in
+                CUnwindEngine.requestShortSlice()
+                transfer.take().map(watchdog.run)
+                reporter.close()
+            }
         } catch {
             reporter.close()
             reporterThread.join()
@@ -303,16 +309,6 @@ public final class StallMonitor: Sendable {
         }
         return Threads(
             watchdog: watchdogThread, reporter: reporterThread, notice: notice, noticeThread: noticeThread)
-    }
-
-    /// Starts the watchdog's thread, which keeps this monitor until it is stopped, although nothing else may keep it.
-    private func startWatchdog(_ capturer: sending ThreadCapture) throws(SystemError) -> WorkerThread {
-        let capturer = OneShotTransfer(capturer)
-        return try WorkerThread(name: Capabilities.watchdogThread) { [self] in
-            CUnwindEngine.requestShortSlice()
-            capturer.take().map(watchdog.run)
-            reporter.close()
-        }
     }
 
     func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {

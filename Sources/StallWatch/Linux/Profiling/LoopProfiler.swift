@@ -1,7 +1,6 @@
 import LinuxSupport
 import StackCapture
 import StallReports
-import StallSymbols
 
 /// Samples the threads of loops for a while: reads those that wait, and stops those that run for a bounded part of the
 /// time (``StopBudget``), with an engine of its own that does not delay the watchdog.

@@ -1,7 +1,6 @@
 import LinuxSupport
 import StackCapture
 import StallReports
-import StallSymbols
 
 /// The samples of one thread of a loop.
 struct ProfileTrack {
