@@ -5,8 +5,7 @@
 /// ``windows`` of them, the second largest p99.9 counts. So one window with stalls does not raise the threshold, a load that
 /// changes for good does after two windows, and bursts that come twice in all windows keep it up.
 struct AdaptiveThreshold {
-    /// The threshold is this multiple of the p99.9: between that and the longest turn of a healthy day there often is a
-    /// factor of two to three.
+    /// The threshold is this multiple of the p99.9: the longest turn of a healthy day is often two to three times that.
     static let multiple: UInt64 = 4
     /// The least length of a window, in nanoseconds.
     static let window: UInt64 = 60_000_000_000

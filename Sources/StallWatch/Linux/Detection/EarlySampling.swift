@@ -20,8 +20,7 @@ struct EarlySampling {
     private var nextReview: UInt64 = EarlySampling.turnsPerStop
     private var reviewed: (threshold: UInt64, age: UInt64?)?
 
-    /// Returns the ages that early samples may begin at, shortest first: those between ``leastAge`` and three quarters
-    /// of the threshold.
+    /// Returns the possible ages of early samples, shortest first: ``leastAge`` to three quarters of the threshold.
     static func ages(threshold: UInt64) -> [UInt64] {
         ([8, 4, 2] as [UInt64]).map { max(threshold / $0, leastAge) }.reduce(into: []) { ages, age in
             if age <= threshold / 4 * 3, ages.last != age { ages.append(age) }
@@ -66,8 +65,7 @@ struct EarlySampling {
         credits -= 1
     }
 
-    /// Notes that a turn is over or has become a stall, which gives its credit back; returns whether it was stopped in
-    /// vain.
+    /// Notes that a turn is over, or is a stall, which gives its credit back; returns whether it was stopped in vain.
     mutating func finish(_ turnBegan: UInt64, isStall: Bool) -> Bool {
         guard stoppedTurn == turnBegan else { return false }
         stoppedTurn = nil

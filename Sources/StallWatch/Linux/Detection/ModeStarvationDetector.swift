@@ -26,8 +26,7 @@ struct ModeStarvationDetector {
     private static let longestInterval: UInt64 = 1_000_000_000
     /// The time after which no more questions are asked while nothing waits and the loop does not turn, in nanoseconds.
     private static let longestSearch: UInt64 = 60_000_000_000
-    /// So many answers in a row say that the loop runs in no mode, its default mode or a modal one: a single one may have
-    /// come between two runs.
+    /// The answers in a row that name no mode, the default or a modal one: a single one may come between two runs.
     private static let refusals = 2
 
     /// A time in which the default mode is not served.

@@ -15,8 +15,7 @@ struct SaturationDetector {
     private(set) var readings: [LoopLoad] = []
     /// The candidate or the saturation, from its beginning on.
     private(set) var start: LoopLoad?
-    /// When the loop became busy if its first turn came before the first reading, as with a new watchdog; 0 once that
-    /// reading is gone.
+    /// When the loop became busy if its first turn came before the first reading; 0 once that reading is gone.
     private(set) var firstBegin: UInt64?
     private(set) var isReported = false
     private(set) var samples = 0

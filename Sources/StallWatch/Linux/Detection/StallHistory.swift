@@ -12,8 +12,7 @@ struct StallHistory: Sendable, Equatable {
     static let window: UInt64 = 5_000_000_000
     static let maximumOthers = 16
 
-    /// Reads the turns of all loops at `now`, before and since a stalled turn that counts from `start`: at most 6 KiB
-    /// each.
+    /// Reads the turns of all loops at `now`, before and since a turn that counts from `start`: at most 6 KiB each.
     init(of loop: LoopMonitor, among loops: [LoopMonitor], start: UInt64, now: UInt64) {
         self.start = start
         let since = start - min(start, Self.window)

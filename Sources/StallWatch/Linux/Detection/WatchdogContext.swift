@@ -12,8 +12,7 @@ final class WatchdogContext {
     let options: WatchdogOptions
     let readTasks: TaskRequest
     private let watchdog = clinux_gettid()
-    /// The time of all checks so far, in nanoseconds: a check that reads names may wait for a disk, which makes the
-    /// watchdog late.
+    /// The time of all checks so far, in nanoseconds: one that reads names may wait for a disk and delay the watchdog.
     private(set) var timeOfChecks: UInt64 = 0
     /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
     private static let longestCheck: UInt64 = 500_000_000
@@ -82,6 +81,5 @@ final class WatchdogContext {
     }
 }
 
-/// Returns whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)); no capture's helper
-/// is.
+/// Returns whether a debugger, and not a capture's helper, traces the thread (`TracerPid` in /proc/…/status, proc(5)).
 func isTraced(_ thread: Int32) -> Bool { CUnwindEngine.isDebugged(thread: thread) }

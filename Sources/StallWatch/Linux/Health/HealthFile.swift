@@ -14,8 +14,7 @@ final class HealthFile: HealthChannel {
     /// Leads `stallwatch health` from the process to the file.
     private var pointer: UnlinkedFile?
 
-    /// Checks that the file can be written; `failed` receives an attempt's error, and whether it is the first one in a
-    /// row.
+    /// Checks that the file can be written.
     init(
         path: String, interval: UInt64, failed: @escaping @Sendable (StallWatchError, Bool) -> Void
     ) throws(StallWatchError) {

@@ -68,8 +68,7 @@ struct CalloutNames: Sendable {
 
         typealias Noting = @convention(c) (UnsafeRawPointer?, UnsafeMutableRawPointer?) -> Void
         typealias NotingActivity = @convention(c) (UnsafeRawPointer?, UInt, UnsafeMutableRawPointer?) -> Void
-        // The types differ in the pointers' types only, so the calls are the same. Wrapped in Swift, the callbacks would
-        // return to Swift.
+        // Only the pointers' types differ, so the calls are the same. Callbacks wrapped in Swift would return to Swift.
         let timerCallback = unsafeBitCast(clinux_note_timer as Noting, to: CFRunLoopTimerCallBack.self)
         let observerCallback = unsafeBitCast(clinux_note_observer as NotingActivity, to: CFRunLoopObserverCallBack.self)
         var observerContext = CFRunLoopObserverContext()

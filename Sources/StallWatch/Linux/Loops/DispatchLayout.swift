@@ -10,9 +10,6 @@ enum DispatchLayout {
     static let ownerMask: UInt64 = 0x3fff_ffff
     /// The bits of `dq_state` that an idle queue may have in any state: its role, and the priority of its last items.
     static let idleIgnoredMask: UInt64 = 0x3f_0000_0000
-    /// The other bits of an idle serial queue, which is not suspended or enqueued (DISPATCH_QUEUE_STATE_INIT_VALUE,
-    /// width 1).
-    static let idleState = idleState(width: 1)
     /// The list of the items that wait for a thread; 0 if there are none: `dq_items_tail` of a global queue.
     static let itemsOffset: UInt64 = 48
     /// `dq_width`, the lower 16 bits: the number of items that run at the same time.
@@ -21,7 +18,8 @@ enum DispatchLayout {
     static let poolWidth: UInt64 = 0xfff
     static let targetOffset: UInt64 = 24
 
-    /// Returns the state of a queue that has no item and runs none: all of its places are free.
+    /// Returns the state of a queue that has no item, runs none, and is not suspended or enqueued: its places are free
+    /// (DISPATCH_QUEUE_STATE_INIT_VALUE).
     static func idleState(width: UInt64) -> UInt64 { (0x1000 - min(width, 0x1000)) << 41 }
 
     /// Returns whether a concurrent queue with this state runs an item, and no more than it may; `false` for a width of 1.
@@ -35,7 +33,7 @@ enum DispatchLayout {
     }
 
     /// Returns whether a serial queue with this state has no item and runs none.
-    static func isIdle(_ state: UInt64) -> Bool { state & ~idleIgnoredMask == idleState }
+    static func isIdle(_ state: UInt64) -> Bool { state & ~idleIgnoredMask == idleState(width: 1) }
     static let labelOffset: UInt64 = 72
     /// The only property of a `DispatchQueue`, after type and reference count: the address of the C object.
     static let wrappedOffset: UInt64 = 16
@@ -55,8 +53,7 @@ enum DispatchLayout {
         return queue
     }
 
-    /// The thread that runs the queue or its target, other than `besides`, which may run its own queue and wait for the
-    /// target.
+    /// The thread that runs the queue or its target; not the waiter, which may run the queue and wait for the target.
     static func owner(of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading) -> Int32? {
         var queue = queue
         for _ in 0..<maximumTargets {

@@ -29,8 +29,7 @@ extension LoopSource where Self == HeartbeatSource {
 
 /// Passes the jobs of a task on to a serial executor, which no task can prefer.
 ///
-/// The runtime passes a job that runs on the serial executor on once more, because that is not the task's preference: a
-/// heartbeat is two jobs.
+/// A heartbeat is two jobs: the serial executor is not the task's preference, so the runtime passes the first one on.
 private final class SerialRelay: TaskExecutor {
     private let executor: any SerialExecutor
 
@@ -39,8 +38,7 @@ private final class SerialRelay: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) { executor.enqueue(job) }
 }
 
-/// Submits heartbeats to an executor on a thread of its own: `enqueue` is the app's, and may wait for a lock that the
-/// stalled thread holds.
+/// Submits heartbeats to an executor on a thread of its own: `enqueue` may wait for a lock that the stalled thread has.
 private final class JobSender: Sendable {
     private struct State {
         var job: (@Sendable () -> Void)?

@@ -30,8 +30,7 @@ final class TurnRecorder: Sendable {
     private let thread = Atomic<Int32>(0)
     /// The serial of that thread, which the loop compares without a system call.
     private let threadSerial = Atomic<UInt64>(0)
-    /// The mode numbers of the loop's runs, one byte each, with the innermost run in the lowest byte; 0 is a mode
-    /// without a name.
+    /// The mode numbers of the loop's runs, one byte each, the innermost in the lowest one; 0 is a mode without a name.
     private let modes = Atomic<UInt64>(0)
     /// How often a run of the default mode began or went on after a nested run.
     private let defaultRuns = Atomic<UInt64>(0)
@@ -154,15 +153,13 @@ extension TurnRecorder {
     func endTurn(at now: UInt64) {
         let current = began.load(ordering: .relaxed)
         guard current != 0 else { return }
-        // The order matters: store this after the `stalledEnd` of an earlier turn (see `stalledTurnEnd`), and before
-        // `began` is cleared.
+        // In this order: after the `stalledEnd` of an earlier turn (see `stalledTurnEnd`), before `began` is cleared.
         let previousEnd = ended.load(ordering: .relaxed)
         ended.store(now, ordering: .releasing)
         histogram.record(now &- current)
         history.record(began: current, ended: now, previousEnd: previousEnd)
         began.store(0, ordering: .releasing)
-        // Pairs with the fence in `markStalled`: either this thread sees the mark, or the watchdog sees that the turn
-        // is over.
+        // Pairs with the fence in `markStalled`: this thread sees the mark, or the watchdog sees that the turn is over.
         alarm.fence.light()
         guard stalled.load(ordering: .relaxed) == current else { return }
         stalledEnd.store(now, ordering: .sequentiallyConsistent)
@@ -186,9 +183,8 @@ extension TurnRecorder {
 extension TurnRecorder {
     func snapshot() -> TurnSnapshot {
         var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0)
-        // `began` identifies the turn: if it has not changed after the other loads, all values belong to that turn. A
-        // loop whose turns keep changing during three loads is healthy, so after 8 attempts the last values are good
-        // enough.
+        // `began` identifies the turn: if it is the same after the other loads, all values belong to that turn. A loop
+        // whose turns keep changing during three loads is healthy: after 8 attempts the last values are good enough.
         for _ in 0..<8 {
             let began = began.load(ordering: .sequentiallyConsistent)
             snapshot = TurnSnapshot(
@@ -248,8 +244,7 @@ extension TurnRecorder {
         // The order of the loads matters: the loop stores the end of the marked turn before it ends another turn.
         let last = ended.load(ordering: .sequentiallyConsistent)
         let stored = stalledEnd.load(ordering: .sequentiallyConsistent)
-        // If `stalledEnd` is 0, the turn ended before it was marked, or the loop is between ending it and storing its
-        // end.
+        // If `stalledEnd` is 0, the turn ended before it was marked, or the loop has not stored its end yet.
         return stored != 0 ? stored : last
     }
 
@@ -287,8 +282,7 @@ struct TurnSnapshot: Equatable {
     var mode: UInt8 = 0
     /// Whether the turn is the time between two runs of the loop.
     var isGap = false
-    /// Whether the run loop waits although no observer has seen the wait begin, as in a nested run in an unwatched
-    /// mode.
+    /// Whether the run loop waits although no observer saw the wait begin, as in a nested run in an unwatched mode.
     var isWaitingUnobserved = false
 }
 

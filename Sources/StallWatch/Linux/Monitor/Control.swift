@@ -14,7 +14,7 @@ extension StallMonitor {
     func answer(_ request: ControlRequest, _ job: ControlJob) -> ControlAnswer {
         do throws(StallWatchError) {
             if case .profile(let plan) = request { return try profile(plan, job) }
-            if case .tasks = request { return try TaskInspection(configuration).answer() }
+            if case .tasks = request { return try TaskInspection(configuration: configuration).answer() }
             // The begin of the turn that a stall's report would have just begun to describe.
             let start = monotonicNow() &- LinuxSupport.nanoseconds(Configuration.minimumThreshold)
             let report = try HangDump.take("main thread", since: start, directory: nil, like: configuration)
@@ -35,7 +35,8 @@ extension StallMonitor {
         var profiler = LoopProfiler(loops: loops, capturer: capturer, plan: plan, inApp: configuration.inApp)
         let isWhole = profiler.run { job.isOver(waitingUntil: $0) }
         guard isWhole else { return ControlAnswer(pid: getpid(), error: "the monitor has ended") }
-        return ControlAnswer(pid: getpid(), profile: ProfileReports(configuration).answer(of: profiler))
+        let reports = ProfileReports(configuration: configuration)
+        return ControlAnswer(pid: getpid(), profile: reports.answer(of: profiler))
     }
 }
 
@@ -45,8 +46,7 @@ final class ControlService: Sendable {
     private let thread: WorkerThread
     private let jobs: ControlJobs
 
-    /// Creates the directory if need be, the socket, and its thread, which calls `answer`; slow requests have their
-    /// own.
+    /// Creates the directory, the socket and its thread, which calls `answer`; slow requests have threads of their own.
     init(
         directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer,
         slowAnswer: @escaping ControlJobs.Answer

@@ -88,8 +88,7 @@ public final class LoopProbe: Sendable {
     func attach(_ recorder: TurnRecorder) throws(StallWatchError) {
         let isFirst = kept.withLock { kept in
             guard exchange(0, for: Self.bits(recorder)) else { return false }
-            // A recorder that has a thread was used by a later call of the loop's thread, so that thread has left the
-            // earlier recorders.
+            // A recorder that has a thread was used by a later call of the loop's thread, which has left earlier ones.
             if let known = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<known) }
             kept.append(recorder)
             return true

@@ -53,7 +53,15 @@ final class OperationWatch: Sendable {
         let limit = max(nanoseconds(limit), Self.minimumLimit)
         let (slot, isEarlier) = registry.begin(
             name, limit: limit, context: context, task: SwiftTask.currentAddress, at: monotonicNow())
-        if isEarlier { wakeThread() }
+        if isEarlier {
+            thread.withLock { thread in
+                // Without the thread nothing is watched; the next operation tries again.
+                if thread == nil, registry.isOpen {
+                    thread = try? WorkerThread(name: "stallwatch-ops") { [self] in run() }
+                }
+            }
+            wake.post()
+        }
         return slot
     }
 
@@ -61,16 +69,6 @@ final class OperationWatch: Sendable {
 
     func end(_ slot: Int) {
         if registry.end(slot, at: monotonicNow) { wake.post() }
-    }
-
-    private func wakeThread() {
-        thread.withLock { thread in
-            // Without the thread nothing is watched; the next operation tries again.
-            if thread == nil, registry.isOpen {
-                thread = try? WorkerThread(name: "stallwatch-ops") { [self] in run() }
-            }
-        }
-        wake.post()
     }
 
     /// Ends the thread; operations that are overdue are reported as abandoned.

@@ -5,12 +5,10 @@ import StallSymbols
 
 /// Makes the answer of a profile: looks up the names, and applies the app's rules about what may leave the process.
 struct ProfileReports {
-    private let configuration: StallMonitor.Configuration
-    private let process = StallReport.ProcessDescription.current()
+    let configuration: StallMonitor.Configuration
+    let process = StallReport.ProcessDescription.current()
     /// The time for all names, in nanoseconds (10 s): what is not found by then has none.
     private static let timeForNames: UInt64 = 10_000_000_000
-
-    init(_ configuration: StallMonitor.Configuration) { self.configuration = configuration }
 
     func answer(of profiler: LoopProfiler) -> ProfileAnswer {
         let deadline = monotonicNow() &+ Self.timeForNames

@@ -13,9 +13,7 @@ struct TaskInspection {
     private static let maximumThreads = 256
     private static let maximumStacks = 5_000
 
-    private let configuration: StallMonitor.Configuration
-
-    init(_ configuration: StallMonitor.Configuration) { self.configuration = configuration }
+    let configuration: StallMonitor.Configuration
 
     func answer() throws(StallWatchError) -> ControlAnswer {
         let reader: TaskReader

@@ -24,8 +24,7 @@ extension WatchedLoop {
 
     /// Starts following the loop, with a recorder for each monitor; without a floor, the threshold is fixed.
     ///
-    /// `.main` has two monitors, for the main run loop and the main queue, and a third for the program's own executor of the
-    /// main actor.
+    /// `.main` has monitors for the main run loop, the main queue and the program's own executor of the main actor.
     func makeMonitors(
         threshold: UInt64, floor: UInt64? = nil, alarm: WatchdogAlarm, isServed: Bool = false
     ) throws(StallWatchError) -> [LoopMonitor] {

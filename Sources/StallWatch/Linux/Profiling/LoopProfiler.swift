@@ -59,8 +59,7 @@ struct LoopProfiler {
         }
     }
 
-    /// Takes the samples until `isOver`, which waits until a time in monotonic nanoseconds, says so; returns whether
-    /// the profile is whole.
+    /// Takes samples until `isOver`, which waits until a time in monotonic nanoseconds; returns whether it takes all.
     mutating func run(until isOver: (UInt64) -> Bool) -> Bool {
         var generator = SystemRandomNumberGenerator()
         while let time = clock.nextSample(at: now(), &generator) {
@@ -197,8 +196,7 @@ struct ProfileClock {
 
 /// The time for which a profile may keep a thread from running: ``start``, one in ``share`` of the time, and one stop.
 struct StopBudget {
-    /// The part of the time, 0.5 %: 100 us for each of 50 samples a second, as a stop takes 6 to 40 us (measured), or
-    /// longer.
+    /// The part of the time, 0.5 %: 100 us for each of 50 samples a second; a stop takes 6 to 40 us (measured) or more.
     static let share: UInt64 = 200
     /// The budget at the begin, in nanoseconds: the first stops of a thread are slower.
     static let start: UInt64 = 1_000_000

@@ -89,8 +89,7 @@ struct ProfileTrack {
         )
     }
 
-    /// Lets the samples before and after count for one that was not taken; else waits, which cost no stop, would be
-    /// favored.
+    /// Lets the samples around one that was not taken count for it; else waits, which cost no stop, would be favored.
     mutating func skip() {
         skipped += 1
         pending += 1
