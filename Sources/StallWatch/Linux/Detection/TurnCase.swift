@@ -155,6 +155,40 @@ extension StallRecord.Sample {
         guard case .failure(let error) = stack else { return false }
         return [.notStopped, .notBlocked, .moved, .notSampled].contains(error)
     }
+
+    fileprivate var sighting: SampleWeights.Sighting {
+        let isRunning = (try? stack.get())?.threadState == .running
+        return SampleWeights.Sighting(from: firstSeen, to: lastSeen, isRunning: isRunning, used: used)
+    }
+
+    /// Makes the ages count from `start`, of a sample whose ages are moments in monotonic nanoseconds.
+    mutating func count(from start: UInt64) {
+        (seenFrom, seenUntil) = (firstSeen &- min(start, firstSeen), lastSeen &- min(start, lastSeen))
+        age &-= min(start, age)
+    }
+
+    fileprivate var firstSeen: UInt64 { min(seenFrom, age) }
+
+    fileprivate var lastSeen: UInt64 { max(seenUntil, age) }
+
+    /// Whether the stack was read while the thread was blocked.
+    fileprivate var isRead: Bool { (try? stack.get())?.method == .read }
+
+    /// Returns the number of frames in which the stacks differ; the largest number if only one of them could be taken.
+    fileprivate func difference(from other: StallRecord.Sample) -> Int {
+        switch (stack, other.stack) {
+        case (.success(let stack), .success(let next)):
+            let pairs = zip(stack.frames.reversed(), next.frames.reversed())
+            let common = pairs.prefix { $0.address == $1.address }.count
+            let frames = max(stack.frames.count, next.frames.count) - common
+            // The same code for another request is another place.
+            return stack.context == next.context ? frames : max(frames, 1)
+        case (.failure(let error), .failure(let next)):
+            return error.description == next.description && workers.isEmpty && other.workers.isEmpty ? 0 : .max
+        default:
+            return .max
+        }
+    }
 }
 
 extension [StallRecord.Sample] {
@@ -218,41 +252,5 @@ extension [StallRecord.Sample] {
         let known = SampleWeights.weights(counted.map { self[$0].sighting }, duration: duration)
         for (index, weight) in zip(counted, known) { weights[index] = weight }
         return weights
-    }
-}
-
-extension StallRecord.Sample {
-    fileprivate var sighting: SampleWeights.Sighting {
-        let isRunning = (try? stack.get())?.threadState == .running
-        return SampleWeights.Sighting(from: firstSeen, to: lastSeen, isRunning: isRunning, used: used)
-    }
-
-    /// Makes the ages count from `start`, of a sample whose ages are moments in monotonic nanoseconds.
-    mutating func count(from start: UInt64) {
-        (seenFrom, seenUntil) = (firstSeen &- min(start, firstSeen), lastSeen &- min(start, lastSeen))
-        age &-= min(start, age)
-    }
-
-    fileprivate var firstSeen: UInt64 { min(seenFrom, age) }
-
-    fileprivate var lastSeen: UInt64 { max(seenUntil, age) }
-
-    /// Whether the stack was read while the thread was blocked.
-    fileprivate var isRead: Bool { (try? stack.get())?.method == .read }
-
-    /// Returns the number of frames in which the stacks differ; the largest number if only one of them could be taken.
-    fileprivate func difference(from other: StallRecord.Sample) -> Int {
-        switch (stack, other.stack) {
-        case (.success(let stack), .success(let next)):
-            let pairs = zip(stack.frames.reversed(), next.frames.reversed())
-            let common = pairs.prefix { $0.address == $1.address }.count
-            let frames = max(stack.frames.count, next.frames.count) - common
-            // The same code for another request is another place.
-            return stack.context == next.context ? frames : max(frames, 1)
-        case (.failure(let error), .failure(let next)):
-            return error.description == next.description && workers.isEmpty && other.workers.isEmpty ? 0 : .max
-        default:
-            return .max
-        }
     }
 }

@@ -151,7 +151,7 @@ protocol HealthChannel: AnyObject {
     /// The longest time to wait for the watchdog's answer, in nanoseconds.
     var answerLimit: UInt64 { get }
 
-    /// Tells the supervisor, and may block; `nil` is no answer of the watchdog. Returns the latest time of the next call.
+    /// Tells the supervisor, and may block; `nil`: no answer of the watchdog. Returns the latest time of the next call.
     func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64
 
     /// Tells the supervisor that the monitor stops; may block.

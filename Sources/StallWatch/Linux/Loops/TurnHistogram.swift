@@ -6,10 +6,7 @@ import Synchronization
 /// Each power of two has eight buckets, so a duration is known to within 12.5 %. All durations below 1 µs share one
 /// bucket, and all from 4.8 hours on share another. Only the loop's thread writes, so a count goes up by a load and a
 /// store, with no lock and no locked instruction. Any thread may read.
-///
-/// `@unchecked Sendable`: the atomics are initialized before the object is shared, and deallocated after its last
-/// reference is gone.
-final class TurnHistogram: @unchecked Sendable {
+final class TurnHistogram: Sendable {
     /// The number of bits that select a bucket within a power of two.
     private static let precision = 3
     /// Durations below 2^10 ns, about 1 µs, share one bucket.
@@ -22,23 +19,13 @@ final class TurnHistogram: @unchecked Sendable {
     /// The largest bound of a bucket that has one, in nanoseconds.
     static let longestBound: UInt64 = 1 << UInt64(highestPower)
 
-    private let buckets: UnsafeMutablePointer<Atomic<UInt64>>
+    private let buckets = AtomicWords(count: TurnHistogram.bucketCount)
     private let busy = Atomic<UInt64>(0)
-
-    init() {
-        buckets = .allocate(capacity: Self.bucketCount)
-        for index in 0..<Self.bucketCount { (buckets + index).initialize(to: Atomic(0)) }
-    }
-
-    deinit {
-        buckets.deinitialize(count: Self.bucketCount)
-        buckets.deallocate()
-    }
 
     /// Counts a turn of `nanoseconds`; only the loop's thread calls this.
     func record(_ nanoseconds: UInt64) {
         // In bounds: `bucket(of:)` returns a number below `bucketCount` for every duration.
-        let bucket = buckets + Self.bucket(of: nanoseconds)
+        let bucket = buckets.start + Self.bucket(of: nanoseconds)
         bucket.pointee.store(bucket.pointee.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         busy.store(busy.load(ordering: .relaxed) &+ nanoseconds, ordering: .relaxed)
     }
@@ -50,7 +37,7 @@ final class TurnHistogram: @unchecked Sendable {
     func snapshot() -> Snapshot {
         let busyNanoseconds = busy.load(ordering: .relaxed)
         return Snapshot(
-            counts: (0..<Self.bucketCount).map { buckets[$0].load(ordering: .relaxed) },
+            counts: (0..<Self.bucketCount).map { buckets.start[$0].load(ordering: .relaxed) },
             busyNanoseconds: busyNanoseconds
         )
     }
@@ -75,6 +62,25 @@ final class TurnHistogram: @unchecked Sendable {
         let power = bucket >> precision + lowestPower
         let within = UInt64(bucket & (1 << precision - 1))
         return (1 << UInt64(precision) + within) << UInt64(power - precision)
+    }
+}
+
+/// Words in fixed memory, all 0 at first.
+///
+/// `@unchecked Sendable`: the atomics are initialized before the words are shared, and deallocated with their owner.
+struct AtomicWords: ~Copyable, @unchecked Sendable {
+    let start: UnsafeMutablePointer<Atomic<UInt64>>
+    private let count: Int
+
+    init(count: Int) {
+        self.count = count
+        start = .allocate(capacity: count)
+        for index in 0..<count { (start + index).initialize(to: Atomic(0)) }
+    }
+
+    deinit {
+        start.deinitialize(count: count)
+        start.deallocate()
     }
 }
 

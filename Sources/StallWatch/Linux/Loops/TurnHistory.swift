@@ -5,10 +5,7 @@ import Synchronization
 /// Turns shorter than ``shortest`` are not kept, because a busy loop would fill the memory with a few milliseconds of them. A
 /// short turn therefore costs the loop one comparison, and a longer one four stores. Only the loop's thread writes, without a lock
 /// or an allocation. Any thread may read.
-///
-/// `@unchecked Sendable`: the atomics are initialized before the object is shared, and deallocated after its last
-/// reference is gone.
-final class TurnHistory: @unchecked Sendable {
+final class TurnHistory: Sendable {
     /// A turn that is over, or the current one.
     struct Turn: Equatable, Sendable {
         /// When the turn began, in monotonic nanoseconds.
@@ -27,18 +24,8 @@ final class TurnHistory: @unchecked Sendable {
     private static let slots = capacity + 1
     /// Each turn has its beginning, its end and its time of waiting before.
     private static let wordsPerTurn = 3
-    private let words: UnsafeMutablePointer<Atomic<UInt64>>
+    private let words = AtomicWords(count: TurnHistory.slots * TurnHistory.wordsPerTurn)
     private let kept = Atomic<UInt64>(0)
-
-    init() {
-        words = .allocate(capacity: Self.slots * Self.wordsPerTurn)
-        for index in 0..<Self.slots * Self.wordsPerTurn { (words + index).initialize(to: Atomic(0)) }
-    }
-
-    deinit {
-        words.deinitialize(count: Self.slots * Self.wordsPerTurn)
-        words.deallocate()
-    }
 
     /// Keeps a turn that is over, unless it was short; only the loop's thread calls this.
     func record(began: UInt64, ended: UInt64, previousEnd: UInt64) {
@@ -72,6 +59,6 @@ final class TurnHistory: @unchecked Sendable {
 
     private func words(of number: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
         // In bounds: the remainder is below the number of slots.
-        words + Int(number % UInt64(Self.slots)) * Self.wordsPerTurn
+        words.start + Int(number % UInt64(Self.slots)) * Self.wordsPerTurn
     }
 }

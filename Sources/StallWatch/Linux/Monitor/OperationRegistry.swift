@@ -63,16 +63,12 @@ final class OperationRegistry: Sendable {
         state.withLock { state in
             guard state.isOpen else { return (-1, false) }
             state.number &+= 1
-            let slot: Int
-            if let free = state.free.popLast() {
-                slot = free
-            } else if state.slots.count < Self.maximumOperations {
-                slot = state.slots.count
-                state.slots.append(nil)
-            } else {
+            let new = state.slots.count < Self.maximumOperations ? state.slots.count : nil
+            guard let slot = state.free.popLast() ?? new else {
                 state.unwatched += 1
                 return (-1, false)
             }
+            if slot == new { state.slots.append(nil) }
             let operation = Operation(
                 name: name, context: context, began: now, limit: limit, task: task, number: state.number, slot: slot)
             state.slots[slot] = operation
