@@ -2,6 +2,11 @@ public import Logging
 public import StallReports
 
 extension StallMonitor {
+    /// The settings for looking up function names and source lines.
+    public typealias Symbolication = SymbolicationSettings
+    /// The rules that decide which code belongs to the app.
+    public typealias InApp = InAppSettings
+
     /// The settings of a monitor.
     public struct Configuration: Sendable {
         /// The shortest threshold: 5 ms.
@@ -306,13 +311,6 @@ public struct HealthOutput: Sendable, Equatable {
 /// Throws for an invalid setting.
 func require(_ isValid: Bool, _ message: @autoclosure () -> String) throws(StallWatchError) {
     if !isValid { throw StallWatchError(.invalidConfiguration, message()) }
-}
-
-extension StallMonitor {
-    /// The settings for looking up function names and source lines.
-    public typealias Symbolication = SymbolicationSettings
-    /// The rules that decide which code belongs to the app.
-    public typealias InApp = InAppSettings
 }
 
 /// The Swift tasks that reports of stalls have.

@@ -53,11 +53,10 @@ final class ControlService: Sendable {
     ) throws(StallWatchError) {
         let jobs = ControlJobs(answer: slowAnswer)
         self.jobs = jobs
-        let directory = try Self.created(directory)
         let pid = getpid()
-        let path = "\(directory)/\(ControlRequest.socketName(ofProcess: pid))"
         (server, thread) = try throwing(.systemFailure) { () throws(SystemError) in
-            let server = try LineServer(path: path) { line in
+            let directory = try ControlService.created(directory)
+            let server = try LineServer(path: "\(directory)/\(ControlRequest.socketName(ofProcess: pid))") { line in
                 do throws(ControlRequest.Fault) {
                     let request = try ControlRequest(line)
                     return request.isSlow
@@ -83,19 +82,14 @@ final class ControlService: Sendable {
     }
 
     /// Creates a directory unless it exists, and returns its absolute path.
-    private static func created(_ directory: String) throws(StallWatchError) -> String {
+    private static func created(_ directory: String) throws(SystemError) -> String {
         guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
-            throw StallWatchError(
-                .systemFailure,
-                "the directory \(directory) cannot be created: choose another one for the control socket",
-                errno: errno
-            )
+            throw SystemError(
+                "the directory \(directory) cannot be created: choose another one for the control socket", errno: errno)
         }
         guard let absolute = absolutePath(directory) else {
-            throw StallWatchError(
-                .systemFailure, "the current directory is unknown: give the control socket an absolute path",
-                errno: errno
-            )
+            throw SystemError(
+                "the current directory is unknown: give the control socket an absolute path", errno: errno)
         }
         return absolute
     }

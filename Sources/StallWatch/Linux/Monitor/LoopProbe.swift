@@ -86,18 +86,15 @@ public final class LoopProbe: Sendable {
 
     /// Sends the probe's turns to `recorder`, from the next turn on; throws while another monitor watches the probe.
     func attach(_ recorder: TurnRecorder) throws(StallWatchError) {
-        let isFirst = kept.withLock { kept in
-            guard exchange(0, for: Self.bits(recorder)) else { return false }
+        try kept.withLock { kept throws(StallWatchError) in
+            guard exchange(0, for: Self.bits(recorder)) else {
+                throw StallWatchError(
+                    .alreadyWatched,
+                    "another monitor watches the probe \(label): call that monitor's unwatch(_:) or stop() first")
+            }
             // A recorder that has a thread was used by a later call of the loop's thread, which has left earlier ones.
             if let known = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<known) }
             kept.append(recorder)
-            return true
-        }
-        guard isFirst else {
-            throw StallWatchError(
-                .alreadyWatched,
-                "another monitor watches the probe \(label): call that monitor's unwatch(_:) or stop() first"
-            )
         }
     }
 
