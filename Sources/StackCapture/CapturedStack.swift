@@ -34,7 +34,7 @@ package struct CapturedStack: Sendable, Equatable {
         case uninterruptible
     }
 
-    package enum Kind: Sendable {
+    package enum Kind: UInt64, Sendable {
         /// A function on the thread's stack.
         case code
         /// A suspended async function that awaits the function of the frame before it.

@@ -139,10 +139,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         var context = CFRunLoopObserverContext(
             version: 0,
             info: Unmanaged.passUnretained(recorder).toOpaque(),
-            retain: { info in
-                guard let info else { return nil }
-                return UnsafeRawPointer(Unmanaged<TurnRecorder>.fromOpaque(info).retain().toOpaque())
-            },
+            retain: { $0.map { UnsafeRawPointer(Unmanaged<TurnRecorder>.fromOpaque($0).retain().toOpaque()) } },
             release: { info in
                 guard let info else { return }
                 Unmanaged<TurnRecorder>.fromOpaque(info).release()

@@ -117,15 +117,7 @@ struct ProfileTrack {
             images = list
         }
         // User addresses have fewer than 60 bits.
-        let key = stack.frames.map { frame in
-            let kind: UInt64 =
-                switch frame.kind {
-                case .code: 0
-                case .asyncCaller: 1
-                case .taskStart: 2
-                }
-            return frame.lookupAddress << 2 | kind
-        }
+        let key = stack.frames.map { $0.lookupAddress << 2 | $0.kind.rawValue }
         if let known = stacks[key] { return known }
         guard limits.takeStack(ofFrames: stack.frames.count) else { return nil }
         let index = tables.stack(stack, in: list)
