@@ -53,7 +53,7 @@ struct SaturationDetector {
         guard let start else { return begin(load) }
         if isReported {
             let recent = readings.last { now &- $0.time >= threshold / 4 } ?? start
-            guard isBusy(from: recent, to: load) else { return stop(at: now &- load.idle(since: recent)) }
+            guard isBusy(from: recent, to: load) else { return stop(at: now &- load.idleTime(since: recent)) }
         } else {
             guard isBusy(from: start, to: load) else { return stop(at: now) }
             if now &- start.time >= threshold, load.turns > start.turns {
@@ -77,7 +77,7 @@ struct SaturationDetector {
         } else if index > 0 {
             // Between the two polls the loop was idle first, and then busy.
             let before = readings[index - 1]
-            first.time = before.time &+ min(first.idle(since: before), first.time &- before.time)
+            first.time = before.time &+ min(first.idleTime(since: before), first.time &- before.time)
         }
         start = first
         (isReported, samples) = (false, 0)
@@ -108,7 +108,7 @@ struct SaturationDetector {
     }
 
     private func isBusy(from first: LoopLoad, to last: LoopLoad) -> Bool {
-        last.idle(since: first) <= (last.time &- first.time) / Self.idleParts
+        last.idleTime(since: first) <= (last.time &- first.time) / Self.idleParts
     }
 }
 
@@ -121,9 +121,9 @@ extension Bool {
 }
 
 extension LoopLoad {
-    func idle(since start: LoopLoad) -> UInt64 { idle &- min(start.idle, idle) }
+    func idleTime(since start: LoopLoad) -> UInt64 { idle &- min(start.idle, idle) }
 
-    func busy(since start: LoopLoad) -> UInt64 { busy &- min(start.busy, busy) }
+    func busyTime(since start: LoopLoad) -> UInt64 { busy &- min(start.busy, busy) }
 
     func pace(since start: LoopLoad) -> Double {
         (Double(turns &- start.turns) * 1e9 / Double(max(time &- start.time, 1))).toThousandths
@@ -158,7 +158,7 @@ struct SaturationSupervisor {
         let action = detector.decide(poll.turn, poll.load, countingFrom: countingFrom)
         if let action, let start = start ?? detector.start {
             period.carryOut(action, of: loop, poll, from: start, context) { load in
-                let idleShare = Double(load.idle(since: start)) / Double(max(load.time &- start.time, 1))
+                let idleShare = Double(load.idleTime(since: start)) / Double(max(load.time &- start.time, 1))
                 return StallReport.Activity(
                     turnsPerSecond: load.pace(since: start), busyShare: max(1 - idleShare, 0).toThousandths)
             } record: {

@@ -92,8 +92,8 @@ struct SpinDetector {
         guard let last, let start, pattern == .ready else { return false }
         let time = last.load.time &- start.load.time
         let turns = last.load.turns &- start.load.turns
-        return last.runnable(since: start) >= time / 10 &* 9 && last.load.idle(since: start.load) >= time / 10
-            && last.load.busy(since: start.load) <= turns &* Self.longestTurn.unproven
+        return last.runnable(since: start) >= time / 10 &* 9 && last.load.idleTime(since: start.load) >= time / 10
+            && last.load.busyTime(since: start.load) <= turns &* Self.longestTurn.unproven
     }
 
     /// Takes a reading that is due; earlier time than `countingFrom` does not count.
@@ -154,10 +154,10 @@ struct SpinDetector {
             let isRunnable = last.runnable(since: first) >= time / 4 &* 3
             return first.load.isOutside && last.load.isOutside && isRunnable ? .outside : nil
         }
-        let busy = last.load.busy(since: first.load)
+        let busy = last.load.busyTime(since: first.load)
         guard Double(turns) * 1e9 >= Double(leastTurnsPerSecond) * Double(time), busy / turns <= longestTurn.proven,
             // The rest is the app's own work between two runs of the loop.
-            time &- min(last.load.idle(since: first.load) &+ busy, time) <= time / 4
+            time &- min(last.load.idleTime(since: first.load) &+ busy, time) <= time / 4
         else { return nil }
         return .ready
     }
