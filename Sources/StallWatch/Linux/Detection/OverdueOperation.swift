@@ -39,12 +39,10 @@ struct OverdueOperation: Sendable {
         var others = 0
         var kept = list
         kept.tasks = list.tasks.filter { task in
-            if ids.contains(task.id) { return true }
-            guard task.thread != nil || task.group.map(groups.contains) == true, others < maximumOthers else {
-                return false
-            }
-            others += 1
-            return true
+            let isOfChain = ids.contains(task.id)
+            let isOther = !isOfChain && (task.thread != nil || task.group.map(groups.contains) == true)
+            if isOther { others += 1 }
+            return isOfChain || isOther && others <= maximumOthers
         }
         return kept
     }

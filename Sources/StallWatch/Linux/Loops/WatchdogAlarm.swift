@@ -38,9 +38,7 @@ final class WatchdogAlarm: Sendable {
     func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) {
         parked.store(true, ordering: .sequentiallyConsistent)
         fence.heavy()
-        if mayPark() {
-            semaphore.wait(until: deadline)
-        }
+        if mayPark() { semaphore.wait(until: deadline) }
         parked.store(false, ordering: .sequentiallyConsistent)
     }
 }

@@ -346,9 +346,7 @@ public final class StallMonitor: Sendable {
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
             watchdog.stop(by: clinux_gettid())
-            for thread in [threads.watchdog, threads.reporter] {
-                thread.finish(until: .max)
-            }
+            for thread in [threads.watchdog, threads.reporter] { thread.finish(until: .max) }
             tasks.finish(until: monotonicNow() &+ TaskWatch.longestReading)
             writeStatistics()
             threads.notice.withdraw()

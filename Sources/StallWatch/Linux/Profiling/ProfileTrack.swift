@@ -75,9 +75,7 @@ struct ProfileTrack {
         let stack = captured.flatMap { index(of: $0, in: list, &limits) }
         let reason = captured != nil && stack == nil ? ProfileLimits.unkeptStack : sample.stack.reason
         let key = RunKey(stack: stack, state: sample.state, reason: reason)
-        if let last = runs.indices.last, runIndices[key] == last {
-            return extend(last, halves)
-        }
+        if let last = runs.indices.last, runIndices[key] == last { return extend(last, halves) }
         // Beyond the limit, the order is lost, and not the sample.
         if !limits.takeRun(), let known = runIndices[key] { return extend(known, halves) }
         runIndices[key] = runs.count
