@@ -185,42 +185,34 @@ struct LoadPeriod {
         _ context: WatchdogContext, activity: (LoopLoad) -> StallReport.Activity,
         record makeRecord: (UInt64) -> StallRecord
     ) {
-        let time = poll.load.time
+        let (time, turns) = (poll.load.time, poll.load.turns &- start.turns)
         switch action {
         case .sample:
             for _ in 0..<count {
                 sample(poll.target, context, at: context.now(), since: record == nil ? 0 : start.time)
             }
             guard record != nil else { return }
-            note(activity(poll.load), from: start, to: poll.load)
             record?.duration = time &- start.time
-            submit(context, at: time)
+            submit(activity(poll.load), turns: turns, context, at: time)
         case .begin:
             sample(poll.target, context, at: context.now(), since: 0)
             for index in samples.indices { samples[index].count(from: start.time) }
             record = makeRecord(time)
             record?.history = StallHistory(of: loop, among: context.loops, start: start.time, now: context.now())
-            note(activity(poll.load), from: start, to: poll.load)
-            submit(context, at: time)
+            submit(activity(poll.load), turns: turns, context, at: time)
         case .end(let end):
             record?.state = .ended
             var load = poll.load
             load.idle &-= min(time &- min(end, time), load.idle)
             load.time = max(end, start.time)
-            note(activity(load), from: start, to: load)
             let threshold = record?.threshold ?? 0
             // Not below the threshold, which a poll has seen the period exceed.
             record?.duration = max(load.time &- start.time, threshold)
-            submit(context, at: time)
+            submit(activity(load), turns: turns, context, at: time)
             self = LoadPeriod()
         case .drop:
             self = LoadPeriod()
         }
-    }
-
-    private mutating func note(_ activity: StallReport.Activity, from start: LoopLoad, to load: LoopLoad) {
-        record?.activity = activity
-        record?.turns = load.turns &- start.turns
     }
 
     /// Reports a period that still lasts as abandoned.
@@ -241,8 +233,11 @@ struct LoadPeriod {
         samples.add(sample)
     }
 
-    private mutating func submit(_ context: WatchdogContext, at time: UInt64) {
+    private mutating func submit(
+        _ activity: StallReport.Activity, turns: UInt64, _ context: WatchdogContext, at time: UInt64
+    ) {
         guard var record else { return }
+        (record.activity, record.turns) = (activity, turns)
         record.samples = samples
         record.captureMethods = context.capturer.methods
         record.unwinder = context.capturer.unwinder
