@@ -111,9 +111,7 @@ extension TurnRecorder {
     /// Notes that the loop has reached its sources: twice without a wait in between begin a new turn.
     func reachSources(now: () -> UInt64) {
         noteRun()
-        guard reachedSources.load(ordering: .relaxed) else {
-            return reachedSources.store(true, ordering: .relaxed)
-        }
+        guard reachedSources.load(ordering: .relaxed) else { return reachedSources.store(true, ordering: .relaxed) }
         beginTurn(at: now())
         reachedSources.store(true, ordering: .relaxed)
     }

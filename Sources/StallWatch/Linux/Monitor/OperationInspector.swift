@@ -57,7 +57,7 @@ struct OperationInspector {
     /// Returns what the tasks at these addresses wait for, in their order; they live until this returns.
     func inspect(_ addresses: [UInt64]) -> [Finding] {
         let reader: TaskReader
-        do { reader = try self.reader.get() } catch {
+        do throws(TaskReader.Unreadable) { reader = try self.reader.get() } catch {
             return addresses.map { _ in Finding(operation: OverdueOperation(reason: error.reason)) }
         }
         var findings: [Int: Finding] = [:]

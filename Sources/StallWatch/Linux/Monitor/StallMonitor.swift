@@ -83,10 +83,9 @@ public final class StallMonitor: Sendable {
     public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
         self.configuration = configuration
         try configuration.check()
-        let metadata = configuration.metadata
         var settings = Reporter.Settings {
             ReportBuilder(
-                process: .current(), metadata: metadata, inApp: configuration.inApp,
+                process: .current(), metadata: configuration.metadata, inApp: configuration.inApp,
                 symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp),
                 missingContextReason: StallContext.calibration.problem
             )
@@ -97,8 +96,7 @@ public final class StallMonitor: Sendable {
         settings.redact = configuration.redact
         settings.escalation = configuration.escalation?.action
         settings.terminationLog = configuration.terminationLog
-        let health = HealthSource(
-            interval: configuration.health.flatMap { $0.path == nil ? nil : $0.nanoseconds })
+        let health = HealthSource(interval: configuration.health.flatMap { $0.path == nil ? nil : $0.nanoseconds })
         healthSource = health
         let healthReporter = try configuration.health.map { output throws(StallWatchError) in
             try HealthReporter(output, source: health)

@@ -30,7 +30,10 @@ struct TaskInspection {
         let images = capturer.images()
         var made = Self.list(of: reading, reader.memory) { tables.stack($0, in: images) }
         made.readMilliseconds = milliseconds(took)
-        let threads = describe(Self.threads(of: made, reading), capturer) { tables.stack($0, in: $1) }
+        // These threads explain the waits: they run tasks, or executors that tasks wait for.
+        let ids = Set(made.executors.compactMap(\.thread) + made.tasks.compactMap(\.thread))
+        let first = Array(ids.sorted().prefix(Self.maximumThreads))
+        let threads = describe(first, capturer) { tables.stack($0, in: $1) }
         let report = named(report(threads, tables))
         made.markSleeps(report)
         // A closure that redacts reports cannot see the names of tasks.
@@ -108,12 +111,6 @@ struct TaskInspection {
         }
         list.tasks.sort { $0.id < $1.id }
         return list
-    }
-
-    /// Returns the threads that explain the waits: those that run tasks, or executors that tasks wait for.
-    private static func threads(of list: TaskList, _ reading: TaskReading) -> [Int32] {
-        let ids = list.executors.compactMap(\.thread) + list.tasks.compactMap(\.thread)
-        return Array(Set(ids).sorted().prefix(maximumThreads))
     }
 
     /// Returns what threads do, and the owners of the locks that they wait for.
