@@ -100,6 +100,10 @@ extension StallMonitor.LoopStatistics {
         let hours = watched / 3_600
         let stalled = seconds(stalls?.nanoseconds ?? 0)
         let count = stalls?.count ?? 0
+        let latency = turns.counts.enumerated().filter { $0.element > 0 }.map { bucket, turns in
+            let bound = TurnHistogram.upperBound(of: bucket)
+            return StallMonitor.LatencyBucket(belowMicroseconds: bound.map { Double($0) / 1_000 }, turns: turns)
+        }
         self.init(
             label: label, watchedSeconds: watched, turns: turns.turns,
             busySeconds: seconds(turns.busyNanoseconds), stalls: count, stallSeconds: stalled,
@@ -111,13 +115,6 @@ extension StallMonitor.LoopStatistics {
             p50Milliseconds: sum.delay.map { $0.p50 * 1_000 }, p90Milliseconds: sum.delay.map { $0.p90 * 1_000 },
             p99Milliseconds: sum.delay.map { $0.p99 * 1_000 },
             longestMilliseconds: sum.delay.map { $0.longest * 1_000 },
-            latency: turns.counts.indices.compactMap { index in
-                let count = turns.counts[index]
-                guard count > 0 else { return nil }
-                return StallMonitor.LatencyBucket(
-                    belowMicroseconds: TurnHistogram.upperBound(of: index).map { Double($0) / 1_000 }, turns: count
-                )
-            }
-        )
+            latency: latency)
     }
 }
