@@ -124,22 +124,6 @@ extension StallReport {
         public var omittedPeers: Int?
         /// Why the processes for which the call waited are not known.
         public var missingPeersReason: String?
-
-        package init(
-            number: Int,
-            name: String,
-            target: String? = nil,
-            peers: [Peer]? = nil,
-            omittedPeers: Int? = nil,
-            missingPeersReason: String? = nil
-        ) {
-            self.number = number
-            self.name = name
-            self.target = target
-            self.peers = peers
-            self.omittedPeers = omittedPeers
-            self.missingPeersReason = missingPeersReason
-        }
     }
 
     /// The machine's resource pressure over about ten seconds (the `some avg10` values of /proc/pressure).
@@ -177,6 +161,14 @@ extension StallReport.Cause {
     }
 }
 
+extension StallReport.SystemCall {
+    package init(number: Int, name: String, target: String?) {
+        self.number = number
+        self.name = name
+        self.target = target
+    }
+}
+
 extension StallReport {
     /// A lock for which a thread waited.
     public struct Lock: Codable, Sendable, Equatable {
@@ -197,24 +189,6 @@ extension StallReport {
         public var owners: [LockOwner]
         /// The reason why ``owners`` is empty; `nil` if it is not, and if ``Cause/systemCall`` names a file lock's holder.
         public var reason: String?
-
-        package init(
-            kind: LockKind,
-            address: String? = nil,
-            function: String? = nil,
-            label: String? = nil,
-            isDeadlock: Bool,
-            owners: [LockOwner],
-            reason: String? = nil
-        ) {
-            self.kind = kind
-            self.address = address
-            self.function = function
-            self.label = label
-            self.isDeadlock = isDeadlock
-            self.owners = owners
-            self.reason = reason
-        }
     }
 
     /// A kind of lock, or of another object that threads wait for.
@@ -287,24 +261,6 @@ extension StallReport {
         public var time: OwnerTime?
         /// The priority inversion that the wait is; `nil` if it is none.
         public var priorityInversion: PriorityInversion?
-
-        package init(
-            thread: ThreadDescription,
-            stack: Int? = nil,
-            isRunning: Bool,
-            systemCall: SystemCall? = nil,
-            waitsFor: LockKind? = nil,
-            waitsForAddress: String? = nil,
-            waitsForLabel: String? = nil
-        ) {
-            self.thread = thread
-            self.stack = stack
-            self.isRunning = isRunning
-            self.systemCall = systemCall
-            self.waitsFor = waitsFor
-            self.waitsForAddress = waitsForAddress
-            self.waitsForLabel = waitsForLabel
-        }
     }
 
     /// How the owner of a lock spent the time for which it was observed, in milliseconds.
@@ -347,5 +303,20 @@ extension StallReport {
             self.waiterNice = waiterNice
             self.queue = queue
         }
+    }
+}
+
+extension StallReport.Lock {
+    package init(kind: StallReport.LockKind, isDeadlock: Bool, owners: [StallReport.LockOwner]) {
+        self.kind = kind
+        self.isDeadlock = isDeadlock
+        self.owners = owners
+    }
+}
+
+extension StallReport.LockOwner {
+    package init(thread: StallReport.ThreadDescription, isRunning: Bool) {
+        self.thread = thread
+        self.isRunning = isRunning
     }
 }

@@ -25,25 +25,6 @@ extension StallReport {
         public var runningMilliseconds: Double?
         /// What is not known of it, and why.
         public var reason: String?
-
-        package init(
-            role: PeerRole, pid: Int32? = nil, isThisProcess: Bool? = nil, thread: ThreadDescription? = nil,
-            name: String? = nil, state: String? = nil, threads: Int? = nil, systemCall: String? = nil,
-            target: String? = nil, waitChannel: String? = nil, runningMilliseconds: Double? = nil, reason: String? = nil
-        ) {
-            self.role = role
-            self.pid = pid
-            self.isThisProcess = isThisProcess
-            self.thread = thread
-            self.name = name
-            self.state = state
-            self.threads = threads
-            self.systemCall = systemCall
-            self.target = target
-            self.waitChannel = waitChannel
-            self.runningMilliseconds = runningMilliseconds
-            self.reason = reason
-        }
     }
 
     /// What a process has to do with a system call that waits for it.
@@ -97,6 +78,11 @@ extension StallReport.SystemCall {
 }
 
 extension StallReport.Peer {
+    package init(role: StallReport.PeerRole, pid: Int32) {
+        self.role = role
+        self.pid = pid
+    }
+
     /// The process and what it did: `cat (pid 7, running for 2 s), which is in read`.
     package var inWords: String {
         if isThisProcess == true {

@@ -147,22 +147,6 @@ extension StallReport {
         public var isInApp: Bool?
         /// The reason why names or lines of the image's frames are missing; `nil` if none are.
         public var reason: String?
-
-        package init(
-            name: String,
-            path: String,
-            buildID: String? = nil,
-            baseAddress: String,
-            isInApp: Bool? = nil,
-            reason: String? = nil
-        ) {
-            self.name = name
-            self.path = path
-            self.buildID = buildID
-            self.baseAddress = baseAddress
-            self.isInApp = isInApp
-            self.reason = reason
-        }
     }
 
     /// Returns the names of a sample's functions, innermost first.
@@ -193,6 +177,16 @@ extension StallReport.Sample {
 
 extension StallReport.OtherThread {
     package init(thread: StallReport.ThreadDescription) { self.thread = thread }
+}
+
+extension StallReport.Image {
+    package init(name: String, path: String, buildID: String?, baseAddress: String, isInApp: Bool) {
+        self.name = name
+        self.path = path
+        self.buildID = buildID
+        self.baseAddress = baseAddress
+        self.isInApp = isInApp
+    }
 }
 
 extension StallReport.Frame {

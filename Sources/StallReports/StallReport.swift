@@ -200,20 +200,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var line: Int?
         /// The share of the stall's duration in which the function was the culprit, 0 to 1; `nil` if unknown.
         public var share: Double?
-
-        package init(
-            function: String,
-            image: String? = nil,
-            file: String? = nil,
-            line: Int? = nil,
-            share: Double? = nil
-        ) {
-            self.function = function
-            self.image = image
-            self.file = file
-            self.line = line
-            self.share = share
-        }
     }
 
     /// The monitor that wrote a report.
@@ -246,6 +232,13 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
 }
 
 extension StallReport.Culprit {
+    package init(function: String, image: String?, file: String?, line: Int?) {
+        self.function = function
+        self.image = image
+        self.file = file
+        self.line = line
+    }
+
     /// The share in words, such as "71 %"; `nil` if it is unknown or nearly all of the stall.
     package var shareInWords: String? { share.flatMap { $0 < 0.995 ? $0.percent : nil } }
 }

@@ -284,7 +284,8 @@ struct GeneratedStack {
         )
         report.callout = .timer
         report.repeats = ReportTemplate.repeats
-        report.culprit = .init(function: culprit, image: "notes", file: file, line: ReportTemplate.line, share: 1)
+        report.culprit = .init(function: culprit, image: "notes", file: file, line: ReportTemplate.line)
+        report.culprit?.share = 1
         report.cause = cause
         report.fingerprint = Fingerprint(report).text
         return report

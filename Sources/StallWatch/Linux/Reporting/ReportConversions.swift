@@ -36,11 +36,10 @@ extension StallReport.Cause {
 
 extension StallReport.SystemCall {
     init(_ call: DescribedCall) {
-        self.init(
-            number: call.number, name: call.name, target: call.target,
-            peers: (call.peers?.peers).flatMap { $0.isEmpty ? nil : $0 },
-            omittedPeers: (call.peers?.omitted).flatMap { $0 == 0 ? nil : $0 }, missingPeersReason: call.peers?.reason
-        )
+        self.init(number: call.number, name: call.name, target: call.target)
+        peers = (call.peers?.peers).flatMap { $0.isEmpty ? nil : $0 }
+        omittedPeers = (call.peers?.omitted).flatMap { $0 == 0 ? nil : $0 }
+        missingPeersReason = call.peers?.reason
     }
 }
 
@@ -65,31 +64,24 @@ extension StallReport.Lock {
 
     /// Creates a report's lock; `stack` adds a stack to the report's tables and returns its index.
     init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
-        var reason: String?
+        let holders = wait.owners.map { owner in
+            var described = StallReport.LockOwner(thread: .init(owner.thread), isRunning: owner.isRunning)
+            described.stack = (try? owner.stack.get()).map(stack)
+            described.systemCall = owner.systemCall.map(StallReport.SystemCall.init)
+            described.waitsFor = owner.waitsFor?.kind
+            described.waitsForAddress = (owner.waitsFor?.address).map { "0x" + hexadecimal($0) }
+            described.waitsForLabel = owner.waitsFor?.label
+            return described
+        }
+        self.init(kind: wait.lock.kind, isDeadlock: wait.isDeadlock, owners: holders)
+        address = wait.lock.address == 0 ? nil : "0x" + hexadecimal(wait.lock.address)
+        function = wait.lock.function
+        label = wait.lock.label
         switch wait.lock.ownership {
         case .thread, .process: break
         case .none: reason = "this kind has no owner"
         case .unknown(let why): reason = why
         }
-        self.init(
-            kind: wait.lock.kind,
-            address: wait.lock.address == 0 ? nil : "0x" + hexadecimal(wait.lock.address),
-            function: wait.lock.function,
-            label: wait.lock.label,
-            isDeadlock: wait.isDeadlock,
-            owners: wait.owners.map { owner in
-                StallReport.LockOwner(
-                    thread: .init(owner.thread),
-                    stack: (try? owner.stack.get()).map(stack),
-                    isRunning: owner.isRunning,
-                    systemCall: owner.systemCall.map(StallReport.SystemCall.init),
-                    waitsFor: owner.waitsFor?.kind,
-                    waitsForAddress: (owner.waitsFor?.address).map { "0x" + hexadecimal($0) },
-                    waitsForLabel: owner.waitsFor?.label
-                )
-            },
-            reason: reason
-        )
         guard let time = wait.lastOwnerTime, let last = owners.indices.last else { return }
         owners[last].time = .init(
             observedMilliseconds: milliseconds(time.split.duration), onCPUMilliseconds: milliseconds(time.split.onCPU),
