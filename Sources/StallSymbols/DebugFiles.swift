@@ -33,15 +33,15 @@ struct DebugFiles {
         } catch {
             throw Missing(reason: error.errno.map { "its file: \(String(cString: strerror($0)))" } ?? error.message)
         }
+        let buildID: String?
         do {
-            // The image in memory is what counts: an update may have put another file in its place.
-            guard try file.buildID() == image.buildID else {
-                throw Missing(reason: "its file has been replaced: the build ID is another")
-            }
-        } catch let missing as Missing {
-            throw missing
+            buildID = try file.buildID()
         } catch {
             throw Missing(reason: "its file is not a readable ELF file")
+        }
+        // The image in memory is what counts: an update may have put another file in its place.
+        guard buildID == image.buildID else {
+            throw Missing(reason: "its file has been replaced: the build ID is another")
         }
         return file
     }

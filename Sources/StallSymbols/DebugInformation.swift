@@ -37,7 +37,7 @@ final class DebugInformation {
     /// `maximumBytes`: What this object may hold at any time.
     init(file: ELFFile, maximumBytes: Int) throws(UnavailableReason) {
         guard let header = try? file.header(), let named = try? file.namedSections() else { throw .unreadable }
-        guard let contents = named[".debug_info"], contents.size > 0 else { throw .absent }
+        guard let contents = named[".debug_info"], contents.sh_size > 0 else { throw .absent }
         let wanted = Self.sectionNames.compactMap { name in named[name].map { (name, $0) } }
         var status = CSYMBOLS_OK
         // Each name is duplicated for the call, because a C structure cannot point into a Swift string.
@@ -46,8 +46,8 @@ final class DebugInformation {
         let sections = zip(names, wanted).compactMap { name, section in
             name.map {
                 csymbols_section(
-                    name: $0, offset: section.1.offset, size: section.1.size,
-                    is_compressed: section.1.flags & UInt64(SHF_COMPRESSED) != 0
+                    name: $0, offset: section.1.sh_offset, size: section.1.sh_size,
+                    is_compressed: section.1.sh_flags & UInt64(SHF_COMPRESSED) != 0
                 )
             }
         }

@@ -5,8 +5,8 @@ package import StallReports
 extension ELFFile {
     /// Its symbols and their names.
     struct SymbolSections {
-        let symbols: Section
-        let names: Section
+        let symbols: Elf64_Shdr
+        let names: Elf64_Shdr
         /// Whether this is `.symtab`: `.dynsym` lacks the functions that are not exported.
         let isComplete: Bool
     }
@@ -25,14 +25,14 @@ extension ELFFile {
     /// `.symtab` if the file has one, else `.dynsym`; `nil` if it has neither.
     func symbolSections() throws(StallWatchError) -> SymbolSections? {
         let sections = try sections()
-        let complete = sections.first { $0.type == Self.symbolTable }
-        guard let symbols = complete ?? sections.first(where: { $0.type == Self.dynamicSymbolTable }) else {
+        let complete = sections.first { $0.sh_type == UInt32(SHT_SYMTAB) }
+        guard let symbols = complete ?? sections.first(where: { $0.sh_type == Self.dynamicSymbolTable }) else {
             return nil
         }
-        guard sections.indices.contains(Int(symbols.link)) else {
+        guard sections.indices.contains(Int(symbols.sh_link)) else {
             throw StallWatchError(.unreadableImage, "\(path) is damaged: its symbol table names no string table")
         }
-        return SymbolSections(symbols: symbols, names: sections[Int(symbols.link)], isComplete: complete != nil)
+        return SymbolSections(symbols: symbols, names: sections[Int(symbols.sh_link)], isComplete: complete != nil)
     }
 
     /// Whether the file has the names of all its functions, and not only of those that it exports.
@@ -102,13 +102,13 @@ extension ELFFile {
 
     /// The functions for which `name` returns one, by the place of the symbol's name.
     private func functions(
-        in symbols: Section, named name: (UInt32) -> String?
+        in symbols: Elf64_Shdr, named name: (UInt32) -> String?
     ) throws(StallWatchError) -> [Function] {
         // About a page.
         let piece = UInt64(170 * Self.symbolBytes)
         var functions: [Function] = []
         var start: UInt64 = 0
-        while start < symbols.size, functions.count < Self.maximumScannedFunctions {
+        while start < symbols.sh_size, functions.count < Self.maximumScannedFunctions {
             for symbol in Self.records(of: Elf64_Sym.self, in: try readPiece(of: symbols, from: start, count: piece)) {
                 let (end, overflow) = symbol.st_value.addingReportingOverflow(symbol.st_size)
                 guard symbol.isNamedFunction, end > symbol.st_value, !overflow, let name = name(symbol.st_name) else {
@@ -121,21 +121,23 @@ extension ELFFile {
         return functions
     }
 
-    private func readPiece(of section: Section, from start: UInt64, count: UInt64) throws(StallWatchError) -> [UInt8] {
-        let (offset, overflow) = section.offset.addingReportingOverflow(start)
+    private func readPiece(
+        of section: Elf64_Shdr, from start: UInt64, count: UInt64
+    ) throws(StallWatchError) -> [UInt8] {
+        let (offset, overflow) = section.sh_offset.addingReportingOverflow(start)
         // An offset past any file's end is refused as such.
         return try bytes(
-            at: overflow ? .max : offset, count: min(count, section.size - start), atMost: Int(clamping: count)
+            at: overflow ? .max : offset, count: min(count, section.sh_size - start), atMost: Int(clamping: count)
         )
     }
 
     /// The wanted names, in ascending order of their places.
     private func wantedNames(
-        in names: Section, _ isWanted: (UnsafeRawBufferPointer) -> Bool
+        in names: Elf64_Shdr, _ isWanted: (UnsafeRawBufferPointer) -> Bool
     ) throws(StallWatchError) -> [WantedName] {
         var wanted: [WantedName] = []
         var start: UInt64 = 0
-        while start < names.size, wanted.count < Self.maximumScannedFunctions {
+        while start < names.sh_size, wanted.count < Self.maximumScannedFunctions {
             let piece = try readPiece(of: names, from: start, count: UInt64(Self.nameScanBytes))
             let read = piece.withUnsafeBytes { bytes in
                 var place = 0
@@ -163,14 +165,9 @@ extension ELFFile {
     private static func name(
         at place: UInt64, among wanted: [WantedName], _ isWanted: (UnsafeRawBufferPointer) -> Bool
     ) -> String? {
-        var low = 0
-        var high = wanted.count
-        while low < high {
-            let middle = (low + high) / 2
-            if wanted[middle].place.lowerBound <= place { low = middle + 1 } else { high = middle }
-        }
-        guard low > 0, wanted[low - 1].place.contains(place) else { return nil }
-        let found = wanted[low - 1]
+        let begun = wanted.prefixCount { $0.place.lowerBound <= place }
+        guard begun > 0, wanted[begun - 1].place.contains(place) else { return nil }
+        let found = wanted[begun - 1]
         guard place > found.place.lowerBound else { return found.name }
         let end = Array(found.name.utf8.dropFirst(Int(place - found.place.lowerBound)))
         return end.withUnsafeBytes(isWanted) ? String(decoding: end, as: UTF8.self) : nil

@@ -5,7 +5,6 @@ package import StallReports
 /// Reads the sections of a 64-bit little-endian ELF file with pread(2), so that a file that shrinks meanwhile gives an
 /// error and not a SIGBUS, as a mapping would.
 package final class ELFFile {
-    static let symbolTable = UInt32(SHT_SYMTAB)
     static let dynamicSymbolTable = UInt32(SHT_DYNSYM)
     static let symbolBytes = MemoryLayout<Elf64_Sym>.size
     /// The largest number of sections; a file with more counts as damaged.
@@ -17,7 +16,7 @@ package final class ELFFile {
     /// Open for as long as this object lives.
     package let descriptor: Int32
     package let path: String
-    private var knownSections: [Section]?
+    private var knownSections: [Elf64_Shdr]?
 
     /// Opens the file, if it is a regular one.
     ///
@@ -46,24 +45,24 @@ package final class ELFFile {
     }
 
     /// The section headers, as they were when they were first asked for.
-    func sections() throws(StallWatchError) -> [Section] {
+    func sections() throws(StallWatchError) -> [Elf64_Shdr] {
         if let knownSections { return knownSections }
-        let sections = try readSections()
+        let header = try header()
+        let sections = try table(
+            of: Elf64_Shdr.self, at: header.e_shoff, count: header.e_shnum, recordBytes: header.e_shentsize,
+            atMost: Self.maximumSections)
         knownSections = sections
         return sections
     }
 
-    private func readSections() throws(StallWatchError) -> [Section] {
-        let header = try header()
-        guard header.e_shnum > 0, Int(header.e_shentsize) == MemoryLayout<Elf64_Shdr>.size else { return [] }
-        let size = MemoryLayout<Elf64_Shdr>.size
-        let table = try bytes(
-            at: header.e_shoff, count: UInt64(header.e_shnum) * UInt64(size), atMost: Self.maximumSections * size)
-        return Self.records(of: Elf64_Shdr.self, in: table).map { raw in
-            Section(
-                type: raw.sh_type, address: raw.sh_addr, offset: raw.sh_offset, size: raw.sh_size, link: raw.sh_link,
-                name: raw.sh_name, flags: raw.sh_flags)
-        }
+    /// The records of a table that the file's header names; none if they have another size than those of elf.h.
+    private func table<Record>(
+        of type: Record.Type, at offset: UInt64, count: UInt16, recordBytes: UInt16, atMost limit: Int
+    ) throws(StallWatchError) -> [Record] {
+        let size = MemoryLayout<Record>.size
+        guard count > 0, Int(recordBytes) == size else { return [] }
+        let contents = try bytes(at: offset, count: UInt64(count) * UInt64(size), atMost: limit * size)
+        return Array(Self.records(of: type, in: contents))
     }
 
     /// The whole records of a table.
@@ -79,7 +78,9 @@ package final class ELFFile {
     }
 
     func header() throws(StallWatchError) -> Elf64_Ehdr {
-        let header = try load(Elf64_Ehdr.self, at: 0)
+        let size = MemoryLayout<Elf64_Ehdr>.size
+        let start = try bytes(at: 0, count: UInt64(size), atMost: size)
+        let header = start.withUnsafeBytes { $0.loadUnaligned(as: Elf64_Ehdr.self) }
         let identity = header.e_ident
         guard identity.0 == 0x7f, identity.1 == 0x45, identity.2 == 0x4c, identity.3 == 0x46,
             identity.4 == UInt8(ELFCLASS64), identity.5 == UInt8(ELFDATA2LSB)
@@ -89,21 +90,8 @@ package final class ELFFile {
         return header
     }
 
-    /// A section's place in the file.
-    struct Section {
-        var type: UInt32
-        /// Its first virtual address; 0 for a section that is not mapped.
-        var address: UInt64
-        var offset: UInt64
-        var size: UInt64
-        var link: UInt32
-        /// Offset in the table of section names.
-        var name: UInt32 = 0
-        var flags: UInt64 = 0
-    }
-
-    func bytes(of section: Section, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
-        try bytes(at: section.offset, count: section.size, atMost: limit)
+    func bytes(of section: Elf64_Shdr, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
+        try bytes(at: section.sh_offset, count: section.sh_size, atMost: limit)
     }
 
     package func size() throws(StallWatchError) -> UInt64 {
@@ -112,11 +100,6 @@ package final class ELFFile {
             throw StallWatchError(.unreadableImage, "\(path) cannot be read", errno: errno)
         }
         return UInt64(end)
-    }
-
-    private func load<T: BitwiseCopyable>(_ type: T.Type, at offset: UInt64) throws(StallWatchError) -> T {
-        let bytes = try bytes(at: offset, count: UInt64(MemoryLayout<T>.size), atMost: MemoryLayout<T>.size)
-        return bytes.withUnsafeBytes { $0.loadUnaligned(as: type) }
     }
 
     /// `count` bytes from `offset` on.
@@ -151,14 +134,14 @@ extension ELFFile {
     static let maximumBuildIDBytes = 64
 
     /// The sections whose names are known, by name; of several with one name, the first.
-    func namedSections() throws(StallWatchError) -> [String: Section] {
+    func namedSections() throws(StallWatchError) -> [String: Elf64_Shdr] {
         let sections = try sections()
         let index = Int(try header().e_shstrndx)
         guard sections.indices.contains(index) else { return [:] }
         let names = try bytes(of: sections[index], atMost: Self.maximumSectionNamesBytes)
-        var named = [String: Section](minimumCapacity: sections.count)
-        for section in sections where section.type != UInt32(SHT_NULL) && section.type != UInt32(SHT_NOBITS) {
-            guard let name = Self.name(at: Int(section.name), in: names) else { continue }
+        var named = [String: Elf64_Shdr](minimumCapacity: sections.count)
+        for section in sections where section.sh_type != UInt32(SHT_NULL) && section.sh_type != UInt32(SHT_NOBITS) {
+            guard let name = Self.name(at: Int(section.sh_name), in: names) else { continue }
             if named[name] == nil { named[name] = section }
         }
         return named
@@ -177,7 +160,7 @@ extension ELFFile {
 
     /// The build ID in lower-case hexadecimal, or `nil` if the file has none.
     package func buildID() throws(StallWatchError) -> String? {
-        for section in try sections() where section.type == UInt32(SHT_NOTE) {
+        for section in try sections() where section.sh_type == UInt32(SHT_NOTE) {
             let notes = try bytes(of: section, atMost: Self.maximumNoteBytes)
             if let identifier = Self.buildID(inNotes: notes) { return identifier }
         }
@@ -249,16 +232,12 @@ extension ELFFile {
     package func program() throws(StallWatchError) -> Program {
         let header = try header()
         var interpreter: String?
-        if header.e_phnum > 0, Int(header.e_phentsize) == MemoryLayout<Elf64_Phdr>.size {
-            let size = MemoryLayout<Elf64_Phdr>.size
-            let table = try bytes(
-                at: header.e_phoff, count: UInt64(header.e_phnum) * UInt64(size),
-                atMost: Self.maximumProgramHeaders * size
-            )
-            for raw in Self.records(of: Elf64_Phdr.self, in: table) where raw.p_type == UInt32(PT_INTERP) {
-                let path = try bytes(at: raw.p_offset, count: raw.p_filesz, atMost: Int(PATH_MAX))
-                interpreter = String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
-            }
+        let segments = try table(
+            of: Elf64_Phdr.self, at: header.e_phoff, count: header.e_phnum, recordBytes: header.e_phentsize,
+            atMost: Self.maximumProgramHeaders)
+        for segment in segments where segment.p_type == UInt32(PT_INTERP) {
+            let path = try bytes(at: segment.p_offset, count: segment.p_filesz, atMost: Int(PATH_MAX))
+            interpreter = String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
         }
         return Program(machine: header.e_machine, interpreter: interpreter, hasStaticSwift: try hasStaticSwift())
     }

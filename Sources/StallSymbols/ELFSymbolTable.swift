@@ -24,11 +24,11 @@ struct ELFSymbolTable {
     let isComplete: Bool
 
     private let file: ELFFile
-    private let sections: [ELFFile.Section]
+    private let sections: [Elf64_Shdr]
     /// Where the names are, if there are any.
     ///
     /// They are read one by one: of a hundred thousand, a stack needs ten.
-    private let names: ELFFile.Section?
+    private let names: Elf64_Shdr?
     private let table: [UInt8]
     private let index: AddressIndex
 
@@ -110,8 +110,8 @@ struct ELFSymbolTable {
         guard sections.indices.contains(Int(symbol.st_shndx)) else { return 0 }
         let section = sections[Int(symbol.st_shndx)]
         // Of a symbol that lies before its section, which only damage brings about, this wraps round to a large number.
-        let offset = symbol.st_value &- section.address
-        return offset < section.size ? section.size - offset : 0
+        let offset = symbol.st_value &- section.sh_addr
+        return offset < section.sh_size ? section.sh_size - offset : 0
     }
 
     private func rank(of number: UInt32) -> Int {
@@ -125,16 +125,16 @@ struct ELFSymbolTable {
     private func name(at offset: UInt64) -> String? {
         var length = UInt64(256)
         while true {
-            guard let names, offset < names.size else { return nil }
-            let count = min(length, names.size - offset, UInt64(Self.maximumNameBytes))
-            let (start, overflow) = names.offset.addingReportingOverflow(offset)
+            guard let names, offset < names.sh_size else { return nil }
+            let count = min(length, names.sh_size - offset, UInt64(Self.maximumNameBytes))
+            let (start, overflow) = names.sh_offset.addingReportingOverflow(offset)
             guard !overflow, let bytes = try? file.bytes(at: start, count: count, atMost: Self.maximumNameBytes)
             else { return nil }
             if let end = bytes.firstIndex(of: 0) {
                 return end == 0 ? nil : String(decoding: bytes[..<end], as: UTF8.self)
             }
             // A name that never ends is damaged; one that is only too long is cut short.
-            guard count < names.size - offset else { return nil }
+            guard count < names.sh_size - offset else { return nil }
             if count == UInt64(Self.maximumNameBytes) { return String(decoding: bytes, as: UTF8.self) }
             length *= 8
         }
@@ -172,29 +172,31 @@ struct AddressIndex {
 
     /// Returns the numbers of the entries at the highest address that is not past `address`.
     func lastBegun(before address: UInt64) -> [UInt32] {
-        let end = count(through: address)
+        let end = entries.prefixCount { $0.address <= address }
         guard end > 0 else { return [] }
         return entries[..<end].reversed().prefix { $0.address == entries[end - 1].address }.map(\.number).reversed()
     }
 
     /// Returns the number of an entry at the lowest address past `address`; `nil` if there is none.
     func firstBegun(after address: UInt64) -> UInt32? {
-        let index = count(through: address)
+        let index = entries.prefixCount { $0.address <= address }
         return index < entries.count ? entries[index].number : nil
     }
 
     /// Returns the numbers of up to `count` entries that are not past `address`, and of as many after it.
     func near(_ address: UInt64, count: Int) -> [UInt32] {
-        let middle = self.count(through: address)
+        let middle = entries.prefixCount { $0.address <= address }
         return entries[max(0, middle - count)..<min(entries.count, middle + count)].map(\.number)
     }
+}
 
-    /// The number of entries that are not past `address`, by binary search.
-    private func count(through address: UInt64) -> Int {
-        var (low, high) = (0, entries.count)
+extension Array {
+    /// The number of elements for which `isIncluded` is true, by binary search: they come before all others.
+    func prefixCount(where isIncluded: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
         while low < high {
             let middle = low + (high - low) / 2
-            if entries[middle].address <= address { low = middle + 1 } else { high = middle }
+            if isIncluded(self[middle]) { low = middle + 1 } else { high = middle }
         }
         return low
     }

@@ -2,9 +2,8 @@
 final class ImageSymbols {
     private let image: ImageIdentity
     private let files: DebugFiles
-    private var isOpened = false
-    private var file: ELFFile?
-    private var debugFile: ELFFile??
+    private lazy var file: ELFFile? = openFile()
+    private lazy var debugFile: ELFFile? = files.debugFile(of: image, file: file)
     private var names: ELFSymbolTable?
     private var triedNames = false
     private var debugInformation: Result<DebugInformation, DebugInformation.UnavailableReason>?
@@ -41,9 +40,7 @@ final class ImageSymbols {
     }
 
     /// Forgets that the memory limit was exceeded: there may be memory now.
-    func retryDebugInformation() {
-        if isTooLarge { debugInformation = nil }
-    }
+    func retryDebugInformation() { debugInformation = nil }
 
     /// Finds the functions at the file's virtual address `address`.
     ///
@@ -71,54 +68,38 @@ final class ImageSymbols {
         )
     }
 
-    private func open() {
-        if isOpened { return }
-        isOpened = true
+    private func openFile() -> ELFFile? {
         do {
-            file = try files.file(of: image)
+            return try files.file(of: image)
         } catch {
             missing = error.reason
+            return nil
         }
     }
 
-    private func openDebugFile() -> ELFFile? {
-        if let debugFile { return debugFile }
-        let found = files.debugFile(of: image, file: file)
-        debugFile = .some(found)
-        return found
-    }
-
-    /// Returns the mangled name of the function at the file's virtual address `address`.
     func name(at address: UInt64) -> String? { openNames()?.symbol(at: address)?.name }
 
-    /// Returns the function that the direct call before `returnAddress` names; `nil` if there is none.
     func calledFunction(before returnAddress: UInt64) -> CalledFunction? {
-        open()
-        return file?.callTarget(before: returnAddress).flatMap { function(startingAt: $0) }
+        file?.lastTarget(of: .call, in: 0..<returnAddress).flatMap { function(startingAt: $0) }
     }
 
-    /// Returns the function that starts at the file's virtual address `address`; `nil` if there is none.
     func function(startingAt address: UInt64) -> CalledFunction? {
         guard let names = openNames(), var function = names.function(startingAt: address) else { return nil }
         let target =
-            function.isThunk ? file?.lastJumpTarget(in: function.addresses) : file?.jumpTarget(at: address)
+            function.isThunk
+            ? file?.lastTarget(of: .jump, in: function.addresses) : file?.jumpTarget(at: address)
         function.destination = target.flatMap { names.function(startingAt: $0)?.addresses }
         return function
     }
 
-    /// Returns the symbol of the function that the call before `returnAddress` reaches through the PLT.
     func importedSymbol(calledBefore returnAddress: UInt64) -> String? {
-        open()
-        return file?.importedSymbol(calledBefore: returnAddress)
+        file?.importedSymbol(calledBefore: returnAddress)
     }
 
-    /// Returns the function that the image exports with that symbol.
     func exportedFunction(_ symbol: String) -> CalledFunction? {
-        open()
-        return file?.exportedFunction(symbol).flatMap { function(startingAt: $0) }
+        file?.exportedFunction(symbol).flatMap { function(startingAt: $0) }
     }
 
-    /// Returns the functions before and after `address`, up to `count` of each.
     func functions(near address: UInt64, count: Int) -> [ELFSymbolTable.Symbol] {
         openNames()?.functions(near: address, count: count) ?? []
     }
@@ -126,10 +107,9 @@ final class ImageSymbols {
     private func openNames() -> ELFSymbolTable? {
         if !triedNames {
             triedNames = true
-            open()
             names = file.flatMap { try? ELFSymbolTable(file: $0) }
             // A stripped image still has its exported names; its debug file has all names.
-            if names?.isComplete != true, let better = openDebugFile().flatMap({ try? ELFSymbolTable(file: $0) }),
+            if names?.isComplete != true, let better = debugFile.flatMap({ try? ELFSymbolTable(file: $0) }),
                 better.isComplete || names == nil
             {
                 names = better
@@ -142,15 +122,14 @@ final class ImageSymbols {
         maximumBytes: Int
     ) -> Result<DebugInformation, DebugInformation.UnavailableReason> {
         if let debugInformation { return debugInformation }
-        open()
-        var result: Result<DebugInformation, DebugInformation.UnavailableReason> = .failure(.absent)
-        func read(_ file: ELFFile) -> Result<DebugInformation, DebugInformation.UnavailableReason> {
-            Result { () throws(DebugInformation.UnavailableReason) in
+        func read(_ file: ELFFile?) -> Result<DebugInformation, DebugInformation.UnavailableReason> {
+            guard let file else { return .failure(.absent) }
+            return Result { () throws(DebugInformation.UnavailableReason) in
                 try DebugInformation(file: file, maximumBytes: maximumBytes)
             }
         }
-        if let file { result = read(file) }
-        if case .failure(.absent) = result, let debugFile = openDebugFile() { result = read(debugFile) }
+        var result = read(file)
+        if case .failure(.absent) = result { result = read(debugFile) }
         debugInformation = result
         return result
     }

@@ -54,7 +54,7 @@ package struct SymbolProbe {
         return [
             .symbols: outcome(\.hasSymbolTable),
             .debugInformation: settings.detail == .lines
-                ? outcome { ((try? $0.namedSections())?[".debug_info"]?.size ?? 0) > 0 } : Self.noLines,
+                ? outcome { ((try? $0.namedSections())?[".debug_info"]?.sh_size ?? 0) > 0 } : Self.noLines,
         ]
     }
 

@@ -46,14 +46,11 @@ final class Symbolicator: Symbolicating {
     }
 
     func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
-        guard settings.detail != .none else { return .nothing }
+        guard settings.detail != .none else { return CodeLookup() }
         let place = Place(image: image, offset: offset)
         if let known = answers[place] { return known }
         guard monotonicNow() < deadline else {
-            return CodeLookup(
-                locations: [CodeLocation()], reason: DebugInformation.UnavailableReason.outOfTime.reason,
-                isUnfinished: true
-            )
+            return CodeLookup(reason: DebugInformation.UnavailableReason.outOfTime.reason, isUnfinished: true)
         }
         let answer = lookUpAnew(offset, in: image, deadline: deadline)
         if !answer.isUnfinished {
@@ -182,22 +179,12 @@ package protocol Symbolicating: AnyObject {
     func releaseMemory()
 }
 
-extension Symbolicating {
-    package func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
-    package func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
-    package func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? { nil }
-    package func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction? { nil }
-    package func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
-        nil
-    }
-}
-
 /// What is known of one address.
 package struct CodeLookup: Sendable, Equatable {
     /// Innermost first.
     ///
     /// Functions inlined there come before the one that the address is in. Never empty.
-    var locations: [CodeLocation]
+    var locations = [CodeLocation()]
     /// Why not all is known, in words, where the reason is not the whole image's.
     var reason: String?
     /// Whether the code was compiled elsewhere: the image's debug information does not cover the address, or without that
@@ -205,9 +192,6 @@ package struct CodeLookup: Sendable, Equatable {
     var isOutsideDebugInformation = false
     /// Whether it was not done for want of time, so that asking again with more time may tell more.
     var isUnfinished = false
-
-    /// Nothing is known.
-    static let nothing = CodeLookup(locations: [CodeLocation()])
 }
 
 /// A function that runs at an address, and the place in its source.
@@ -255,11 +239,7 @@ package struct ImageIdentity: Sendable, Hashable {
     /// Whether it is the executable of this process, which /proc finds even when its file has been moved or deleted.
     package var isOwnExecutable = false
 
-    package init(
-        path: String,
-        buildID: String? = nil,
-        isOwnExecutable: Bool = false
-    ) {
+    package init(path: String, buildID: String?, isOwnExecutable: Bool = false) {
         self.path = path
         self.buildID = buildID
         self.isOwnExecutable = isOwnExecutable
@@ -298,15 +278,9 @@ enum Demangler {
         guard symbol.hasPrefix("$s") || symbol.hasPrefix("_Z") || symbol.hasPrefix("$S"),
             symbol.utf8.count <= maximumSymbolBytes
         else { return nil }
-        var name = symbol
-        return name.withUTF8 { utf8 -> String? in
-            guard let base = utf8.baseAddress else { return nil }
-            // The C function takes a pointer and a length and keeps neither.
-            return base.withMemoryRebound(to: CChar.self, capacity: utf8.count) { characters in
-                guard let result = clinux_demangle(characters, utf8.count, isLong) else { return nil }
-                defer { free(result) }
-                return String(cString: result)
-            }
-        }
+        // The C function takes a pointer and a length and keeps neither.
+        guard let result = symbol.withCString({ clinux_demangle($0, symbol.utf8.count, isLong) }) else { return nil }
+        defer { free(result) }
+        return String(cString: result)
     }
 }

@@ -127,11 +127,6 @@ enum DirectBranch {
 }
 
 extension ELFFile {
-    /// Returns the virtual address that the direct call before `returnAddress` leads to; `nil` if there is none.
-    func callTarget(before returnAddress: UInt64) -> UInt64? {
-        lastTarget(of: .call, in: 0..<returnAddress)
-    }
-
     /// Returns the virtual address that the direct jump at `address` leads to; `nil` if there is none.
     ///
     /// Before it there may be a frame that is made and given back at once.
@@ -143,12 +138,8 @@ extension ELFFile {
         return target(of: .jump, at: isFramed ? address &+ UInt64(frame.count) : address, machine: machine)
     }
 
-    /// Returns the virtual address that the direct jump at the end of a function leads to; `nil` if there is none.
-    func lastJumpTarget(in function: Range<UInt64>) -> UInt64? {
-        lastTarget(of: .jump, in: function)
-    }
-
-    private func lastTarget(of branch: DirectBranch, in code: Range<UInt64>) -> UInt64? {
+    /// Returns the virtual address that the direct call or jump at the end of `code` leads to; `nil` if there is none.
+    func lastTarget(of branch: DirectBranch, in code: Range<UInt64>) -> UInt64? {
         guard let machine = try? header().e_machine, let length = DirectBranch.length(machine: machine),
             code.upperBound - code.lowerBound >= length
         else { return nil }
@@ -165,12 +156,12 @@ extension ELFFile {
     /// Returns the instructions from the virtual address `start` on, up to the end of their section.
     private func code(at start: UInt64, atMost count: UInt64) -> [UInt8]? {
         let section = try? sections().first {
-            $0.flags & UInt64(SHF_EXECINSTR) != 0 && $0.type != UInt32(SHT_NOBITS) && start >= $0.address
-                && start - $0.address < $0.size
+            $0.sh_flags & UInt64(SHF_EXECINSTR) != 0 && $0.sh_type != UInt32(SHT_NOBITS) && start >= $0.sh_addr
+                && start - $0.sh_addr < $0.sh_size
         }
         guard let section else { return nil }
-        let (offset, overflow) = section.offset.addingReportingOverflow(start - section.address)
-        let length = min(count, section.size - (start - section.address))
+        let (offset, overflow) = section.sh_offset.addingReportingOverflow(start - section.sh_addr)
+        let length = min(count, section.sh_size - (start - section.sh_addr))
         return overflow ? nil : try? bytes(at: offset, count: length, atMost: Int(count))
     }
 }
@@ -217,8 +208,8 @@ extension ELFFile {
     /// Whether an address is in a PLT, whose entries have no symbols.
     func isInLinkageTable(_ address: UInt64) -> Bool {
         ((try? namedSections()) ?? [:]).contains { name, section in
-            (name.hasPrefix(".plt") || name == ".iplt") && address >= section.address
-                && address - section.address < section.size
+            (name.hasPrefix(".plt") || name == ".iplt") && address >= section.sh_addr
+                && address - section.sh_addr < section.sh_size
         }
     }
 
@@ -227,21 +218,21 @@ extension ELFFile {
 
     /// Returns the symbol of the function that the call before `returnAddress` reaches through the PLT.
     func importedSymbol(calledBefore returnAddress: UInt64) -> String? {
-        guard let machine = try? header().e_machine, let target = callTarget(before: returnAddress),
+        guard let machine = try? header().e_machine, let target = lastTarget(of: .call, in: 0..<returnAddress),
             let code = code(at: target, atMost: LinkageEntry.maximumBytes),
             let slot = LinkageEntry.slot(of: code, at: target, machine: machine), let sections = try? sections()
         else { return nil }
         // The PLT's relocations are fewer than those of data.
-        let tables = sections.filter { $0.type == UInt32(SHT_RELA) && sections.indices.contains(Int($0.link)) }
-        for relocations in tables.sorted(by: { $0.size < $1.size }) {
-            let symbols = sections[Int(relocations.link)]
-            guard symbols.type == Self.dynamicSymbolTable, sections.indices.contains(Int(symbols.link)),
+        let tables = sections.filter { $0.sh_type == UInt32(SHT_RELA) && sections.indices.contains(Int($0.sh_link)) }
+        for relocations in tables.sorted(by: { $0.sh_size < $1.sh_size }) {
+            let symbols = sections[Int(relocations.sh_link)]
+            guard symbols.sh_type == Self.dynamicSymbolTable, sections.indices.contains(Int(symbols.sh_link)),
                 let number = symbolNumber(at: slot, in: relocations)
             else { continue }
             let size = UInt64(Self.symbolBytes)
-            guard number < symbols.size / size,
-                let symbol = try? bytes(at: symbols.offset &+ number * size, count: size, atMost: Self.symbolBytes),
-                let names = try? bytes(of: sections[Int(symbols.link)], atMost: Self.maximumLinkageBytes)
+            guard number < symbols.sh_size / size,
+                let symbol = try? bytes(at: symbols.sh_offset &+ number * size, count: size, atMost: Self.symbolBytes),
+                let names = try? bytes(of: sections[Int(symbols.sh_link)], atMost: Self.maximumLinkageBytes)
             else { return nil }
             let start = Int(Self.symbol(0, in: symbol).st_name)
             guard start > 0, start < names.count else { return nil }
@@ -251,7 +242,7 @@ extension ELFFile {
     }
 
     /// Returns the number of the symbol whose address the dynamic linker stores at `slot`.
-    private func symbolNumber(at slot: UInt64, in section: Section) -> UInt64? {
+    private func symbolNumber(at slot: UInt64, in section: Elf64_Shdr) -> UInt64? {
         guard let table = try? bytes(of: section, atMost: Self.maximumLinkageBytes) else { return nil }
         return Self.records(of: Elf64_Rela.self, in: table).first { $0.r_offset == slot }.map { $0.r_info >> 32 }
     }
@@ -259,10 +250,10 @@ extension ELFFile {
     /// Returns the virtual address of the function that the file exports with that symbol.
     func exportedFunction(_ name: String) -> UInt64? {
         guard let sections = try? sections(),
-            let symbols = sections.first(where: { $0.type == Self.dynamicSymbolTable }),
-            sections.indices.contains(Int(symbols.link)),
+            let symbols = sections.first(where: { $0.sh_type == Self.dynamicSymbolTable }),
+            sections.indices.contains(Int(symbols.sh_link)),
             let table = try? bytes(of: symbols, atMost: Self.maximumLinkageBytes),
-            let names = try? bytes(of: sections[Int(symbols.link)], atMost: Self.maximumLinkageBytes)
+            let names = try? bytes(of: sections[Int(symbols.sh_link)], atMost: Self.maximumLinkageBytes)
         else { return nil }
         let wanted = Array(name.utf8) + [0]
         for symbol in Self.records(of: Elf64_Sym.self, in: table) {

@@ -89,7 +89,7 @@ struct SymbolicationBadInputTests {
         )
         let section = try #require(try ELFFile(path: path).namedSections()[".debug_info"])
         // An invalid number in ch_type and ch_reserved.
-        try overwrite(path, at: section.offset, with: 99)
+        try overwrite(path, at: section.sh_offset, with: 99)
         let (answer, reason) = lookUp(try site(), path)
         #expect(reason == "the debug information is compressed in a way that the installed libdw does not know")
         #expect(answer.locations.last?.symbol != nil)
@@ -103,7 +103,7 @@ struct SymbolicationBadInputTests {
         )
         let section = try #require(try ELFFile(path: path).namedSections()[".debug_info"])
         // ch_size is the second word of the compression header.
-        try overwrite(path, at: section.offset + 8, with: UInt64(1) << 40)
+        try overwrite(path, at: section.sh_offset + 8, with: UInt64(1) << 40)
         let (answer, reason) = lookUp(try site(), path)
         #expect(reason == "the debug information is larger than the memory limit")
         #expect(answer.locations.last?.symbol != nil)
@@ -138,7 +138,7 @@ struct SymbolicationBadInputTests {
             let at = header.e_shoff + index * 64
             let bytes = try file.bytes(at: at, count: 64, atMost: 64)
             let section = bytes.withUnsafeBytes { $0.loadUnaligned(as: Elf64_Shdr.self) }
-            guard section.sh_offset == contents.offset, section.sh_size == contents.size else { continue }
+            guard section.sh_offset == contents.sh_offset, section.sh_size == contents.sh_size else { continue }
             try overwrite(path, at: at + 32, with: UInt64(2) << 30)
         }
         #expect(truncate(path, 3 << 30) == 0)
@@ -292,7 +292,7 @@ struct SymbolicationMutationTests {
         let table = Int(header.e_shoff)..<Int(header.e_shoff) + Int(header.e_shnum) * 64
         let sections = try file.namedSections()
             .filter { $0.key.hasPrefix(".debug") || [".symtab", ".strtab", ".shstrtab"].contains($0.key) }
-            .map { Int($0.value.offset)..<Int($0.value.offset + $0.value.size) }
+            .map { Int($0.value.sh_offset)..<Int($0.value.sh_offset + $0.value.sh_size) }
             .filter { !$0.isEmpty }
             .sorted { $0.lowerBound < $1.lowerBound }
         return [0..<64, table, table, 0..<size] + sections + sections

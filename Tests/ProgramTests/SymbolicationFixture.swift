@@ -260,7 +260,7 @@ enum CallSites {
                 if symbol.st_info & 0xf == 2, symbol.st_shndx != 0 { functions.insert(symbol.st_value) }
             }
         }
-        let address = try address(ofSectionAt: text.offset, header, file)
+        let address = try address(ofSectionAt: text.sh_offset, header, file)
         let code = try file.bytes(of: text, atMost: 1 << 30)
         return code.withUnsafeBytes { bytes in
             var found: [UInt64] = []

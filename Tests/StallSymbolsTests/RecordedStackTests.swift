@@ -36,7 +36,7 @@ import Testing
         init(_ lookups: [UInt64: CodeLookup]) { self.lookups = lookups }
 
         func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
-            lookups[offset] ?? .nothing
+            lookups[offset] ?? CodeLookup()
         }
         func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
         func reason(for image: ImageIdentity) -> String? { nil }
@@ -262,11 +262,20 @@ import Testing
 
     /// An image whose symbol table cannot be read.
     private final class WithoutNames: Symbolicating {
-        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup { .nothing }
+        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup { CodeLookup() }
         func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
         func reason(for image: ImageIdentity) -> String? {
             "no debug information was found; no symbol table was found"
         }
         func releaseMemory() {}
     }
+}
+
+/// What most stubs do not look up.
+extension Symbolicating {
+    func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
+    func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
+    func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? { nil }
+    func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction? { nil }
+    func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? { nil }
 }

@@ -39,7 +39,8 @@ import Testing
             var image = SmallELF(symbols: [])
             image.instructions = code
             let file = try ELFFile(path: directory.write("image", image.bytes))
-            return [file.jumpTarget(at: 0x1000), file.lastJumpTarget(in: 0x1000..<0x1000 + UInt64(code.count))]
+            let end = 0x1000 + UInt64(code.count)
+            return [file.jumpTarget(at: 0x1000), file.lastTarget(of: .jump, in: 0x1000..<end)]
         }
         let jump: [UInt8] = [0xe9, 0x10, 0, 0, 0]
         let frame = try #require(DirectBranch.emptyFrame(machine: UInt16(EM_X86_64)))
@@ -53,9 +54,10 @@ import Testing
     @Test func `an address in the PLT is known by its section`() throws {
         let file = try ELFFile(path: "/proc/self/exe")
         let entries = try #require(try file.namedSections()[".plt"])
-        #expect(file.isInLinkageTable(entries.address) && file.isInLinkageTable(entries.address + entries.size - 1))
+        let last = entries.sh_addr + entries.sh_size - 1
+        #expect(file.isInLinkageTable(entries.sh_addr) && file.isInLinkageTable(last))
         let code = try #require(try file.namedSections()[".text"])
-        #expect(!file.isInLinkageTable(code.address) && !file.isInLinkageTable(0))
+        #expect(!file.isInLinkageTable(code.sh_addr) && !file.isInLinkageTable(0))
     }
 
     @Test func `an entry of the PLT jumps through a slot`() {

@@ -68,6 +68,12 @@ extension NamingSymbolicator {
         CodeLookup(locations: [CodeLocation(symbol: symbol(at: offset, in: image))])
     }
 
+    func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
+    func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
+    func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? { nil }
+    func exportedFunction(_ symbol: String, of image: ImageIdentity) -> CalledFunction? { nil }
+    func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? { nil }
+
     func reason(for image: ImageIdentity) -> String? { nil }
 
     func releaseMemory() {}
