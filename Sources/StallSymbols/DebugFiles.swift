@@ -103,12 +103,8 @@ extension ELFFile {
 /// Asks debuginfod servers for debug files, until a total time limit is reached.
 final class DebuginfodClient {
     /// In nanoseconds of CLOCK_MONOTONIC, for all queries until it is set anew.
-    var deadline: UInt64
+    var deadline: UInt64 = 0
     private var isExhausted = false
-
-    init(deadline: UInt64) {
-        self.deadline = deadline
-    }
 
     /// The debug file of a build ID, or `nil` if no server has it, or none answered in time.
     func debugFile(buildID: String) -> ELFFile? {

@@ -57,11 +57,8 @@ final class FunctionClassifier {
 
     /// Determines the owner of code in an image that belongs to the app or contains it.
     ///
-    /// - Parameters:
-    ///   - location: The function and where it was compiled.
-    ///   - isOutsideDebugInformation: Whether the image has debug information that does not cover the address.
-    ///   - isForeign: Whether the image's code is a dependency's where its debug information does not say more.
-    /// - Returns: The owner of the code.
+    /// `isOutsideDebugInformation`: Whether the image has debug information that does not cover the address.
+    /// `isForeign`: Whether the image's code is a dependency's where its debug information does not say more.
     func owner(
         of location: CodeLocation, isOutsideDebugInformation: Bool = false, isForeign: Bool = false
     ) -> CodeOwner {
@@ -127,35 +124,19 @@ enum RuntimeFrame {
         "_start", "start_thread", "clone", "clone3", "__clone", "__clone3", "async_MainTQ0_", "async_Main",
     ]
 
-    /// Checks whether the function only passes a call or a value on.
-    ///
-    /// - Parameters:
-    ///   - function: The demangled name.
-    ///   - generated: The reason for which the compiler generated the function, if it did.
-    ///   - symbol: The mangled name.
-    /// - Returns: Whether it is such a function.
-    static func contains(function: String?, generated: StallReport.CompilerGenerated?, symbol: String?) -> Bool {
-        switch generated {
-        case .thunk, .outlined, .metadata: return true
-        default: break
-        }
-        if let function, function.hasSuffix(".$main()") { return true }
-        guard let symbol else { return false }
-        return systemsOwnExactly.contains(symbol) || systemsOwn.contains { symbol.hasPrefix($0) }
+    /// Returns whether the function only passes a call or a value on.
+    static func contains(function: String, generated: StallReport.CompilerGenerated?, symbol: String) -> Bool {
+        [.thunk, .outlined, .metadata].contains(generated) || function.hasSuffix(".$main()")
+            || systemsOwnExactly.contains(symbol) || systemsOwn.contains { symbol.hasPrefix($0) }
     }
 }
 
-/// Tells code that macros expand to from sources that were written.
-enum MacroExpansion {
-    /// How the compiler names the file of an expansion, after the mangled name of the expansion.
-    ///
-    /// It lies in `swift-generated-sources` of the directory for temporary files, of whatever package the code is, and may
-    /// be gone (SourceManager.cpp of the Swift compiler: `dumpExpandedMacro…`).
-    private static let fileName: StaticString = "/@__swiftmacro_"
-
-    /// Returns whether the source file at `path` is an expansion of a macro.
-    static func isFile(_ path: String) -> Bool { path.containsBytes(of: fileName) }
-}
+/// Returns whether the source file at `path` is an expansion of a macro.
+///
+/// The compiler names it after the mangled name of the expansion. It lies in `swift-generated-sources` of the directory
+/// for temporary files, of whatever package the code is, and may be gone (SourceManager.cpp of the Swift compiler:
+/// `dumpExpandedMacro…`).
+func isMacroExpansion(_ path: String) -> Bool { path.containsBytes(of: "/@__swiftmacro_") }
 
 /// Tells sources that the package manager has fetched from sources of the app.
 enum PackageCheckout {

@@ -28,7 +28,7 @@ package struct HangText {
 
     /// The lines, without a line feed.
     package var lines: [String] {
-        let threads = [mainThread].compactMap(\.self) + others
+        let threads = [mainThread].compactMap(\.self) + (report.otherThreads ?? []).map(describe)
         let notable = threads.filter(\.isNotable)
         var lines: [String] = []
         for thread in notable.filter(\.isDeadlocked) + notable.filter({ !$0.isDeadlocked }) {
@@ -77,10 +77,6 @@ package struct HangText {
         (thread.stack, thread.threadState) = (stack, report.samples.last?.threadState)
         (thread.systemCall, thread.lock) = (report.cause?.systemCall, report.cause?.lock)
         return describe(thread)
-    }
-
-    private var others: [Thread] {
-        (report.otherThreads ?? []).map(describe)
     }
 
     private func describe(_ thread: StallReport.OtherThread) -> Thread {

@@ -45,7 +45,7 @@ package struct ReportSymbolication {
     private func symbolicate(
         _ report: StallReport, deadline: UInt64
     ) -> (report: StallReport, isFinished: Bool) {
-        var pass = Pass(self, report, deadline: deadline)
+        var pass = Pass(symbolication: self, report: report, deadline: deadline)
         let stacks = report.stacks.map { pass.stack($0) }
         var result = report
         result.stacks = stacks
@@ -81,20 +81,14 @@ package struct ReportSymbolication {
 
     /// One pass over a report's frames.
     private struct Pass {
-        private let symbolication: ReportSymbolication
-        private let report: StallReport
-        private let deadline: UInt64
-        private(set) var frames: [StallReport.Frame] = []
-        private(set) var isFinished = true
-        private var indices: [StallReport.Frame: Int] = [:]
+        let symbolication: ReportSymbolication
+        let report: StallReport
+        let deadline: UInt64
+        var frames: [StallReport.Frame] = []
+        var isFinished = true
+        var indices: [StallReport.Frame: Int] = [:]
         /// The frames found for each of the report's frames: a frame may be on many stacks, or several times on one.
-        private var found: [Int: [Int]] = [:]
-
-        init(_ symbolication: ReportSymbolication, _ report: StallReport, deadline: UInt64) {
-            self.symbolication = symbolication
-            self.report = report
-            self.deadline = deadline
-        }
+        var found: [Int: [Int]] = [:]
 
         /// Returns the stack with each frame looked up, as indices into ``frames``.
         mutating func stack(_ stack: [Int]) -> [Int] {
@@ -277,8 +271,8 @@ package struct ReportSymbolication {
                     of: location, isOutsideDebugInformation: answer.isOutsideDebugInformation,
                     isForeign: isForeign(image)) : .library
             // Code without a line in a source, in a function of the source: the line of the function's declaration.
-            let isExpanded = location.file.map(MacroExpansion.isFile) == true
-            let declaration = location.declaration.flatMap { MacroExpansion.isFile($0.file) ? nil : $0 }
+            let isExpanded = location.file.map(isMacroExpansion) == true
+            let declaration = location.declaration.flatMap { isMacroExpansion($0.file) ? nil : $0 }
             let place = location.line == nil || isExpanded ? declaration : nil
             var generated = isMerged ? .merged : function?.compilerGenerated
             if generated == nil, isExpanded, place == nil { generated = .macro }
@@ -307,24 +301,19 @@ package struct ReportSymbolication {
 
 /// Gives reports their names and lines after the fact, one after another: what was read for one is there for the next.
 package final class OfflineSymbolication {
-    private let symbolicator: Symbolicator
+    private let symbolication: ReportSymbolication
     private let debuginfod: DebuginfodClient?
-    private let functions: FunctionClassifier
     private let limit: UInt64
 
-    /// - Parameters:
-    ///   - sources: Where to look; their time limit is each report's.
-    ///   - inApp: What is not the app's own code.
-    package init(_ sources: StallReport.DebugSources, inApp: InAppSettings = InAppSettings()) {
+    /// - Parameter sources: Where to look; their time limit is each report's.
+    package init(_ sources: StallReport.DebugSources) {
         limit = nanoseconds(sources.timeLimit)
-        debuginfod = sources.usesDebuginfod ? DebuginfodClient(deadline: 0) : nil
-        functions = FunctionClassifier(inApp)
-        symbolicator = Symbolicator(
-            SymbolicationSettings(
-                detail: .lines, debugDirectories: sources.directories, maximumMemoryBytes: sources.maximumMemoryBytes
-            ),
-            debuginfod: debuginfod
-        )
+        debuginfod = sources.usesDebuginfod ? DebuginfodClient() : nil
+        let settings = SymbolicationSettings(
+            detail: .lines, debugDirectories: sources.directories, maximumMemoryBytes: sources.maximumMemoryBytes)
+        symbolication = ReportSymbolication(
+            symbolicator: Symbolicator(settings, debuginfod: debuginfod),
+            functions: FunctionClassifier(InAppSettings()), ownExecutable: nil, timeLimit: 0, timeout: 0)
     }
 
     /// The moment, in nanoseconds of CLOCK_MONOTONIC, at which the time limit is over if it begins now.
@@ -338,26 +327,7 @@ package final class OfflineSymbolication {
     package func symbolicate(_ report: StallReport, until deadline: UInt64? = nil) -> StallReport {
         let deadline = deadline ?? self.deadline
         debuginfod?.deadline = deadline
-        return ReportSymbolication(
-            symbolicator: symbolicator, functions: functions, ownExecutable: nil, timeLimit: 0, timeout: 0
-        ).symbolicate(report, until: deadline)
-    }
-}
-
-extension StallReport {
-    /// This report with the names and lines that can be found for its frames, on any machine and at any time later.
-    ///
-    /// Frames are looked up by their images' build IDs and their offsets. A frame for which nothing better is found stays as
-    /// it is. The callout and the culprit follow from the names; the images say why names or lines are still missing.
-    ///
-    /// - Parameters:
-    ///   - sources: Where to look.
-    ///   - inApp: What is not the app's own code.
-    /// - Returns: The report, with as much as was found.
-    @_spi(Benchmarks) public func symbolicated(
-        with sources: DebugSources, inApp: InAppSettings = InAppSettings()
-    ) -> StallReport {
-        OfflineSymbolication(sources, inApp: inApp).symbolicate(self)
+        return symbolication.symbolicate(report, until: deadline)
     }
 }
 
@@ -367,14 +337,10 @@ extension Sequence where Element == StallReport {
     /// Faster than one report after another: the data read from a file for one report is kept for the next, within the
     /// memory limit. The time limit applies to all reports together.
     ///
-    /// - Parameters:
-    ///   - sources: Where to look.
-    ///   - inApp: What is not the app's own code.
+    /// - Parameter sources: Where to look.
     /// - Returns: As many reports, in the same order.
-    @_spi(Benchmarks) public func symbolicated(
-        with sources: StallReport.DebugSources, inApp: InAppSettings = InAppSettings()
-    ) -> [StallReport] {
-        let symbolication = OfflineSymbolication(sources, inApp: inApp)
+    @_spi(Benchmarks) public func symbolicated(with sources: StallReport.DebugSources) -> [StallReport] {
+        let symbolication = OfflineSymbolication(sources)
         let deadline = symbolication.deadline
         return map { symbolication.symbolicate($0, until: deadline) }
     }

@@ -32,37 +32,22 @@ package enum RuntimeLibrary: Sendable {
         return RuntimeLibrary(symbol: symbol) != nil
     }
 
-    private static let prefixes: [(RuntimeLibrary, [String])] = [
-        (.dispatch, ["dispatch_", "_dispatch_", "__DISPATCH_", "_os_object_", "_Block_"]),
-        (
-            .swift,
-            [
-                "swift_", "_swift_", "__swift_", "_ZN5swift", "_ZNK5swift", "_ZNSt6__once5swift",
-                "_ZN12_GLOBAL__N_15swift",
-                "_ZZN5swift", "_ZZNK5swift",
-            ]
-        ),
+    private static let prefixes: KeyValuePairs<RuntimeLibrary, [String]> = [
+        .dispatch: ["dispatch_", "_dispatch_", "__DISPATCH_", "_os_object_", "_Block_"],
+        .swift: [
+            "swift_", "_swift_", "__swift_", "_ZN5swift", "_ZNK5swift", "_ZNSt6__once5swift",
+            "_ZN12_GLOBAL__N_15swift", "_ZZN5swift", "_ZZNK5swift",
+        ],
         // ICU of Foundation: a namespace with or without its version, and C functions that end with it.
-        (
-            .foundation,
-            [
-                "_ZN6icu_", "_ZNK6icu_", "_ZN3icu", "_ZNK3icu", "_CF", "__CF", "_NS", "__NS", "_foundation_",
-            ]
-        ),
-        (
-            .cxx,
-            [
-                "_ZSt", "_ZNSt", "_ZNKSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZNSa", "_ZNSs", "_ZNKSs", "__cxa_",
-                "_ZN10__cxxabiv1", "_Unwind_", "__gxx_",
-            ]
-        ),
-        (
-            .c,
-            [
-                "__libc_", "__GI_", "pthread_", "__pthread_", "___pthread_", "_dl_", "_IO_", "__lll_", "__futex_",
-                "__syscall_cancel", "__internal_syscall_cancel",
-            ]
-        ),
+        .foundation: ["_ZN6icu_", "_ZNK6icu_", "_ZN3icu", "_ZNK3icu", "_CF", "__CF", "_NS", "__NS", "_foundation_"],
+        .cxx: [
+            "_ZSt", "_ZNSt", "_ZNKSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_ZNSa", "_ZNSs", "_ZNKSs", "__cxa_",
+            "_ZN10__cxxabiv1", "_Unwind_", "__gxx_",
+        ],
+        .c: [
+            "__libc_", "__GI_", "pthread_", "__pthread_", "___pthread_", "_dl_", "_IO_", "__lll_", "__futex_",
+            "__syscall_cancel", "__internal_syscall_cancel",
+        ],
     ]
 
     /// `CFRunLoopRunSpecific`: CoreFoundation's prefix before a capital letter and a small one.

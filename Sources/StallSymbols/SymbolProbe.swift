@@ -8,11 +8,7 @@ package struct SymbolProbe {
     private let executable: String
     private let settings: SymbolicationSettings
 
-    /// Creates a probe.
-    ///
-    /// - Parameters:
-    ///   - executable: The path of the executable, such as `/proc/self/exe`.
-    ///   - settings: The settings of the symbolication: what they do not ask for is not tried.
+    /// Creates a probe of an executable such as `/proc/self/exe`; what the settings do not ask for is not tried.
     package init(executable: String, settings: SymbolicationSettings = .lines) {
         self.executable = executable
         self.settings = settings
@@ -20,9 +16,7 @@ package struct SymbolProbe {
 
     /// Tries whether libdw can be used.
     ///
-    /// - Parameter isLoaded: Whether to load it. If not, only its file is searched for: a program that never stalls
-    ///   never loads libdw.
-    /// - Returns: The outcome.
+    /// Unless it is to be loaded, only its file is searched for: a program that never stalls never loads libdw.
     package func libdw(isLoaded: Bool) -> Capabilities.Outcome {
         guard settings.detail == .lines else { return Self.noLines }
         if isLoaded {
@@ -129,8 +123,6 @@ package enum HostProbe {
     }
 
     /// Tries the sources of a diagnosis, on a thread of its own.
-    ///
-    /// - Returns: The outcomes.
     package static func sources() -> [Capabilities.FeatureName: Capabilities.Outcome] {
         let outcomes = try? ProbedThread.run(isWaiting: true) { thread in
             var outcomes = sources(thread: "/proc/self/task/\(thread)")
@@ -151,10 +143,7 @@ package enum HostProbe {
         return .works()
     }
 
-    /// Tries the sources of a diagnosis.
-    ///
-    /// - Parameter thread: The directory of a thread that waits, such as `/proc/self/task/4700`.
-    /// - Returns: The outcomes.
+    /// Tries the sources of a diagnosis with the directory of a thread that waits, such as `/proc/self/task/4700`.
     static func sources(thread: String) -> [Capabilities.FeatureName: Capabilities.Outcome] {
         var outcomes: [Capabilities.FeatureName: Capabilities.Outcome] = [:]
         for file in ThreadFile.allCases {
@@ -172,8 +161,7 @@ package enum HostProbe {
     }
 
     private static func number(_ path: String) -> Int? {
-        guard let text = readSmallFile(path) else { return nil }
-        return Int(firstLine(text))
+        readSmallFile(path).flatMap { Int(firstLine($0)) }
     }
 
     /// Converts a C string in a fixed array, such as a field of uname(2).

@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import LinuxSupport
 @testable import StallReports
-@_spi(Benchmarks) @testable import StallSymbols
+@testable import StallSymbols
 @testable import StallWatch
 
 /// A stripped executable with its debug file gives the same result as the unstripped one.

@@ -5,7 +5,7 @@ import Testing
 
 @testable import StackCapture
 @testable import StallReports
-@_spi(Benchmarks) @testable import StallSymbols
+@testable import StallSymbols
 @testable import StallWatch
 
 /// Executables for address lookups.
@@ -338,6 +338,11 @@ struct SymbolicationParts {
         #expect(report.images.map(\.reason) == [nil])
         #expect(expected.frames.contains { $0.isInlined == true && $0.line != nil })
     }
+}
+
+extension StallReport {
+    /// Returns the report with the names and lines that can be found for its frames.
+    func symbolicated(with sources: DebugSources) -> StallReport { OfflineSymbolication(sources).symbolicate(self) }
 }
 
 /// Reports with one artificial sample.

@@ -272,11 +272,11 @@ import Testing
 
 @Suite struct RuntimeFrameTests {
     @Test(arguments: [
-        ("thunk for @escaping @callee_guaranteed () -> ()", "$sIeg_IegyT_TR"), ("partial apply for run()", nil),
+        ("thunk for @escaping @callee_guaranteed () -> ()", "$sIeg_IegyT_TR"), ("partial apply for run()", ""),
         ("static App.$main()", "$s3app3AppV5$mainyyFZ"), ("__CFRunLoopRun", "__CFRunLoopRun"),
         ("_dispatch_worker_thread", "_dispatch_worker_thread"), ("start_thread", "start_thread"),
     ])
-    func knowsRuntimeFrames(function: String, symbol: String?) {
+    func knowsRuntimeFrames(function: String, symbol: String) {
         let generated = StallReport.CompilerGenerated(function: function)
         #expect(RuntimeFrame.contains(function: function, generated: generated, symbol: symbol))
     }

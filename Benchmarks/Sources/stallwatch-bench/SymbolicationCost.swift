@@ -46,12 +46,12 @@ enum SymbolicationCost {
     static func memoryTable() throws -> Table {
         let program = try sibling("symbolicated-large")
         let report = try SymbolicationHost(program).report()
-        _ = report.symbolicated(with: StallReport.DebugSources())
+        _ = [report].symbolicated(with: StallReport.DebugSources())
         giveBackFreeMemory()
         var rows: [[String]] = []
         let before = Resident.all.megabytes
         for round in 1...3 {
-            for _ in 0..<10 { _ = report.symbolicated(with: StallReport.DebugSources()) }
+            for _ in 0..<10 { _ = [report].symbolicated(with: StallReport.DebugSources()) }
             rows.append(["after \(round * 10) reports", (Resident.all.megabytes - before).digits(1)])
         }
         giveBackFreeMemory()
@@ -78,7 +78,7 @@ enum SymbolicationCost {
         let report = try host.report()
         let sources = StallReport.DebugSources()
         var began = now()
-        let named = report.symbolicated(with: sources)
+        let named = [report].symbolicated(with: sources)[0]
         let cold = milliseconds(since: began)
         let many = [StallReport](repeating: report, count: 1 + warmReports)
         began = now()
