@@ -30,8 +30,6 @@ package struct AdviceRule: Sendable {
     package var id: String
     /// The name of its page in docs/causes, without the suffix.
     var topic: String
-    /// A stall that looks alike and for which the rule is silent, in words.
-    package var counterexample: String
     /// The sentence; `nil` if the rule does not apply.
     var text: @Sendable (AdviceFacts) -> String?
 

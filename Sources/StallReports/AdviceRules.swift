@@ -1,5 +1,6 @@
-// The sentences name what to change first, and stay below two lines. A new rule needs a page in docs/causes, a right
-// case and a near miss in AdviceTests, and a stall, a cured twin and a near miss in the demo (Scenario+Advice.swift).
+// The sentences name what to change first, and stay below two lines. The comment above a rule names a stall that looks
+// alike. A new rule needs a page in docs/causes, a right case and a near miss in AdviceTests, and a stall, a cured twin
+// and a near miss in the demo (Scenario+Advice.swift).
 
 extension AdviceRule {
     /// The rules, special ones first.
@@ -22,9 +23,8 @@ extension AdviceRule {
     // MARK: - Locks
 
     private static let deadlocks = [
-        AdviceRule(
-            id: "selfDeadlock", topic: "deadlock", counterexample: "two threads that wait for each other"
-        ) { facts in
+        // Silent for two threads that wait for each other.
+        AdviceRule(id: "selfDeadlock", topic: "deadlock") { facts in
             guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.owners.count == 1,
                 let place = facts.culprit, lock.owners[0].thread.id == facts.report.loop.thread?.id
             else { return nil }
@@ -35,9 +35,8 @@ extension AdviceRule {
             return "Do not take the lock again in \(place), which holds it already: "
                 + "move the work to a function that expects the lock to be held, and call that one."
         },
-        AdviceRule(
-            id: "lockOrder", topic: "deadlock", counterexample: "a cycle in which a thread's line is not known"
-        ) { facts in
+        // Silent for a cycle in which a thread's line is not known.
+        AdviceRule(id: "lockOrder", topic: "deadlock") { facts in
             guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.isDeadlock, lock.owners.count == 2,
                 lock.owners[1].thread.id == facts.report.loop.thread?.id,
                 let here = facts.culprit, let there = facts.report.place(of: lock.owners[0]), here != there,
@@ -49,9 +48,8 @@ extension AdviceRule {
     ]
 
     private static let waits = [
-        AdviceRule(
-            id: "ownerWaits", topic: "lock", counterexample: "an owner that computes, or whose function is not known"
-        ) { facts in
+        // Silent for an owner that computes, or whose function is not known.
+        AdviceRule(id: "ownerWaits", topic: "lock") { facts in
             guard facts.cause.kind == .lock, let lock = facts.cause.lock, mutexes.contains(lock.kind),
                 let owner = lock.owners.last, owner.waitsFor == nil, !owner.isRunning, let call = owner.systemCall,
                 call.filePath != nil || call.isSocket || sleeps.contains(call.name),
@@ -61,9 +59,8 @@ extension AdviceRule {
             return "Move the \(work) in \(place) out of the section that holds the lock: "
                 + "copy what it needs under the lock, and let go of it first."
         },
-        AdviceRule(
-            id: "semaphoreInTask", topic: "lock", counterexample: "the same wait on a thread that runs no task"
-        ) { facts in
+        // Silent for the same wait on a thread that runs no task.
+        AdviceRule(id: "semaphoreInTask", topic: "lock") { facts in
             guard facts.cause.kind == .lock, facts.isInTask, let place = facts.culprit else { return nil }
             let isGroup = facts.cause.lock?.kind == .dispatchGroup || facts.calls(["dispatch_group_wait"])
             let isSemaphore =
@@ -76,10 +73,8 @@ extension AdviceRule {
                 : "await a continuation that the other side resumes (withCheckedContinuation)"
             return "Do not block the task in \(place): \(instead)."
         },
-        AdviceRule(
-            id: "sleep", topic: "sleep",
-            counterexample: "a wait with a time limit, such as poll(2), and a library that sleeps between its tries"
-        ) { facts in
+        // Silent for a wait with a time limit, such as poll(2), and a library that sleeps between its tries.
+        AdviceRule(id: "sleep", topic: "sleep") { facts in
             guard facts.call(.sleep, in: sleeps) != nil || facts.cause.kind == .sleep && facts.calls(sleeps),
                 facts.isCalledDirectly, let place = facts.culprit
             else { return nil }
@@ -93,25 +88,22 @@ extension AdviceRule {
     // MARK: - Input and output
 
     private static let files = [
-        AdviceRule(
-            id: "fsync", topic: "io", counterexample: "a write to the same file that waits by itself"
-        ) { facts in
+        // Silent for a write to the same file that waits by itself.
+        AdviceRule(id: "fsync", topic: "io") { facts in
             guard let call = facts.call(.io, .cpu, in: syncs), let place = facts.culprit else { return nil }
             return "Move the \(call) in \(place) off \(facts.loop), to a serial queue for this file: "
                 + "one sync there can stand for many changes."
         },
-        AdviceRule(
-            id: "fileRead", topic: "io", counterexample: "the same call on a pipe, a socket or a terminal"
-        ) { facts in
+        // Silent for the same call on a pipe, a socket or a terminal.
+        AdviceRule(id: "fileRead", topic: "io") { facts in
             guard let call = facts.call(.io, .cpu, in: reads), let path = call.filePath, let place = facts.culprit,
                 isInKernel(facts)
             else { return nil }
             return "Move the read of \(path) in \(place) off \(facts.loop): "
                 + "read it on a queue or in a detached task, and come back with the data."
         },
-        AdviceRule(
-            id: "fileWrite", topic: "io", counterexample: "the same call on a pipe, a socket or a terminal"
-        ) { facts in
+        // Silent for the same call on a pipe, a socket or a terminal.
+        AdviceRule(id: "fileWrite", topic: "io") { facts in
             guard let call = facts.call(.io, .cpu, in: writes), let path = call.filePath, let place = facts.culprit,
                 isInKernel(facts)
             else { return nil }
@@ -126,9 +118,8 @@ extension AdviceRule {
     }
 
     private static let network = [
-        AdviceRule(
-            id: "nameResolution", topic: "network", counterexample: "a connection to an address that is known"
-        ) { facts in
+        // Silent for a connection to an address that is known.
+        AdviceRule(id: "nameResolution", topic: "network") { facts in
             guard [.io, .syscall, .lock].contains(facts.cause.kind), facts.calls(StallReport.resolvers),
                 let place = facts.culprit
             else { return nil }
@@ -136,9 +127,8 @@ extension AdviceRule {
                 "Resolve the name in \(place) off \(facts.loop): the resolver waits up to 5 s for each try of a server "
                 + "(resolv.conf(5))."
         },
-        AdviceRule(
-            id: "socket", topic: "network", counterexample: "a read from a file, or from a socket of this machine"
-        ) { facts in
+        // Silent for a read from a file, or from a socket of this machine.
+        AdviceRule(id: "socket", topic: "network") { facts in
             guard let call = facts.call(.io, in: sockets), call.isSocket || call.name == "connect", !call.isLocal,
                 let place = facts.culprit
             else { return nil }
@@ -148,9 +138,8 @@ extension AdviceRule {
     ]
 
     private static let children = [
-        AdviceRule(
-            id: "childPipe", topic: "children", counterexample: "a child that is still computing"
-        ) { facts in
+        // Silent for a child that is still computing.
+        AdviceRule(id: "childPipe", topic: "children") { facts in
             guard let call = facts.call(.syscall, .io, in: ["wait4", "waitid"]), let place = facts.culprit,
                 let child = call.peers?.first(where: { $0.role == .child }), child.systemCall == "write",
                 child.target?.hasPrefix("pipe:") == true
@@ -158,18 +147,16 @@ extension AdviceRule {
             return "Read the child's output to its end before \(place) waits for it: "
                 + "\(child.name ?? "the child") is blocked in a write to its full pipe."
         },
-        AdviceRule(
-            id: "child", topic: "children", counterexample: "a read from a file that a child has written"
-        ) { facts in
+        // Silent for a read from a file that a child has written.
+        AdviceRule(id: "child", topic: "children") { facts in
             guard facts.call(.syscall, .io, in: ["wait4", "waitid"]) != nil, let place = facts.culprit else {
                 return nil
             }
             return "Do not wait for the child in \(place): "
                 + "set Process.terminationHandler, or wait on a thread of its own."
         },
-        AdviceRule(
-            id: "pipe", topic: "children", counterexample: "a pipe whose writer is this process"
-        ) { facts in
+        // Silent for a pipe whose writer is this process.
+        AdviceRule(id: "pipe", topic: "children") { facts in
             guard let call = facts.call(.io, in: ["read", "readv"]), call.isPipe, let place = facts.culprit,
                 let writer = call.peers?.first(where: { $0.role == .writer }), writer.isThisProcess != true
             else { return nil }
@@ -181,9 +168,8 @@ extension AdviceRule {
     // MARK: - Processors and memory
 
     private static let computing = [
-        AdviceRule(
-            id: "json", topic: "cpu", counterexample: "the app's own code between two calls of a decoder"
-        ) { facts in
+        // Silent for the app's own code between two calls of a decoder.
+        AdviceRule(id: "json", topic: "cpu") { facts in
             let names = ["JSONDecoder", "JSONEncoder", "JSONSerialization", "JSONScanner", "JSONMap", "JSONWriter"]
             guard facts.cause.kind == .cpu, let place = facts.culprit,
                 facts.isMostly({ frame, image in
@@ -198,9 +184,8 @@ extension AdviceRule {
             return "Move the JSON work in \(place) off \(facts.loop): "
                 + "do it in a detached task, and hand the result back."
         },
-        AdviceRule(
-            id: "regex", topic: "cpu", counterexample: "a search for a fixed text, or an expression of a package's"
-        ) { facts in
+        // Silent for a search for a fixed text, or an expression of a package's.
+        AdviceRule(id: "regex", topic: "cpu") { facts in
             guard facts.cause.kind == .cpu, !facts.isThroughDependency, let place = facts.culprit,
                 facts.isMostly({ frame, _ in
                     guard let function = frame.function else { return false }
@@ -214,9 +199,8 @@ extension AdviceRule {
             return "Move the regular expression in \(place) off \(facts.loop), and anchor it or bound its repetitions: "
                 + "nested ones take exponential time."
         },
-        AdviceRule(
-            id: "image", topic: "cpu", counterexample: "a copy of an image's bytes"
-        ) { facts in
+        // Silent for a copy of an image's bytes.
+        AdviceRule(id: "image", topic: "cpu") { facts in
             let libraries = [
                 "libpng", "libjpeg", "libturbojpeg", "libwebp", "libgd.", "libvips", "libMagick", "libheif",
             ]
@@ -232,25 +216,22 @@ extension AdviceRule {
         },
     ]
 
-    private static let contention = AdviceRule(
-        id: "contention", topic: "contention", counterexample: "code that computes while others do, too"
-    ) { facts in
+    // Silent for code that computes while others do, too.
+    private static let contention = AdviceRule(id: "contention", topic: "contention") { facts in
         guard facts.cause.kind == .cpuContention else { return nil }
         return "Run fewer busy threads than there are CPUs, or give the others a lower priority (nice, QoS utility): "
             + "\(facts.report.loop.label) was ready and had no CPU. In a container, give it more CPU shares."
     }
 
-    private static let quota = AdviceRule(
-        id: "quota", topic: "contention", counterexample: "other programs that use the machine's CPUs"
-    ) { facts in
+    // Silent for other programs that use the machine's CPUs.
+    private static let quota = AdviceRule(id: "quota", topic: "contention") { facts in
         guard facts.cause.kind == .throttled else { return nil }
         return "Raise the container's CPU limit (cpu.max), or use fewer threads: "
             + "all of them share the quota, which was used up."
     }
 
-    private static let paging = AdviceRule(
-        id: "paging", topic: "paging", counterexample: "a read(2) of a file that is not in memory"
-    ) { facts in
+    // Silent for a read(2) of a file that is not in memory.
+    private static let paging = AdviceRule(id: "paging", topic: "paging") { facts in
         guard facts.cause.kind == .paging, facts.cause.majorFaults > 0 else { return nil }
         let file = facts.cause.pagedFile.map { "touch \($0) ahead of time off \(facts.loop) (MADV_WILLNEED)" }
         return "Give the process more memory, or \(file ?? "use less of it at a time"): "

@@ -46,10 +46,10 @@ package enum ControlRequest: Sendable, Equatable {
     package init(_ line: [UInt8]) throws(Fault) {
         let words = String(decoding: line, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
         guard words.count >= 3, !words.contains(""), words[0] == Self.word, let version = Int(words[1]) else {
-            throw Fault("this is not a request: use the tool stallwatch")
+            throw Fault(message: "this is not a request: use the tool stallwatch")
         }
         guard version == Self.version else {
-            throw Fault("the monitor's protocol has version \(Self.version): use the tool of its version")
+            throw Fault(message: "the monitor's protocol has version \(Self.version): use the tool of its version")
         }
         switch (words[2], words.count) {
         case ("state", 3): self = .state
@@ -61,14 +61,14 @@ package enum ControlRequest: Sendable, Equatable {
                 let plan = ProfilePlan(seconds: seconds, hertz: hertz)
             else {
                 throw Fault(
-                    """
-                    a profile takes \(ProfilePlan.seconds.lowerBound) to \(ProfilePlan.seconds.upperBound) seconds, at \
-                    \(ProfilePlan.hertz.lowerBound) to \(ProfilePlan.hertz.upperBound) samples a second
-                    """
+                    message: """
+                        a profile takes \(ProfilePlan.seconds.lowerBound) to \(ProfilePlan.seconds.upperBound) seconds, at \
+                        \(ProfilePlan.hertz.lowerBound) to \(ProfilePlan.hertz.upperBound) samples a second
+                        """
                 )
             }
             self = .profile(plan)
-        default: throw Fault("the monitor does not know this request: use the tool of its version")
+        default: throw Fault(message: "the monitor does not know this request: use the tool of its version")
         }
     }
 
@@ -76,8 +76,6 @@ package enum ControlRequest: Sendable, Equatable {
     package struct Fault: Error, Sendable, Equatable {
         /// A sentence, without its period, that says what is wrong and what to do.
         package let message: String
-
-        init(_ message: String) { self.message = message }
     }
 }
 

@@ -136,12 +136,13 @@ extension StallReport.CompilerGenerated {
             self = kind
             return
         }
-        for (kind, suffixes) in Self.suffixes where suffixes.contains(where: { name.hasSuffix($0) }) {
-            self = kind
-            return
+        if Self.accessorSuffixes.contains(where: { name.hasSuffix($0) }) {
+            self = .accessor
+        } else if name.containsBytes(of: "__derived_") {
+            self = .synthesized
+        } else {
+            return nil
         }
-        guard name.containsBytes(of: "__derived_") else { return nil }
-        self = .synthesized
     }
 
     /// Returns the name of the function that contains an autoclosure; `nil` for a name that is not an autoclosure's.
@@ -162,42 +163,31 @@ extension StallReport.CompilerGenerated {
         return name
     }
 
-    private static let prefixes: [(Self, [String])] = [
-        (.merged, ["merged "]),
-        (
-            .thunk,
-            [
-                "thunk for ", "reabstraction thunk ", "partial apply for ", "partial apply forwarder for ",
-                "protocol witness for ", "dispatch thunk of ", "vtable thunk for ", "@objc ", "keypath_get for ",
-                "keypath_set for ", "key path getter for ", "key path setter for ", "dynamic replacement ",
-                "protocol self-conformance witness for ", "distributed thunk ", "curry thunk of ",
-                "back deployment thunk for ",
-            ]
-        ),
-        (.outlined, ["outlined "]),
-        (
-            .macro,
-            [
-                "freestanding macro expansion #", "accessor macro @", "body macro @", "extension macro @",
-                "conformance macro @", "member macro @", "member attribute macro @", "peer macro @", "preamble macro @",
-            ]
-        ),
-        (
-            .metadata,
-            [
-                "value witness ", "type metadata ", "nominal type descriptor ", "protocol witness table ",
-                "lazy protocol witness table ", "associated type witness table ", "associated type metadata ",
-                "base witness table ", "default associated ", "generic protocol witness table ", "metadata ",
-                "initializeWithCopy for ", "initializeWithTake for ", "assignWithCopy for ", "assignWithTake for ",
-                "initializeBufferWithCopyOfBuffer for ", "destroy for ", "getEnumTag for ",
-                "destructiveInjectEnumTag for ", "destructiveProjectEnumData for ", "storeEnumTagSinglePayload for ",
-                "getEnumTagSinglePayload for ", "instantiation function for ", "__swift_", "objectdestroy",
-                "block_copy_helper", "block_destroy_helper",
-            ]
-        ),
+    private static let prefixes: KeyValuePairs<Self, [String]> = [
+        .merged: ["merged "],
+        .thunk: [
+            "thunk for ", "reabstraction thunk ", "partial apply for ", "partial apply forwarder for ",
+            "protocol witness for ", "dispatch thunk of ", "vtable thunk for ", "@objc ", "keypath_get for ",
+            "keypath_set for ", "key path getter for ", "key path setter for ", "dynamic replacement ",
+            "protocol self-conformance witness for ", "distributed thunk ", "curry thunk of ",
+            "back deployment thunk for ",
+        ],
+        .outlined: ["outlined "],
+        .macro: [
+            "freestanding macro expansion #", "accessor macro @", "body macro @", "extension macro @",
+            "conformance macro @", "member macro @", "member attribute macro @", "peer macro @", "preamble macro @",
+        ],
+        .metadata: [
+            "value witness ", "type metadata ", "nominal type descriptor ", "protocol witness table ",
+            "lazy protocol witness table ", "associated type witness table ", "associated type metadata ",
+            "base witness table ", "default associated ", "generic protocol witness table ", "metadata ",
+            "initializeWithCopy for ", "initializeWithTake for ", "assignWithCopy for ", "assignWithTake for ",
+            "initializeBufferWithCopyOfBuffer for ", "destroy for ", "getEnumTag for ",
+            "destructiveInjectEnumTag for ", "destructiveProjectEnumData for ", "storeEnumTagSinglePayload for ",
+            "getEnumTagSinglePayload for ", "instantiation function for ", "__swift_", "objectdestroy",
+            "block_copy_helper", "block_destroy_helper",
+        ],
     ]
 
-    private static let suffixes: [(Self, [String])] = [
-        (.accessor, [".unsafeMutableAddressor", ".unsafeAddressor", ".materializeForSet"])
-    ]
+    private static let accessorSuffixes = [".unsafeMutableAddressor", ".unsafeAddressor", ".materializeForSet"]
 }

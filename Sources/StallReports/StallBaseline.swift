@@ -21,20 +21,13 @@ package struct StallBaseline: Sendable, Equatable {
     }
 
     /// The entries, each with a fingerprint of its own.
-    package private(set) var entries: [Entry]
+    package private(set) var entries: [Entry] = []
 
-    /// Creates a baseline; of several entries with the same fingerprint, the first one counts.
-    package init(_ entries: [Entry] = []) {
-        self.entries = []
-        for entry in entries { add(entry) }
-    }
+    package init() {}
 
-    /// Adds an entry, unless there is one with its fingerprint; returns whether it was added.
-    @discardableResult
-    package mutating func add(_ entry: Entry) -> Bool {
-        guard !entries.contains(where: { $0.fingerprint == entry.fingerprint }) else { return false }
-        entries.append(entry)
-        return true
+    /// Adds an entry, unless there is one with its fingerprint.
+    package mutating func add(_ entry: Entry) {
+        if !entries.contains(where: { $0.fingerprint == entry.fingerprint }) { entries.append(entry) }
     }
 
     package func excuses(_ fingerprint: String?, on day: CalendarDay) -> Bool {
@@ -65,8 +58,7 @@ package struct StallBaseline: Sendable, Equatable {
         }
         var seen: Set<String> = []
         for (index, entry) in document.stalls.enumerated() {
-            let isHexadecimal = entry.fingerprint.allSatisfy { "0123456789abcdef".contains($0) }
-            guard entry.fingerprint.utf8.count == 16, isHexadecimal else {
+            guard entry.fingerprint.utf8.count == 16, entry.fingerprint.isHexadecimal else {
                 throw fault(
                     "stalls[\(index)].fingerprint is \"\(entry.fingerprint)\", but has to be 16 hexadecimal digits")
             }
@@ -128,7 +120,6 @@ extension CalendarDay: Codable {
     }
 
     package func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
+        try description.encode(to: encoder)
     }
 }

@@ -41,20 +41,18 @@ extension StallReport {
 
     /// A sentence about a document's newer version; `nil` if it has none.
     package static func newerVersion(in json: [UInt8]) -> String? {
-        (try? JSONDecoder().decode(Version.self, from: Data(json)))?.newer
+        (try? JSONDecoder().decode(Version.self, from: Data(json))).flatMap { newerVersion($0.schemaVersion) }
     }
 
     /// A sentence about a schema version that this version does not read; `nil` if it does.
-    package static func newerVersion(_ version: Int) -> String? { Version(schemaVersion: version).newer }
-}
+    package static func newerVersion(_ version: Int) -> String? {
+        guard version > currentSchemaVersion else { return nil }
+        return "the report has schema version \(version), and this version reads up to "
+            + "\(currentSchemaVersion): use a newer StallWatch"
+    }
 
-private struct Version: Decodable {
-    var schemaVersion: Int
-
-    var newer: String? {
-        guard schemaVersion > StallReport.currentSchemaVersion else { return nil }
-        return "the report has schema version \(schemaVersion), and this version reads up to "
-            + "\(StallReport.currentSchemaVersion): use a newer StallWatch"
+    private struct Version: Decodable {
+        var schemaVersion: Int
     }
 }
 

@@ -55,8 +55,6 @@ struct ReportCheck {
     let isForReading: Bool
     private(set) var faults: [ReportFault] = []
 
-    init(isForReading: Bool) { self.isForReading = isForReading }
-
     mutating func check(_ report: StallReport) {
         if report.schemaVersion < 1 {
             refuse("schemaVersion is \(report.schemaVersion), but the first version is 1")
@@ -356,12 +354,6 @@ struct ReportCheck {
 
     private func notADuration(_ value: Double, at place: String) -> String {
         "\(place) is \(value), but a duration is at least 0 and less than 1e15"
-    }
-}
-
-extension StringProtocol {
-    fileprivate var isHexadecimal: Bool {
-        !isEmpty && utf8.allSatisfy { 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
     }
 }
 

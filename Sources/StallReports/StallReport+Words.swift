@@ -202,12 +202,8 @@ extension StallReport {
 extension StallReport.Callout {
     /// The innermost callout in a stack, which belongs to the turn; `symbols` are the stack's, innermost first.
     package init?(symbols: [String?]) {
-        for symbol in symbols {
-            guard let callout = Self(symbol: symbol) else { continue }
-            self = callout
-            return
-        }
-        return nil
+        guard let callout = symbols.lazy.compactMap({ Self(symbol: $0) }).first else { return nil }
+        self = callout
     }
 
     /// The callout of a function through which a CFRunLoop calls out (CFRunLoop.c); `nil` for any other function.
@@ -288,7 +284,6 @@ public struct SuppressionCounts: Codable, Sendable, Equatable {
     /// - Throws: An error of the encoder.
     public func encode(to encoder: any Encoder) throws {
         let all = SuppressionReason.allCases.map { ($0.rawValue, self[$0]) }
-        var container = encoder.singleValueContainer()
-        try container.encode(counts.merging(all) { known, _ in known })
+        try counts.merging(all) { known, _ in known }.encode(to: encoder)
     }
 }

@@ -6,38 +6,32 @@ public struct StallWatchError: Error, Sendable, Equatable {
     ///
     /// Later versions may add kinds, so a `switch` over them needs a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Value: String {
-            case invalidConfiguration, alreadyWatched, alreadyStarted, stopped, unwritableReports, unreadableImage
-            case unreadableReport, failedSink, systemFailure
-        }
-        private let value: Value
-        private init(_ value: Value) { self.value = value }
+        /// The name of the kind, such as `alreadyWatched`.
+        public let description: String
+        private init(_ description: String) { self.description = description }
 
         /// A value of the configuration is out of its range.
-        public static let invalidConfiguration = Code(.invalidConfiguration)
+        public static let invalidConfiguration = Code("invalidConfiguration")
         /// This monitor already watches the loop.
-        public static let alreadyWatched = Code(.alreadyWatched)
+        public static let alreadyWatched = Code("alreadyWatched")
         /// The monitor is already started.
-        public static let alreadyStarted = Code(.alreadyStarted)
+        public static let alreadyStarted = Code("alreadyStarted")
         /// The monitor is stopped, and cannot be used again.
-        public static let stopped = Code(.stopped)
+        public static let stopped = Code("stopped")
         /// The configured destination for reports is not writable.
-        public static let unwritableReports = Code(.unwritableReports)
+        public static let unwritableReports = Code("unwritableReports")
         /// An ELF file is missing, unreadable or damaged.
         ///
         /// The monitor never throws it: the frames of such an image have no names.
-        public static let unreadableImage = Code(.unreadableImage)
+        public static let unreadableImage = Code("unreadableImage")
         /// A file is not a stall report, or its schema is newer than this version.
-        public static let unreadableReport = Code(.unreadableReport)
+        public static let unreadableReport = Code("unreadableReport")
         /// A sink of the app threw an error.
         ///
         /// The monitor never throws it: ``StallMonitor/Statistics/lastWriteError`` contains it.
-        public static let failedSink = Code(.failedSink)
+        public static let failedSink = Code("failedSink")
         /// The system refused a resource that StallWatch needs, such as a thread.
-        public static let systemFailure = Code(.systemFailure)
-
-        /// The name of the kind, such as `alreadyWatched`.
-        public var description: String { value.rawValue }
+        public static let systemFailure = Code("systemFailure")
     }
 
     /// The kind of this error.

@@ -85,8 +85,7 @@ extension Timestamp: Codable {
     /// - Parameter encoder: The encoder.
     /// - Throws: An error of the encoder.
     public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
+        try description.encode(to: encoder)
     }
 }
 
@@ -127,14 +126,10 @@ package enum ReportIdentifier {
     ///
     /// Such a text can be part of a file's name.
     package static func isIdentifier(_ text: String, version: Int? = nil) -> Bool {
-        let bytes = Array(text.utf8)
-        guard bytes.count == 36 else { return false }
-        for (index, byte) in bytes.enumerated() {
-            let isDash = [8, 13, 18, 23].contains(index)
-            guard isDash ? byte == UInt8(ascii: "-") : 0x30...0x39 ~= byte || 0x61...0x66 ~= byte else { return false }
-        }
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12], parts.allSatisfy(\.isHexadecimal) else { return false }
         guard let version else { return true }
-        return bytes[14] == UInt8(ascii: "0") + UInt8(clamping: version) && "89ab".utf8.contains(bytes[19])
+        return parts[2].hasPrefix("\(version)") && "89ab".utf8.contains(parts[3].utf8.first ?? 0)
     }
 }
 
@@ -164,6 +159,11 @@ private func digit(_ value: UInt8) -> UInt8 {
 }
 
 extension StringProtocol {
+    /// Whether the text has lowercase hexadecimal digits, and nothing else.
+    var isHexadecimal: Bool {
+        !isEmpty && utf8.allSatisfy { 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
+    }
+
     /// Whether the text contains `part`, byte by byte.
     ///
     /// `contains(_:)` of the standard library compares characters and takes ten times as long for names and paths.
