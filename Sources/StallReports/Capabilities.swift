@@ -8,7 +8,7 @@ public struct Capabilities: Codable, Sendable, Equatable {
     package static let watchdogThread = "stallwatch-dog"
 
     /// The version of StallWatch that tried the features.
-    public var version: String
+    public var version: String = StallWatchVersion.current
     /// The system's rules for the process.
     public var environment: Environment
     /// All features, in a fixed order.
@@ -17,8 +17,7 @@ public struct Capabilities: Codable, Sendable, Equatable {
     /// The name of the unlinked file that holds a running monitor's capabilities.
     package static let fileName = "stallwatch-capabilities"
 
-    package init(version: String = StallWatchVersion.current, environment: Environment, features: [Feature]) {
-        self.version = version
+    package init(environment: Environment, features: [Feature]) {
         self.environment = environment
         self.features = features
     }
@@ -185,10 +184,7 @@ extension Capabilities {
     /// Turns the results of attempts into features with their losses and remedies; one without a result was not tried.
     package init(_ environment: Environment, _ outcomes: [FeatureName: Outcome]) {
         let remedies = CapabilityRemedies(environment: environment)
-        var missing: Set<FeatureName> = []
-        for (name, outcome) in outcomes {
-            if case .missing = outcome { missing.insert(name) }
-        }
+        let missing = Set(outcomes.filter { if case .missing = $0.value { true } else { false } }.keys)
         self.init(
             environment: environment,
             features: FeatureName.known.map { name in

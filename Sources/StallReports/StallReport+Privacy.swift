@@ -27,10 +27,7 @@ extension StallReport {
     /// Applies the app's redaction.
     ///
     /// Restores schema version, id, kind, state and start time afterwards, because other components depend on them.
-    ///
-    /// - Parameter body: The app's closure.
-    /// - Returns: The fault, if the closure made the report invalid: the report then keeps only what identifies the
-    ///   stall. `nil` if the report is valid.
+    /// Returns the fault, if the closure made the report invalid: the report then keeps only what identifies the stall.
     package mutating func redact(with body: @Sendable (inout StallReport) -> Void) -> String? {
         let original = self
         body(&self)
@@ -85,24 +82,21 @@ extension StallReport.Cause {
     /// Shortens the paths in the targets of system calls, and their copies in the summary.
     fileprivate mutating func shortenPaths() {
         var targets: [String] = []
-        func shorten(_ target: inout String?) {
-            guard let whole = target, whole.contains("/") else { return }
-            targets.append(whole)
-            target = Self.withoutDirectories(whole)
+        func shortened(_ target: String?) -> String? {
+            guard let target, target.contains("/") else { return target }
+            targets.append(target)
+            return Self.withoutDirectories(target)
         }
-        func shortenTargets(of call: inout StallReport.SystemCall?) {
-            guard var shorter = call else { return }
-            shorten(&shorter.target)
-            var peers = shorter.peers ?? []
-            for index in peers.indices { shorten(&peers[index].target) }
-            if shorter.peers != nil { shorter.peers = peers }
-            call = shorter
+        func withShortTargets(_ call: StallReport.SystemCall) -> StallReport.SystemCall {
+            var call = call
+            call.target = shortened(call.target)
+            for index in (call.peers ?? []).indices { call.peers?[index].target = shortened(call.peers?[index].target) }
+            return call
         }
-        shortenTargets(of: &systemCall)
-        shorten(&pagedFile)
-        if var owners = lock?.owners {
-            for index in owners.indices { shortenTargets(of: &owners[index].systemCall) }
-            lock?.owners = owners
+        systemCall = systemCall.map(withShortTargets)
+        pagedFile = shortened(pagedFile)
+        for index in (lock?.owners ?? []).indices {
+            lock?.owners[index].systemCall = lock?.owners[index].systemCall.map(withShortTargets)
         }
         // Longest first: one target may be a prefix of another.
         for target in targets.sorted(by: { $0.utf8.count > $1.utf8.count }) {

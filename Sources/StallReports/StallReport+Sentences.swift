@@ -109,16 +109,11 @@ extension StallReport.Cause {
 
     /// Describes what the first owner does: it may wait for the second one, which may wait for the third, and so on.
     private static func chain(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
-        var text = ""
-        for (index, owner) in lock.owners.enumerated() {
-            if index > 0 { text += " held by \(names.owner(index, of: lock)), which " }
-            guard owner.waitsFor == nil || index == lock.owners.count - 1 else {
-                text += "waits for \(owner.awaitedName)"
-                continue
-            }
-            text += owner.doing
-        }
-        return text
+        lock.owners.enumerated().map { index, owner in
+            let isLast = index == lock.owners.count - 1
+            return (index > 0 ? " held by \(names.owner(index, of: lock)), which " : "")
+                + (owner.waitsFor == nil || isLast ? owner.doing : "waits for \(owner.awaitedName)")
+        }.joined()
     }
 
     private func deadlock(_ lock: StallReport.Lock, _ names: CauseNames) -> String {

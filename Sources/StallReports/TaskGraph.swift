@@ -87,7 +87,7 @@ package struct TaskGraph {
     package func step(of task: TaskList.Task) -> String { wait(of: task, "s", links: Self.maximumLinks + 1) }
 
     private func wait(of task: TaskList.Task, _ s: String, links: Int) -> String {
-        guard let wait = task.wait else { return running(task, s) }
+        guard let wait = task.wait else { return "run\(s)" + (task.thread.map { " on \(doing($0))" } ?? "") }
         if deadlocked.contains(task.id) {
             return "await\(s) a task that waits for this one: a deadlock"
         }
@@ -154,11 +154,6 @@ package struct TaskGraph {
         guard let thread = executor.thread else { return "\(name), which no thread runs now" }
         guard let task = runs[thread] else { return "\(name) on \(doing(thread))" }
         return "\(name), which runs \(place(of: list.tasks[task])) on \(doing(thread))"
-    }
-
-    private func running(_ task: TaskList.Task, _ s: String) -> String {
-        guard let thread = task.thread else { return "run\(s)" }
-        return "run\(s) on \(doing(thread))"
     }
 
     /// `thread 91 "worker", which waits in read(2) of data.bin`.

@@ -111,15 +111,12 @@ package enum ReportIdentifier {
         at time: Timestamp, random: (UInt64, UInt64) = (.random(in: .min ... .max), .random(in: .min ... .max))
     ) -> String {
         let milliseconds = UInt64(clamping: time.microsecondsSince1970 / 1_000) & 0xffff_ffff_ffff
-        let high = milliseconds << 16 | 0x7000 | random.0 & 0xfff
         let low = 0x8000_0000_0000_0000 | random.1 >> 2
-        let digits = hexadecimal(high, width: 16) + hexadecimal(low, width: 16)
-        var text = ""
-        for (index, digit) in digits.enumerated() {
-            if [8, 12, 16, 20].contains(index) { text.append("-") }
-            text.append(digit)
-        }
-        return text
+        let parts: [(value: UInt64, width: Int)] = [
+            (milliseconds >> 16, 8), (milliseconds & 0xffff, 4), (0x7000 | random.0 & 0xfff, 4), (low >> 48, 4),
+            (low & 0xffff_ffff_ffff, 12),
+        ]
+        return parts.map { hexadecimal($0.value, width: $0.width) }.joined(separator: "-")
     }
 
     /// Returns whether a text is a UUID in lowercase, of a version if one is given.

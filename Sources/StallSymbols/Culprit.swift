@@ -22,13 +22,10 @@ extension StallReport {
     /// that run event loops come last: they are on every stack of a loop. A frame that may be the app's but has no name
     /// ends the search, because a function further out is not the one that stalls.
     package static func blame(for frames: [Frame], images: [Image]) -> Blame {
-        var stack = turn(frames)
-        var reason = "no function of the app is on the stack"
+        let stack = turn(frames)
         if let unknown = stack.firstIndex(where: { mayBeApps($0, images) }) {
-            reason = nameIsMissing(stack[unknown], images)
-            stack = Array(stack[..<unknown])
-            let own = withoutEvaluation(stack.filter(\.isInApp))
-            guard let frame = candidate(in: own, images) else { return .none(reason) }
+            let own = withoutEvaluation(stack[..<unknown].filter(\.isInApp))
+            guard let frame = candidate(in: own, images) else { return .none(nameIsMissing(stack[unknown], images)) }
             return .culprit(Culprit(frame, images))
         }
         let own = stack.filter(\.isInApp)
@@ -38,16 +35,17 @@ extension StallReport {
         {
             return .culprit(Culprit(frame, images))
         }
-        if own.contains(where: { $0.compilerGenerated != nil }) {
-            reason = "the compiler made all of the app's functions on the stack"
-        }
         let dependencies = stack.filter { $0.isDependency == true }.reversed()
         let called = dependencies.filter { !isOfEventLoop($0) }
         if let frame = candidate(in: called, images) ?? candidate(in: dependencies, images) {
             return .culprit(Culprit(frame, images))
         }
-        if let frame = stack.first(where: { claimsToBeOfToolchain($0, images) }) { reason = nameIsToolchains(frame) }
-        return .none(reason)
+        if let frame = stack.first(where: { claimsToBeOfToolchain($0, images) }) {
+            return .none(nameIsToolchains(frame))
+        }
+        let isGenerated = own.contains { $0.compilerGenerated != nil }
+        let generated = "the compiler made all of the app's functions on the stack"
+        return .none(isGenerated ? generated : "no function of the app is on the stack")
     }
 
     /// The function to blame for a stack, if there is one: see ``blame(for:images:)``.

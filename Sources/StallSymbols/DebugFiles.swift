@@ -23,8 +23,6 @@ struct DebugFiles {
     }
 
     /// The image's own file.
-    ///
-    /// - Throws: A reason in words.
     func file(of image: ImageIdentity) throws(Missing) -> ELFFile {
         let path = image.isOwnExecutable ? OwnExecutable.file : image.path
         let file: ELFFile

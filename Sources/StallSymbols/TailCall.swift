@@ -100,16 +100,10 @@ enum DirectBranch {
         }
     }
 
-    /// Decodes the instruction.
+    /// Returns the address that the instruction at `start` leads to; `nil` if it is another instruction.
     ///
     /// On x86-64 the end of a longer, indirect call may look like a direct one. Its target is then hardly ever the first
     /// address of a function.
-    ///
-    /// - Parameters:
-    ///   - code: As many bytes as the instruction has.
-    ///   - start: Their address.
-    ///   - machine: The file's `e_machine`.
-    /// - Returns: The address that the instruction leads to; `nil` if it is another instruction.
     func target(of code: [UInt8], at start: UInt64, machine: UInt16) -> UInt64? {
         guard let length = Self.length(machine: machine), code.count == Int(length) else { return nil }
         // Inside: in both kinds the last four bytes are a word.
@@ -171,13 +165,7 @@ enum LinkageEntry {
     /// The longest entry, in bytes.
     static let maximumBytes: UInt64 = 17
 
-    /// Decodes an entry.
-    ///
-    /// - Parameters:
-    ///   - code: Its instructions.
-    ///   - start: Their address.
-    ///   - machine: The file's `e_machine`.
-    /// - Returns: The address of the word with the function's address; `nil` if it is other code.
+    /// Returns the address of the word with the function's address; `nil` if the code at `start` is no entry.
     static func slot(of code: [UInt8], at start: UInt64, machine: UInt16) -> UInt64? {
         let word = { (place: Int) -> UInt32? in
             guard place + 4 <= code.count else { return nil }
