@@ -107,17 +107,15 @@ struct AdviceFacts {
     /// Whether code that is not the app's took half of the time or more, inside of the culprit.
     func isMostly(_ isLibrary: (StallReport.Frame, String) -> Bool) -> Bool {
         guard let culprit = report.culprit?.function else { return false }
-        var share = 0.0
         // Once for each stack, because thousands of samples may have the same.
-        for (stack, part) in report.stackShares {
+        let shares = report.stackShares.filter { stack, _ in
             let frames = report.stacks[stack].lazy.map { report.frames[$0] }
-            guard let place = frames.firstIndex(where: { $0.function == culprit }) else { continue }
-            let isFound = frames[..<place].contains { frame in
+            guard let place = frames.firstIndex(where: { $0.function == culprit }) else { return false }
+            return frames[..<place].contains { frame in
                 !frame.isInApp && isLibrary(frame, frame.image.map { report.images[$0].name } ?? "")
             }
-            if isFound { share += part }
         }
-        return share >= 0.5
+        return shares.values.reduce(0, +) >= 0.5
     }
 
     /// Whether the turn ran a Swift task: not the task of an async `main` that runs the loop.

@@ -59,16 +59,13 @@ extension StallReport {
 extension DecodingError {
     /// The path of the fault, followed by its description.
     var place: String {
-        let context: Context
         switch self {
-        case .typeMismatch(_, let found), .valueNotFound(_, let found), .keyNotFound(_, let found),
-            .dataCorrupted(let found):
-            context = found
-        @unknown default:
-            return String(describing: self)
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
+            .dataCorrupted(let context):
+            let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+            return "\(path.isEmpty ? "the document" : path): \(context.debugDescription)"
+        @unknown default: return String(describing: self)
         }
-        let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
-        return "\(path.isEmpty ? "the document" : path): \(context.debugDescription)"
     }
 }
 
@@ -97,13 +94,8 @@ struct JSONBounds {
         var isEscaped = false
         for byte in text {
             if isInString {
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isInString = false
-                }
+                isInString = isEscaped || byte != UInt8(ascii: "\"")
+                isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
                 continue
             }
             switch byte {

@@ -19,7 +19,8 @@ extension StallReport.Cause {
                 return "In \(systemCall.name)(2)\(target) for \(kernel) of \(all) ms, "
                     + "\(systemCall.copiesData ? "copying" : "running") in the kernel\(others)."
             }
-            return "On CPU for \(onCPUMilliseconds.whole) of \(all) ms\(kernelPart)\(names.work)\(others)."
+            let kernel = kernelShare.flatMap { $0 >= 0.5 ? ", \($0.percent) of it in the kernel" : nil } ?? ""
+            return "On CPU for \(onCPUMilliseconds.whole) of \(all) ms\(kernel)\(names.work)\(others)."
         case .cpuContention:
             return "Ready to run but without a CPU for \(ready): other threads used the CPUs"
                 + rest(onCPUMilliseconds, "on CPU") + rest(blockedMilliseconds, "blocked") + "."
@@ -52,11 +53,6 @@ extension StallReport.Cause {
         default:
             return "Blocked for \(blocked), in waits that no sample caught."
         }
-    }
-
-    private var kernelPart: String {
-        guard let kernelShare, kernelShare >= 0.5 else { return "" }
-        return ", \(kernelShare.percent) of it in the kernel"
     }
 
     /// What else the thread did for a part of the time that is worth a word, while it mostly waited.

@@ -38,16 +38,15 @@ final class DebugInformation {
     init(file: ELFFile, maximumBytes: Int) throws(UnavailableReason) {
         guard let header = try? file.header(), let named = try? file.namedSections() else { throw .unreadable }
         guard let contents = named[".debug_info"], contents.sh_size > 0 else { throw .absent }
-        let wanted = Self.sectionNames.compactMap { name in named[name].map { (name, $0) } }
-        var status = CSYMBOLS_OK
         // Each name is duplicated for the call, because a C structure cannot point into a Swift string.
-        let names = wanted.map { strdup($0.0) }
-        defer { for name in names { free(name) } }
-        let sections = zip(names, wanted).compactMap { name, section in
+        let wanted = Self.sectionNames.compactMap { name in named[name].map { (strdup(name), $0) } }
+        defer { for (name, _) in wanted { free(name) } }
+        var status = CSYMBOLS_OK
+        let sections = wanted.compactMap { name, section in
             name.map {
                 csymbols_section(
-                    name: $0, offset: section.1.sh_offset, size: section.1.sh_size,
-                    is_compressed: section.1.sh_flags & UInt64(SHF_COMPRESSED) != 0
+                    name: $0, offset: section.sh_offset, size: section.sh_size,
+                    is_compressed: section.sh_flags & UInt64(SHF_COMPRESSED) != 0
                 )
             }
         }

@@ -192,9 +192,7 @@ package struct InAppRule {
         guard path.hasPrefix("/") else { return false }
         return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
     }
-}
 
-extension InAppRule {
     /// Whether an image without debug information is taken for a dependency, such as a plug-in.
     ///
     /// It is the app's only if it was installed with the executable: below its folder, or the one around its `bin`.
