@@ -96,25 +96,24 @@ extension AdviceRule {
         },
         // Silent for the same call on a pipe, a socket or a terminal.
         AdviceRule(id: "fileRead", topic: "io") { facts in
-            guard let call = facts.call(.io, .cpu, in: reads), let path = call.filePath, let place = facts.culprit,
-                isInKernel(facts)
-            else { return nil }
+            guard let (path, place) = file(of: facts, in: reads) else { return nil }
             return "Move the read of \(path) in \(place) off \(facts.loop): "
                 + "read it on a queue or in a detached task, and come back with the data."
         },
         // Silent for the same call on a pipe, a socket or a terminal.
         AdviceRule(id: "fileWrite", topic: "io") { facts in
-            guard let call = facts.call(.io, .cpu, in: writes), let path = call.filePath, let place = facts.culprit,
-                isInKernel(facts)
-            else { return nil }
+            guard let (path, place) = file(of: facts, in: writes) else { return nil }
             return "Move the write to \(path) in \(place) off \(facts.loop): "
                 + "hand the data to a serial queue that writes it."
         },
     ]
 
-    /// Whether the thread waited in the call, or spent its time on the CPU in the kernel.
-    private static func isInKernel(_ facts: AdviceFacts) -> Bool {
-        facts.cause.kind == .io || facts.cause.kernelShare ?? 0 >= 0.5
+    /// The file and the culprit, if the thread waited in such a call or spent its time on the CPU in the kernel.
+    private static func file(of facts: AdviceFacts, in calls: Set<String>) -> (path: String, place: String)? {
+        guard let path = facts.call(.io, .cpu, in: calls)?.filePath, let place = facts.culprit,
+            facts.cause.kind == .io || facts.cause.kernelShare ?? 0 >= 0.5
+        else { return nil }
+        return (path, place)
     }
 
     private static let network = [

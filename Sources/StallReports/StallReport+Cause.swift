@@ -135,11 +135,7 @@ extension StallReport {
         /// The percentage of the time in which some task waited for memory.
         public var memorySomeAvg10: Double?
 
-        package init(
-            cpuSomeAvg10: Double? = nil,
-            ioSomeAvg10: Double? = nil,
-            memorySomeAvg10: Double? = nil
-        ) {
+        package init(cpuSomeAvg10: Double?, ioSomeAvg10: Double?, memorySomeAvg10: Double?) {
             self.cpuSomeAvg10 = cpuSomeAvg10
             self.ioSomeAvg10 = ioSomeAvg10
             self.memorySomeAvg10 = memorySomeAvg10

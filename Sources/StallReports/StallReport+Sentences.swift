@@ -294,10 +294,7 @@ extension StallReport.LockKind {
     ///
     /// Any thread may signal a semaphore, a group, a condition or a barrier.
     package var hasOwner: Bool {
-        switch self {
-        case .semaphore, .dispatchSemaphore, .systemSemaphore, .dispatchGroup, .condition, .barrier: false
-        default: true
-        }
+        ![.semaphore, .dispatchSemaphore, .systemSemaphore, .dispatchGroup, .condition, .barrier].contains(self)
     }
 
     /// Returns the lock as a phrase: an article, the noun and the app's label.

@@ -45,10 +45,7 @@ extension StallReport {
         /// The worker threads.
         public var threads: [ThreadDescription]
 
-        package init(
-            stack: Int? = nil,
-            threads: [ThreadDescription]
-        ) {
+        package init(stack: Int?, threads: [ThreadDescription]) {
             self.stack = stack
             self.threads = threads
         }

@@ -106,7 +106,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         process: ProcessDescription,
         metadata: [String: String],
         loop: LoopDescription,
-        startUncertaintyMilliseconds: Double? = nil,
         samples: [Sample],
         stacks: [[Int]],
         frames: [Frame],
@@ -122,7 +121,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.process = process
         self.metadata = metadata
         self.loop = loop
-        self.startUncertaintyMilliseconds = startUncertaintyMilliseconds
         self.samples = samples
         self.stacks = stacks
         self.frames = frames
@@ -161,17 +159,9 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         /// The thread that runs the loop; `nil` for a pool.
         public var thread: ThreadDescription?
 
-        package init(
-            label: String,
-            kind: LoopKind,
-            mode: String? = nil,
-            turn: UInt64,
-            nesting: Int,
-            thread: ThreadDescription? = nil
-        ) {
+        package init(label: String, kind: LoopKind, turn: UInt64, nesting: Int, thread: ThreadDescription? = nil) {
             self.label = label
             self.kind = kind
-            self.mode = mode
             self.turn = turn
             self.nesting = nesting
             self.thread = thread

@@ -142,12 +142,7 @@ package func hexadecimal(_ value: UInt64, width: Int = 0) -> String {
 
 /// Returns each byte as two lowercase hexadecimal digits.
 package func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-    var digits: [UInt8] = []
-    for byte in bytes {
-        digits.append(digit(byte >> 4))
-        digits.append(digit(byte & 0xf))
-    }
-    return String(decoding: digits, as: UTF8.self)
+    String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0 & 0xf)] }, as: UTF8.self)
 }
 
 /// Returns the hexadecimal digit of a number from 0 to 15.

@@ -269,7 +269,7 @@ struct GeneratedStack {
             thresholdMilliseconds: 250, process: process,
             metadata: ["environment": "production", "version": ReportTemplate.version],
             loop: .init(
-                label: loop, kind: .runLoop, mode: "kCFRunLoopDefaultMode", turn: ReportTemplate.turn, nesting: 0,
+                label: loop, kind: .runLoop, turn: ReportTemplate.turn, nesting: 0,
                 thread: .init(id: ReportTemplate.pid, name: "notes")),
             samples: samples, stacks: [Array(frames.indices)], frames: frames,
             images: Self.images.enumerated().map { index, name in
@@ -282,6 +282,7 @@ struct GeneratedStack {
                 watchdogLateMilliseconds: 0.2, captureMethods: [.read, .ptrace],
                 suppressed: .init())
         )
+        report.loop.mode = "kCFRunLoopDefaultMode"
         report.callout = .timer
         report.repeats = ReportTemplate.repeats
         report.culprit = .init(function: culprit, image: "notes", file: file, line: ReportTemplate.line)

@@ -125,15 +125,15 @@ extension StallRecord {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
         var thread: StallReport.ThreadDescription?
         if case .thread(let id) = poll.target { thread = .init(ThreadIdentity(id)) }
+        var turnOfLoop = Loop(
+            label: loop.label, kind: loop.source.kind, turn: turn, nesting: nesting, thread: thread)
+        if kind != .saturation, kind != .spinning {
+            turnOfLoop.mode = (loop.source as? RunLoopSource)?.modeName(poll.turn.mode)
+        }
         self.init(
             id: ReportIdentifier.make(at: startedAt),
             kind: kind,
-            loop: Loop(
-                label: loop.label, kind: loop.source.kind,
-                mode: kind == .saturation || kind == .spinning
-                    ? nil : (loop.source as? RunLoopSource)?.modeName(poll.turn.mode),
-                turn: turn, nesting: nesting, thread: thread
-            ),
+            loop: turnOfLoop,
             threshold: threshold,
             startedAt: startedAt,
             watchdogLate: age &- min(threshold, age),

@@ -173,7 +173,7 @@ extension StallRecord {
         self.init(
             id: ReportIdentifier.make(at: startedAt), kind: .overdue,
             loop: Loop(
-                label: operation.name.prefix(utf8: StallReport.Context.maximumText), kind: .operation, mode: nil,
+                label: operation.name.prefix(utf8: StallReport.Context.maximumText), kind: .operation,
                 turn: operation.number, nesting: 0, thread: nil),
             threshold: operation.limit, startedAt: startedAt, watchdogLate: age - operation.limit, state: .ongoing,
             duration: age)

@@ -67,7 +67,6 @@ struct ReportBuilder {
             process: process,
             metadata: metadata,
             loop: record.loop,
-            startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
             samples: samples,
             stacks: tables.stacks,
             frames: tables.frames,
@@ -80,6 +79,7 @@ struct ReportBuilder {
             )
         )
         if record.isThresholdAdaptive { report.isThresholdAdaptive = true }
+        report.startUncertaintyMilliseconds = record.startUncertainty.map(milliseconds)
         report.turns = record.turns
         report.activity = record.activity
         report.callout = record.isGap ? .outside : nil
