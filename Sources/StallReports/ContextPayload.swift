@@ -155,14 +155,11 @@ extension String {
     /// The longest beginning with at most `limit` bytes of UTF-8 that ends between two characters.
     package func prefix(utf8 limit: Int) -> String {
         guard utf8.count > limit else { return self }
-        var end = startIndex
-        var count = 0
-        while end < endIndex {
-            let next = index(after: end)
-            count += self[end..<next].utf8.count
-            if count > limit { break }
-            end = next
+        var left = limit
+        let whole = prefix { character in
+            left -= character.utf8.count
+            return left >= 0
         }
-        return String(self[..<end])
+        return String(whole)
     }
 }

@@ -55,12 +55,10 @@ extension StallReport {
         /// The whole number with a comma between thousands.
         private static func grouped(_ number: Double) -> String {
             let digits = String(Int(min(max(number, 0), 1e12).rounded()))
-            var text = ""
-            for (index, digit) in digits.enumerated() {
-                if index > 0, (digits.count - index) % 3 == 0 { text.append(",") }
-                text.append(digit)
-            }
-            return text
+            return digits.enumerated().map { index, digit in
+                let isGroup = index > 0 && (digits.count - index) % 3 == 0
+                return isGroup ? ",\(digit)" : "\(digit)"
+            }.joined()
         }
     }
 

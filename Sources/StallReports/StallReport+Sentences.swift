@@ -106,9 +106,9 @@ extension StallReport.Cause {
     /// Describes what the first owner does: it may wait for the second one, which may wait for the third, and so on.
     private static func chain(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         lock.owners.enumerated().map { index, owner in
-            let isLast = index == lock.owners.count - 1
-            return (index > 0 ? " held by \(names.owner(index, of: lock)), which " : "")
-                + (owner.waitsFor == nil || isLast ? owner.doing : "waits for \(owner.awaitedName)")
+            let link = index > 0 ? " held by \(names.owner(index, of: lock)), which " : ""
+            let isLink = owner.waitsFor != nil && index < lock.owners.count - 1
+            return link + (isLink ? "waits for \(owner.awaitedName)" : owner.doing)
         }.joined()
     }
 
@@ -231,7 +231,10 @@ extension StallReport.Frame {
     }
 }
 
-extension StallReport.SystemCall {
+extension StallReport.SystemCall: CustomStringConvertible {
+    /// `fsync(/var/lib/wal)`, or the name alone.
+    public var description: String { target.map { "\(name)(\($0))" } ?? name }
+
     /// Whether the call copies data between files or between a file and memory.
     fileprivate var copiesData: Bool {
         [
@@ -239,11 +242,6 @@ extension StallReport.SystemCall {
             "copy_file_range", "sendfile", "splice", "process_vm_readv", "process_vm_writev",
         ].contains(name)
     }
-}
-
-extension StallReport.SystemCall: CustomStringConvertible {
-    /// `fsync(/var/lib/wal)`, or the name alone.
-    public var description: String { target.map { "\(name)(\($0))" } ?? name }
 }
 
 extension StallReport.ThreadDescription {

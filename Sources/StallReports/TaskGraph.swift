@@ -145,12 +145,9 @@ package struct TaskGraph {
 
     private func executor(of task: TaskList.Task) -> String {
         guard let executor = list.executor(of: task) else { return "an executor that is not known" }
-        let name =
-            switch executor.kind {
-            case .actor: "actor \(executor.name.map { "`\($0)`" } ?? executor.address)"
-            case .mainActor: "the main actor"
-            case .custom: "executor \(executor.name.map { "`\($0)`" } ?? executor.address)"
-            }
+        let kind = executor.kind == .actor ? "actor" : "executor"
+        let object = executor.name.map { "`\($0)`" } ?? executor.address
+        let name = executor.kind == .mainActor ? "the main actor" : "\(kind) \(object)"
         guard let thread = executor.thread else { return "\(name), which no thread runs now" }
         guard let task = runs[thread] else { return "\(name) on \(doing(thread))" }
         return "\(name), which runs \(place(of: list.tasks[task])) on \(doing(thread))"
@@ -220,16 +217,13 @@ package struct TaskGraph {
     package var roots: [UInt64] {
         let awaited = Set(list.tasks.lazy.flatMap { self.awaited(by: $0) })
         var seen: Set<UInt64> = []
-        var roots: [UInt64] = []
-        // A circle has no beginning.
-        for task in list.tasks where !awaited.contains(task.id) || deadlocked.contains(task.id) {
-            if deadlocked.contains(task.id) {
-                guard !seen.contains(task.id) else { continue }
-                seen.formUnion(chain(from: task.id, limit: list.tasks.count).map(\.task.id))
-            }
-            roots.append(task.id)
+        return list.tasks.map(\.id).filter { id in
+            // A circle has no beginning.
+            guard deadlocked.contains(id) else { return !awaited.contains(id) }
+            if seen.contains(id) { return false }
+            seen.formUnion(chain(from: id, limit: list.tasks.count).map(\.task.id))
+            return true
         }
-        return roots
     }
 
     /// What identifies a task's place in two answers: it has not moved if it is the same in both.

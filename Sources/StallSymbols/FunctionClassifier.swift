@@ -178,9 +178,7 @@ package struct InAppRule {
 
     private let excludedDirectories: [String]
 
-    /// - Parameters:
-    ///   - settings: What the app says.
-    ///   - imagePaths: The paths of the process's images, of which one tells where the toolchain's libraries are.
+    /// One of the paths of the process's images tells where the toolchain's libraries are.
     package init(_ settings: InAppSettings, imagePaths: some Sequence<String>) {
         let toolchain = imagePaths.filter { $0.hasSuffix("/libswiftCore.so") }.map { directory(of: $0) }
         excludedDirectories = Self.systemDirectories + toolchain + settings.excludedDirectories
