@@ -146,15 +146,11 @@ struct DemoCommand: ParsableCommand {
     /// Returns the chosen scenarios, in the order of the options.
     func selectedScenarios() throws(ValidationError) -> [Scenario] {
         if names.isEmpty { return Scenario.all }
-        var selected: [Scenario] = []
-        for name in names {
-            guard let scenario = Scenario.all.first(where: { $0.name == name }) else {
-                let known = Scenario.all.map(\.name).joined(separator: ", ")
-                throw ValidationError("There is no scenario '\(name)': name one of \(known).")
-            }
-            selected.append(scenario)
+        return try names.map { name throws(ValidationError) in
+            if let scenario = Scenario.all.first(where: { $0.name == name }) { return scenario }
+            let known = Scenario.all.map(\.name).joined(separator: ", ")
+            throw ValidationError("There is no scenario '\(name)': name one of \(known).")
         }
-        return selected
     }
 
     /// Runs each scenario once, and shows the table; returns whether the run passed.
@@ -176,11 +172,8 @@ struct DemoCommand: ParsableCommand {
 
     /// Judges the reports of an earlier run, and shows the table; returns whether it passed.
     private func judgeAgain(_ summary: String) throws -> Bool {
-        var outcomes: [Outcome] = []
-        for recorded in try RecordedOutcome.read(summary) {
-            outcomes.append(try recorded.outcome(of: Scenario.all, reportsIn: output))
-        }
-        let table = SummaryTable(outcomes)
+        let recorded = try RecordedOutcome.read(summary)
+        let table = SummaryTable(try recorded.map { try $0.outcome(of: Scenario.all, reportsIn: output) })
         try StandardOutput.write(table.text)
         return try hasPassed(table.tally)
     }
@@ -203,8 +196,7 @@ struct DemoCommand: ParsableCommand {
             do {
                 return try await run.run()
             } catch {
-                throw error as? DemoFailure ?? (error as? StallWatchError).map { DemoFailure($0) }
-                    ?? DemoFailure(.systemError, "the loops cannot run: \(error)")
+                throw DemoFailure(error, of: "the loops")
             }
         }
     }

@@ -80,7 +80,6 @@ struct HealthyRun {
     }
 }
 
-/// Computes for some microseconds.
 @inline(never)
 private func computeBriefly() {
     var value: UInt64 = 1

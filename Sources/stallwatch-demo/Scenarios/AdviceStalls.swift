@@ -86,8 +86,7 @@ final class Picture: @unchecked Sendable {
     private typealias Write =
         @convention(c) (
             UnsafeMutableRawPointer, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int>, Int32, UnsafeRawPointer,
-            Int32,
-            UnsafeRawPointer?
+            Int32, UnsafeRawPointer?
         ) -> Int32
 
     private static let side = 512

@@ -43,14 +43,12 @@ func synchronize(_ file: ScratchFile, for duration: Duration) {
     } while DispatchTime.now().uptimeNanoseconds < end
 }
 
-/// Connects to a socket whose queue of connections is full.
 @inline(never)
 func connectTo(_ server: BusyServer) {
     connect(server.client, server.address.assumingMemoryBound(to: sockaddr.self), server.addressLength)
     errno = 0
 }
 
-/// Asks a name server that never answers for an address.
 @inline(never)
 func lookUpAName(at server: SilentServer) {
     guard demo_use_name_server(server.port) else { return }

@@ -44,13 +44,11 @@ extension Scenario {
         .inMainLoop(
             "file-read", "a timer reads a file that is not in memory",
             .main(.timer, in: "readTheBlocks(of:for:)", call: "pread64(/"),
-            with: { _ in ScratchFile(megabytes: 128) }, end: { $0.close() }
-        ) { readTheBlocks(of: $0, for: $1) },
+            with: { _ in ScratchFile(megabytes: 128) }, end: { $0.close() }, readTheBlocks),
         .inMainLoop(
             "file-write", "a source0 writes a file, whose blocks have to reach the disk",
             .main(.source0, in: "writeTheBlocks(of:for:)", cause: "io", call: "pwrite64(/"),
-            with: { _ in ScratchFile(megabytes: 4) }, end: { $0.close() }
-        ) { writeTheBlocks(of: $0, for: $1) },
+            with: { _ in ScratchFile(megabytes: 4) }, end: { $0.close() }, writeTheBlocks),
         .inMainLoop(
             "pipe-write", "a timer writes to a full pipe",
             .main(.timer, in: "Holding.writeSlowly(for:)", cause: "io", call: "write(pipe:")
@@ -60,11 +58,7 @@ extension Scenario {
             .main(.timer, in: "PeerProcess.finish()", cause: "syscall").waiting(for: .child, in: "write"),
             with: { context in
                 let connection = try PeerConnection(DEMO_PEER_FILLER, in: context, for: .zero) { pipe(&$0) }
-                NamedThread.start("late-reader") { ready in
-                    ready()
-                    sleepTooLong(for: context.stall)
-                    demo_read_all(connection.descriptor)
-                }
+                NamedThread.start("late-reader", after: context.stall) { demo_read_all(connection.descriptor) }
                 return connection.peer
             }
         ) { peer, _ in peer.finish() },
@@ -116,7 +110,23 @@ extension Scenario {
     ) -> Scenario {
         cured(rule, "another thread " + summary) { _, stall in
             let resource = try make(stall)
-            await MainLoop.offTheLoop { work(resource, stall) }
+            await MainLoop.untilDone { done in
+                DispatchQueue.global().async {
+                    work(resource, stall)
+                    done()
+                }
+            }
+        }
+    }
+
+    /// The same with a file.
+    private static func moved(
+        _ rule: String, _ summary: String, megabytes: Int, isDirty: Bool = false,
+        _ work: @escaping @Sendable (ScratchFile, Duration) -> Void
+    ) -> Scenario {
+        moved(rule, summary, { _ in ScratchFile(megabytes: megabytes, isDirty: isDirty) }) { file, stall in
+            work(file, stall)
+            file.close()
         }
     }
 
@@ -161,20 +171,9 @@ extension Scenario {
         cured("sleep", "a timer fires after the time of a sleep") { _, stall in
             await MainLoop.untilDone { DispatchQueue.main.asyncAfter(deadline: .now() + stall.seconds, execute: $0) }
         },
-        moved("fsync", "calls fsync(2) of a large file", { _ in ScratchFile(megabytes: 64, isDirty: true) }) {
-            file, stall in
-            synchronize(file, for: stall)
-            file.close()
-        },
-        moved("fileRead", "reads a file that is not in memory", { _ in ScratchFile(megabytes: 128) }) { file, stall in
-            readTheBlocks(of: file, for: stall)
-            file.close()
-        },
-        moved("fileWrite", "writes a file, whose blocks have to reach the disk", { _ in ScratchFile(megabytes: 4) }) {
-            file, stall in
-            writeTheBlocks(of: file, for: stall)
-            file.close()
-        },
+        moved("fsync", "calls fsync(2) of a large file", megabytes: 64, isDirty: true, synchronize),
+        moved("fileRead", "reads a file that is not in memory", megabytes: 128, readTheBlocks),
+        moved("fileWrite", "writes a file, whose blocks have to reach the disk", megabytes: 4, writeTheBlocks),
         moved("nameResolution", "asks a name server that never answers", { _ in SilentServer() }) { server, _ in
             lookUpAName(at: server)
         },
@@ -218,19 +217,12 @@ extension Scenario {
             _ = await MainLoop.timer { competitors.run { computeAndSleep(for: context.threshold / 2) } }
         },
         cured("quota", "the CPU quota of the main thread's cgroup is large") { context, _ in
-            guard let group = QuotaGroup(share: 2) else {
-                throw NotAvailable(reason: "a CPU cgroup of version 1 cannot be created")
-            }
+            let group = try QuotaGroup(share: 2)
             _ = await MainLoop.timer { group.enter() }
             // With the quota of the scenario throttled, a quarter of the threshold takes five.
             _ = await MainLoop.timer { computeAndSleep(for: context.threshold / 2) }
             _ = await MainLoop.timer { group.leave() }
         },
-        moved(
-            "paging", "touches the pages of a mapped file that is not in memory", { _ in ScratchFile(megabytes: 128) }
-        ) { file, stall in
-            touchThePages(of: file, for: stall)
-            file.close()
-        },
+        moved("paging", "touches the pages of a mapped file that is not in memory", megabytes: 128, touchThePages),
     ]
 }

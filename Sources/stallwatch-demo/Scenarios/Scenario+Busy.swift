@@ -23,7 +23,8 @@ extension Scenario {
             "spinning-descriptor", "a readable pipe is not read: its handler returns at once", times: 16,
             ExpectedReport(kind: .spinning, differingSamples: true)
         ) { context in
-            let pipe = ReadablePipe()
+            let pipe = BytePipe()
+            pipe.writeOne()
             let source = DispatchSource.makeReadSource(fileDescriptor: pipe.readEnd, queue: .main)
             source.setEventHandler {}
             let begin = SuspendingClock.now
@@ -70,7 +71,8 @@ extension Scenario {
             _ = await DispatchQueue.main.chain(for: .seconds(4)) { spinTheCPU(for: .microseconds(90)) }
         },
         .quiet("busy-descriptor", "a pipe is filled and read as fast as possible") { _ in
-            let pipe = ReadablePipe()
+            let pipe = BytePipe()
+            pipe.writeOne()
             let source = DispatchSource.makeReadSource(fileDescriptor: pipe.readEnd, queue: .main)
             source.setEventHandler { pipe.readOne() }
             source.resume()
@@ -136,32 +138,9 @@ extension DispatchQueue {
     }
 }
 
-/// A pipe with a byte in it.
-private final class ReadablePipe: Sendable {
-    let readEnd: Int32
-    private let writeEnd: Int32
-
-    init() {
-        var ends: [Int32] = [-1, -1]
-        pipe(&ends)
-        (readEnd, writeEnd) = (ends[0], ends[1])
-        writeOne()
-    }
-
-    deinit {
-        close(readEnd)
-        close(writeEnd)
-    }
-
-    private func writeOne() { _ = write(writeEnd, "x", 1) }
-
-    func readOne() {
-        var byte: UInt8 = 0
-        _ = read(readEnd, &byte, 1)
-    }
-
+extension BytePipe {
     /// Writes bytes, 50,000 a second at most.
-    func fill(for duration: Duration) async {
+    fileprivate func fill(for duration: Duration) async {
         let end = ContinuousClock.now + duration
         while ContinuousClock.now < end {
             for _ in 0..<50 { writeOne() }

@@ -15,24 +15,10 @@ extension Scenario {
         ) { context in
             await DrivenLoop.main.source1 { sleepTooLong(for: context.stall) }
         },
-        .stalling(
-            "observer-before-waiting", "the app's own observer computes right before the loop waits", times: 2,
-            .main(.observer, in: "spinTheCPU(for:)")
-        ) { context in
-            await DrivenLoop.main.observer(of: .beforeWaiting) { spinTheCPU(for: context.stall) }
-        },
-        .stalling(
-            "observer-after-waiting", "the app's own observer sleeps right after the wait", times: 2,
-            .main(.observer, in: "sleepTooLong(for:)")
-        ) { context in
-            await DrivenLoop.main.observer(of: .afterWaiting) { sleepTooLong(for: context.stall) }
-        },
-        .stalling(
-            "observer-before-sources", "the app's own observer sleeps right before the sources", times: 2,
-            .main(.observer, in: "sleepTooLong(for:)")
-        ) { context in
-            await DrivenLoop.main.observer(of: .beforeSources) { sleepTooLong(for: context.stall) }
-        },
+        observed(
+            .beforeWaiting, "before-waiting", "computes right before the loop waits", in: "spinTheCPU", spinTheCPU),
+        observed(.afterWaiting, "after-waiting", "sleeps right after the wait", in: "sleepTooLong", sleepTooLong),
+        observed(.beforeSources, "before-sources", "sleeps right before the sources", in: "sleepTooLong", sleepTooLong),
         .stalling(
             "main-actor-task", "a task on the main actor computes", times: 2,
             .main(.mainQueue, in: "spinTheCPU(for:)")
@@ -77,6 +63,19 @@ extension Scenario {
             return injected
         },
     ]
+
+    /// A stall in an observer of the main run loop.
+    private static func observed(
+        _ activity: CFRunLoopActivity, _ name: String, _ summary: String, in function: String,
+        _ stall: @escaping @Sendable (Duration) -> Void
+    ) -> Scenario {
+        .stalling(
+            "observer-" + name, "the app's own observer " + summary, times: 2,
+            .main(.observer, in: function + "(for:)")
+        ) { context in
+            await DrivenLoop.main.observer(of: activity) { stall(context.stall) }
+        }
+    }
 }
 
 @inline(never)

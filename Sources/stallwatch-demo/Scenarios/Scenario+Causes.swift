@@ -25,17 +25,14 @@ extension Scenario {
         .inMainLoop(
             "paging", "a block touches the pages of a mapped file that is not in memory",
             .main(.performedBlock, in: "touchThePages(of:for:)", cause: "paging"),
-            with: { _ in ScratchFile(megabytes: 128) }, end: { $0.close() }
-        ) { touchThePages(of: $0, for: $1) },
+            with: { _ in ScratchFile(megabytes: 128) }, end: { $0.close() }, touchThePages),
     ]
 
     private static let throttled = Scenario.stalling(
         "throttled", "the CPU quota of the main thread's cgroup is used up", times: 2,
         .main(.timer, in: "spinTheCPU(for:)", cause: "throttled")
     ) { context in
-        guard let group = QuotaGroup(share: 0.05) else {
-            throw NotAvailable(reason: "a CPU cgroup of version 1 cannot be created")
-        }
+        let group = try QuotaGroup(share: 0.05)
         // The moves between groups take some 20 ms, so they have their own turns. In between the loop waits until the
         // watchdog waits too. Then the watchdog first polls at the beginning of the stall, before all throttled time.
         _ = await MainLoop.timer { group.enter() }
@@ -56,11 +53,10 @@ extension Scenario {
         // Closed after the stall, because freeing the blocks takes time and must not stall the main thread.
         .inMainLoop(
             "fsync", "fsync(2) of a large file", .main(.mainQueue, in: "synchronize(_:for:)", cause: "io"),
-            with: { _ in ScratchFile(megabytes: 64, isDirty: true) }, end: { $0.close() }
-        ) { synchronize($0, for: $1) },
+            with: { _ in ScratchFile(megabytes: 64, isDirty: true) }, end: { $0.close() }, synchronize),
         .inMainLoop(
             "fifo", "read(2) of an empty FIFO", .main(.timer, in: "readTheEmptyPipe(_:)", cause: "io", call: "read(/"),
-            with: { EmptyPipe(isFIFO: true, for: $0.stall) }
+            with: { BytePipe(isFIFO: true, emptyFor: $0.stall) }
         ) { fifo, _ in readTheEmptyPipe(fifo) },
         .inMainLoop(
             "connect", "connect(2) to a socket whose queue is full",

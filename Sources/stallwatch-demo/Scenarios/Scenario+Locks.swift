@@ -103,10 +103,7 @@ extension Scenario {
     private static let onceScenarios: [Scenario] = [
         .stalling(
             "lazy-global", "a global whose initializer runs on another thread", times: 2,
-            .main(
-                .timer, in: "useTheGlobal()", lock: .once, owner: "initializer",
-                ownerDoes: Holding.sleeping.activity
-            )
+            .main(.timer, in: "useTheGlobal()", lock: .once, owner: "initializer", ownerDoes: Holding.sleeping.activity)
         ) { context in
             guard SlowGlobal.startInitializing(for: context.stall) else {
                 throw NotAvailable(reason: "a process initializes a global only once")

@@ -144,11 +144,10 @@ extension Scenario {
         ) { context in
             let injected = DurationBox()
             _ = await MainLoop.timer {
-                let source = Source0(mode: DrivenLoop.mode("private")) { source in
+                Source0(mode: DrivenLoop.mode("private")) { source in
                     source.invalidate()
                     injected.measure { sleepTooLong(for: context.stall) }
-                }
-                source.signal()
+                }.signal()
                 CFRunLoopRunInMode(DrivenLoop.mode("private"), 60, true)
             }
             return injected.value
@@ -214,11 +213,10 @@ func runNested(for duration: Duration, in mode: String? = nil, depth: Int = 1) {
     defer { source.invalidate() }
     let end = SuspendingClock.now + duration
     if depth > 1 {
-        let inner = Source0(on: loop, mode: mode) { source in
+        Source0(on: loop, mode: mode) { source in
             source.invalidate()
             runNested(for: duration, depth: depth - 1)
-        }
-        inner.signal()
+        }.signal()
     }
     while case let left = end - SuspendingClock.now, left > .zero {
         CFRunLoopRunInMode(mode, left.seconds, false)

@@ -99,14 +99,13 @@ extension DrivenLoop {
     fileprivate func feed(for duration: Duration) async -> Duration {
         let begin = SuspendingClock.now
         return await withCheckedContinuation { continuation in
-            let source = Source0(on: runLoop, mode: mode) { source in
+            Source0(on: runLoop, mode: mode) { source in
                 let elapsed = SuspendingClock.now - begin
                 spinTheCPU(for: .milliseconds(5))
                 guard elapsed >= duration else { return source.signal() }
                 source.invalidate()
                 continuation.resume(returning: SuspendingClock.now - begin)
-            }
-            source.signal()
+            }.signal()
         }
     }
 }

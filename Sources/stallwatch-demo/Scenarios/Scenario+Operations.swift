@@ -35,8 +35,7 @@ extension Scenario {
         ) { hang in await awaitTheTask(Task.detached { waitForTheSemaphore(for: hang.duration) }) },
         .overdue(
             "operation-main-actor", "a call on the main thread sleeps, and the main actor waits",
-            in: "useTheMainActor()",
-            cause: "sleep", ends: .running, holder: "sleepTooLong(for:)", besides: "main"
+            in: "useTheMainActor()", cause: "sleep", ends: .running, holder: "sleepTooLong(for:)", besides: "main"
         ) { hang in
             let callout = Task.detached { await MainLoop.timer { sleepTooLong(for: hang.duration) } }
             await pause(.milliseconds(20))
@@ -80,21 +79,27 @@ extension Scenario {
         ) { hang in
             await awaitTheChild(PthreadLock().held(by: "lock-holder", .sleeping, for: hang.duration))
         },
-        .overdueForever(
-            "operation-circle", "two tasks wait for each other", in: "awaitTheTask(_:)", cause: "deadlock",
-            ends: .task, holder: "awaitTheTask(_:)"
-        ) {
+        .stalling(
+            "operation-circle", "two tasks wait for each other", times: 5,
+            .operation(
+                operationName, in: "awaitTheTask(_:)", cause: "deadlock", ends: .task, holder: "awaitTheTask(_:)")
+        ) { context in
+            // Nothing can end the operation: its monitor stops.
+            let monitor = try await context.watch()
             let first = Mutex<Task<Void, Never>?>(nil)
             let second = Task.detached {
                 while first.withLock({ $0 }) == nil { await pause(.milliseconds(5)) }
                 if let task = first.withLock({ $0 }) { await awaitTheTask(task) }
             }
-            return { monitor, limit in
-                let task = Task.detached {
-                    await monitor.operation(operationName, over: limit) { await awaitTheTask(second) }
-                }
-                first.withLock { $0 = task }
+            let begin = SuspendingClock.now
+            let task = Task.detached {
+                await monitor.operation(operationName, over: context.threshold) { await awaitTheTask(second) }
             }
+            first.withLock { $0 = task }
+            await pause(context.stall)
+            let duration = SuspendingClock.now - begin
+            monitor.stop()
+            return duration
         },
         .overdue(
             "operation-computes", "the operation computes", in: "spinTheCPU(for:)", cause: "cpu", ends: .running,
@@ -106,8 +111,7 @@ extension Scenario {
 
     private static func overdue(
         _ name: String, _ summary: String, in function: String, cause: String, ends: StallReport.WaitKind,
-        holder: String,
-        besides: String? = nil, _ body: @escaping @Sendable (Hang) async -> Void
+        holder: String, besides: String? = nil, _ body: @escaping @Sendable (Hang) async -> Void
     ) -> Scenario {
         .stalling(
             name, summary, times: 5,
@@ -117,27 +121,6 @@ extension Scenario {
             let begin = SuspendingClock.now
             await context.monitor.operation(operationName, over: context.threshold) { await body(hang) }
             return SuspendingClock.now - begin
-        }
-    }
-
-    /// An operation that nothing can end: its monitor stops.
-    private static func overdueForever(
-        _ name: String, _ summary: String, in function: String, cause: String, ends: StallReport.WaitKind,
-        holder: String,
-        _ prepare: @escaping @Sendable () -> @Sendable (StallMonitor, Duration) -> Void
-    ) -> Scenario {
-        .stalling(
-            name, summary, times: 5,
-            .operation(operationName, in: function, cause: cause, ends: ends, holder: holder)
-        ) { context in
-            let monitor = try await context.watch()
-            let start = prepare()
-            let begin = SuspendingClock.now
-            start(monitor, context.threshold)
-            await pause(context.stall)
-            let duration = SuspendingClock.now - begin
-            monitor.stop()
-            return duration
         }
     }
 }

@@ -14,7 +14,6 @@ func waitForTheOtherProcess(_ file: LockFile) {
     flock(file.descriptor, LOCK_UN)
 }
 
-/// Waits for a record lock that a child holds.
 @inline(never)
 func waitForTheRecordLock(_ file: LockFile) {
     var whole = flock()
@@ -23,7 +22,6 @@ func waitForTheRecordLock(_ file: LockFile) {
     errno = 0
 }
 
-/// Waits for a message of a child.
 @inline(never)
 func receiveFromThePeer(_ connection: PeerConnection) {
     var byte: UInt8 = 0
@@ -31,7 +29,6 @@ func receiveFromThePeer(_ connection: PeerConnection) {
     close(connection.descriptor)
 }
 
-/// Reads a pipe that a child has open for writing.
 @inline(never)
 func readFromTheChild(_ connection: PeerConnection) {
     var bytes: [UInt8] = [0, 0]
@@ -39,7 +36,6 @@ func readFromTheChild(_ connection: PeerConnection) {
     close(connection.descriptor)
 }
 
-/// Closes a socket that still has data to send.
 @inline(never)
 func closeWithUnsentData(_ data: UnsentData) {
     close(data.sender)

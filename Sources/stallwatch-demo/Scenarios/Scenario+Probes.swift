@@ -28,7 +28,7 @@ extension Scenario {
         ) { context in
             let glib = try GLib.load()
             try await context.watch(.probe(GLib.probe))
-            return await onThread("glib") { glib.runLoop(short: 20, stall: context.stall) }
+            return await onThread("glib") { glib.runLoop(stall: context.stall) }
         },
     ]
 }
@@ -61,26 +61,15 @@ extension ScenarioContext {
 extension Scenario {
     /// Programs of other shapes, which run as children of the demo.
     static let programScenarios: [Scenario] = [
-        program(
-            "main-actor", "the main actor of a program with an async @main sleeps", .asyncMain,
-            .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
-        ),
-        program(
-            "main-actor-at-once", "an async @main sleeps right after the start of its monitor", .asyncMainAtOnce,
-            .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
-        ),
-        program(
-            "dispatch-main", "the main queue of a program with dispatchMain() sleeps", .dispatchMain,
-            .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
-        ),
+        program("main-actor", "the main actor of a program with an async @main sleeps", .asyncMain),
+        program("main-actor-at-once", "an async @main sleeps right after the start of its monitor", .asyncMainAtOnce),
+        program("dispatch-main", "the main queue of a program with dispatchMain() sleeps", .dispatchMain),
         program(
             "main-run-forever", "the main actor of a program with RunLoop.main.run() sleeps", .runForever,
-            .main(.mainQueue, in: "sleepTooLong(for:)")
-        ),
+            .main(.mainQueue, in: "sleepTooLong(for:)")),
         program(
             "main-run-before", "the main actor of a program with run(mode:before:) in a while sleeps", .runBefore,
-            .main(.mainQueue, in: "sleepTooLong(for:)")
-        ),
+            .main(.mainQueue, in: "sleepTooLong(for:)")),
         .quiet("main-actor-idle", "a program with an async @main has nothing to do") { context in
             _ = try await context.host(.asyncMain)
         },
@@ -100,7 +89,8 @@ extension Scenario {
     ]
 
     private static func program(
-        _ name: String, _ summary: String, _ shape: HostShape, _ expected: ExpectedReport
+        _ name: String, _ summary: String, _ shape: HostShape,
+        _ expected: ExpectedReport = .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
     ) -> Scenario {
         .stallingOften(name, summary, times: 3, expected) { context in try await context.host(shape) }
     }

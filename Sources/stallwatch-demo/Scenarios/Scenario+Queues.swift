@@ -37,20 +37,8 @@ extension Scenario {
             let queue = try await context.watchQueue()
             for _ in 0..<100 { _ = await queue.time { sleepTooLong(for: .milliseconds(10)) } }
         },
-        .stalling(
-            "global-queue-full", "blocks that wait for a semaphore occupy all workers of a global queue", times: 3,
-            .heartbeat("utility", .globalQueue, in: "waitForTheSemaphore(for:)", kind: .starvation)
-        ) { context in
-            try await context.warmUp(.globalQueue(.utility, label: "utility"))
-            return await DispatchQueue.global(qos: .utility).fill(for: context.stall) { waitForTheSemaphore(for: $0) }
-        },
-        .stalling(
-            "global-queue-busy", "blocks that compute occupy all workers of a global queue", times: 3,
-            .heartbeat("utility", .globalQueue, in: "spinTheCPU(for:)", kind: .starvation)
-        ) { context in
-            try await context.warmUp(.globalQueue(.utility, label: "utility"))
-            return await DispatchQueue.global(qos: .utility).fill(for: context.stall) { spinTheCPU(for: $0) }
-        },
+        filled("global-queue-full", "wait for a semaphore", in: "waitForTheSemaphore(for:)", waitForTheSemaphore),
+        filled("global-queue-busy", "compute", in: "spinTheCPU(for:)", spinTheCPU),
         .quiet("global-queue-idle", "a global queue gets no work") { context in
             try await context.watch(.globalQueue(.background, label: "background"))
             await pause(context.threshold * 4)
@@ -61,9 +49,7 @@ extension Scenario {
                 .keeping(tasks: 100)
         ) { context in
             try await context.warmUp(.cooperativePool())
-            return await FullPool.fill(for: context.stall, { item in Task.detached { item() } }) { left in
-                waitForTheSemaphore(for: left)
-            }
+            return await fillPool(for: context.stall, { item in Task.detached { item() } }, waitForTheSemaphore)
         },
         .stalling(
             "main-actor-queue", "a timer sleeps, and twenty tasks wait for the main actor", times: 3,
@@ -124,6 +110,20 @@ extension Scenario {
             pool.threads.stop()
         },
     ]
+
+    /// Blocks that do `work` occupy all workers of a global queue.
+    private static func filled(
+        _ name: String, _ summary: String, in function: String, _ work: @escaping @Sendable (Duration) -> Void
+    ) -> Scenario {
+        .stalling(
+            name, "blocks that \(summary) occupy all workers of a global queue", times: 3,
+            .heartbeat("utility", .globalQueue, in: function, kind: .starvation)
+        ) { context in
+            try await context.warmUp(.globalQueue(.utility, label: "utility"))
+            let queue = DispatchQueue.global(qos: .utility)
+            return await fillPool(for: context.stall, { queue.async(execute: $0) }, work)
+        }
+    }
 }
 
 extension ScenarioContext {
@@ -138,15 +138,6 @@ extension ScenarioContext {
         let queue = DispatchQueue(label: "storage")
         try await warmUp(.queue(queue, label: "storage"))
         return queue
-    }
-}
-
-extension DispatchQueue {
-    /// Occupies all workers of a global queue for `duration`.
-    fileprivate func fill(
-        for duration: Duration, _ work: @escaping @Sendable (_ left: Duration) -> Void
-    ) async -> Duration {
-        await FullPool.fill(for: duration, { self.async(execute: $0) }, work)
     }
 }
 
@@ -188,7 +179,6 @@ private final class ThreadExecutor: SerialExecutor, TaskExecutor, @unchecked Sen
     }
 }
 
-/// A task executor with several threads.
 private final class PoolExecutor: TaskExecutor {
     let threads: ThreadExecutor
 
@@ -197,38 +187,33 @@ private final class PoolExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) { threads.enqueue(job) }
 }
 
-/// A pool whose threads are all occupied.
-private enum FullPool {
-    /// More items than the pool ever has threads: libdispatch adds one per second for blocked threads, 255 at most.
-    static let items = 300
-
-    /// Occupies all threads of a pool for `duration`, and returns how long the pool could start nothing else.
-    ///
-    /// `submit` submits an item to the pool, and `work` occupies a thread for the given time.
-    static func fill(
-        for duration: Duration, _ submit: (@escaping @Sendable () -> Void) -> Void,
-        _ work: @escaping @Sendable (Duration) -> Void
-    ) async -> Duration {
-        let begin = SuspendingClock.now
-        let end = begin + duration
-        await withCheckedContinuation { continuation in
-            let left = Atomic(items)
-            for _ in 0..<items {
-                submit {
-                    let now = SuspendingClock.now
-                    if now < end { work(end - now) }
-                    if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { continuation.resume() }
-                }
+/// Occupies all threads of a pool for `duration`, and returns how long the pool could start nothing else.
+///
+/// `submit` submits an item to the pool, and `work` occupies a thread for the given time.
+private func fillPool(
+    for duration: Duration, _ submit: (@escaping @Sendable () -> Void) -> Void,
+    _ work: @escaping @Sendable (Duration) -> Void
+) async -> Duration {
+    // More than the pool ever has threads: libdispatch adds one per second for blocked threads, 255 at most.
+    let items = 300
+    let begin = SuspendingClock.now
+    let end = begin + duration
+    await withCheckedContinuation { continuation in
+        let left = Atomic(items)
+        for _ in 0..<items {
+            submit {
+                let now = SuspendingClock.now
+                if now < end { work(end - now) }
+                if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { continuation.resume() }
             }
         }
-        return SuspendingClock.now - begin
     }
+    return SuspendingClock.now - begin
 }
 
 #if NIO
     import NIOCore
     import NIOPosix
-    import StallWatch
 
     extension Scenario {
         static let eventLoopScenarios: [Scenario] = [

@@ -1,5 +1,6 @@
 import ScenarioKit
 import CoreFoundation
+import Dispatch
 import Foundation
 import StallWatch
 
@@ -60,7 +61,7 @@ extension Scenario {
             "watched-before-run", "a loop is watched before its thread runs it, and stalls in its first turn", times: 2,
             .runLoop("late", .performedBlock, in: "sleepTooLong(for:)")
         ) { context in
-            let gate = Gate()
+            let gate = DispatchSemaphore(value: 0)
             let style: LoopThread.Style = { thread in
                 gate.wait()
                 LoopThread.runOnce(thread)
@@ -69,7 +70,7 @@ extension Scenario {
                 await pause(context.threshold * 1.5)
                 async let injected = loop.block { sleepTooLong(for: context.stall) }
                 await pause(.milliseconds(20))
-                gate.open()
+                gate.signal()
                 return await injected
             }
         },
@@ -126,7 +127,7 @@ extension Scenario {
 
     private static func stallInGap(_ context: ScenarioContext, watchGaps: Bool) async throws -> Duration {
         let injected = DurationBox()
-        let gate = Gate()
+        let gate = DispatchSemaphore(value: 0)
         let style: LoopThread.Style = { thread in
             gate.wait()
             for _ in 0..<5 { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) }
@@ -135,7 +136,7 @@ extension Scenario {
             repeat { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) } while !thread.isStopping
         }
         try await context.withLoop("gaps", style, watched: { .runLoop($0, label: "gaps", watchGaps: watchGaps) }) { _ in
-            gate.open()
+            gate.signal()
             await pause(context.threshold * 2.5)
         }
         return injected.value

@@ -58,7 +58,7 @@ func waitForTheLock(_ lock: PthreadLock) {
 }
 
 @inline(never)
-func readTheEmptyPipe(_ pipe: EmptyPipe) {
+func readTheEmptyPipe(_ pipe: BytePipe) {
     var byte: UInt8 = 0
     while read(pipe.readEnd, &byte, 1) < 0, errno == EINTR {}
 }
@@ -114,7 +114,7 @@ extension Scenario {
             .main(.performedBlock, in: "readTheEmptyPipe(_:)", cause: "io").waiting(for: .writer),
             with: { context in
                 context.expectPeer(getpid())
-                return EmptyPipe(for: context.stall)
+                return BytePipe(emptyFor: context.stall)
             }
         ) { pipe, _ in readTheEmptyPipe(pipe) },
         .inMainLoop(
@@ -236,23 +236,12 @@ func allocateAndFree(for duration: Duration) {
 
 /// Calls `ready` and sleeps, both in a callback of the dynamic loader, which holds the loader's lock.
 func sleepWithLoaderLock(for duration: Duration, ready: @escaping () -> Void = {}) {
-    let call = Unmanaged.passRetained(LoaderCall(duration: duration, ready: ready))
-    defer { call.release() }
-    demo_with_loader_lock(
-        {
-            guard let call = $0.map({ Unmanaged<LoaderCall>.fromOpaque($0).takeUnretainedValue() }) else { return }
-            call.ready()
-            sleepTooLong(for: call.duration)
-        }, call.toOpaque())
-}
-
-/// What a callback of the dynamic loader does.
-private final class LoaderCall {
-    let duration: Duration
-    let ready: () -> Void
-
-    init(duration: Duration, ready: @escaping () -> Void) {
-        (self.duration, self.ready) = (duration, ready)
+    var work = {
+        ready()
+        sleepTooLong(for: duration)
+    }
+    withUnsafeMutablePointer(to: &work) {
+        demo_with_loader_lock({ $0?.assumingMemoryBound(to: (() -> Void).self).pointee() }, $0)
     }
 }
 

@@ -165,11 +165,7 @@ package struct RecordedOutcome: Codable, Equatable {
         guard let scenario = scenarios.first(where: { $0.name == scenario }) else {
             throw DemoFailure(.inputOutput, "the summary has a scenario that this demo does not have: \(scenario)")
         }
-        var read: [ReportedStall] = []
-        for file in reports {
-            let name = fileName(file)
-            read.append(try ReportedStall.read(name, in: directory))
-        }
+        let read = try reports.map { file throws(DemoFailure) in try ReportedStall.read(fileName(file), in: directory) }
         return Outcome(
             scenario: scenario.name, expected: scenario.expected, thresholdMilliseconds: thresholdMilliseconds,
             injected: injected, reports: read, toleratedCause: scenario.toleratedCause, notCounted: notCounted,

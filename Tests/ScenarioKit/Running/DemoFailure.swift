@@ -55,6 +55,13 @@ package struct DemoFailure: Error, Equatable {
         }
         self.init(error.errno.map(Status.init(ofFileError:)) ?? .cannotCreate, error.description)
     }
+
+    /// The failure of something that `what` names, such as a scenario.
+    package init(_ error: any Error, of what: String) {
+        self =
+            error as? DemoFailure ?? (error as? StallWatchError).map { DemoFailure($0) }
+            ?? DemoFailure(.systemError, "\(what) cannot run: \(error)")
+    }
 }
 
 extension DemoFailure.Status {

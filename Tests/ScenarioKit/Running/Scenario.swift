@@ -33,9 +33,7 @@ package struct Scenario: Sendable {
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport,
         run: @escaping @Sendable (ScenarioContext) async throws -> Duration
     ) -> Scenario {
-        Scenario(
-            name: name, summary: summary, stallFactor: stallFactor, expected: expected, run: { [try await run($0)] }
-        )
+        stallingOften(name, summary, times: stallFactor, expected) { [try await run($0)] }
     }
 
     /// A scenario that must give several reports.
@@ -66,8 +64,7 @@ package struct Scenario: Sendable {
         _ name: String, _ summary: String, times stallFactor: Double,
         run: @escaping @Sendable (ScenarioContext) async throws -> Duration
     ) -> Scenario {
-        Scenario(
-            name: name, summary: summary, stallFactor: stallFactor, expected: nil, run: { [try await run($0)] })
+        Scenario(name: name, summary: summary, stallFactor: stallFactor, expected: nil, run: { [try await run($0)] })
     }
 }
 

@@ -73,12 +73,8 @@ package struct ScenarioRunner: Sendable {
             outcome.injected = try await scenario.run(context).map(\.milliseconds)
         } catch let missing as NotAvailable {
             outcome.unavailable = missing.reason
-        } catch let failure as DemoFailure {
-            throw failure
-        } catch let failure as StallWatchError {
-            throw DemoFailure(failure)
         } catch {
-            throw DemoFailure(.systemError, "the scenario \(scenario.name) cannot run: \(error)")
+            throw DemoFailure(error, of: "the scenario \(scenario.name)")
         }
         let awaited = outcome.unavailable == nil ? scenario.expected?.count ?? 0 : 0
         let reports = await inbox.reports(
@@ -107,9 +103,7 @@ package struct ScenarioRunner: Sendable {
     /// Reads the reports back from their files, because users see the files.
     private func read(_ names: [String]) throws(DemoFailure) -> [ReportedStall] {
         try checkWrites(of: monitor)
-        var read: [ReportedStall] = []
-        for name in names { read.append(try ReportedStall.read(name, in: directory)) }
-        return read
+        return try names.map { name throws(DemoFailure) in try ReportedStall.read(name, in: directory) }
     }
 }
 

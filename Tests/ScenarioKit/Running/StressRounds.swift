@@ -59,10 +59,8 @@ package struct StressRounds: Sendable {
             async let blocking = runAll(round) { lanes.next(.blocking) }
             let rows = try await computing + blocking
             return try await rows + runAll(round) { alone.popFirst() }
-        } catch let failure as DemoFailure {
-            throw failure
         } catch {
-            throw DemoFailure(.systemError, "round \(round) cannot run: \(error)")
+            throw DemoFailure(error, of: "round \(round)")
         }
     }
 

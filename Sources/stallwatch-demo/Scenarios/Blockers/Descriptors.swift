@@ -3,12 +3,12 @@ import Dispatch
 import Foundation
 import Glibc
 
-/// A pipe or a FIFO to which a thread writes one byte after some time.
-final class EmptyPipe: Sendable {
+/// A pipe or a FIFO.
+final class BytePipe: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
 
-    init(isFIFO: Bool = false, for duration: Duration) {
+    init(isFIFO: Bool = false) {
         var ends: [Int32] = [-1, -1]
         if isFIFO {
             let path = "./stallwatch-fifo-\(getpid())"
@@ -22,17 +22,25 @@ final class EmptyPipe: Sendable {
             pipe(&ends)
         }
         (readEnd, writeEnd) = (ends[0], ends[1])
+    }
+
+    /// A pipe to which a thread writes one byte after some time.
+    convenience init(isFIFO: Bool = false, emptyFor duration: Duration) {
+        self.init(isFIFO: isFIFO)
         // The thread retains this object, so the ends stay open until the byte is written.
-        NamedThread.start("pipe-writer") { [self] ready in
-            ready()
-            sleepTooLong(for: duration)
-            write(writeEnd, "!", 1)
-        }
+        NamedThread.start("pipe-writer", after: duration) { [self] in writeOne() }
     }
 
     deinit {
         close(readEnd)
         close(writeEnd)
+    }
+
+    func writeOne() { _ = write(writeEnd, "!", 1) }
+
+    func readOne() {
+        var byte: UInt8 = 0
+        _ = read(readEnd, &byte, 1)
     }
 }
 
@@ -115,9 +123,7 @@ final class BusyServer: @unchecked Sendable {
         var length = addressLength
         getsockname(listener, socketAddress, &length)
         connect(first, socketAddress, addressLength)
-        NamedThread.start("server") { [self] ready in
-            ready()
-            sleepTooLong(for: duration)
+        NamedThread.start("server", after: duration) { [self] in
             for _ in 0..<2 { close(accept(listener, nil, nil)) }
         }
     }

@@ -1,14 +1,15 @@
 import ScenarioKit
 import CDemo
+import Dispatch
 import Synchronization
 
 /// A global that Swift initializes at its first use, slowly and on another thread.
 enum SlowGlobal {
     private static let duration = Mutex<Duration?>(nil)
-    private static let isBeingInitialized = Gate()
+    private static let isBeingInitialized = DispatchSemaphore(value: 0)
 
     static let value: Int = {
-        isBeingInitialized.open()
+        isBeingInitialized.signal()
         sleepTooLong(for: duration.withLock { $0 } ?? .zero)
         return 1
     }()
@@ -41,7 +42,7 @@ func useTheGlobal() {
 final class SlowOnceInit: @unchecked Sendable {
     private let token = UnsafeMutablePointer<Int>.allocate(capacity: 1)
     private let duration: Duration
-    private let hasBegun = Gate()
+    private let hasBegun = DispatchSemaphore(value: 0)
 
     /// Starts the initializer, and returns once it runs.
     init(for duration: Duration) {
@@ -63,7 +64,7 @@ final class SlowOnceInit: @unchecked Sendable {
             { argument in
                 // `run` passed this object and keeps it alive.
                 let once = argument.map { Unmanaged<SlowOnceInit>.fromOpaque($0).takeUnretainedValue() }
-                once?.hasBegun.open()
+                once?.hasBegun.signal()
                 sleepTooLong(for: once?.duration ?? .zero)
             }, Unmanaged.passUnretained(self).toOpaque()
         )

@@ -32,15 +32,6 @@ struct FoundationLock: ThreadLock {
     func release() { lock.unlock() }
 }
 
-/// A gate at which a thread waits until another thread opens it.
-struct Gate: Sendable {
-    private let semaphore = DispatchSemaphore(value: 0)
-
-    func wait() { semaphore.wait() }
-
-    func open() { semaphore.signal() }
-}
-
 /// A file that another descriptor of this process has locked for some time.
 final class HeldFileLock: Sendable {
     let descriptor: Int32
@@ -51,11 +42,7 @@ final class HeldFileLock: Sendable {
         descriptor = open(path, O_RDWR | O_CLOEXEC)
         unlink(path)
         flock(other, LOCK_EX)
-        NamedThread.start("file-holder") { ready in
-            ready()
-            sleepTooLong(for: duration)
-            close(other)
-        }
+        NamedThread.start("file-holder", after: duration) { close(other) }
     }
 
     deinit { close(descriptor) }

@@ -1,5 +1,6 @@
 import ScenarioKit
 import CDemo
+import Dispatch
 import Foundation
 import Glibc
 
@@ -53,11 +54,7 @@ final class UnsentData: Sendable {
         guard demo_make_unsent_data(&ends) else { throw NotAvailable(reason: "no connection can be made") }
         sender = ends[0]
         let reader = ends[1]
-        NamedThread.start("late-reader") { ready in
-            ready()
-            sleepTooLong(for: duration)
-            demo_read_all(reader)
-        }
+        NamedThread.start("late-reader", after: duration) { demo_read_all(reader) }
     }
 }
 
@@ -88,7 +85,7 @@ final class BlockedOutput: @unchecked Sendable {
     private let peer: PeerProcess
     /// The stream before, which C made.
     private let before: UnsafeMutableRawPointer
-    private let isPrinted = Gate()
+    private let isPrinted = DispatchSemaphore(value: 0)
 
     /// - Throws: ``NotAvailable`` if no pipe can be made.
     init(in context: ScenarioContext) throws(NotAvailable) {
@@ -105,7 +102,7 @@ final class BlockedOutput: @unchecked Sendable {
             // The capacity of a pipe is 65,536 bytes (pipe(7)).
             demo_print_much(100_000)
             demo_unlock_stdout()
-            isPrinted.open()
+            isPrinted.signal()
         }
     }
 

@@ -20,6 +20,17 @@ extension DispatchQueue {
     }
 }
 
+extension NamedThread {
+    /// Starts a thread that does `work` after some time.
+    static func start(_ name: String, after duration: Duration, _ work: @escaping @Sendable () -> Void) {
+        start(name) { ready in
+            ready()
+            sleepTooLong(for: duration)
+            work()
+        }
+    }
+}
+
 /// Threads that compute: on all CPUs, or on the first one, so that a thread bound to it gets little of it.
 final class Competitors: Sendable {
     private let isOver = Atomic<Bool>(false)
@@ -52,7 +63,7 @@ final class Competitors: Sendable {
 final class BackgroundWorker: Sendable {
     let queue = DispatchQueue(label: "demo.background", qos: .background)
     let lock = PthreadLock()
-    private let mayGoOn = Gate()
+    private let mayGoOn = DispatchSemaphore(value: 0)
     private let competitors = Competitors(count: 4)
 
     /// Starts the worker, and returns once it has the lock; fails where neither libdispatch nor the demo can make it nice.
@@ -84,7 +95,7 @@ final class BackgroundWorker: Sendable {
 
     /// Lets the worker go on while `body` runs, and then ends the other threads.
     func compete(_ body: () -> Void) {
-        mayGoOn.open()
+        mayGoOn.signal()
         body()
         competitors.stop()
     }
@@ -95,16 +106,17 @@ struct QuotaGroup: Sendable {
     private static let root = "/sys/fs/cgroup/cpu"
     private let path: String
 
-    /// Fails if no such group can be made.
-    init?(share: Double) {
+    /// - Throws: ``NotAvailable`` if no such group can be made.
+    init(share: Double) throws(NotAvailable) {
         path = Self.root + "/stallwatch-demo-\(getpid())"
-        guard mkdir(path, 0o755) == 0 else { return nil }
+        let refusal = NotAvailable(reason: "a CPU cgroup of version 1 cannot be created")
+        guard mkdir(path, 0o755) == 0 else { throw refusal }
         // The largest weight: the group uses its quota at once and is then throttled.
         guard Self.write("262144", to: path + "/cpu.shares"), Self.write("100000", to: path + "/cpu.cfs_period_us"),
             Self.write("\(Int(share * 100_000))", to: path + "/cpu.cfs_quota_us")
         else {
             rmdir(path)
-            return nil
+            throw refusal
         }
     }
 

@@ -13,21 +13,12 @@ struct DrivenLoop: @unchecked Sendable {
     typealias Work = @Sendable () -> Void
 
     let runLoop: CFRunLoop
-    var mode: CFRunLoopMode
+    var mode: CFRunLoopMode = kCFRunLoopCommonModes
 
     /// The main thread's loop, in its common modes.
-    static let main = DrivenLoop(CFRunLoopGetMain())
+    static let main = DrivenLoop(runLoop: CFRunLoopGetMain())
 
-    init(_ runLoop: CFRunLoop) {
-        self.runLoop = runLoop
-        mode = kCFRunLoopCommonModes
-    }
-
-    func inMode(_ name: String) -> DrivenLoop {
-        var loop = self
-        loop.mode = Self.mode(name)
-        return loop
-    }
+    func inMode(_ name: String) -> DrivenLoop { DrivenLoop(runLoop: runLoop, mode: Self.mode(name)) }
 
     /// Makes a CFString from characters, because on Linux neither a Foundation string nor a bridged one is a CFString.
     static func mode(_ name: String) -> CFRunLoopMode {
@@ -56,12 +47,11 @@ struct DrivenLoop: @unchecked Sendable {
         _ work: @escaping Work, _ make: (@escaping @Sendable (LoopSource) -> Void) -> LoopSource
     ) async -> Duration {
         await withCheckedContinuation { continuation in
-            let source = make { source in
+            make { source in
                 let duration = Self.time(work)
                 source.invalidate()
                 continuation.resume(returning: duration)
-            }
-            source.signal()
+            }.signal()
         }
     }
 

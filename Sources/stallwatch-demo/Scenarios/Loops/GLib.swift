@@ -2,7 +2,6 @@ import ScenarioKit
 import Foundation
 import Glibc
 import StallWatch
-import Synchronization
 
 /// The functions of GLib that a main loop needs, from the system's shared library.
 ///
@@ -26,8 +25,8 @@ struct GLib: @unchecked Sendable {
         return GLib(library: library)
     }
 
-    /// Runs a main loop: `short` short callbacks, one that sleeps for `stall`, whose time it returns, and `short` more.
-    func runLoop(short: Int, stall: Duration) -> Duration {
+    /// Runs a main loop: twenty short callbacks, one that sleeps for `stall`, whose time it returns, and twenty more.
+    func runLoop(stall: Duration) -> Duration {
         guard let newContext: @convention(c) () -> Pointer? = function("g_main_context_new"),
             let setPoll: @convention(c) (Pointer?, PollFunction) -> Void = function("g_main_context_set_poll_func"),
             let newTimeout: @convention(c) (UInt32) -> Pointer? = function("g_timeout_source_new"),
@@ -46,7 +45,7 @@ struct GLib: @unchecked Sendable {
             GLib.probe.beginTurn()
             return ready
         }
-        let work = GLibWork(short: short, stall: stall)
+        let work = GLibWork(stall: stall)
         let source = newTimeout(1)
         setCallback(
             source,
@@ -75,20 +74,16 @@ struct GLib: @unchecked Sendable {
 
 /// The work of the GLib loop's callback, used only on the loop's thread.
 private final class GLibWork {
-    private let short: Int
     private let stall: Duration
     private var calls = 0
     private(set) var injected = Duration.zero
 
-    init(short: Int, stall: Duration) {
-        self.short = short
-        self.stall = stall
-    }
+    init(stall: Duration) { self.stall = stall }
 
-    var isDone: Bool { calls > short * 2 }
+    var isDone: Bool { calls > 40 }
 
     func callBack() {
-        if calls == short {
+        if calls == 20 {
             injected = DrivenLoop.time { [stall] in sleepTooLong(for: stall) }
         } else {
             sleepTooLong(for: .milliseconds(2))

@@ -22,7 +22,7 @@ final class LoopThread: @unchecked Sendable {
 
     private init() {
         runLoop = RunLoop.current
-        driven = DrivenLoop(CFRunLoopGetCurrent())
+        driven = DrivenLoop(runLoop: CFRunLoopGetCurrent())
     }
 
     /// Starts a named thread that runs its loop in `style`, in `modes` beside the common ones.

@@ -10,7 +10,7 @@ import Synchronization
 /// For each kind of callout, a function makes the loop call `work` and returns how long the call took on the main thread.
 /// Call these functions on other threads.
 enum MainLoop {
-    typealias Work = @Sendable () -> Void
+    typealias Work = DrivenLoop.Work
 
     /// Several kinds of callout, for scenarios that use them in turn.
     static let callouts: [@Sendable (@escaping Work) async -> Duration] = [
@@ -39,28 +39,17 @@ enum MainLoop {
         for await _ in ends {}
     }
 
-    /// Makes the loop start `work` on another thread, and returns once the loop has heard of its end.
-    static func offTheLoop(_ work: @escaping Work) async {
-        await untilDone { done in
-            DispatchQueue.global().async {
-                work()
-                done()
-            }
-        }
-    }
-
     /// Makes the loop turn `count` times for a source of version 0 that signals itself.
     static func source0Turns(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let left = Atomic(count)
-            let source = Source0 { source in
+            Source0 { source in
                 guard left.subtract(1, ordering: .relaxed).newValue > 0 else {
                     source.invalidate()
                     return continuation.resume()
                 }
                 source.signal()
-            }
-            source.signal()
+            }.signal()
         }
     }
 
