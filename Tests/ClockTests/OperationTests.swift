@@ -13,9 +13,7 @@ import Testing
 @Suite(.serialized) struct OperationTests {
     private static let limit = Duration.milliseconds(50)
 
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
+    private let directory = TemporaryDirectory.ofTest()
 
     private func started() throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(reports: .directory(directory.path))

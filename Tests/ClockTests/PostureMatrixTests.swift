@@ -139,6 +139,8 @@ import TestSupport
 ///
 /// ``PostureMatrixTests`` compares them with its reports.
 @Suite(.serialized) struct CapabilityTests {
+    private let directory = TemporaryDirectory.ofTest()
+
     /// Starts the host where ptrace is refused.
     private func start(
         _ arguments: [String], _ directory: TemporaryDirectory, environment: [String] = []
@@ -149,13 +151,11 @@ import TestSupport
 
     /// The kernel ends a process that sends a signal, and ptrace is refused: the monitor does not try signals.
     @Test func `a filter that kills does not end a program at its start`() throws {
-        let directory = try TemporaryDirectory()
         let arguments = ["stalls", directory.path("reports"), "20000", "1", "500", "500"]
         #expect(try start(arguments, directory, environment: ["FORBID_SIGNALS=1"]).finish().last == "S 0")
     }
 
     @Test func `the tool reads what the monitor has found`() throws {
-        let directory = try TemporaryDirectory()
         // Sleeps for longer than the test takes, and for less than its threshold.
         let arguments = ["stalls", directory.path("reports"), "90000", "1", "60000", "60000"]
         let host = try start(arguments, directory)
@@ -188,7 +188,6 @@ import TestSupport
         #else
             let linker = "/lib64/ld-linux-x86-64.so.2"
         #endif
-        let directory = try TemporaryDirectory()
         let host = try TestHost(["stalls", directory.path("reports"), "50", "1", "300", "300"], wrapper: [linker])
         #expect(host.finish().last == "S 1")
         let files = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))

@@ -11,11 +11,7 @@ import Testing
 
 /// Profiles of live processes.
 @Suite(.serialized) struct ProfileTests {
-    private func start(_ kind: String, _ directory: TemporaryDirectory) throws -> TestHost {
-        let host = try TestHost(["control", directory.path, kind])
-        _ = host.firstLine()
-        return host
-    }
+    private let directory = TemporaryDirectory.ofTest()
 
     /// The output of `profile --format json`.
     private struct Profile: Decodable {
@@ -54,8 +50,7 @@ import Testing
     /// most one sample a round in doubt, so the standard deviation over eight rounds is 0.4 points. On a machine that takes
     /// the processor away, samples are late or left out: then it is measured again.
     @Test func `a known mix is shown within three points`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("mix", directory)
+        let host = try TestHost.control("mix", in: directory)
         var points: [String: Double] = [:]
         let expected = [
             "computeForMostOfTheTime(until:)": 70.0, "sleepForSomeOfTheTime(until:)": 20,
@@ -78,8 +73,7 @@ import Testing
     }
 
     @Test func `a deadlocked loop is blocked in its lock`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("deadlock", directory)
+        let host = try TestHost.control("deadlock", in: directory)
         let profile = try profile(host, seconds: 1)
         let main = try #require(profile.threads.first { $0.loop == "main" })
         #expect(main.blockedMilliseconds > 0.9 * profile.durationMilliseconds, "\(main)")
@@ -88,8 +82,7 @@ import Testing
     }
 
     @Test func `a starved pool is shown with its workers`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("pool", directory)
+        let host = try TestHost.control("pool", in: directory)
         let profile = try profile(host, seconds: 1)
         let workers = profile.threads.filter { $0.loop == "tasks" }
         #expect(!workers.isEmpty)
@@ -100,8 +93,7 @@ import Testing
     }
 
     @Test func `a spinning loop runs in its function`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("spin", directory)
+        let host = try TestHost.control("spin", in: directory)
         let profile = try profile(host, seconds: 2)
         let main = try #require(profile.threads.first { $0.loop == "main" })
         #expect(main.runningMilliseconds > 0.95 * profile.durationMilliseconds, "\(main)")
@@ -110,8 +102,7 @@ import Testing
     }
 
     @Test func `others are answered while a profile runs`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("wait", directory)
+        let host = try TestHost.control("wait", in: directory)
         let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
         let plan = try #require(ProfilePlan(seconds: 300, hertz: 50))
         let profile = try #require(Self.send(.profile(plan), to: path))
@@ -133,8 +124,7 @@ import Testing
     }
 
     @Test func `every format is written`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("mix", directory)
+        let host = try TestHost.control("mix", in: directory)
         for (format, mark) in [
             ("firefox", "computeForMostOfTheTime"),
             ("collapsed", "[running];"),

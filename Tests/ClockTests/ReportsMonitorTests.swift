@@ -11,10 +11,8 @@ import TestSupport
 
 /// A complete monitor on a loop whose turns the test controls.
 @Suite(.serialized) struct ReportsMonitorTests {
-    private let scratch: TemporaryDirectory
+    private let scratch = TemporaryDirectory.ofTest()
     private let loop = ProbedLoop()
-
-    init() throws { scratch = try TemporaryDirectory() }
 
     private func monitor(_ change: (inout StallMonitor.Configuration) -> Void = { _ in }) throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(30), reports: .directory(scratch.path))

@@ -9,6 +9,8 @@ import TestSupport
 
 /// Reports outlive their process, however it ends.
 @Suite(.serialized) struct ReportsSurvivalTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     private static let threshold = 20
 
     /// A stall on the test host's standard output, in monotonic nanoseconds.
@@ -122,7 +124,6 @@ import TestSupport
     }
 
     @Test func twoProcessesAndFiveRestartsShareADirectory() throws {
-        let scratch = try TemporaryDirectory()
         for _ in 0..<5 {
             // Long enough for a watchdog that starts beside busy threads: in a debug build that takes 20 ms of CPU time.
             let hosts = try (0..<2).map { _ in
@@ -149,7 +150,6 @@ import TestSupport
 
     @Test(.enabled(if: ownMounts != nil, "needs root or user namespaces"))
     func aFullDiskAndADeletedDirectoryLoseNothing() throws {
-        let scratch = try TemporaryDirectory()
         let host = try TestHost(["full-disk", scratch.path], wrapper: #require(ownMounts))
         let lines = host.finish().filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") && $0.count > 1 }
         #expect(host.process.terminationStatus == 0)
@@ -163,7 +163,6 @@ import TestSupport
 
     /// Needs no right: no file may be larger than a few bytes.
     @Test func filesThatCannotGrowAreCountedAsFailures() throws {
-        let scratch = try TemporaryDirectory()
         let host = try TestHost(["small-files", scratch.path])
         let lines = host.finish().filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") && $0.count > 1 }
         #expect(host.process.terminationStatus == 0)
@@ -171,7 +170,6 @@ import TestSupport
     }
 
     @Test func aHungProcessAbortsWithItsReportOnDisk() throws {
-        let scratch = try TemporaryDirectory()
         let host = try TestHost(["escalate", scratch.path])
         let lines = host.finish()
         #expect(host.process.terminationReason == .uncaughtSignal)

@@ -47,9 +47,10 @@ import Testing
 }
 
 @Suite struct AtomicFileTests {
+    private let directory = TemporaryDirectory.ofTest()
+
     /// Opening a FIFO for writing waits for a reader, for ever.
     @Test(.timeLimit(.minutes(1))) func `a FIFO at a file's name is replaced, and does not block`() throws {
-        let directory = try TemporaryDirectory()
         let path = directory.path("file")
         try #require(mkfifo(path, 0o600) == 0)
         #expect(try AtomicFile.write([1, 2], to: path) == .done)
@@ -57,7 +58,6 @@ import Testing
     }
 
     @Test func `a symbolic link at a file's name is replaced, and its target stays`() throws {
-        let directory = try TemporaryDirectory()
         let target = try directory.write("target", "old")
         try #require(symlink(target, directory.path("link")) == 0)
         try AtomicFile.write([1], to: directory.path("link"))
@@ -65,7 +65,6 @@ import Testing
     }
 
     @Test func `no temporary file has a name that can be foreseen`() throws {
-        let directory = try TemporaryDirectory()
         #expect(Set((0..<10).map { _ in AtomicFile.temporaryPath(for: "a") }).count == 10)
         // What the process would have used: the file is replaced although the name is taken.
         try #require(mkfifo(directory.path("state.\(getpid()).tmp"), 0o600) == 0)

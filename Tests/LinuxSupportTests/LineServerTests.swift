@@ -6,8 +6,9 @@ import Testing
 
 /// A program that closes all descriptors, such as a daemon, gives their numbers to its own files.
 @Suite struct LineServerTests {
+    private let directory = TemporaryDirectory.ofTest()
+
     @Test(.timeLimit(.minutes(1))) func `a connection of the app's socket is not accepted`() throws {
-        let directory = try TemporaryDirectory()
         let server = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
         let worker = try WorkerThread(name: "test-server") { server.run() }
         let theirs = try UnixSocket.listen(at: directory.path("theirs"), backlog: 4)
@@ -24,7 +25,6 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(1))) func `a server that lost its socket ends, and closes no file of the app`() throws {
-        let directory = try TemporaryDirectory()
         var server: LineServer? = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
         let number = try #require(server?.listener)
         let theirs = open("/dev/null", O_RDWR | O_CLOEXEC)
@@ -39,7 +39,6 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(1))) func `a server that lost its pipe can be stopped`() throws {
-        let directory = try TemporaryDirectory()
         let server = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
         let worker = try WorkerThread(name: "test-server") { server.run() }
         var theirs: [Int32] = [0, 0]

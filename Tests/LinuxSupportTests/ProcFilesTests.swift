@@ -5,11 +5,7 @@ import Testing
 @testable import LinuxSupport
 
 @Suite struct ProcReaderTests {
-    private let directory: TemporaryDirectory
-
-    init() throws {
-        directory = try TemporaryDirectory()
-    }
+    private let directory = TemporaryDirectory.ofTest()
 
     @Test func aFileIsReadCompletely() throws {
         let file = try directory.write("file", Array("one\ntwo\n".utf8))

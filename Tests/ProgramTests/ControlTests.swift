@@ -7,12 +7,7 @@ import Testing
 
 /// The tool asks processes that are stuck.
 @Suite(.serialized) struct ControlTests {
-    /// Starts the host and waits until it is stuck.
-    private func start(_ kind: String, _ directory: TemporaryDirectory) throws -> TestHost {
-        let host = try TestHost(["control", directory.path, kind])
-        _ = host.firstLine()
-        return host
-    }
+    private let directory = TemporaryDirectory.ofTest()
 
     private func loops(of host: TestHost) throws -> [String: ControlAnswer.LoopState] {
         let text = try Tool.run(["state", "\(host.pid)", "--json"])
@@ -33,8 +28,7 @@ import Testing
     }
 
     @Test func `a deadlocked main loop is shown with its cycle`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("deadlock", directory)
+        let host = try TestHost.control("deadlock", in: directory)
         #expect(waitForStall(of: "main", in: host))
         let report = try stacks(of: host)
         let lock = try #require(report.cause?.lock)
@@ -47,8 +41,7 @@ import Testing
     }
 
     @Test func `a starved pool does not delay the answer`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("pool", directory)
+        let host = try TestHost.control("pool", in: directory)
         #expect(waitForStall(of: "tasks", in: host))
         #expect(try loops(of: host)["main"]?.turnMilliseconds == nil)
         let report = try stacks(of: host)
@@ -58,8 +51,7 @@ import Testing
     }
 
     @Test func `a spinning main loop is shown with its function`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("spin", directory)
+        let host = try TestHost.control("spin", in: directory)
         #expect(waitForStall(of: "main", in: host))
         let report = try stacks(of: host)
         let functions = report.samples.compactMap(\.stack).flatMap { report.stacks[$0] }
@@ -68,7 +60,6 @@ import Testing
     }
 
     @Test func `a process that cannot be asked is one sentence`() throws {
-        let directory = try TemporaryDirectory()
         let host = try TestHost(["stalls", directory.path("reports"), "90000", "1", "60000", "60000"])
         _ = host.firstLine()
         let off = try Tool.shell("$TOOL state \(host.pid)")
@@ -84,8 +75,7 @@ import Testing
 
     /// Half messages, floods and silence, from 1,000 connections.
     @Test func `hostile connections cost neither memory nor time`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("wait", directory)
+        let host = try TestHost.control("wait", in: directory)
         let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
         let request = Array(ControlRequest.state.line.utf8)
         // The first answers load what answers need.
@@ -119,8 +109,7 @@ import Testing
     }
 
     @Test func `only its user may open the socket`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("wait", directory)
+        let host = try TestHost.control("wait", in: directory)
         let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
         var status = stat()
         #expect(stat(path, &status) == 0)
@@ -130,7 +119,6 @@ import Testing
     /// Root may always connect, so the process and the clients are three other users'.
     @Test(.enabled(if: geteuid() == 0, "needs root, to become other users"))
     func `another user gets no answer`() throws {
-        let directory = try TemporaryDirectory()
         #expect(chmod(directory.path, 0o777) == 0)
         // Copies, because the build's directory may be closed to other users, as in root's home.
         let (program, tool) = (directory.path("host"), directory.path("tool"))

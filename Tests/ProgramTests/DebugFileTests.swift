@@ -97,12 +97,13 @@ struct SymbolicationDebugFileTests {
 /// The client runs in a separate process, because libdebuginfod reads its servers and cache from the environment.
 @Suite("Debug files from debuginfod", .needsToolchain, .serialized)
 struct SymbolicationDebuginfodTests {
+    private let directory = TemporaryDirectory.ofTest()
+
     @Test(
         "a stripped executable and a debuginfod server give the unstripped result",
         .enabled(if: Command.find("debuginfod") != nil, "debuginfod is not installed"))
     func fromAServer() async throws {
         let parts = try SymbolicationParts()
-        let directory = try TemporaryDirectory()
         let served = directory.path("served")
         try FileManager.default.createDirectory(atPath: served, withIntermediateDirectories: true)
         try FileManager.default.copyItem(atPath: parts.debugFile, toPath: served + "/mixed.debug")
@@ -119,7 +120,6 @@ struct SymbolicationDebuginfodTests {
     @Test("a server that never answers costs at most the time limit")
     func fromASilentServer() async throws {
         let parts = try SymbolicationParts()
-        let directory = try TemporaryDirectory()
         let server = try SilentServer()
         var report = parts.report(imageAt: try parts.alone(in: directory))
         // Three images whose debug files must all be requested.
@@ -139,7 +139,6 @@ struct SymbolicationDebuginfodTests {
     @Test("no server is contacted by default, even with servers in the environment")
     func notByDefault() async throws {
         let parts = try SymbolicationParts()
-        let directory = try TemporaryDirectory()
         let server = try SilentServer()
         let report = parts.report(imageAt: try parts.alone(in: directory))
         let result = try await symbolicated(report, server.url, in: directory, usesDebuginfod: false)

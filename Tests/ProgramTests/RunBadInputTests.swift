@@ -7,9 +7,7 @@ import Testing
 
 /// Programs that `stallwatch run` does not start.
 @Suite struct RunBadInputTests {
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
+    private let directory = TemporaryDirectory.ofTest()
 
     /// Runs the tool and expects one sentence, a status, and that nothing has been started.
     private func expect(

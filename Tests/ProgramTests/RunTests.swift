@@ -6,9 +6,7 @@ import TestSupport
 
 /// `stallwatch run`, with programs that know nothing of StallWatch.
 @Suite(.serialized) struct RunTests {
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
+    private let directory = TemporaryDirectory.ofTest()
 
     /// The reports' directory.
     private var reports: String { directory.path("reports") }

@@ -30,9 +30,7 @@ import Testing
         var name, state, wait, target: String
     }
 
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
+    private let directory = TemporaryDirectory.ofTest()
 
     private func start(_ kind: String, _ count: Int = 0) throws -> (host: TestHost, edges: [Edge]) {
         let host = try TestHost(["tasks", directory.path, kind, "\(count)"])

@@ -4,6 +4,8 @@ import TestSupport
 
 /// The page of `stallwatch html` in a real browser: headless Chromium, used by keyboard.
 @Suite(.serialized) struct ToolPageTests {
+    private let directory = TemporaryDirectory.ofTest()
+
     /// Writes the page, opens it, and returns the measurements.
     private func open(_ reports: String, _ function: String, _ options: [String] = []) async throws -> Command.Output {
         let directory = try TemporaryDirectory()
@@ -16,7 +18,6 @@ import TestSupport
     }
 
     @Test func realReportsInLightAndDark() async throws {
-        let directory = try TemporaryDirectory()
         try Tool.stallDemo(into: directory.path)
         for options in [[], ["--dark"]] {
             let page = try await open(directory.path, Tool.spinning, options)
@@ -26,7 +27,6 @@ import TestSupport
 
     @Test(arguments: [3, 20_000])
     func fewAndManyReports(count: Int) async throws {
-        let directory = try TemporaryDirectory()
         try ToolReports.write(count, to: directory.path + "/reports.ndjson")
         let page = try await open(directory.path, ToolReports.function)
         #expect(page.status == 0, "\(page.text)")
@@ -41,7 +41,6 @@ import TestSupport
     /// At 390, 800, 1280 and 1920 pixels, light and dark.
     @Test(arguments: [3, 20_000])
     func filtersLinksAndLayout(count: Int) throws {
-        let directory = try TemporaryDirectory()
         let reports = directory.path + "/reports.ndjson"
         try ToolReports.write(count, to: reports)
         try Tool.run(["html", reports, "-o", directory.path + "/page.html"])
@@ -53,7 +52,6 @@ import TestSupport
     }
 
     @Test func theDetailHasWhatShowHas() throws {
-        let directory = try TemporaryDirectory()
         let loops = 12
         try DetailedReport.write(to: directory.path, loops: loops - 1)
         try Tool.run([
@@ -82,7 +80,6 @@ import TestSupport
     }
 
     @Test func aComparisonIsRedAndBlue() throws {
-        let directory = try TemporaryDirectory()
         let sides = ["before", "after"].map { directory.path + "/\($0).ndjson" }
         try ToolReports.write(60, to: sides[0])
         try ToolReports.write(400, from: 60, firstKind: 5, to: sides[1])
@@ -101,7 +98,6 @@ import TestSupport
     }
 
     @Test func aFailedPageLeavesNoFile() throws {
-        let directory = try TemporaryDirectory()
         try ToolReports.write(3, to: directory.path + "/reports.ndjson")
         let nothing = try Tool.shell("\"$TOOL\" html \(directory.path) --min 1d -o \(directory.path)/page.html")
         #expect(nothing.status == 1)

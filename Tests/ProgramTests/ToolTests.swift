@@ -110,10 +110,11 @@ enum ToolReports {
 
 /// Other programs read the output of `stallwatch export`.
 @Suite(.serialized) struct ToolExportTests {
+    private let directory = TemporaryDirectory.ofTest()
+
     private static let formats = ["collapsed", "pprof", "firefox", "perfetto"]
 
     @Test func otherToolsReadEachFormat() throws {
-        let directory = try TemporaryDirectory()
         let reports = directory.path + "/reports"
         try Tool.stallDemo(into: reports)
         let top = try Tool.decode(Tool.Top.self, Tool.run(["top", reports, "--json"]))
@@ -142,7 +143,6 @@ enum ToolReports {
 
     @Test(arguments: formats)
     func closedOrFullStandardOutput(format: String) throws {
-        let directory = try TemporaryDirectory()
         try ToolReports.write(300, to: directory.path + "/reports.ndjson")
         let command = "\"$TOOL\" export \(directory.path) --format \(format)"
         #expect(try Tool.shell("set -o pipefail; \(command) | head -c 1 >/dev/null").status == 0)
@@ -152,7 +152,6 @@ enum ToolReports {
     }
 
     @Test func anEmptyExportKeepsTheOldFile() throws {
-        let directory = try TemporaryDirectory()
         try ToolReports.write(3, to: directory.path + "/reports.ndjson")
         let file = directory.path + "/old"
         try "old".write(toFile: file, atomically: true, encoding: .utf8)

@@ -142,9 +142,7 @@ import Testing
 
 /// Programs near the limits of their memory and descriptors, and without the rights that they began with.
 @Suite(.serialized) struct LimitTests {
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
+    private let directory = TemporaryDirectory.ofTest()
 
     private var reports: String { directory.path }
 

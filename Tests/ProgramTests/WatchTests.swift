@@ -6,11 +6,7 @@ import Testing
 
 /// The live screen in a real terminal, which tmux emulates.
 @Suite(.serialized) struct WatchTests {
-    private func start(_ kind: String, _ directory: TemporaryDirectory) throws -> TestHost {
-        let host = try TestHost(["control", directory.path, kind])
-        _ = host.firstLine()
-        return host
-    }
+    private let directory = TemporaryDirectory.ofTest()
 
     /// A terminal with a command in it.
     private final class Screen {
@@ -56,8 +52,7 @@ import Testing
 
     @Test(arguments: [(80, 24), (160, 50)])
     func `the screen shows the loops and the stalls`(columns: Int, rows: Int) throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("busy", directory)
+        let host = try TestHost.control("busy", in: directory)
         let screen = try Screen("$TOOL watch \(host.pid) --interval 200ms", in: directory, columns: columns, rows: rows)
         #expect(screen.shows("saveTheNotes()"), "\(screen.text)")
         #expect(screen.shows("Slept for"), "\(screen.text)")
@@ -84,8 +79,7 @@ import Testing
     }
 
     @Test(arguments: ["q", "C-c"]) func `the terminal is as before at the end`(key: String) throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("wait", directory)
+        let host = try TestHost.control("wait", in: directory)
         let line = "stty -a > '\(directory.path("before"))'; echo BEFORE; $TOOL watch \(host.pid); echo STATUS $?; "
         let screen = try Screen(
             line + "stty -a > '\(directory.path("after"))'", in: directory, columns: 80, rows: 24)
@@ -103,8 +97,7 @@ import Testing
     }
 
     @Test func `a process that ends is one sentence`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("wait", directory)
+        let host = try TestHost.control("wait", in: directory)
         let screen = try Screen("$TOOL watch \(host.pid); echo STATUS $?", in: directory, columns: 80, rows: 24)
         #expect(screen.shows("stalls, by newest"), "\(screen.text)")
         host.process.kill()
@@ -113,8 +106,7 @@ import Testing
     }
 
     @Test func `lines are written where there is no terminal`() throws {
-        let directory = try TemporaryDirectory()
-        let host = try start("busy", directory)
+        let host = try TestHost.control("busy", in: directory)
         let refused = try Tool.shell("$TOOL watch \(host.pid) < /dev/null | cat; exit ${PIPESTATUS[0]}")
         #expect(refused.status == 2 && refused.text.contains("use --once or --json"), "\(refused.text)")
         let once = try Tool.run(["watch", "\(host.pid)", "--once"])

@@ -6,11 +6,7 @@ import TestSupport
 @testable import StallSymbols
 
 @Suite struct ELFFunctionsTests {
-    private let directory: TemporaryDirectory
-
-    init() throws {
-        directory = try TemporaryDirectory()
-    }
+    private let directory = TemporaryDirectory.ofTest()
 
     private func functions(
         _ bytes: some Sequence<UInt8>, where isWanted: (String) -> Bool
@@ -60,11 +56,7 @@ import TestSupport
 }
 
 @Suite struct ELFScanTests {
-    private let directory: TemporaryDirectory
-
-    init() throws {
-        directory = try TemporaryDirectory()
-    }
+    private let directory = TemporaryDirectory.ofTest()
 
     private func scan(_ bytes: some Sequence<UInt8>, for wanted: Set<String>) throws -> [String: Range<UInt64>] {
         let file = try ELFFile(path: try directory.write("image", bytes))

@@ -6,11 +6,7 @@ import TestSupport
 @testable import StallSymbols
 
 @Suite struct ELFSymbolTableTests {
-    private let directory: TemporaryDirectory
-
-    init() throws {
-        directory = try TemporaryDirectory()
-    }
+    private let directory = TemporaryDirectory.ofTest()
 
     private func table(_ bytes: [UInt8]) throws -> ELFSymbolTable {
         try ELFSymbolTable(file: ELFFile(path: try directory.write("image", bytes)))

@@ -101,6 +101,13 @@ package final class TestHost {
         try process.run(atMost: Process.timeout)
     }
 
+    /// Starts the host's app that is stuck or busy in a way of `kind`, and waits until it is.
+    package static func control(_ kind: String, in directory: TemporaryDirectory) throws -> TestHost {
+        let host = try TestHost(["control", directory.path, kind])
+        _ = host.firstLine()
+        return host
+    }
+
     deinit { process.kill() }
 
     package var pid: Int32 { process.processIdentifier }

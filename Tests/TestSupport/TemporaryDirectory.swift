@@ -1,5 +1,6 @@
 import Foundation
 package import StallReports
+import Testing
 
 /// A directory for one test, removed together with this object.
 package final class TemporaryDirectory: Sendable {
@@ -11,12 +12,29 @@ package final class TemporaryDirectory: Sendable {
     /// - Parameter isInMemory: Whether the directory is in memory where the system has such a file system, for tests
     ///   that must not wait for a disk.
     /// - Throws: The file manager's error if the directory cannot be created.
-    package init(isInMemory: Bool = false) throws {
+    package convenience init(isInMemory: Bool = false) throws {
+        self.init(inMemory: isInMemory)
+        try create()
+    }
+
+    private init(inMemory: Bool) {
         let memory = "/dev/shm"
-        let isInMemory = isInMemory && FileManager.default.isWritableFile(atPath: memory)
-        let parent = isInMemory ? memory : FileManager.default.temporaryDirectory.path
+        let inMemory = inMemory && FileManager.default.isWritableFile(atPath: memory)
+        let parent = inMemory ? memory : FileManager.default.temporaryDirectory.path
         path = parent + "/stallwatch-tests-\(UUID().uuidString)"
+    }
+
+    private func create() throws {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    /// Returns an empty directory for a suite's property, so that each test has its own.
+    ///
+    /// If it cannot be created, that is an issue of the test.
+    package static func ofTest() -> TemporaryDirectory {
+        let directory = TemporaryDirectory(inMemory: false)
+        do { try directory.create() } catch { Issue.record(error) }
+        return directory
     }
 
     deinit {

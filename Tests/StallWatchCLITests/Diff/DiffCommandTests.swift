@@ -6,6 +6,8 @@ import Testing
 @testable import StallWatchCLI
 
 @Suite struct DiffTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     /// Two sides, each monitored for twelve hours by the times of its process, which starts at seven.
     private func folders() throws -> TemporaryDirectory {
         let scratch = try TemporaryDirectory()
@@ -76,7 +78,6 @@ import Testing
 
     @Test func ratesArePerMonitoredTime() throws {
         // Ten times as many stalls in ten times the time are the same rate.
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "base/")
         try scratch.write((2..<12).map { ReportFixture(number: $0) }, in: "new/")
         func verdict(_ arguments: String...) throws -> String? {
@@ -101,7 +102,6 @@ import Testing
     }
 
     @Test func statisticsWithoutReportsAreASide() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "new/")
         try scratch.write(
             "base/statistics.json", #"{"suppressed": {}, "loops": [{"label": "main", "watchedSeconds": 60}]}"#)
@@ -112,7 +112,6 @@ import Testing
 
     /// A side without reports is valid: the fix worked.
     @Test func anEmptySideIsNoError() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "base/")
         try scratch.write("new/other.txt", "")
         let result = try Tool.run(["diff", "base", "new", "--fail-on", "new,worse"], in: scratch)
@@ -132,12 +131,13 @@ import Testing
 }
 
 @Suite struct BaselineUpdateTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     private func baseline(_ scratch: TemporaryDirectory, _ name: String) throws -> StallBaseline {
         try StallBaseline(jsonData: [UInt8](Data(contentsOf: URL(fileURLWithPath: scratch.path(name)))))
     }
 
     @Test func `each fingerprint of the reports becomes one entry`() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write(
             [
                 ReportFixture(number: 1), ReportFixture(number: 2),
@@ -153,7 +153,6 @@ import Testing
     }
 
     @Test func `entries that exist are kept, and expired ones are counted`() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write(
             "known.json",
             #"{"version": 1, "stalls": [{"fingerprint": "9f2c41d07a3be815", "expires": "2020-01-31", "#
@@ -170,7 +169,6 @@ import Testing
     }
 
     @Test func `a damaged baseline is an error and stays as it is`() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write("known.json", #"{"version": 1, "stalls": [{"fingerprint": "x", "expires": "2020-01-31"}]}"#)
         try scratch.write([ReportFixture(number: 1)], in: "reports/")
         let result = try Tool.run(["baseline", "update", "reports", "--file", "known.json"], in: scratch)
@@ -181,7 +179,6 @@ import Testing
 
     @Test(arguments: ["2020-01-01", "tomorrow"])
     func `a day that is over or no day is wrong usage`(day: String) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "reports/")
         let result = try Tool.run(["baseline", "update", "reports", "--expires", day], in: scratch)
         #expect(result.status == 2)

@@ -9,9 +9,7 @@ import Testing
 
 /// `stallwatch health` in a process of its own: the whole output and the exit status.
 @Suite struct HealthCommandTests {
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
+    private let directory = TemporaryDirectory.ofTest()
 
     /// A record of this process, which the tool can see.
     private func record(

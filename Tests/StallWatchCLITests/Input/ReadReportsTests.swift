@@ -6,10 +6,11 @@ import TestSupport
 @testable import StallWatchCLI
 
 @Suite struct ReadReportsTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     /// A directory next to its NDJSON file, as production set-ups have them.
     @Test(arguments: [["top"], ["show"], ["tree"], ["export", "--format", "collapsed"]])
     func aReportThatIsGivenTwiceCountsOnce(command: [String]) throws {
-        let scratch = try TemporaryDirectory()
         let reports = (1...3).map { ReportFixture(number: $0) }
         try scratch.write(reports, in: "once/")
         try scratch.write(reports, in: "twice/")
@@ -22,7 +23,6 @@ import TestSupport
     }
 
     @Test func validateChecksEveryReport() throws {
-        let scratch = try TemporaryDirectory()
         let report = ReportFixture(number: 1)
         try scratch.write([report])
         try scratch.write("stalls.ndjson", report.line)
@@ -43,7 +43,6 @@ import TestSupport
             (["--loop", "man"], "--loop: no report has 'man'. The values are: main, storage.", 1),
         ] as [([String], String, Int32)])
     func unknownValuesNameThoseThatExist(arguments: [String], message: String, status: Int32) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2, kind: "later", loop: "storage")])
         for command in ["top", "show", "tree"] {
             let result = try Tool.run([command, "."] + arguments, in: scratch)
@@ -55,7 +54,6 @@ import TestSupport
 
     /// A word that a newer version has added is not a mistake.
     @Test func aValueOfAReportIsKnown() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1, kind: "later", cause: "gravity")])
         #expect(try Tool.run(["top", ".", "--cause", "gravity", "--kind", "later"], in: scratch).status == 0)
     }
@@ -63,6 +61,8 @@ import TestSupport
 
 /// Unreadable, missing and broken input, for every command.
 @Suite struct BadInputTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     /// Commands that read reports, up to the paths.
     private static let readers = [["show"], ["top"], ["symbolicate"], ["top", "--json"], ["show", "--json"]]
 
@@ -87,7 +87,6 @@ import TestSupport
 
     @Test(arguments: readers + [["validate"]])
     func aDirectoryWithoutReportsIsAnError(command: [String]) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write("package.json", "{}")
         let result = try Tool.run(command + ["."], in: scratch)
         #expect(
@@ -103,7 +102,6 @@ import TestSupport
 
     @Test(arguments: readers)
     func aBrokenFileIsNamedAndSkipped(command: [String]) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2)])
         try scratch.write("stall-broken.json", String(ReportFixture().json.prefix(100)))
         try scratch.write("stall-rubbish.json", (0..<200).map { UInt8($0) })
@@ -122,7 +120,6 @@ import TestSupport
 
     @Test(arguments: readers)
     func noReadableReportIsAnError(command: [String]) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write("stall-1.json", "{")
         let result = try Tool.run(command + ["."], in: scratch)
         #expect(result.errors.hasSuffix("1 report was skipped, 0 read.\nError: No report could be read.\n"))
@@ -131,7 +128,6 @@ import TestSupport
     }
 
     @Test func eachSkippedReportHasAReason() throws {
-        let scratch = try TemporaryDirectory()
         let good = ReportFixture().json
         for (name, text, reason) in [
             (
@@ -174,7 +170,6 @@ import TestSupport
 
     @Test(.enabled(if: geteuid() != 0, "root may read every directory"))
     func anUnreadableDirectoryIsNamed() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "open/")
         try scratch.write([ReportFixture(number: 2)], in: "closed/")
         chmod(scratch.path + "/closed", 0)
@@ -205,7 +200,6 @@ import TestSupport
     /// As under `| head -c 0`.
     @Test(arguments: [["top"], ["show"], ["validate"], ["symbolicate"], ["top", "--json"]])
     func aClosedPipeIsNotAnError(command: [String]) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write((1...50).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0 + 10)") })
         let pipe = Pipe()
         let errors = Pipe()
@@ -224,7 +218,6 @@ import TestSupport
     }
 
     @Test func aFullDiskIsReported() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture()])
         let process = try Tool.command(["top", scratch.path]).process()
         let errors = Pipe()
@@ -240,7 +233,6 @@ import TestSupport
 
     /// Control characters from a report do not reach the terminal.
     @Test func controlCharactersAreNotPrinted() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(function: "\\u001b[2Jclear", cause: "\\u009b31m")])
         for command in ["top", "show"] {
             let result = try Tool.run([command, scratch.path])

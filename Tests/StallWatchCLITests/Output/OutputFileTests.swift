@@ -7,10 +7,11 @@ import TextOutput
 @testable import StallWatchCLI
 
 @Suite struct OutputFileTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     private struct Failure: Error {}
 
     @Test func aFileIsWrittenAtomically() throws {
-        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/file"
         try OutputFile(path: path).write { put in
             try put(Array("one ".utf8))
@@ -22,7 +23,6 @@ import TextOutput
     }
 
     @Test func aFailedWriteKeepsTheOldFile() throws {
-        let scratch = try TemporaryDirectory()
         let path = try scratch.write("file", "old")
         #expect(throws: Failure.self) {
             try OutputFile(path: path).write { put in
@@ -35,7 +35,6 @@ import TextOutput
     }
 
     @Test func aLinksTargetIsReplacedAndKeepsItsPermissions() throws {
-        let scratch = try TemporaryDirectory()
         let path = try scratch.write("file", "old")
         #expect(chmod(path, 0o604) == 0)
         #expect(symlink("file", scratch.path + "/link") == 0)
@@ -47,7 +46,6 @@ import TextOutput
 
     @Test(arguments: [["html"], ["export", "--format", "collapsed"]])
     func `what is written is said`(command: [String]) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "stalls/")
         let result = try Tool.run(command + ["stalls", "-o", "file"], in: scratch)
         #expect(result.status == 0 && result.output == "")
@@ -56,7 +54,6 @@ import TextOutput
     }
 
     @Test func aDirectoryIsRefused() throws {
-        let scratch = try TemporaryDirectory()
         #expect(
             throws: CommandFailure(
                 .cannotCreate, "\(scratch.path) is not a regular file. Name another file for the output.")
@@ -77,7 +74,6 @@ import TextOutput
     ///
     /// SIGTERM is handled like Ctrl-C, which background jobs of a shell ignore.
     @Test func anInterruptionLeavesNoPartialFile() throws {
-        let scratch = try TemporaryDirectory()
         let lines = (0..<3_000).map { ReportFixture(number: $0).line }.joined()
         let input = try scratch.write("stalls.ndjson", lines)
         let process = try Tool.command(["symbolicate", input, "--output", scratch.path + "/named"]).process()

@@ -52,8 +52,9 @@ import Testing
 }
 
 @Suite struct ShipCheckpointTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     @Test func whatIsDoneSurvivesARestart() throws {
-        let scratch = try TemporaryDirectory()
         let folder = scratch.path("state")
         do {
             let checkpoint = try ShipCheckpoint(folder: folder)
@@ -65,7 +66,6 @@ import Testing
     }
 
     @Test func aLineThatBreaksOffCountsForNothing() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write("state/done", "stall-1.json\nstall-2.js")
         do {
             let checkpoint = try ShipCheckpoint(folder: scratch.path("state"))
@@ -77,7 +77,6 @@ import Testing
     }
 
     @Test func onlyOneProcessAtATime() throws {
-        let scratch = try TemporaryDirectory()
         let first = try ShipCheckpoint(folder: scratch.path("state"))
         let error = #expect(throws: CommandFailure.self) { try ShipCheckpoint(folder: scratch.path("state")) }
         #expect(error?.sentence.contains("already follows") == true)
@@ -85,7 +84,6 @@ import Testing
     }
 
     @Test func namesOfFilesThatAreGoneAreDropped() throws {
-        let scratch = try TemporaryDirectory()
         let checkpoint = try ShipCheckpoint(folder: scratch.path("state"))
         #expect(checkpoint.add((0..<10_500).map(String.init)) == nil)
         checkpoint.compact { Int($0).map { $0 < 100 } ?? false }
@@ -96,7 +94,6 @@ import Testing
     }
 
     @Test func anUnwritableFolderIsNamed() throws {
-        let scratch = try TemporaryDirectory()
         let file = try scratch.write("file", "")
         let error = #expect(throws: CommandFailure.self) { try ShipCheckpoint(folder: file + "/state") }
         #expect(error?.sentence.contains("--state") == true)

@@ -7,6 +7,8 @@ import Testing
 
 /// What the tool does with contexts.
 @Suite struct ContextOutputTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     private static let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     private static let feed = """
         { "taskID": 12, "taskName": "feed", "label": "GET /feed", "traceID": "\(trace)", "spanID": "00f067aa0ba902b7",
@@ -14,7 +16,6 @@ import Testing
         """
 
     @Test func `an interpreter's stack has no functions of the script`() throws {
-        let scratch = try TemporaryDirectory()
         let report = ReportFixture(number: 1).json
         try scratch.write("stall-1.json", report.replacingOccurrences(of: "/bin/notes\"", with: "/bin/python3.11\""))
         let words = "Functions of Python have no names here"
@@ -64,7 +65,6 @@ import Testing
     }
 
     @Test func `a report shows its context in one line`() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1, context: Self.feed)])
         let line = "GET /feed, task 12 \"feed\", trace \(Self.trace), span 00f067aa0ba902b7, user=free"
         #expect(try Tool.run(["show", "."], in: scratch).output.contains("\ncontext     \(line)\n"))
@@ -89,7 +89,6 @@ import Testing
             executors: [.init(kind: .mainActor, address: "0x1", thread: 4700)],
             incompleteReason: "memory is swapped out")
         report.tasks?.tasks[6].count = 12
-        let scratch = try TemporaryDirectory()
         try Data(report.jsonData()).write(to: URL(filePath: scratch.path + "/" + ReportFixture(number: 1).fileName))
         let output = try Tool.run(["show", "."], in: scratch).output
         let lines = output.split(separator: "\n").drop { $0 != "Tasks that wait" }.map(String.init)
@@ -105,7 +104,6 @@ import Testing
 
     /// A label may be any text of the app.
     @Test func `control characters of a label do not reach the terminal`() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1, context: #"{ "label": "a\u001b[31mb\nc" }"#)])
         for command in [["show", "."], ["top", "."], ["show", ".", "--markdown"], ["top", ".", "--markdown"]] {
             let output = try Tool.run(command, in: scratch).output
@@ -114,7 +112,6 @@ import Testing
     }
 
     @Test func `faults of a context are named by their places`() throws {
-        let scratch = try TemporaryDirectory()
         let attributes = (0..<9).map { "\"k\($0)\": \"v\"" }.joined(separator: ",")
         try scratch.write([
             ReportFixture(number: 1, context: Self.feed),

@@ -7,8 +7,9 @@ import TextOutput
 @testable import StallWatchCLI
 
 @Suite struct ShowTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     @Test func aReportIsShownCompletely() throws {
-        let scratch = try TemporaryDirectory()
         let source = (1...100).map { "line \($0)" }.joined(separator: "\n")
         let file = try scratch.write("NoteStore.swift", source)
         try scratch.write([ReportFixture(number: 1, repeats: 2, file: file)])
@@ -63,7 +64,6 @@ import TextOutput
     }
 
     @Test func optionsSelectTheShownReport() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([
             ReportFixture(number: 1, startedAt: "2026-11-21T08:00:01.000000Z", milliseconds: 900),
             ReportFixture(number: 2, startedAt: "2026-11-21T08:00:03.000000Z", milliseconds: 300),
@@ -127,7 +127,6 @@ import TextOutput
     }
 
     @Test(arguments: [Int.min, -1, 0, 8, Int.max]) func aMissingSourceLineIsNotShown(line: Int) throws {
-        let scratch = try TemporaryDirectory()
         let file = try scratch.write("short.swift", "one\ntwo")
         let json = ReportFixture(file: file).json.replacingOccurrences(of: "\"line\": 88", with: "\"line\": \(line)")
         let report = try StallReport(jsonData: Array(json.utf8))

@@ -5,6 +5,7 @@ import Testing
 @testable import StallWatchCLI
 
 @Suite struct StatsTests {
+    private let scratch = TemporaryDirectory.ofTest()
     private let first = """
         {
           "stalls": 3, "suppressed": { "repeated": 2, "debugger": 0 }, "reportsDropped": 0, "reportsLost": 1,
@@ -28,7 +29,6 @@ import Testing
         """
 
     @Test func filesAreAddedUpByLoop() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write("a/first.json", first)
         try scratch.write("a/other.json", "{\"colour\": 1}")
         try scratch.write("second", second)
@@ -64,7 +64,6 @@ import Testing
     }
 
     @Test func jsonHasTheSame() throws {
-        let scratch = try TemporaryDirectory()
         let path = try scratch.write("first.json", first)
         let result = try Tool.run(["stats", "--json", path])
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
@@ -80,7 +79,6 @@ import Testing
 
     @Test(arguments: ["", "[]", "{}", "{\"loops\": []}", "{\"loops\": [], \"suppressed\": {\"x\": -1}}", "\u{0}\u{1}"])
     func otherFilesThanStatisticsAreRefused(text: String) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write("file", text)
         let result = try Tool.run(["stats", "file"], in: scratch)
         #expect(result.errors == "Error: file: this is not a statistics file.\n")
@@ -88,7 +86,6 @@ import Testing
     }
 
     @Test func aDirectoryWithoutStatistics() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture()])
         let result = try Tool.run(["stats", "."], in: scratch)
         #expect(

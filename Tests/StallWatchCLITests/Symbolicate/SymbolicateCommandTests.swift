@@ -6,6 +6,8 @@ import Testing
 @testable import StallWatchCLI
 
 @Suite struct SymbolicateTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     /// A report whose one frame lies in the tool itself, which this test has built.
     private func report(in scratch: TemporaryDirectory) throws -> (path: String, report: ReportFixture) {
         let fixture = ReportFixture(number: 1)
@@ -15,7 +17,6 @@ import Testing
     }
 
     @Test func missingNamesAreListed() throws {
-        let scratch = try TemporaryDirectory()
         let (path, fixture) = try report(in: scratch)
         let result = try Tool.run(["symbolicate", path])
         let named = try StallReport(jsonData: Array(result.output.utf8))
@@ -29,7 +30,6 @@ import Testing
     }
 
     @Test func severalReportsArePrintedOnePerLine() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write((1...3).map { ReportFixture(number: $0) })
         let result = try Tool.run(["symbolicate", scratch.path])
         #expect(result.status == 0, "\(result.errors)")
@@ -40,7 +40,6 @@ import Testing
     }
 
     @Test func reportsAreWrittenElsewhereOrReplaced() throws {
-        let scratch = try TemporaryDirectory()
         let (path, fixture) = try report(in: scratch)
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
         let elsewhere = try Tool.run(["symbolicate", ".", "--output", "named", "--json"], in: scratch)
@@ -61,7 +60,6 @@ import Testing
     }
 
     @Test func linesCannotBeReplacedInPlace() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write("stalls.ndjson", ReportFixture().line)
         let result = try Tool.run(["symbolicate", "stalls.ndjson", "--in-place"], in: scratch)
         #expect(
@@ -70,7 +68,6 @@ import Testing
     }
 
     @Test func anUncreatableDirectoryIsNamed() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture()])
         let result = try Tool.run(["symbolicate", ".", "--output", "a/b"], in: scratch)
         #expect(result.errors == "Error: a/b cannot be written: No such file or directory\n")
@@ -79,7 +76,6 @@ import Testing
 
     @Test(arguments: ["symbolicate", "top", "show"])
     func `a report whose id is no UUID is refused`(command: String) throws {
-        let scratch = try TemporaryDirectory()
         let fixture = ReportFixture(number: 1)
         // The last twelve signs of the id are part of the file's name.
         let wrong = String(fixture.id.dropLast(12)) + "/../../../ab"

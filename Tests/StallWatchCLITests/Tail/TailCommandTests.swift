@@ -8,6 +8,8 @@ import TextOutput
 @testable import StallWatchCLI
 
 @Suite struct TailTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     /// `tail` running on a directory, with what it has printed so far.
     private final class Following {
         private let process: Process
@@ -42,7 +44,6 @@ import TextOutput
     }
 
     @Test func stallsAreShownWhenTheyBeginAndEnd() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write(
             [ReportFixture(number: 1), ReportFixture(number: 2, state: "ongoing", milliseconds: 250)], in: "stalls/")
         let following = try Following(scratch)
@@ -65,7 +66,6 @@ import TextOutput
     }
 
     @Test func eventsAsJSON() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2, loop: "storage")], in: "stalls/")
         let following = try Following(scratch, ["--json", "--all", "--loop", "storage"])
         let line = try #require(following.lines(1).first)
@@ -81,7 +81,6 @@ import TextOutput
         func line(_ path: String) throws -> String {
             try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
         }
-        let scratch = try TemporaryDirectory()
         let sleeper = Command(program: "/bin/sleep", arguments: ["60"]).process()
         try sleeper.run(atMost: Process.timeout)
         defer { sleeper.kill() }
@@ -102,7 +101,6 @@ import TextOutput
     }
 
     @Test func itEndsWhenTheReaderCloses() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "stalls/")
         let process = try Tool.command(["tail", scratch.path + "/stalls"]).process()
         let pipe = Pipe()
@@ -115,7 +113,6 @@ import TextOutput
     }
 
     @Test func aFileIsRefused() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write("file", "")
         let result = try Tool.run(["tail", "file"], in: scratch)
         #expect(result.errors == "Error: file cannot be read: Not a directory\n")

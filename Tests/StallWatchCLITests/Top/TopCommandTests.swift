@@ -6,6 +6,8 @@ import TextOutput
 @testable import StallWatchCLI
 
 @Suite struct TopTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     private func folder() throws -> TemporaryDirectory {
         let scratch = try TemporaryDirectory()
         try scratch.write([
@@ -92,7 +94,6 @@ import TextOutput
     }
 
     @Test func `reports without a cause are found by the word that top shows`() throws {
-        let scratch = try TemporaryDirectory()
         let text = ReportFixture(number: 1).json
         let start = try #require(text.range(of: "\"cause\": {"))
         let end = try #require(text.range(of: "\"samples\""))
@@ -104,7 +105,6 @@ import TextOutput
 
     /// Directories, NDJSON files, single files and streams with the same reports.
     @Test func everyInputFormGivesTheSameResult() throws {
-        let scratch = try TemporaryDirectory()
         let reports = (1...20).map { ReportFixture(number: $0, milliseconds: Double($0) * 100) }
         try scratch.write(reports, in: "directory/below/it/")
         try scratch.write("lines/stalls.ndjson.1", reports.prefix(12).map(\.line).joined())
@@ -192,7 +192,6 @@ import TextOutput
     }
 
     @Test func theCallerDistinguishesEqualCulprits() throws {
-        let scratch = try TemporaryDirectory()
         for (number, caller) in ["Inbox.open()", "Search.run()"].enumerated() {
             let report = ReportFixture(number: number, fingerprint: "9f2c41d07a3be81\(number)")
             let named = "\"offset\": \"0x2f3a0\", \"function\": \"\(caller)\""
@@ -262,7 +261,6 @@ import TextOutput
     }
 
     @Test func theRestIsCounted() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write((10..<40).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0)") })
         let output = try Tool.run(["top", "."], in: scratch).output
         #expect(output.contains("\n…and 10 more with 33 % of the time: --limit 30 shows all.\n"))

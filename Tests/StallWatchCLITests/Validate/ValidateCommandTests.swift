@@ -6,8 +6,9 @@ import Testing
 @testable import StallWatchCLI
 
 @Suite struct ValidateTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     @Test func eachFaultIsNamedByItsPlace() throws {
-        let scratch = try TemporaryDirectory()
         let good = ReportFixture(number: 2).json
         try scratch.write([ReportFixture(number: 1)])
         for (name, right, wrong) in [
@@ -42,7 +43,6 @@ import Testing
     }
 
     @Test func `a file that cannot be read is faulty`() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)])
         try scratch.write("stall-large.json", [UInt8](repeating: 32, count: 17 << 20))
         let result = try Tool.run(["validate", "."], in: scratch)
@@ -53,7 +53,6 @@ import Testing
 
     @Test(arguments: ["tree", "show", "top", "export", "stats"])
     func `a count that no one can have is refused`(command: String) throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1, repeats: .max)])
         let options = command == "export" ? ["--format", "pprof", "-o", scratch.path("out")] : []
         let result = try Tool.run([command, "."] + options, in: scratch)
@@ -79,7 +78,6 @@ import Testing
     }
 
     @Test func jsonHasTheSame() throws {
-        let scratch = try TemporaryDirectory()
         let lines = [ReportFixture(number: 1).line, ReportFixture(number: 2, milliseconds: -1).line].joined()
         try scratch.write("stalls.ndjson", lines)
         let result = try Tool.run(["validate", "--json", "stalls.ndjson"], in: scratch)
@@ -95,7 +93,6 @@ import Testing
     }
 
     @Test func goodReportsAreValid() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write((1...5).map { ReportFixture(number: $0) })
         let result = try Tool.run(["validate", scratch.path])
         #expect(result.output == "5 valid, 0 faulty\n")
@@ -106,7 +103,6 @@ import Testing
     ///
     /// Two exceptions: a schema cannot express that an index is in range, and that parts are not longer than the whole.
     @Test func resultsMatchTheSchema() throws {
-        let scratch = try TemporaryDirectory()
         var generator = SeededGenerator(seed: 8)
         let good = try JSONSerialization.jsonObject(with: Data(ReportFixture().bytes))
         var ours: [String: [ReportFault]] = [:]
@@ -190,7 +186,6 @@ import Testing
     }
 
     @Test func equalFaultsAreSummedUp() throws {
-        let scratch = try TemporaryDirectory()
         try scratch.write((1...9).map { ReportFixture(number: $0, milliseconds: -1) })
         let lines = try Tool.run(["validate", "."], in: scratch).output.split(separator: "\n")
         #expect(lines.count == 5)

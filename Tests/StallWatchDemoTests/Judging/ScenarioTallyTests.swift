@@ -117,6 +117,8 @@ import TestSupport
 }
 
 @Suite struct RecordedOutcomeTests {
+    private let directory = TemporaryDirectory.ofTest()
+
     /// An outcome of the first scenario, with the report in ``reportLiteral``.
     private func outcome(reports: [ReportedStall]) -> Outcome {
         Outcome(
@@ -128,7 +130,6 @@ import TestSupport
     }
 
     @Test func summaryGivesTheSameOutcome() throws {
-        let directory = try TemporaryDirectory()
         _ = try directory.write("a.json", Array(reportLiteral.utf8))
         let original = outcome(reports: [try ReportedStall.read("a.json", in: directory.path)])
         let summary = try directory.write("summary.json", try Summary.json([original]))
@@ -139,7 +140,6 @@ import TestSupport
 
     /// Reports that were symbolicated meanwhile have another culprit.
     @Test func reportsAreReadFromTheGivenDirectory() throws {
-        let directory = try TemporaryDirectory()
         let changed = reportLiteral.replacingOccurrences(of: "\"line\": 88", with: "\"line\": 89")
         _ = try directory.write("a.json", Array(changed.utf8))
         let recorded = RecordedOutcome(
@@ -148,7 +148,6 @@ import TestSupport
     }
 
     @Test func missingAndDamagedFilesAreFailures() throws {
-        let directory = try TemporaryDirectory()
         #expect(throws: DemoFailure.self) { try RecordedOutcome.read(directory.path + "/none.json") }
         let text = try directory.write("text.json", Array("[{}]".utf8))
         #expect(throws: DemoFailure.self) { try RecordedOutcome.read(text) }

@@ -128,11 +128,7 @@ import TestSupport
 }
 
 @Suite struct StressRoundsTests {
-    private let directory: TemporaryDirectory
-
-    init() throws {
-        directory = try TemporaryDirectory()
-    }
+    private let directory = TemporaryDirectory.ofTest()
 
     /// Runs the scenario `idle` once, with a shell script as the demo.
     private func row(_ script: String) async throws -> StressRounds.Row {

@@ -149,14 +149,12 @@ import Testing
 }
 
 @Suite struct HealthFileTests {
-    private let directory: TemporaryDirectory
+    private let directory = TemporaryDirectory.ofTest()
     private let failures = Failures()
 
     private final class Failures: Sendable {
         let all = Mutex<[(StallWatchError, Bool)]>([])
     }
-
-    init() throws { directory = try TemporaryDirectory() }
 
     private func file(_ name: String = "health") throws -> HealthFile {
         try HealthFile(path: directory.path(name), interval: 200_000_000) { [failures] error, isFirst in

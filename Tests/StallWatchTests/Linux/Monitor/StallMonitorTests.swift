@@ -256,10 +256,8 @@ import Testing
 
 /// `StallMonitor.health`, and the health file of a monitor in this process.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct StallMonitorHealthTests {
-    private let directory: TemporaryDirectory
+    private let directory = TemporaryDirectory.ofTest()
     private let probe = LoopProbe(label: "probe")
-
-    init() throws { directory = try TemporaryDirectory() }
 
     private func monitor(health: HealthOutput? = nil) throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .none)

@@ -10,8 +10,9 @@ import TestSupport
 
 /// Checks written reports against the published schema with Python's jsonschema.
 @Suite struct ReportSchemaTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     @Test func reportsInEveryStateAreValid() throws {
-        let scratch = try TemporaryDirectory()
         let settings = Reporter.Settings.fixture()
         _ = try withReporter(
             [.directory(scratch.path), .ndjson(path: scratch.path + "/all.ndjson")], settings: settings
@@ -33,7 +34,6 @@ import TestSupport
 
     /// A report with every field of the schema keeps all of them when decoded and encoded, and gains none.
     @Test func theSchemaHasTheFieldsOfTheTypeAndNoOthers() throws {
-        let scratch = try TemporaryDirectory()
         let file = scratch.path + "/stall-full.json"
         try AtomicFile.write(Array(fullReport.utf8), to: file)
         let result = try Repository.validateReports(file)
@@ -46,7 +46,6 @@ import TestSupport
     }
 
     @Test func theValidatorFindsFaults() throws {
-        let scratch = try TemporaryDirectory()
         let file = scratch.path + "/stall-bad.json"
         let faults = [
             ("\"turn\": 7", "\"turn\": -7"), ("\"kind\": \"stall\"", "\"kind\": \"boredom\""), ("\"repeats\": 3,", ""),

@@ -14,6 +14,7 @@ import TestSupport
 ///
 /// The time limit fails a test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct ReporterTests {
+    private let scratch = TemporaryDirectory.ofTest()
     private let handler = InMemoryLogHandler()
 
     private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter { try reporter(sinks.map { $0.factory() }) }
@@ -93,7 +94,6 @@ import TestSupport
     }
 
     @Test func theNewestStateOfAStallWins() async throws {
-        let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
         let first = StallRecord.fixture(function: 1, state: .ongoing)
@@ -107,7 +107,6 @@ import TestSupport
     }
 
     @Test func anOngoingStallIsOnDiskButNotInTheStream() async throws {
-        let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path), log])
         let stream = reporter.streams.stream()
         reporter.submit(.fixture(state: .ongoing))
@@ -120,7 +119,6 @@ import TestSupport
 
     /// Symbolicating a process's first stall may take longer than its second stall lasts.
     @Test func aStallIsOnDiskBeforeAnEarlierOneIsNamed() throws {
-        let scratch = try TemporaryDirectory()
         let second = Mutex<StallRecord?>(.fixture(function: 9, state: .ongoing))
         let submit = Mutex<(@Sendable (StallRecord) -> Void)?>(nil)
         let seen = Mutex<[[String]]>([])
@@ -151,7 +149,6 @@ import TestSupport
     }
 
     @Test func otherSinksFindTheReportsFile() async throws {
-        let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
         try reporter.startSinks()
@@ -197,7 +194,6 @@ import TestSupport
     }
 
     @Test func failedWritesAreCountedAndLoggedOnce() async throws {
-        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/reports"
         let reporter = try reporter([.directory(path), log])
         // A file replaces the directory, so that every write fails.

@@ -12,6 +12,8 @@ import TestSupport
 
 /// A faulty sink harms neither the monitor nor another sink.
 @Suite struct SinkTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
     private struct Refused: Error {}
 
     /// Collects the reports that a closure receives.
@@ -29,7 +31,6 @@ import TestSupport
     }
 
     @Test func everySinkGetsEachReportOnce() throws {
-        let scratch = try TemporaryDirectory()
         let first = Box()
         let second = Box()
         let statistics = try withReporter([
@@ -72,7 +73,6 @@ import TestSupport
     }
 
     @Test func aStuckSinkDelaysNoOtherSink() throws {
-        let scratch = try TemporaryDirectory()
         let never = LinuxSupport.Semaphore()
         defer { never.post() }
         let box = Box()
@@ -186,7 +186,6 @@ import TestSupport
     }
 
     @Test func `the newest repeat keeps its file, under another name until the monitor stops`() throws {
-        let scratch = try TemporaryDirectory()
         _ = try withReporter([.directory(scratch.path)]) { reporter in
             for _ in 0..<2 { reporter.submit(.fixture(function: 1)) }
             #expect(eventually { scratch.names.count == 2 })
@@ -202,7 +201,6 @@ import TestSupport
     }
 
     @Test func aReportIsOnDiskBeforeItsNamesAre() throws {
-        let scratch = try TemporaryDirectory()
         let gate = LinuxSupport.Semaphore()
         let settings = Reporter.Settings { .stub(SlowSymbols(gate)) }
         _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
@@ -237,7 +235,6 @@ import TestSupport
     }
 
     @Test func aFullNDJSONFileIsRotated() throws {
-        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/deep/er/stalls.ndjson"
         let file = NDJSONFile(path: path, maximumBytes: 3_000, keep: 2)
         try file.check()
@@ -291,7 +288,6 @@ import TestSupport
     }
 
     @Test func `what cannot be written is refused in words`() throws {
-        let scratch = try TemporaryDirectory()
         let fifo = scratch.path("fifo")
         try #require(mkfifo(fifo, 0o600) == 0)
         let link = scratch.path("link")
@@ -315,7 +311,6 @@ import TestSupport
 
     /// A process that died while writing a line damages no other line.
     @Test func anUnfinishedLineGetsANewline() throws {
-        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/stalls.ndjson"
         try AtomicFile.write(Array("{\"schemaVersion\"".utf8), to: path)
         let file = NDJSONFile(path: path, maximumBytes: 1 << 20, keep: 0)
