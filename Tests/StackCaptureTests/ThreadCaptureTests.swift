@@ -10,7 +10,7 @@ private final class ScriptedEngine: CaptureEngine {
     var answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]
     private(set) var asked: [CapturedStack.Method] = []
 
-    init(statuses: [ThreadStatus], answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]) {
+    init(_ statuses: [ThreadStatus], _ answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]] = [:]) {
         self.statuses = statuses
         self.answers = answers
     }
@@ -59,12 +59,15 @@ private final class ScriptedEngine: CaptureEngine {
     func images() -> ImageList { ImageList() }
 }
 
-private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool = true) -> CapturedStack {
-    CapturedStack(
-        method: method, threadState: .running,
-        frames: (0..<frames).map { CapturedStack.Frame(address: UInt64($0) + 1, isExact: false) },
-        isComplete: isComplete, incompleteReason: isComplete ? nil : "cut", heldNanoseconds: 0, captureNanoseconds: 0
-    )
+private func stack(
+    _ method: CapturedStack.Method, frames: Int, isComplete: Bool = true
+) -> Result<CapturedStack, CaptureFailure> {
+    .success(
+        CapturedStack(
+            method: method, threadState: .running,
+            frames: (0..<frames).map { CapturedStack.Frame(address: UInt64($0) + 1, isExact: false) },
+            isComplete: isComplete, incompleteReason: isComplete ? nil : "cut", heldNanoseconds: 0,
+            captureNanoseconds: 0))
 }
 
 @Suite struct ThreadCaptureTests {
@@ -72,7 +75,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     private let running = ThreadStatus(state: .running)
 
     @Test func `the files of a loop's thread stay open, those of others do not`() throws {
-        let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
+        let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 5)]])
         let capture = ThreadCapture(engine: engine)
         capture.keepFiles(of: 1)
         capture.note(thread: 2, turn: 7)
@@ -83,7 +86,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     }
 
     @Test func aCompleteReadIsEnough() throws {
-        let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
+        let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 5)]])
         let captured = try ThreadCapture(engine: engine).capture(thread: 1)
         #expect(captured.method == .read)
         #expect(captured.threadState == .blocked)
@@ -91,7 +94,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     }
 
     @Test func aRunningThreadThatMustNotBeStoppedHasNoStack() {
-        let engine = ScriptedEngine(statuses: [running], answers: [.ptrace: [.success(stack(.ptrace, frames: 5))]])
+        let engine = ScriptedEngine([running], [.ptrace: [stack(.ptrace, frames: 5)]])
         #expect(throws: CaptureFailure.notStopped) {
             try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false)
         }
@@ -100,23 +103,14 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func anIncompleteReadIsEnoughForAThreadThatMustNotBeStopped() throws {
         let engine = ScriptedEngine(
-            statuses: [blocked],
-            answers: [
-                .read: [.success(stack(.read, frames: 2, isComplete: false))],
-                .ptrace: [.success(stack(.ptrace, frames: 5))],
-            ])
+            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 5)]])
         #expect(try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false).frames.count == 2)
         #expect(engine.asked == [.read])
     }
 
     @Test func anIncompleteReadIsFollowedByAStop() throws {
         let engine = ScriptedEngine(
-            statuses: [blocked],
-            answers: [
-                .read: [.success(stack(.read, frames: 2, isComplete: false))],
-                .ptrace: [.success(stack(.ptrace, frames: 9))],
-            ]
-        )
+            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 9)]])
         let captured = try ThreadCapture(engine: engine).capture(thread: 1)
         #expect(captured.method == .ptrace)
         #expect(engine.asked == [.read, .ptrace])
@@ -124,35 +118,30 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func theLongerOfTwoIncompleteStacksIsKept() throws {
         let engine = ScriptedEngine(
-            statuses: [blocked],
-            answers: [
-                .read: [.success(stack(.read, frames: 7, isComplete: false))],
-                .ptrace: [.success(stack(.ptrace, frames: 3, isComplete: false))],
-            ]
-        )
+            [blocked],
+            [
+                .read: [stack(.read, frames: 7, isComplete: false)],
+                .ptrace: [stack(.ptrace, frames: 3, isComplete: false)],
+            ])
         #expect(try ThreadCapture(engine: engine).capture(thread: 1).frames.count == 7)
     }
 
     @Test func aThreadThatWakesDuringTheReadIsTriedAgain() throws {
         let engine = ScriptedEngine(
-            statuses: [blocked, running],
-            answers: [.read: [.failure(.moved)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
-        )
+            [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
         #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .ptrace)
         #expect(engine.asked == [.read, .ptrace])
     }
 
     @Test func aThreadThatKeepsMovingIsGivenUp() {
-        let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.failure(.moved)]])
+        let engine = ScriptedEngine([blocked], [.read: [.failure(.moved)]])
         #expect(throws: CaptureFailure.moved) { try ThreadCapture(engine: engine).capture(thread: 1) }
         #expect(engine.asked.count == ThreadCapture.maximumAttempts)
     }
 
     @Test func afterARefusedStopSignalsAreUsed() throws {
         let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [.ptrace: [.failure(.refused(errno: 1))], .signal: [.success(stack(.signal, frames: 3))]]
-        )
+            [running], [.ptrace: [.failure(.refused(errno: 1))], .signal: [stack(.signal, frames: 3)]])
         engine.probes = [true, false]
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: 1).method == .signal)
@@ -164,9 +153,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     /// Another engine's helper held the thread.
     @Test func `a stop that is refused once is tried again`() throws {
         let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [.ptrace: [.failure(.refused(errno: EPERM)), .success(stack(.ptrace, frames: 3))]]
-        )
+            [running], [.ptrace: [.failure(.refused(errno: EPERM)), stack(.ptrace, frames: 3)]])
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: 1).method == .ptrace)
         #expect(capture.methods == [.read, .ptrace])
@@ -176,21 +163,17 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     @Test(arguments: [EBUSY, EPERM])
     func `a thread that cannot be stopped leaves ptrace to the others`(error: Int32) throws {
         let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [.ptrace: [.failure(.refused(errno: error))], .signal: [.success(stack(.signal, frames: 3))]]
-        )
+            [running], [.ptrace: [.failure(.refused(errno: error))], .signal: [stack(.signal, frames: 3)]])
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: 1).method == .signal)
         #expect(capture.methods == [.read, .ptrace])
-        engine.answers[.ptrace] = [.success(stack(.ptrace, frames: 3))]
+        engine.answers[.ptrace] = [stack(.ptrace, frames: 3)]
         #expect(try capture.capture(thread: 1).method == .ptrace)
     }
 
     @Test func `a refused ptrace is tried once more`() throws {
         let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [.ptrace: [.success(stack(.ptrace, frames: 4))], .signal: [.success(stack(.signal, frames: 3))]]
-        )
+            [running], [.ptrace: [stack(.ptrace, frames: 4)], .signal: [stack(.signal, frames: 3)]])
         engine.probes = [false, true]
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.capturesBeforeProbe {
@@ -200,9 +183,9 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     }
 
     @Test func `a thread that stays in the kernel is captured later`() throws {
-        let engine = ScriptedEngine(statuses: [running], answers: [:])
+        let engine = ScriptedEngine([running])
         engine.stops = [.failure(.pending), .failure(.pending)]
-        engine.collected = [.failure(.pending), .success(stack(.ptrace, frames: 6))]
+        engine.collected = [.failure(.pending), stack(.ptrace, frames: 6)]
         let capture = ThreadCapture(engine: engine)
         #expect(throws: CaptureFailure.pending) { try capture.captureOrWait(thread: 1) }
         #expect(CaptureFailure.pending.isPending)
@@ -215,9 +198,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func `only a thread that was in the kernel is sampled`() throws {
         let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [.perf: [.success(stack(.perf, frames: 5))], .ptrace: [.success(stack(.ptrace, frames: 4))]]
-        )
+            [running], [.perf: [stack(.perf, frames: 5)], .ptrace: [stack(.ptrace, frames: 4)]])
         let capture = ThreadCapture(engine: engine)
         capture.note(thread: 1, turn: 1)
         engine.time.user += 1
@@ -230,10 +211,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     }
 
     @Test func `a loop's thread that was never seen before is sampled first`() throws {
-        let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [.perf: [.failure(.notInCall)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
-        )
+        let engine = ScriptedEngine([running], [.perf: [.failure(.notInCall)], .ptrace: [stack(.ptrace, frames: 4)]])
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: 2).method == .ptrace)
         #expect(engine.asked == [.ptrace], "a worker of a pool is captured once")
@@ -243,10 +221,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test(arguments: [CaptureFailure.notInCall, .timedOut, .failed(errno: 12), .refused(errno: 1)])
     func `a failed sample is followed by a stop`(failure: CaptureFailure) throws {
-        let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [.perf: [.failure(failure)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
-        )
+        let engine = ScriptedEngine([running], [.perf: [.failure(failure)], .ptrace: [stack(.ptrace, frames: 4)]])
         let capture = ThreadCapture(engine: engine)
         capture.note(thread: 1, turn: 1)
         for _ in 1...2 {
@@ -261,10 +236,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     /// A stop would cut a copy short, and a missed sample does not show that the thread is not in one.
     @Test func `without samples a thread is stopped after several captures`() throws {
-        let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [.perf: [.failure(.notSampled)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
-        )
+        let engine = ScriptedEngine([running], [.perf: [.failure(.notSampled)], .ptrace: [stack(.ptrace, frames: 4)]])
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.maximumMissed / ThreadCapture.maximumAttempts {
             #expect(throws: CaptureFailure.notSampled) { try capture.captureOrWait(thread: 1) }
@@ -274,12 +246,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func `perf is tried again some captures after a failure`() throws {
         let engine = ScriptedEngine(
-            statuses: [running],
-            answers: [
-                .perf: [.failure(.timedOut), .success(stack(.perf, frames: 5))],
-                .ptrace: [.success(stack(.ptrace, frames: 4))],
-            ]
-        )
+            [running], [.perf: [.failure(.timedOut), stack(.perf, frames: 5)], .ptrace: [stack(.ptrace, frames: 4)]])
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.capturesWithoutPerf + 1 {
             #expect(try capture.captureOrWait(thread: 1).method == .ptrace)
@@ -288,22 +255,20 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     }
 
     @Test func anEndedThreadIsAnError() {
-        let engine = ScriptedEngine(statuses: [], answers: [:])
+        let engine = ScriptedEngine([])
         #expect(throws: CaptureFailure.noSuchThread) { try ThreadCapture(engine: engine).capture(thread: 1) }
     }
 
     @Test func `an unknown system call is named as the reason`() {
         let opaque = ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
-        let engine = ScriptedEngine(statuses: [opaque], answers: [:])
+        let engine = ScriptedEngine([opaque])
         #expect(throws: CaptureFailure.unknownSystemCall) { try ThreadCapture(engine: engine).capture(thread: 1) }
         #expect(engine.asked.isEmpty)
     }
 
     @Test func afterAStopTimeoutTheIncompleteReadIsKept() throws {
         let engine = ScriptedEngine(
-            statuses: [blocked],
-            answers: [.read: [.success(stack(.read, frames: 2, isComplete: false))], .ptrace: [.failure(.timedOut)]]
-        )
+            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [.failure(.timedOut)]])
         #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .read)
     }
 }
@@ -371,8 +336,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func `the times of failed and successful captures add up`() throws {
         let engine = ScriptedEngine(
-            statuses: [ThreadStatus(state: .running)],
-            answers: [.ptrace: [.success(stack(.ptrace, frames: 3)), .failure(.timedOut)]])
+            [ThreadStatus(state: .running)], [.ptrace: [stack(.ptrace, frames: 3), .failure(.timedOut)]])
         // Each capture reads the clock at its beginning and at its end.
         var time: UInt64 = 0
         var step: UInt64 = 120_000_000

@@ -15,6 +15,32 @@ extension StackCapturing {
     func cancelPendingCapture(of thread: Int32) {}
     func note(thread: Int32, turn: UInt64) {}
     func keepFiles(of thread: Int32) {}
+    var methods: [CapturedStack.Method] { [.read] }
+    func images() -> ImageList { ImageList() }
+}
+
+/// A capturer that always answers the same.
+final class FixedCapturer: StackCapturing {
+    private let answer: Result<CapturedStack, CaptureFailure>
+
+    init(_ answer: Result<CapturedStack, CaptureFailure> = .success(.stub([0x1000]))) { self.answer = answer }
+
+    func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { try answer.get() }
+}
+
+/// A source whose thread the test sets; at first an id that no thread has (proc(5), pid_max).
+final class ThreadSource: LoopSource {
+    let kind = LoopKind.runLoop
+    let thread = Atomic<Int32>(.max)
+
+    func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
+}
+
+extension LoopMonitor {
+    /// Returns a loop whose turns the test begins and ends.
+    static func stub(_ label: String, threshold: UInt64, _ source: any LoopSource) -> LoopMonitor {
+        LoopMonitor(label: label, threshold: threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source)
+    }
 }
 
 extension StallRecord {

@@ -1,5 +1,4 @@
 import CoreFoundation
-import Dispatch
 import Foundation
 import Glibc
 import StallWatch
@@ -41,7 +40,7 @@ enum ControlledApp {
         try monitor.watch(.cooperativePool())
         try monitor.start()
         switch kind {
-        case .deadlock: deadlock()
+        case .deadlock: Deadlock.enter()
         case .pool: starveThePool()
         case .spin: stallOnce { spinForTheControlSocket() }
         case .wait: runIdleLoop()
@@ -51,23 +50,6 @@ enum ControlledApp {
         case .large: memory?.writeForEver()
         }
         withExtendedLifetime(monitor) {}
-    }
-
-    private static func deadlock() {
-        let (first, second) = (NSLock(), NSLock())
-        let (hasSecond, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        Deadlock.startThread("other-side") {
-            second.lock()
-            hasSecond.signal()
-            mayGoOn.wait()
-            first.lock()
-        }
-        hasSecond.wait()
-        stallOnce {
-            first.lock()
-            mayGoOn.signal()
-            second.lock()
-        }
     }
 
     private static func starveThePool() {

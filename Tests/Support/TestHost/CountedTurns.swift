@@ -37,10 +37,7 @@ struct CountedTurns {
         switch watching {
         case .bare: break
         case .monitored:
-            let made = try StallMonitor(.init(threshold: .milliseconds(250), reports: .none))
-            try made.watch(.mainRunLoop)
-            try made.start()
-            monitor = made
+            monitor = try .ofMainRunLoop(.init(threshold: .milliseconds(250), reports: .none))
         case .noisy:
             let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.beforeSources.rawValue, true, 0) {
                 _, _ in

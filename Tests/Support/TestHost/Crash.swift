@@ -20,9 +20,7 @@ enum Crash {
         if place != .bare {
             var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .none)
             configuration.sinks = place == .sink ? [.closure { _ in crash() }] : [.closure { _ in }]
-            let monitor = try StallMonitor(configuration)
-            try monitor.watch(.mainRunLoop)
-            try monitor.start()
+            _ = try StallMonitor.ofMainRunLoop(configuration)
         }
         if place == .sink {
             stallOnce(milliseconds: 150)
@@ -41,17 +39,20 @@ enum Crash {
 /// A deadlock of the main thread and another thread, until the process is killed.
 enum Deadlock {
     static func run(directory: String, threshold: Duration) throws {
-        let monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .directory(directory)))
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
-        let (first, second) = (NSLock(), NSLock())
-        let (hasSecond, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        _ = try StallMonitor.ofMainRunLoop(.init(threshold: .fixed(threshold), reports: .directory(directory)))
         let isThere = DispatchSemaphore(value: 0)
         startThread("bystander") {
             isThere.signal()
             pause()
         }
         isThere.wait()
+        enter()
+    }
+
+    /// Makes the main thread and a thread named `other-side` wait for each other.
+    static func enter() {
+        let (first, second) = (NSLock(), NSLock())
+        let (hasSecond, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         startThread("other-side") {
             second.lock()
             hasSecond.signal()
@@ -87,9 +88,8 @@ struct FullDisk {
     /// Temporarily limits the file size to a few bytes (RLIMIT_FSIZE), which needs no privilege.
     func runWithSmallFiles() throws {
         signal(SIGXFSZ, SIG_IGN)
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(directory)))
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
+        let monitor = try StallMonitor.ofMainRunLoop(
+            .init(threshold: .milliseconds(20), reports: .directory(directory)))
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
         let whole = limit
@@ -111,9 +111,8 @@ struct FullDisk {
         guard mount() else { exit(77) }
         let mountPoint = directory
         let directory = mountPoint + "/stalls"
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(directory)))
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
+        let monitor = try StallMonitor.ofMainRunLoop(
+            .init(threshold: .milliseconds(20), reports: .directory(directory)))
 
         stallOnce(firstWay)
         wait { reports(in: directory) == 1 }

@@ -41,9 +41,7 @@ struct HealthHost {
         configuration.health = HealthOutput(path: directory + "/health", interval: .milliseconds(200))
         configuration.escalation = escalation
         if escalation != nil { configuration.terminationLog = directory + "/termination" }
-        let monitor = try StallMonitor(configuration)
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
+        let monitor = try StallMonitor.ofMainRunLoop(configuration)
         let timer = Timer(timeInterval: 0.02, repeats: true) { _ in }
         RunLoop.main.add(timer, forMode: .default)
         Deadlock.startThread("commands") { [hang] in

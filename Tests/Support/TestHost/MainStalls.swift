@@ -262,9 +262,7 @@ enum Limits {
     static func captureManyThreads(directory: String) throws {
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .directory(directory))
         configuration.captureAllThreads = true
-        let monitor = try StallMonitor(configuration)
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
+        let monitor = try StallMonitor.ofMainRunLoop(configuration)
         for number in 0..<threads { Deadlock.startThread("waits-\(number)") { while true { sleep(600) } } }
         // The run loop has its own descriptors after a turn, and the monitor its own once it has tried what works here.
         stallOnce(milliseconds: 1)
@@ -291,9 +289,8 @@ enum Limits {
 
     /// Gives up root's rights after the start, as a server does that has opened its port, and stalls.
     static func dropUser(directory: String) throws {
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(50), reports: .directory(directory)))
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
+        let monitor = try StallMonitor.ofMainRunLoop(
+            .init(threshold: .milliseconds(50), reports: .directory(directory)))
         becomeOtherUser(owning: directory)
         stallOnce(milliseconds: 300)
         monitor.stop()

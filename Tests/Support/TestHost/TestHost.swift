@@ -57,11 +57,8 @@ import StallWatch
     private static func stalls(_ arguments: [String]) throws {
         let numbers = arguments.dropFirst(3).compactMap(Int.init)
         guard numbers.count == 4 else { exit(64) }
-        let monitor = try StallMonitor(
-            .init(threshold: .milliseconds(numbers[0]), reports: .directory(arguments[2]))
-        )
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
+        let monitor = try StallMonitor.ofMainRunLoop(
+            .init(threshold: .milliseconds(numbers[0]), reports: .directory(arguments[2])))
         for _ in 0..<numbers[1] {
             stallOnce(milliseconds: Int.random(in: numbers[2]...numbers[3]))
         }
@@ -74,13 +71,9 @@ import StallWatch
     /// Aborts the process after 5 thresholds, during a stall that would last for a minute.
     private static func escalate(directory: String) throws {
         forbidCoreDumps()
-        var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(50), reports: .directory(directory)
-        )
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .directory(directory))
         configuration.escalation = .abort(after: 5)
-        let monitor = try StallMonitor(configuration)
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
+        _ = try StallMonitor.ofMainRunLoop(configuration)
         stallOnce(milliseconds: 60_000)
         tell("came back")
     }
@@ -90,17 +83,12 @@ extension TestHost {
     /// Stalls once, and then replaces the process with a shell that runs `SCRIPT`.
     private static func replace(_ arguments: [String]) throws {
         guard arguments.count == 4 else { exit(64) }
-        var monitor: StallMonitor?
         if arguments[2] == "monitored" {
-            let made = try StallMonitor(.init(threshold: .milliseconds(50), reports: .none))
-            try made.watch(.mainRunLoop)
-            try made.start()
-            monitor = made
+            _ = try StallMonitor.ofMainRunLoop(.init(threshold: .milliseconds(50), reports: .none))
         }
         stallOnce(milliseconds: 150)
         var words: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(arguments[3]), nil]
         execv("/bin/sh", &words)
-        withExtendedLifetime(monitor) {}
         exit(127)
     }
 
@@ -112,17 +100,24 @@ extension TestHost {
         var signals = sigset_t()
         sigemptyset(&signals)
         pthread_sigmask(SIG_SETMASK, &signals, nil)
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(Int(threshold)), reports: .none))
-        try monitor.watch(.mainRunLoop)
-        try monitor.start()
+        _ = try StallMonitor.ofMainRunLoop(.init(threshold: .milliseconds(Int(threshold)), reports: .none))
         stallOnce {
             let end = now() + threshold * 1_000_000 + microseconds * 1_000
             while now() < end {}
             var words: [UnsafeMutablePointer<CChar>?] = [strdup("true"), nil]
             execv("/bin/true", &words)
         }
-        withExtendedLifetime(monitor) {}
         exit(127)
+    }
+}
+
+extension StallMonitor {
+    /// Returns a monitor of the main run loop that has started, and is kept by its watchdog.
+    static func ofMainRunLoop(_ configuration: Configuration) throws -> StallMonitor {
+        let monitor = try StallMonitor(configuration)
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        return monitor
     }
 }
 

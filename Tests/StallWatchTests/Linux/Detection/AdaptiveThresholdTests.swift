@@ -147,21 +147,10 @@ import TestSupport
     private static let millisecond: UInt64 = 1_000_000
     private static let minute: UInt64 = 60_000_000_000
 
-    private final class Source: LoopSource {
-        let kind = LoopKind.runLoop
-        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
-    }
-
-    private final class Capturer: StackCapturing {
-        let methods = [CapturedStack.Method.read]
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { .stub([0x1000]) }
-        func images() -> ImageList { ImageList() }
-    }
-
     private let world = WatchedWorld(at: Self.minute)
     private let loop = LoopMonitor(
         label: "adaptive", threshold: 250 * Self.millisecond, floor: 10 * Self.millisecond,
-        recorder: TurnRecorder(alarm: WatchdogAlarm()), source: Source()
+        recorder: TurnRecorder(alarm: WatchdogAlarm()), source: ThreadSource()
     )
 
     /// Runs sixteen minutes of turns of 4 ms, and returns the time afterwards.
@@ -174,7 +163,7 @@ import TestSupport
     }
 
     @Test func `a learned threshold finds a stall, and the report says so`() throws {
-        let services = world.services(Capturer())
+        let services = world.services(FixedCapturer())
         var supervisor = LoopSupervisor(loop, services)
         #expect(loop.threshold == 250 * Self.millisecond)
         let now = learn(&supervisor)
@@ -194,7 +183,7 @@ import TestSupport
     }
 
     @Test func `a new threshold begins at its ceiling`() {
-        let services = world.services(Capturer())
+        let services = world.services(FixedCapturer())
         var supervisor = LoopSupervisor(loop, services)
         let now = learn(&supervisor)
         loop.setThreshold(5 * Self.millisecond...100 * Self.millisecond)

@@ -11,15 +11,6 @@ import Testing
     private static let threshold: UInt64 = 250_000_000
     private static let begin: UInt64 = 1_000_000_000
 
-    private final class Source: LoopSource {
-        let kind = LoopKind.runLoop
-
-        /// At first an id that no thread has (proc(5), pid_max).
-        let thread = Atomic<Int32>(.max)
-
-        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
-    }
-
     /// A capturer of a thread that is blocked or running.
     private final class Capturer: StackCapturing {
         var isBlocked = false
@@ -37,22 +28,24 @@ import Testing
             stops += 1
             return .stub([address, 0x2000], method: .ptrace, state: .running)
         }
-
-        func images() -> ImageList { ImageList() }
     }
 
     private let world = WatchedWorld(at: Self.begin)
     private let capturer = Capturer()
-    private let services: WatchdogContext
-    private let source = Source()
+    private var services: WatchdogContext
+    private let source = ThreadSource()
     private let loop: LoopMonitor
     private var watch: LoopSupervisor
 
     init() {
         services = world.services(capturer)
-        loop = LoopMonitor(
-            label: "early", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
-        )
+        loop = .stub("early", threshold: Self.threshold, source)
+        watch = LoopSupervisor(loop, services)
+    }
+
+    /// Watches the loop with another capturer.
+    private mutating func capture(with capturer: any StackCapturing) {
+        services = world.services(capturer)
         watch = LoopSupervisor(loop, services)
     }
 
@@ -129,30 +122,25 @@ import Testing
 
     @Test mutating func afterAFailedStopTheTurnIsNotStoppedBeforeItsThreshold() {
         let failing = FailingCapturer()
-        let services = world.services(failing)
-        watch = LoopSupervisor(loop, services)
+        capture(with: failing)
         runTurn(from: Self.begin, for: 240_000_000)
         #expect(failing.stops == 1)
-        withExtendedLifetime(services) {}
     }
 
     /// As a thread whose cgroup has used up its CPU quota: the kernel can take no sample of it for a while.
     @Test mutating func `a thread without a CPU is captured later`() throws {
         let unsampled = UnsampledCapturer()
-        let services = world.services(unsampled)
-        watch = LoopSupervisor(loop, services)
+        capture(with: unsampled)
         runTurn(from: Self.begin, for: 505_000_000)
         #expect(unsampled.attempts > UnsampledCapturer.failures)
         let record = try #require(lastRecord)
         #expect(record.samples.contains { (try? $0.stack.get()) != nil })
-        withExtendedLifetime(services) {}
     }
 
     /// The thread leaves the kernel after 200 ms, and then computes.
     @Test mutating func aCallBeforeTheThresholdHasTheStackOfItsReturn() throws {
         let kernel = KernelCapturer()
-        let services = world.services(kernel)
-        watch = LoopSupervisor(loop, services)
+        capture(with: kernel)
         runTurn(from: Self.begin, for: 310_000_000) { kernel.isInKernel = $0 < 200_000_000 }
         let record = try #require(lastRecord)
         let addresses = try record.samples.map { try $0.stack.get().frames[0].address }
@@ -161,7 +149,6 @@ import Testing
         #expect(kernel.requests == 1, "one stop is pending, and no other is asked for")
         let weights = record.samples.weights(duration: record.duration)
         #expect((190_000_000...220_000_000).contains(weights[0]), "\(weights)")
-        withExtendedLifetime(services) {}
     }
 
     /// As a thread in a function that keeps its return address in a register, on aarch64.
@@ -171,8 +158,7 @@ import Testing
         _ = blocked.place()
         source.thread.store(blocked.thread, ordering: .relaxed)
         let partial = PartialCapturer()
-        let services = world.services(partial)
-        watch = LoopSupervisor(loop, services)
+        capture(with: partial)
         runTurn(from: Self.begin, for: 100_000_000)
         #expect(loop.earlyStops == 1, "the only credit is used up")
         runTurn(from: Self.begin + 200_000_000, for: 310_000_000)
@@ -180,17 +166,14 @@ import Testing
         let stacks = try record.samples.map { try $0.stack.get().frames.map(\.address) }
         #expect(stacks == [[0x1000, 0x2000]])
         #expect(record.samples.weights(duration: record.duration) == [310_000_000])
-        withExtendedLifetime(services) {}
     }
 
     @Test mutating func aPendingStopIsDroppedWithItsHealthyTurn() {
         let kernel = KernelCapturer()
-        let services = world.services(kernel)
-        watch = LoopSupervisor(loop, services)
+        capture(with: kernel)
         runTurn(from: Self.begin, for: 200_000_000)
         #expect(kernel.canceled == 1)
         #expect(loop.earlyStops == 1)
-        withExtendedLifetime(services) {}
     }
 
     /// A capturer of a thread that stays in the kernel for a time.
@@ -218,8 +201,6 @@ import Testing
         }
 
         func cancelPendingCapture(of thread: Int32) { canceled += 1 }
-
-        func images() -> ImageList { ImageList() }
     }
 
     /// A capturer of a blocked thread whose stack is incomplete unless the thread is stopped.
@@ -232,8 +213,6 @@ import Testing
             stack.isComplete = false
             return stack
         }
-
-        func images() -> ImageList { ImageList() }
     }
 
     /// A capturer of a thread that has no CPU at first.
@@ -248,8 +227,6 @@ import Testing
             guard attempts > Self.failures else { throw CaptureFailure.notSampled }
             return .stub([0x1000, 0x2000], method: .ptrace, state: .running)
         }
-
-        func images() -> ImageList { ImageList() }
     }
 
     /// A capturer of a thread that does not leave the kernel.
@@ -262,7 +239,5 @@ import Testing
             stops += 1
             throw CaptureFailure.timedOut
         }
-
-        func images() -> ImageList { ImageList() }
     }
 }

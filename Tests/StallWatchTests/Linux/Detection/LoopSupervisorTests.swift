@@ -14,33 +14,20 @@ import TestSupport
     private static let thread = Int32.max
     private static let otherThread = Int32.max - 1
 
-    /// A source whose thread the test sets.
-    private final class Source: LoopSource {
-        let kind = LoopKind.runLoop
-        let thread = Atomic<Int32>(LoopSupervisorTests.thread)
-
-        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
-    }
-
     /// A capturer that can pretend that a thread has ended.
     private final class Capturer: StackCapturing {
         /// Called when a thread that has ended is captured; `nil` while the thread lives.
         var threadHasEnded: (() -> Void)?
-        let methods = [CapturedStack.Method.read]
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             guard let threadHasEnded else { return .stub([0x1000]) }
             threadHasEnded()
             throw CaptureFailure.noSuchThread
         }
-
-        func images() -> ImageList { ImageList() }
-
-        /// The CPUs that the supervisor asked to leave.
     }
 
     private let world = WatchedWorld(at: Self.begin)
-    private let source = Source()
+    private let source = ThreadSource()
     private let capturer = Capturer()
     private let services: WatchdogContext
     private let loop: LoopMonitor
@@ -48,9 +35,7 @@ import TestSupport
 
     init() {
         services = world.services(capturer)
-        loop = LoopMonitor(
-            label: "mortal", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
-        )
+        loop = .stub("mortal", threshold: Self.threshold, source)
         watch = LoopSupervisor(loop, services)
         loop.recorder.beginTurn(at: Self.begin)
     }
@@ -161,27 +146,14 @@ import TestSupport
         func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
     }
 
-    private final class Capturer: StackCapturing {
-        let methods = [CapturedStack.Method.read]
-        private let stack: CapturedStack
-
-        init(_ stack: CapturedStack) { self.stack = stack }
-
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { stack }
-
-        func images() -> ImageList { ImageList() }
-    }
-
     /// Returns the number of stalls of a turn that is over its threshold, and the stacks that the source was asked about.
     private func stalls(stack: [UInt64], isComplete: Bool = true) -> (count: Int, asked: [[UInt64]?]) {
         var captured = CapturedStack.stub(stack)
         captured.isComplete = isComplete
         let world = WatchedWorld(at: Self.begin)
         let source = Source()
-        let loop = LoopMonitor(
-            label: "glib", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
-        )
-        let services = world.services(Capturer(captured))
+        let loop = LoopMonitor.stub("glib", threshold: Self.threshold, source)
+        let services = world.services(FixedCapturer(.success(captured)))
         var watch = LoopSupervisor(loop, services)
         loop.recorder.beginTurn(at: Self.begin)
         for count in 1...3 as ClosedRange<UInt64> { watch.poll(at: Self.begin + count * Self.threshold, in: world) }

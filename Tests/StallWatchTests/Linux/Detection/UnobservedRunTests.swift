@@ -27,14 +27,11 @@ import Testing
     private final class Capturer: StackCapturing {
         /// Called while the thread is captured.
         var meanwhile: () -> Void = {}
-        let methods = [CapturedStack.Method.read]
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             meanwhile()
             return .stub([0x1000, 0x1000])
         }
-
-        func images() -> ImageList { ImageList() }
     }
 
     private let world = WatchedWorld(at: Self.begin)
@@ -46,10 +43,7 @@ import Testing
 
     init() {
         services = world.services(capturer)
-        loop = LoopMonitor(
-            label: "nested", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()),
-            source: source
-        )
+        loop = .stub("nested", threshold: Self.threshold, source)
         watch = LoopSupervisor(loop, services)
         loop.recorder.beginTurn(at: Self.begin)
     }

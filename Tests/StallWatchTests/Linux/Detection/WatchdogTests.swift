@@ -212,8 +212,6 @@ extension Array {
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             throw CaptureFailure.notTried
         }
-
-        func images() -> ImageList { ImageList() }
     }
 
     /// Runs a watchdog over probes with these labels while `body` runs.

@@ -8,15 +8,6 @@ import Testing
 @testable import LinuxSupport
 @testable import StallWatch
 
-/// A capturer of threads without stacks.
-private final class NoStacks: StackCapturing {
-    let methods = [CapturedStack.Method.read]
-
-    func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { throw CaptureFailure.moved }
-
-    func images() -> ImageList { ImageList() }
-}
-
 /// The kernel's wait channel and stack of a waiting thread.
 @Suite struct KernelSideTests {
     /// The state shared by a test and its thread.
@@ -93,7 +84,7 @@ private final class NoStacks: StackCapturing {
         try whileReadingAPipe { files in
             let recorder = TurnRecorder(alarm: WatchdogAlarm())
             var diagnostician = StallDiagnostician(
-                threads: ProcessThreads(capturer: NoStacks()), waits: recorder.waits
+                threads: ProcessThreads(capturer: FixedCapturer(.failure(.moved))), waits: recorder.waits
             )
             let first = diagnostician.check(files.thread)
             #expect(first != nil)

@@ -171,15 +171,6 @@ import Testing
 }
 
 @Suite struct StallDiagnosticianTests {
-    /// A capturer whose stacks are not read.
-    private final class NoStacks: StackCapturing {
-        let methods = [CapturedStack.Method.read]
-
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { .stub([0x1000]) }
-
-        func images() -> ImageList { ImageList() }
-    }
-
     /// A thread that waits for a mutex which the test holds.
     private final class Waiter: @unchecked Sendable {
         /// Initialized before the thread starts, and destroyed after it has ended.
@@ -214,7 +205,7 @@ import Testing
         let id = waiter.id.load(ordering: .acquiring)
         let files = try #require(ThreadProc(thread: id))
         try #require(eventually { files.read()?.activity.call?.name == "futex" })
-        let threads = ProcessThreads(capturer: NoStacks())
+        let threads = ProcessThreads(capturer: FixedCapturer())
         var diagnostician = StallDiagnostician(threads: threads, waits: WaitClock())
         let start = monotonicNow()
         // The reading before the turn, and the one within it.

@@ -28,12 +28,10 @@ import TestSupport
             if !mayStop { throw CaptureFailure.notStopped }
             return try answer().get()
         }
-        func images() -> ImageList { ImageList() }
     }
 
     private let capturer = Capturer()
-    private let loop = LoopMonitor(
-        label: "main", threshold: 1, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: Source())
+    private let loop = LoopMonitor.stub("main", threshold: 1, Source())
 
     private static func stack(_ address: UInt64, running: Bool, held: UInt64 = 0) -> CapturedStack {
         var stack = CapturedStack.stub(

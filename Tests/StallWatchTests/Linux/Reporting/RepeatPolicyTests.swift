@@ -171,8 +171,7 @@ import Testing
     }
 
     private func loop(_ label: String, _ kind: LoopKind = .runLoop) -> LoopMonitor {
-        LoopMonitor(
-            label: label, threshold: 250_000_000, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: Source(kind))
+        .stub(label, threshold: 250_000_000, Source(kind))
     }
 
     private func run(_ loop: LoopMonitor, turns: Int, milliseconds: UInt64) {
