@@ -10,9 +10,8 @@ import Testing
         -> String
     {
         StallReport.Cause(
-            kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
-            blockedMilliseconds: 500, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0,
-            involuntarySwitches: 0, systemCall: call, lock: lock
+            kind: kind, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0, blockedMilliseconds: 500,
+            uncertaintyMilliseconds: 0, systemCall: call, lock: lock
         ).sentence
     }
 

@@ -24,9 +24,9 @@ import Testing
         -> String
     {
         StallReport.Cause(
-            kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: 10, runQueueMilliseconds: 20.4,
-            blockedMilliseconds: 469.6, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 7,
-            voluntarySwitches: 0, involuntarySwitches: 0, pagedFile: "/data/pages", function: function, lock: lock
+            kind: kind, confidence: .certain, onCPUMilliseconds: 10, runQueueMilliseconds: 20.4,
+            blockedMilliseconds: 469.6, uncertaintyMilliseconds: 0, majorFaults: 7, pagedFile: "/data/pages",
+            function: function, lock: lock
         ).sentence
     }
 
@@ -68,9 +68,8 @@ import Testing
     @Test func `a call in the kernel is named with its target and time`() {
         func sentence(_ call: StallReport.SystemCall?, kernelShare: Double?) -> String {
             StallReport.Cause(
-                kind: .cpu, summary: "", confidence: .certain, onCPUMilliseconds: 1_100, runQueueMilliseconds: 10,
-                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, kernelShare: kernelShare, minorFaults: 0,
-                majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0, systemCall: call
+                kind: .cpu, confidence: .certain, onCPUMilliseconds: 1_100, runQueueMilliseconds: 10,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, kernelShare: kernelShare, systemCall: call
             ).sentence
         }
         #expect(
@@ -87,9 +86,8 @@ import Testing
     @Test func `both parts of a turn that ran and waited for a CPU are named`() {
         func sentence(_ kind: StallReport.CauseKind, onCPU: Double, runQueue: Double) -> String {
             StallReport.Cause(
-                kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: onCPU, runQueueMilliseconds: runQueue,
-                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0,
-                voluntarySwitches: 0, involuntarySwitches: 0
+                kind: kind, confidence: .certain, onCPUMilliseconds: onCPU, runQueueMilliseconds: runQueue,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0
             ).sentence
         }
         #expect(sentence(.cpu, onCPU: 209, runQueue: 194) == "On CPU for 209 of 403 ms; waiting for a CPU for 194 ms.")
@@ -154,9 +152,8 @@ import Testing
 
     @Test func `pages that no disk supplied are not said to come from one`() {
         let cause = StallReport.Cause(
-            kind: .paging, summary: "", confidence: .certain, onCPUMilliseconds: 1, runQueueMilliseconds: 0,
-            blockedMilliseconds: 600, uncertaintyMilliseconds: 0, minorFaults: 1, majorFaults: 0, voluntarySwitches: 1,
-            involuntarySwitches: 0
+            kind: .paging, confidence: .certain, onCPUMilliseconds: 1, runQueueMilliseconds: 0,
+            blockedMilliseconds: 600, uncertaintyMilliseconds: 0, minorFaults: 1, voluntarySwitches: 1
         )
         #expect(
             cause.sentence
@@ -166,9 +163,8 @@ import Testing
 
     @Test func `work in a call that also waits is part of its sentence`() {
         let cause = StallReport.Cause(
-            kind: .io, summary: "", confidence: .certain, onCPUMilliseconds: 237, runQueueMilliseconds: 50,
-            blockedMilliseconds: 217, uncertaintyMilliseconds: 0, kernelShare: 0.9, minorFaults: 0, majorFaults: 0,
-            voluntarySwitches: 0, involuntarySwitches: 0,
+            kind: .io, confidence: .certain, onCPUMilliseconds: 237, runQueueMilliseconds: 50, blockedMilliseconds: 217,
+            uncertaintyMilliseconds: 0, kernelShare: 0.9,
             systemCall: .init(number: 74, name: "fsync", target: "/data/wal")
         )
         #expect(cause.sentence == "Blocked for 217 ms and on CPU for 237 of 504 ms in fsync(/data/wal).")
@@ -185,8 +181,7 @@ import Testing
         report.culprit?.file = "/src/notes/NoteStore.swift"
         report.cause = StallReport.Cause(
             kind: .sleep, summary: "Slept for 812 of 812 ms in usleep.", confidence: .certain, onCPUMilliseconds: 0,
-            runQueueMilliseconds: 0, blockedMilliseconds: 812, uncertaintyMilliseconds: 0, minorFaults: 0,
-            majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+            runQueueMilliseconds: 0, blockedMilliseconds: 812, uncertaintyMilliseconds: 0)
         #expect(
             report.summary
                 == "main stalled for 812 ms in NoteStore.save(_:) (timer) at NoteStore.swift:88. "
@@ -226,9 +221,8 @@ import Testing
         lock: StallReport.Lock? = nil
     ) -> StallReport.Cause {
         .init(
-            kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: onCPU, runQueueMilliseconds: 0,
-            blockedMilliseconds: blocked, uncertaintyMilliseconds: 0, kernelShare: 0.6, minorFaults: 0, majorFaults: 0,
-            voluntarySwitches: 0, involuntarySwitches: 0, systemCall: call, lock: lock)
+            kind: kind, confidence: .certain, onCPUMilliseconds: onCPU, runQueueMilliseconds: 0,
+            blockedMilliseconds: blocked, uncertaintyMilliseconds: 0, kernelShare: 0.6, systemCall: call, lock: lock)
     }
 
     @Test func theSentenceNamesFunctionsOnceTheyAreKnown() throws {

@@ -196,9 +196,8 @@ import Testing
     @Test func `the main thread has the report's stack and lock`() throws {
         var report = try StallReport.literal()
         report.cause = StallReport.Cause(
-            kind: .lock, summary: "", confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
-            blockedMilliseconds: 1, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0,
-            involuntarySwitches: 0, lock: mutex(ownedBy: 3))
+            kind: .lock, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0, blockedMilliseconds: 1,
+            uncertaintyMilliseconds: 0, lock: mutex(ownedBy: 3))
         let lines = HangText(report).lines
         #expect(
             lines.first == "thread 4700 \"notes\" waits in pthread_mutex_lock for the mutex, which thread 3 holds")

@@ -117,8 +117,7 @@ import Testing
         report.samples[1].threadState = .blocked
         report.cause = StallReport.Cause(
             kind: .cpu, summary: "On CPU for 364 of 665 ms.", confidence: .likely, onCPUMilliseconds: 364,
-            runQueueMilliseconds: 36, blockedMilliseconds: 265, uncertaintyMilliseconds: 0, minorFaults: 0,
-            majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+            runQueueMilliseconds: 36, blockedMilliseconds: 265, uncertaintyMilliseconds: 0)
         let parts = StallAttribution(report, among: Self.two).parts
         let (first, second) = (try #require(parts[0]?.report), try #require(parts[1]?.report))
         #expect(Set([first.id, second.id, report.id]).count == 3)
@@ -168,9 +167,8 @@ import Testing
         throttled: Double? = nil
     ) -> StallReport.Cause {
         StallReport.Cause(
-            kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: cpu, runQueueMilliseconds: queue,
-            blockedMilliseconds: blocked, uncertaintyMilliseconds: uncertainty, minorFaults: 0, majorFaults: 0,
-            voluntarySwitches: 0, involuntarySwitches: 0, throttledMilliseconds: throttled
+            kind: kind, confidence: .certain, onCPUMilliseconds: cpu, runQueueMilliseconds: queue,
+            blockedMilliseconds: blocked, uncertaintyMilliseconds: uncertainty, throttledMilliseconds: throttled
         )
     }
 

@@ -88,8 +88,7 @@ extension StallReport.Cause {
     static func fixture(kind: StallReport.CauseKind, summary: String = "") -> Self {
         Self(
             kind: kind, summary: summary, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
-            blockedMilliseconds: 0, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0,
-            involuntarySwitches: 0
+            blockedMilliseconds: 0, uncertaintyMilliseconds: 0
         )
     }
 }
