@@ -152,9 +152,7 @@ enum AsyncBuild: String, CaseIterable, Sendable {
 /// The scenarios, loaded into this process.
 struct AsyncLibrary: Sendable {
     private typealias Start =
-        @convention(c) (
-            UnsafePointer<CChar>, @convention(c) () -> Void, @convention(c) () -> Void
-        ) -> Bool
+        @convention(c) (UnsafePointer<CChar>, @convention(c) () -> Void, @convention(c) () -> Void) -> Bool
 
     /// The path of the loaded library.
     let path: String

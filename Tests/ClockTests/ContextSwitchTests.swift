@@ -122,8 +122,7 @@ import TestSupport
         #expect(host.finish().isEmpty && host.process.terminationStatus == 0)
         let contexts = try directory.reports().sorted { $0.startedAt < $1.startedAt }.map(\.context)
         try #require(contexts.count == 8)
-        let span = StallReport.Context(
-            traceID: "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf", spanID: "b0b1b2b3b4b5b6b7")
+        let span = StallReport.Context(traceID: "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf", spanID: "b0b1b2b3b4b5b6b7")
         var inScope = span
         inScope.label = "kind 1"
         #expect(contexts[0] == nil && contexts[1] == StallReport.Context(label: "kind 0"))

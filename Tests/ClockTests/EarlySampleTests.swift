@@ -152,8 +152,7 @@ import Testing
     private func stall(_ activity: Activity, _ first: Int, _ second: Int, threshold: Int) throws -> Measured {
         let directory = try TemporaryDirectory()
         let probe = LoopProbe(label: "phases")
-        let monitor = try StallMonitor(
-            .init(threshold: .milliseconds(threshold), reports: .directory(directory.path)))
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(threshold), reports: .directory(directory.path)))
         try monitor.watch(.probe(probe))
         try monitor.start()
         let lock = TimedLock()
@@ -185,9 +184,7 @@ import Testing
         }
         monitor.stop()
         let report = try #require(try directory.reports().first)
-        let names = [
-            Activity.cpu: "firstComputes(until:_:)", .sleep: "firstSleeps(_:)", .lock: "firstLocks(_:)",
-        ]
+        let names = [Activity.cpu: "firstComputes(until:_:)", .sleep: "firstSleeps(_:)", .lock: "firstLocks(_:)"]
         let name = try #require(names[activity])
         return Measured(report: report, actual: Double(times[1] - times[0]) / Double(times[2] - times[0]), first: name)
     }

@@ -115,10 +115,7 @@ private func pause(microseconds: UInt32) {
             let images = capture.images()
             let functions = stack.frames.map { frame in
                 images.image(at: frame.lookupAddress).flatMap {
-                    symbolicator.symbol(
-                        at: frame.lookupAddress - $0.base,
-                        in: ImageIdentity($0)
-                    )
+                    symbolicator.symbol(at: frame.lookupAddress - $0.base, in: ImageIdentity($0))
                 }.map(Demangler.functionName) ?? "?"
             }
             // The thread is always in its first function and in the loop that it calls.

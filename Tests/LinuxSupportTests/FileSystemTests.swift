@@ -9,9 +9,7 @@ import Testing
     /// The last entry of a full buffer may end where mapped memory ends.
     @Test func anEntryIsReadOnlyToTheEndOfItsName() throws {
         let page = sysconf(Int32(_SC_PAGESIZE))
-        let memory = try #require(
-            mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-        )
+        let memory = try #require(mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
         try #require(memory != MAP_FAILED && mprotect(memory + page, page, PROT_NONE) == 0)
         defer { munmap(memory, 2 * page) }
         // d_ino, d_off, d_reclen and d_type have 19 bytes (getdents(2)); the name and its null have five.

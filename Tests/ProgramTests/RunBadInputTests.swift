@@ -16,9 +16,7 @@ import Testing
     ) throws {
         let tool = try Command.product("stallwatch")
         let all = before + [tool, "run"] + options + ["--"] + words
-        let output = try Command(
-            program: "/usr/bin/env", arguments: all, directory: directory.path
-        ).run()
+        let output = try Command(program: "/usr/bin/env", arguments: all, directory: directory.path).run()
         #expect(output.status == status, "\(output.text)", sourceLocation: sourceLocation)
         #expect(output.errors == "Error: \(sentence)\n", sourceLocation: sourceLocation)
         #expect(output.output == "", sourceLocation: sourceLocation)
@@ -131,8 +129,7 @@ import Testing
     @Test func `reports in the place of a file are refused before the start`() throws {
         let file = try directory.write("file", "")
         for path in [file, "\(file)/reports"] {
-            try expect(
-                ["true"], status: 73, "\(path) cannot be written: Not a directory", options: ["--output", path])
+            try expect(["true"], status: 73, "\(path) cannot be written: Not a directory", options: ["--output", path])
         }
     }
 

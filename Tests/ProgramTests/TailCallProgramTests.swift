@@ -48,8 +48,7 @@ import Testing
             "Tests/ScenarioKit/TailCalls/Vault.swift", "Sources/stallwatch-demo/Scenarios/Blockers/TailCalls.swift",
         ].map { Repository.root.appendingPathComponent($0).path }
         let module = options + ["-parse-as-library", "-emit-module"]
-        try program.compile(
-            module + ["-emit-object", "-module-name", "ScenarioKit", shared[0], "-o", "ScenarioKit.o"])
+        try program.compile(module + ["-emit-object", "-module-name", "ScenarioKit", shared[0], "-o", "ScenarioKit.o"])
         try program.compile(
             module + ["-emit-library", "-module-name", "Safe", "\(sources)/Safe.swift", "-o", "libSafe.so"])
         try program.compile(["-O2", "-g", "-c", "\(sources)/caller.c", "-o", "caller.o"], with: "clang")

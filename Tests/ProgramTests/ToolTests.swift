@@ -155,8 +155,7 @@ enum ToolReports {
         try ToolReports.write(3, to: directory.path + "/reports.ndjson")
         let file = directory.path + "/old"
         try "old".write(toFile: file, atomically: true, encoding: .utf8)
-        let output = try Tool.shell(
-            "\"$TOOL\" export \(directory.path) --format collapsed --min 1d -o \(file)")
+        let output = try Tool.shell("\"$TOOL\" export \(directory.path) --format collapsed --min 1d -o \(file)")
         #expect(output.status == 1)
         #expect(output.text == "Error: No report matches: 3 reports were read.\n")
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "old")

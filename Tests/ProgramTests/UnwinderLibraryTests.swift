@@ -11,8 +11,7 @@ import Testing
     ///
     /// - Returns: Its report.
     private func stall(in directory: TemporaryDirectory, environment: [String]) throws -> StallReport {
-        let host = try TestHost(
-            ["stalls", directory.path("reports"), "50", "1", "200", "200"], wrapper: environment)
+        let host = try TestHost(["stalls", directory.path("reports"), "50", "1", "200", "200"], wrapper: environment)
         #expect(host.finish().last == "S 1")
         let names = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))
         let file = try #require(names.first { $0.hasPrefix("stall-") })
@@ -65,8 +64,7 @@ import Testing
         #endif
         try FileManager.default.moveItem(atPath: library, toPath: directory.path(name))
         let libraries = [directory.path, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"]].compactMap(\.self)
-        let report = try stall(
-            in: directory, environment: ["LD_LIBRARY_PATH=\(libraries.joined(separator: ":"))"])
+        let report = try stall(in: directory, environment: ["LD_LIBRARY_PATH=\(libraries.joined(separator: ":"))"])
         #expect(report.monitor.unwinder == "built-in")
         #expect(report.culprit?.function.contains("stallOnce") == true, "\(report.culprit?.function ?? "none")")
     }
@@ -95,8 +93,7 @@ import Testing
 
     /// The words in code style of the section "System calls".
     private static func listedCalls() throws -> Set<String> {
-        let text = try String(
-            contentsOf: Repository.root.appendingPathComponent("SECURITY.md"), encoding: .utf8)
+        let text = try String(contentsOf: Repository.root.appendingPathComponent("SECURITY.md"), encoding: .utf8)
         let section = try #require(text.components(separatedBy: "\n## System calls\n").dropFirst().first)
         let words = section.components(separatedBy: "\n## ")[0].split(separator: "`", omittingEmptySubsequences: false)
         return Set(words.enumerated().filter { $0.offset % 2 == 1 }.map { String($0.element) })

@@ -81,8 +81,7 @@ import Testing
     @Test(arguments: ["q", "C-c"]) func `the terminal is as before at the end`(key: String) throws {
         let host = try TestHost.control("wait", in: directory)
         let line = "stty -a > '\(directory.path("before"))'; echo BEFORE; $TOOL watch \(host.pid); echo STATUS $?; "
-        let screen = try Screen(
-            line + "stty -a > '\(directory.path("after"))'", in: directory, columns: 80, rows: 24)
+        let screen = try Screen(line + "stty -a > '\(directory.path("after"))'", in: directory, columns: 80, rows: 24)
         #expect(screen.shows("stalls, by newest"), "\(screen.text)")
         #expect(!screen.text.contains("BEFORE"))
         try screen.tmux(["send-keys", key])

@@ -143,8 +143,7 @@ import Testing
 
     @Test func `a guard page below a stack is not swapped out`() throws {
         let page = sysconf(Int32(_SC_PAGESIZE))
-        let memory = try #require(
-            mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+        let memory = try #require(mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
         try #require(memory != MAP_FAILED)
         defer { munmap(memory, 2 * page) }
         let reader = TaskReader(TaskCalibration(), ContextLayout())

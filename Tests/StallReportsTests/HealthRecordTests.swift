@@ -84,8 +84,7 @@ import Testing
         #expect(
             record(.held, [("main", .held)]).summary
                 == "a debugger holds a thread: main has not finished a turn in time")
-        #expect(
-            record(.stopped).summary == "no monitor runs: the program has stopped it, or has not started it")
+        #expect(record(.stopped).summary == "no monitor runs: the program has stopped it, or has not started it")
         var stalled = record(.stalled, [("main", .stalled)])
         stalled.stall = .init(sentence: "main stalled and has not come back after 812 ms in f()", isOngoing: true)
         #expect(stalled.summary == "main stalled and has not come back after 812 ms in f()")

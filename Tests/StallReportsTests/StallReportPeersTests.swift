@@ -56,8 +56,7 @@ import Testing
         let owner = StallReport.LockOwner(
             thread: .init(id: 2, name: "printer"), isRunning: false,
             systemCall: .init(number: 1, name: "write", target: "pipe:[5]", peers: [reader]))
-        let lock = StallReport.Lock(
-            kind: .stdio, function: "puts", label: "stdout", isDeadlock: false, owners: [owner])
+        let lock = StallReport.Lock(kind: .stdio, function: "puts", label: "stdout", isDeadlock: false, owners: [owner])
         #expect(
             sentence(.lock, .init(number: 202, name: "futex"), lock)
                 == "Blocked for 500 of 500 ms in puts; the lock of the stream \"stdout\" is held by thread 2 \"printer\", "

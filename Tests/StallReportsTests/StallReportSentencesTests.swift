@@ -231,8 +231,7 @@ import Testing
             try named(cause(.cpu, onCPU: 600, blocked: 400, call: clock))
                 == "On CPU for 600 of 1000 ms, 60 % of it in the kernel, in memmove, called by NoteStore.save(_:), "
                 + "called by refresh(); blocked for 400 ms.")
-        let owner = StallReport.LockOwner(
-            thread: .init(id: 2, name: "writer"), stack: 1, isRunning: true)
+        let owner = StallReport.LockOwner(thread: .init(id: 2, name: "writer"), stack: 1, isRunning: true)
         let lock = StallReport.Lock(
             kind: .pthreadMutex, function: "pthread_mutex_lock", isDeadlock: false, owners: [owner])
         #expect(

@@ -23,9 +23,7 @@ import TestSupport
     @Test func randomTimesSurviveARoundTrip() {
         var generator = SeededGenerator(seed: 1)
         for _ in 0..<2_000 {
-            let microseconds = Int64.random(
-                in: -62_167_219_200_000_000...253_402_300_799_999_999, using: &generator
-            )
+            let microseconds = Int64.random(in: -62_167_219_200_000_000...253_402_300_799_999_999, using: &generator)
             let timestamp = Timestamp(microsecondsSince1970: microseconds)
             #expect(Timestamp(timestamp.description) == timestamp)
         }

@@ -20,8 +20,7 @@ import TestSupport
             .init(name: "read", address: 0x1000, size: 0x20), .init(name: "main", address: 0x2000),
             .init(name: "write", address: 0x3000, binding: UInt8(STB_LOCAL)),
         ])
-        #expect(
-            try functions(elf.bytes) { $0 != "main" } == ["read": 0x1000..<0x1020, "write": 0x3000..<0x3010])
+        #expect(try functions(elf.bytes) { $0 != "main" } == ["read": 0x1000..<0x1020, "write": 0x3000..<0x3010])
     }
 
     /// The table is read in pieces.

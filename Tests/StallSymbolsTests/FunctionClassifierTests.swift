@@ -105,8 +105,7 @@ import Testing
         let settings = InAppSettings(includedModules: ["notes"])
         for symbol in ["deflate", "$s5other4saveyyF"] {
             for (source, expected) in [("/src/a.c", CodeOwner.app), (nil, .dependency)] {
-                let location = CodeLocation(
-                    symbol: symbol, file: source, directory: source.map { _ in "/src" })
+                let location = CodeLocation(symbol: symbol, file: source, directory: source.map { _ in "/src" })
                 #expect(functions.owner(of: location, isForeign: true) == expected)
             }
         }

@@ -143,8 +143,7 @@ import Testing
     }
 
     private func mutex(ownedBy owner: Int32, isDeadlock: Bool = false) -> StallReport.Lock {
-        let owner = StallReport.LockOwner(
-            thread: StallReport.ThreadDescription(id: owner, name: nil), isRunning: false)
+        let owner = StallReport.LockOwner(thread: StallReport.ThreadDescription(id: owner, name: nil), isRunning: false)
         return StallReport.Lock(
             kind: .pthreadMutex, function: "pthread_mutex_lock", isDeadlock: isDeadlock, owners: [owner])
     }
@@ -199,8 +198,7 @@ import Testing
             kind: .lock, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0, blockedMilliseconds: 1,
             uncertaintyMilliseconds: 0, lock: mutex(ownedBy: 3))
         let lines = HangText(report).lines
-        #expect(
-            lines.first == "thread 4700 \"notes\" waits in pthread_mutex_lock for the mutex, which thread 3 holds")
+        #expect(lines.first == "thread 4700 \"notes\" waits in pthread_mutex_lock for the mutex, which thread 3 holds")
         #expect(lines.dropFirst().first == "    NoteStore.save(_:)")
     }
 
@@ -216,8 +214,7 @@ import Testing
         let functions = ["load()", "test()", "main"].map { thread(1, functions: [$0], &report).stack }
         func task(_ id: UInt64, _ wait: TaskList.Wait, _ target: UInt64? = nil, _ function: Int? = nil) -> TaskList.Task
         {
-            .init(
-                id: id, state: .suspended, wait: wait, target: target, stack: function.flatMap { functions[$0] })
+            .init(id: id, state: .suspended, wait: wait, target: target, stack: function.flatMap { functions[$0] })
         }
         report.tasks = TaskList(tasks: [
             task(1, .task, 2, 2), task(2, .task, 3, 1), task(3, .continuation, nil, 0), task(4, .sleep),

@@ -147,8 +147,7 @@ import Testing
 
     @Test func `two cases of one test cannot be told apart`() throws {
         let report = try Self.report([(["load()", "FileTests.a()", Self.runner], 1_000)])
-        let attribution = StallAttribution(
-            report, among: [Self.candidate("FileTests.a()")] + Self.two)
+        let attribution = StallAttribution(report, among: [Self.candidate("FileTests.a()")] + Self.two)
         #expect(attribution.parts.isEmpty)
         #expect(attribution.unknown?.candidates == [0, 1])
     }
@@ -176,8 +175,7 @@ import Testing
         _ duration: Double, _ cause: StallReport.Cause?, hasStack: Bool = true, seenBlocked: Double = 0,
         isOfPool: Bool = false
     ) -> CodeTime {
-        CodeTime(
-            duration: duration, cause: cause, .init(hasStack: hasStack, blocked: seenBlocked, isOfPool: isOfPool))
+        CodeTime(duration: duration, cause: cause, .init(hasStack: hasStack, blocked: seenBlocked, isOfPool: isOfPool))
     }
 
     @Test func `time without a CPU does not count`() {

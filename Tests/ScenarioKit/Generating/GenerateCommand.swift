@@ -32,8 +32,7 @@ package struct GenerateCommand: ParsableCommand {
     @Option(parsing: .unconditional, help: ArgumentHelp("How many hosts, up to 100000.", valueName: "number"))
     package var hosts = 20
 
-    @Option(
-        help: ArgumentHelp("Write a file per report into this directory, made if it is missing.", valueName: "dir"))
+    @Option(help: ArgumentHelp("Write a file per report into this directory, made if it is missing.", valueName: "dir"))
     package var output: String?
 
     @Option(help: ArgumentHelp("Write all reports into this file, a line each.", valueName: "file"))
@@ -93,8 +92,7 @@ package struct GenerateCommand: ParsableCommand {
         var truths: [String: GeneratedHistory.Truth] = [:]
         for (number, side) in ["before", "after"].enumerated() {
             try make("\(directory)/\(side)")
-            let history = GeneratedHistory(
-                seed: seed, version: number, repeats: reports, losesFiles: seed % 3 == 2)
+            let history = GeneratedHistory(seed: seed, version: number, repeats: reports, losesFiles: seed % 3 == 2)
             for (name, bytes) in history.files { try write(bytes, to: "\(directory)/\(side)/\(name)") }
             truths[side] = history.truth
         }

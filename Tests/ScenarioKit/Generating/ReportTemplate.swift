@@ -72,9 +72,7 @@ struct ReportTemplate {
             ("\(Self.onCPU)", .onCPU), ("\(Self.runQueue)", .runQueue), ("\(Self.blocked)", .blocked),
         ]
         for index in report.samples.indices { slots.append(("\(Self.weight(index))", .weight)) }
-        pieces = [
-            .indented: Self.pieces(report.jsonData(), slots), .line: Self.pieces(report.jsonLine(), slots),
-        ]
+        pieces = [.indented: Self.pieces(report.jsonData(), slots), .line: Self.pieces(report.jsonLine(), slots)]
     }
 
     /// Cuts the text at the placeholders.

@@ -102,9 +102,7 @@ extension ProcessHealth {
             if fields.count > 1, let value = Int(fields[1]) { values[fields[0]] = value }
         }
         guard let resident = values["VmRSS"], let threads = values["Threads"] else { return nil }
-        self.init(
-            memory: memory, resident: resident, descriptors: descriptors, threads: threads, mappings: mappings
-        )
+        self.init(memory: memory, resident: resident, descriptors: descriptors, threads: threads, mappings: mappings)
     }
 
     /// Returns the current resources.

@@ -104,9 +104,7 @@ package struct Soak: Sendable {
             "memory \((Double(health.memory) / 1024).oneDecimal) MB of \((Double(health.resident) / 1024).oneDecimal) MB "
                 + "resident, \(health.descriptors) descriptors, \(health.threads) threads, \(health.mappings) mappings"
         }
-        try StandardOutput.write(
-            "round \(totals.rounds): \(totals.tally.line); \(health ?? "")\n"
-        )
+        try StandardOutput.write("round \(totals.rounds): \(totals.tally.line); \(health ?? "")\n")
     }
 }
 

@@ -70,8 +70,7 @@ import Testing
     }
 
     @Test func equalSetsHaveNoChanges() throws {
-        let result = try Tool.run(
-            ["diff", "base", "base", "--fail-on", "new,worse,better,gone"], in: try folders())
+        let result = try Tool.run(["diff", "base", "base", "--fail-on", "new,worse,better,gone"], in: try folders())
         #expect(result.output.hasPrefix("0 new, 0 worse, 5 same, 0 better, 0 gone.\n"))
         #expect(result.status == 0)
     }

@@ -80,8 +80,7 @@ import Testing
                 )
             )
         }
-        let file = try JSONDecoder().decode(
-            File.self, from: Data(FirefoxProfile.data(profile, product: "StallWatch")))
+        let file = try JSONDecoder().decode(File.self, from: Data(FirefoxProfile.data(profile, product: "StallWatch")))
         #expect(file.threads[0].samples.time == [0, 100, 425, 525])
     }
 
@@ -118,10 +117,7 @@ import Testing
             ("a", .null), ("b", .bool(true)), ("c", .int(-3)), ("d", .array([.string("x"), .ints([1, 2])])),
             ("e", .indices([0, nil])), ("f", .strings([])), ("g", .optional(nil as String?)),
         ])
-        #expect(
-            JSONText(value).text
-                == #"{"a":null,"b":true,"c":-3,"d":["x",[1,2]],"e":[0,null],"f":[],"g":null}"#
-        )
+        #expect(JSONText(value).text == #"{"a":null,"b":true,"c":-3,"d":["x",[1,2]],"e":[0,null],"f":[],"g":null}"#)
     }
 
     @Test(arguments: [

@@ -162,10 +162,7 @@ import TestSupport
         #expect(FileManager.default.createFile(atPath: huge, contents: nil))
         #expect(truncate(huge, 50 << 30) == 0)
         let result = try Tool.run(["top", huge])
-        #expect(
-            result.errors.hasPrefix(
-                "Skipped \(huge): it has 53687091200 bytes, and the limit is 16777216\n")
-        )
+        #expect(result.errors.hasPrefix("Skipped \(huge): it has 53687091200 bytes, and the limit is 16777216\n"))
     }
 
     @Test(.enabled(if: geteuid() != 0, "root may read every directory"))

@@ -62,8 +62,7 @@ import Testing
     @Test func linesCannotBeReplacedInPlace() throws {
         try scratch.write("stalls.ndjson", ReportFixture().line)
         let result = try Tool.run(["symbolicate", "stalls.ndjson", "--in-place"], in: scratch)
-        #expect(
-            result.errors == "Error: stalls.ndjson may hold several reports: use --output instead of --in-place.\n")
+        #expect(result.errors == "Error: stalls.ndjson may hold several reports: use --output instead of --in-place.\n")
         #expect(result.status == 73)
     }
 

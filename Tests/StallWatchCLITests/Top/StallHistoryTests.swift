@@ -59,15 +59,13 @@ import Testing
         }
         for report in reports {
             let start = "2026-11-2\(report.pid - 4700)T07:00"
-            try scratch.write(
-                report.fileName, report.json.replacingOccurrences(of: "2026-11-21T07:00", with: start))
+            try scratch.write(report.fileName, report.json.replacingOccurrences(of: "2026-11-21T07:00", with: start))
         }
         return scratch
     }
 
     @Test(arguments: [60, 80, 120]) func `the table is as expected`(columns: Int) throws {
-        let result = try Tool.run(
-            ["top", ".", "--history"], in: try folder(), environment: ["COLUMNS": "\(columns)"])
+        let result = try Tool.run(["top", ".", "--history"], in: try folder(), environment: ["COLUMNS": "\(columns)"])
         #expect(result.status == 0 && result.errors == "")
         try ExpectedTexts.screens.expect(result.output, "history-\(columns)")
         #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= columns })

@@ -214,10 +214,7 @@ import TextOutput
     }
 
     @Test func workersOfAPoolCountEqually() throws {
-        let found = try shares(
-            0.1,
-            [.init(at: 0.05, stack: nil, workers: [(["busy"], 3), (["idle"], 3), (nil, 1)])]
-        )
+        let found = try shares(0.1, [.init(at: 0.05, stack: nil, workers: [(["busy"], 3), (["idle"], 3), (nil, 1)])])
         #expect(found.map(\.microseconds) == [42, 43, 15])
         #expect(found.map(\.stack) == [0, 1, nil])
     }

@@ -132,9 +132,7 @@ import Testing
 
     /// Changes one value somewhere in `document`, or removes it.
     private func mutated(_ document: Any, _ generator: inout SeededGenerator) -> Any {
-        let others: [Any] = [
-            true, -1, 0.5, 3, "", "0x1F", [Any](), [String: Any](), [-1],
-        ]
+        let others: [Any] = [true, -1, 0.5, 3, "", "0x1F", [Any](), [String: Any](), [-1]]
         let goesDeeper = Int.random(in: 0..<8, using: &generator) > 0
         if var fields = document as? [String: Any], goesDeeper, !fields.isEmpty {
             let key = fields.keys.sorted()[Int.random(in: 0..<fields.count, using: &generator)]

@@ -172,9 +172,7 @@ import TestSupport
             scenario: "sleep-long", expected: .init(function: "sleep()"), thresholdMilliseconds: 250,
             injected: [500], reports: []
         )
-        let quiet = Outcome(
-            scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []
-        )
+        let quiet = Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: [])
         #expect(
             SummaryTable([stall, missed, quiet]).text == """
 

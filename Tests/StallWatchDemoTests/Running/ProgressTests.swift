@@ -28,9 +28,7 @@ import Testing
     }
 
     @Test func aPipeGetsALineWhenAScenarioEnds() throws {
-        #expect(
-            try written(.plain, outcome) == ["[ 2/12] spin: ok, injected 500.0 ms, reported 500.2 ms in spin()\n"]
-        )
+        #expect(try written(.plain, outcome) == ["[ 2/12] spin: ok, injected 500.0 ms, reported 500.2 ms in spin()\n"])
     }
 
     @Test func aTerminalGetsALineThatChanges() throws {

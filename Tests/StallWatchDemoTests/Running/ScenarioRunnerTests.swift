@@ -14,9 +14,7 @@ import TestSupport
         var outcome = Outcome(
             scenario: "spin", expected: .init(function: "spin()", cause: "io"), thresholdMilliseconds: 250,
             injected: [500],
-            reports: [
-                ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: "spin()", cause: "io")
-            ]
+            reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: "spin()", cause: "io")]
         )
         switch result {
         case .ok: break
@@ -134,8 +132,7 @@ import TestSupport
     private func row(_ script: String) async throws -> StressRounds.Row {
         let path = try directory.write("demo", "#!/bin/sh\nmkdir -p \"$5\"\nsummary=$7\n\(script)\n")
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
-        let rounds = StressRounds(
-            scenarios: [], count: 1, output: directory.path("out"), options: [], executable: path)
+        let rounds = StressRounds(scenarios: [], count: 1, output: directory.path("out"), options: [], executable: path)
         for _ in 0..<Self.maximumAttempts {
             if let row = try await Self.attempt(rounds) { return row }
             await Task.yield()

@@ -90,10 +90,7 @@ import Testing
         ({ $0.calls.failed = 1 }, "1 calls returned another error"),
         ({ $0.calls.reported = 38 }, "2 calls over the threshold were not reported"),
         ({ $0.chaos[.fork]?.failed = 1 }, "1 actions of the kind fork failed"),
-        (
-            { $0.unwindDisagreements = 2 },
-            "2 steps of stacks differ between libunwind and the built-in unwinder"
-        ),
+        ({ $0.unwindDisagreements = 2 }, "2 steps of stacks differ between libunwind and the built-in unwinder"),
         ({ $0.wasInterrupted = true }, "a signal ended it early"),
     ]
 

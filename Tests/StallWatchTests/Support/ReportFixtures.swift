@@ -48,10 +48,7 @@ extension StallRecord {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow())
         var record = StallRecord(
             id: ReportIdentifier.make(at: startedAt), kind: .stall,
-            loop: StallRecord.Loop(
-                label: loop, kind: .runLoop, turn: 1, nesting: 0,
-                thread: .init(id: 1, name: "app")
-            ),
+            loop: StallRecord.Loop(label: loop, kind: .runLoop, turn: 1, nesting: 0, thread: .init(id: 1, name: "app")),
             threshold: 250_000_000, startedAt: startedAt, watchdogLate: 1_000_000, state: state,
             duration: milliseconds * 1_000_000
         )

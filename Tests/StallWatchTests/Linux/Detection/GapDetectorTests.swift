@@ -55,8 +55,7 @@ import Testing
         let late = 3 * Self.tolerance
         func gap(ran: UInt64) -> GapDetector.Gap? {
             var detector = GapDetector(processors: 2)
-            detector.sleep(
-                at: .init(monotonic: 1_000, boot: 1_000, occupied: 0, processTime: 500), until: 2_000)
+            detector.sleep(at: .init(monotonic: 1_000, boot: 1_000, occupied: 0, processTime: 500), until: 2_000)
             let woken = GapDetector.Reading(
                 monotonic: 2_000 + late, boot: 2_000 + late, occupied: 0, processTime: 500 + ran)
             return detector.wake(at: woken, firstBegin: nil) { 0 }

@@ -27,8 +27,7 @@ import Testing
     }
 
     private func history(_ own: LoopMonitor, _ others: [LoopMonitor], at now: UInt64) -> StallHistory {
-        StallHistory(
-            of: own, among: [own] + others, start: Self.start * Self.millisecond, now: now * Self.millisecond)
+        StallHistory(of: own, among: [own] + others, start: Self.start * Self.millisecond, now: now * Self.millisecond)
     }
 
     @Test func theStalledLoopHasTheTurnsBeforeTheStall() throws {

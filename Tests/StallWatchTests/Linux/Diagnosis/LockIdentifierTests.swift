@@ -140,8 +140,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         let streams = StandardStreams(
             [("stdout", { Block.address })], lockOffset: 8, try #require(ThreadDescriptor(idOffset: 4, 4)))
         let words: [Int32] = [0, 0, 0x1010, 0, word, 1, 0x1020, 0, 0, thread]
-        let identifier = LockIdentifier(
-            memory: Block(words), isLive: { (100..<110).contains($0) }, streams: streams)
+        let identifier = LockIdentifier(memory: Block(words), isLive: { (100..<110).contains($0) }, streams: streams)
         let frames =
             libc(nil) + [
                 NamedFrame(function: "fputs", image: "libc.so.6"), NamedFrame(function: "puts", image: "libc.so.6"),

@@ -211,8 +211,7 @@ import Testing
         // The reading before the turn, and the one within it.
         diagnostician.inspect(id, turn: start - 1, threshold: 1, now: start)
         diagnostician.inspect(id, turn: start, threshold: 1, now: start + 1)
-        let sampled = diagnostician.sample(
-            id, stack: .stub([0x1000]), start: start, isFirst: true, turnEnd: { nil })
+        let sampled = diagnostician.sample(id, stack: .stub([0x1000]), start: start, isFirst: true, turnEnd: { nil })
         let cause = try #require(sampled)
         #expect(cause.kind == .lock)
         #expect(cause.observation?.lock?.lock.address == UInt64(UInt(bitPattern: waiter.mutex)), "\(cause)")

@@ -40,8 +40,7 @@ import TestSupport
 
     @Test(arguments: ["dispatch_semaphore_wait", "dispatch_group_wait"])
     func aFunctionOfDispatchThatWaitsHasItsName(function: String) throws {
-        #expect(
-            try named(function, of: "libdispatch.so") == NamedFrame(function: function, image: "libdispatch.so"))
+        #expect(try named(function, of: "libdispatch.so") == NamedFrame(function: function, image: "libdispatch.so"))
     }
 
     /// The initializer of a static variable in C++ waits there.
@@ -85,8 +84,7 @@ import TestSupport
             "_dispatch_group_wait_slow", "_dispatch_other", "$s5notes4saveyyF", "pthread_mutex_lock", "read",
             "_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_", "_ZN5notes3runEv", "save",
         ]
-        let elf = SmallELF(
-            symbols: symbols.enumerated().map { .init(name: $1, address: 0x1000 + UInt64($0) * 0x10) })
+        let elf = SmallELF(symbols: symbols.enumerated().map { .init(name: $1, address: 0x1000 + UInt64($0) * 0x10) })
         let path = try directory.write("executable", elf.bytes)
         func found(_ libraries: Set<String>) -> [String: String?] {
             let functions = WaitFunctionNames.linkedFunctions(of: libraries, inFileAt: path)
@@ -135,8 +133,7 @@ import TestSupport
         Wait(
             symbols: ["_dispatch_sema4_timedwait", "_dispatch_semaphore_wait_slow"], libc: [nil, "sem_timedwait"],
             operation: 128 | 9, kind: .dispatchSemaphore),
-        Wait(
-            symbols: ["_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_"], operation: 128 | 6, kind: .once),
+        Wait(symbols: ["_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_"], operation: 128 | 6, kind: .once),
         Wait(
             symbols: ["_dispatch_futex_wait", "_dispatch_unfair_lock_lock_slow"], operation: 128 | 6,
             kind: .dispatchUnfairLock),

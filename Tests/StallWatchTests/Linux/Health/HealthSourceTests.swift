@@ -13,8 +13,7 @@ import Testing
     /// The wall clock when the monotonic clock is at 0.
     private static let epoch: UInt64 = 1_795_248_000 * second
 
-    private let source = HealthSource(
-        process: .init(pid: 4_700, startTicks: 12, bootID: "5c9d"), interval: second)
+    private let source = HealthSource(process: .init(pid: 4_700, startTicks: 12, bootID: "5c9d"), interval: second)
 
     private func loop(_ label: String, _ state: LoopProgress.State, since: UInt64 = 1) -> LoopProgress {
         LoopProgress(label: label, state: state, since: since * Self.second)

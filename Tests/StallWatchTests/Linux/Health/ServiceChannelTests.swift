@@ -34,9 +34,7 @@ import Testing
     }
 
     private func manager(period: UInt64? = 500) -> Manager {
-        Manager(
-            feed: ServiceFeed(
-                period: period.map { $0 * Self.millisecond }, interval: 1_000 * Self.millisecond))
+        Manager(feed: ServiceFeed(period: period.map { $0 * Self.millisecond }, interval: 1_000 * Self.millisecond))
     }
 
     private func record(_ state: HealthRecord.State, _ stall: HealthRecord.Stall? = nil) -> HealthRecord {

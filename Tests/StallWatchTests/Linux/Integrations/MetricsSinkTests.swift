@@ -60,8 +60,7 @@ import TestSupport
                 let labels = [("kind", "stall"), ("loop", "main"), ("cause", kind.rawValue)]
                 #expect(try metrics.expectCounter("stallwatch.stalls", labels).totalValue == 1)
             }
-            #expect(
-                Set(kinds.map { StallReport.CauseKind(rawValue: $0.rawValue) }) == Set(StallReport.CauseKind.known))
+            #expect(Set(kinds.map { StallReport.CauseKind(rawValue: $0.rawValue) }) == Set(StallReport.CauseKind.known))
         }
 
         /// A later version may have left such a report for the next process to recover.

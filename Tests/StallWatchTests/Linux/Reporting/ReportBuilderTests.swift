@@ -30,9 +30,7 @@ import TestSupport
     }
 
     private func failure(_ reason: CaptureFailure) -> StallRecord.Sample {
-        StallRecord.Sample(
-            age: 0, isValid: true, stack: .failure(reason), images: images
-        )
+        StallRecord.Sample(age: 0, isValid: true, stack: .failure(reason), images: images)
     }
 
     /// A thread blocked on a mutex in NoteStore.save(_:), called by a timer.
@@ -168,9 +166,7 @@ import TestSupport
     /// The shortest time has the most samples.
     @Test func theFunctionWithTheMostTimeIsTheCulprit() {
         let report = builder.report(
-            of: .stub(
-                samples: [sample(locked, at: 100)] + [320, 340, 360, 380].map { sample([0x10200], at: $0) }
-            )
+            of: .stub(samples: [sample(locked, at: 100)] + [320, 340, 360, 380].map { sample([0x10200], at: $0) })
         )
         #expect(report.culprit?.function == "NoteStore.save(_:)")
         #expect(report.culprit?.share == 0.525)
@@ -183,9 +179,7 @@ import TestSupport
         let waiting: [UInt64] = [0x40010, 0x10100, 0x60020, 0x10300]
         let computing: [UInt64] = [0x10100, 0x60020, 0x10300]
         let report = builder.report(
-            of: .stub(
-                samples: [sample(waiting, at: 60), sample([0x10200], at: 180), sample(computing, at: 300)]
-            )
+            of: .stub(samples: [sample(waiting, at: 60), sample([0x10200], at: 180), sample(computing, at: 300)])
         )
         #expect(report.samples.map(\.weightMilliseconds) == [120, 120, 160])
         #expect(report.culprit == StallReport.Culprit(function: "NoteStore.save(_:)", image: "notes", share: 0.7))

@@ -151,8 +151,7 @@ import Testing
 
     @Test func `the file has no name and lasts as long as its owner`() throws {
         let directory = try TemporaryDirectory()
-        var file = UnlinkedFile(
-            capabilities.jsonData(), named: Capabilities.fileName, in: directory.path)
+        var file = UnlinkedFile(capabilities.jsonData(), named: Capabilities.fileName, in: directory.path)
         #expect(file != nil)
         #expect(directory.names.isEmpty)
         let paths = try open(in: directory)

@@ -7,8 +7,7 @@ import Testing
 @testable import StallWatch
 
 @Suite struct StarvationCauseTests {
-    private let app = LoadedImage.stub(
-        path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, isExecutable: true)
+    private let app = LoadedImage.stub(path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, isExecutable: true)
     private let dispatch = LoadedImage.stub(path: "/usr/lib/libdispatch.so", addresses: 0x40000..<0x50000)
     private let builder = ReportBuilder.stub([
         "notes": [0x0100: "blockTheHandler", 0x0200: "compress"],
@@ -41,9 +40,7 @@ import Testing
         let report = report([(0x10100, .lock), (0x10200, .cpu), (0x10100, .lock)])
         #expect(report.cause?.kind == .lock)
         #expect(report.cause?.confidence == .possible)
-        #expect(
-            report.cause?.summary
-                == "2 of 3 busy threads of the pool are in blockTheHandler, waiting for a lock.")
+        #expect(report.cause?.summary == "2 of 3 busy threads of the pool are in blockTheHandler, waiting for a lock.")
     }
 
     @Test func aPoolWithoutBusyWorkersHasNoCause() {

@@ -78,9 +78,7 @@ import TestSupport
         let box = Box()
         let begun = monotonicNow()
         let statistics = try withReporter(
-            [
-                .closure { _ in never.wait() }, .closure(box.add), .directory(scratch.path),
-            ], settings: settings
+            [.closure { _ in never.wait() }, .closure(box.add), .directory(scratch.path)], settings: settings
         ) { reporter in
             for function in 0..<30 {
                 reporter.submit(.fixture(function: function))
