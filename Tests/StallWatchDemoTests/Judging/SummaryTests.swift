@@ -6,6 +6,7 @@ import TestSupport
 @testable import ScenarioKit
 
 @Suite struct SummaryFileTests {
+    private let directory = TemporaryDirectory.ofTest()
     private let outcomes = [
         Outcome(
             scenario: "spin", expected: .init(function: "spin()", cause: "cpu"), thresholdMilliseconds: 250,
@@ -18,17 +19,6 @@ import TestSupport
         ),
         Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []),
     ]
-
-    /// Runs `body` with the path of a new, empty directory.
-    private func withDirectory(_ body: (String) throws -> Void) throws {
-        let directory = try TemporaryDirectory()
-        defer { withExtendedLifetime(directory) {} }
-        try body(directory.path)
-    }
-
-    private func files(in directory: String) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
-    }
 
     @Test func everyKeyIsThereAndMissingValuesAreNull() throws {
         let json = String(decoding: try Summary.json(outcomes), as: UTF8.self)
@@ -100,35 +90,29 @@ import TestSupport
     }
 
     @Test func theCheckLeavesNoFile() throws {
-        try withDirectory { directory in
-            _ = try SummaryFile(path: directory + "/summary.json")
-            #expect(try files(in: directory).isEmpty)
-        }
+        _ = try SummaryFile(path: directory.path + "/summary.json")
+        #expect(directory.names.isEmpty)
     }
 
     @Test func anOldSummaryStaysUntilItIsReplaced() throws {
-        try withDirectory { directory in
-            let path = directory + "/summary.json"
-            try Data("old".utf8).write(to: URL(filePath: path))
-            let file = try SummaryFile(path: path)
-            #expect(FileManager.default.contents(atPath: path) == Data("old".utf8))
-            try file.write(outcomes)
-            #expect(FileManager.default.contents(atPath: path) == Data(try Summary.json(outcomes)))
-            #expect(try files(in: directory) == ["summary.json"])
-        }
+        let path = directory.path + "/summary.json"
+        try Data("old".utf8).write(to: URL(filePath: path))
+        let file = try SummaryFile(path: path)
+        #expect(FileManager.default.contents(atPath: path) == Data("old".utf8))
+        try file.write(outcomes)
+        #expect(FileManager.default.contents(atPath: path) == Data(try Summary.json(outcomes)))
+        #expect(directory.names == ["summary.json"])
     }
 
     @Test func aSymbolicLinkIsFollowed() throws {
-        try withDirectory { directory in
-            try Data("old".utf8).write(to: URL(filePath: directory + "/real.json"))
-            try FileManager.default.createSymbolicLink(
-                atPath: directory + "/link.json", withDestinationPath: "real.json"
-            )
-            try SummaryFile(path: directory + "/link.json").write(outcomes)
-            let written = FileManager.default.contents(atPath: directory + "/real.json")
-            #expect(written == Data(try Summary.json(outcomes)))
-            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: directory + "/link.json") == "real.json")
-        }
+        try Data("old".utf8).write(to: URL(filePath: directory.path + "/real.json"))
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path + "/link.json", withDestinationPath: "real.json"
+        )
+        try SummaryFile(path: directory.path + "/link.json").write(outcomes)
+        let written = FileManager.default.contents(atPath: directory.path + "/real.json")
+        #expect(written == Data(try Summary.json(outcomes)))
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: directory.path + "/link.json") == "real.json")
     }
 
     @Test(arguments: ["/dev/null", "/", "/proc/version/summary.json"])
@@ -139,21 +123,17 @@ import TestSupport
     }
 
     @Test func aMissingDirectoryIsRefused() throws {
-        try withDirectory { directory in
-            let failure = #expect(throws: DemoFailure.self) { try SummaryFile(path: directory + "/no/summary.json") }
-            #expect(failure?.status == .cannotCreate)
-            #expect(failure?.sentence.contains(directory + "/no/summary.json") == true)
-            let left = try files(in: directory)
-            #expect(left.isEmpty)
-        }
+        let failure = #expect(throws: DemoFailure.self) { try SummaryFile(path: directory.path + "/no/summary.json") }
+        #expect(failure?.status == .cannotCreate)
+        #expect(failure?.sentence.contains(directory.path + "/no/summary.json") == true)
+        let left = directory.names
+        #expect(left.isEmpty)
     }
 
     @Test func aRemovedDirectoryFailsTheWrite() throws {
-        try withDirectory { directory in
-            let file = try SummaryFile(path: directory + "/summary.json")
-            try FileManager.default.removeItem(atPath: directory)
-            #expect(throws: DemoFailure.self) { try file.write(outcomes) }
-        }
+        let file = try SummaryFile(path: directory.path + "/summary.json")
+        try FileManager.default.removeItem(atPath: directory.path)
+        #expect(throws: DemoFailure.self) { try file.write(outcomes) }
     }
 }
 
