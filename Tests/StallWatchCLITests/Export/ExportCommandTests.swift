@@ -144,12 +144,6 @@ import Testing
 }
 
 @Suite struct OTLPProfilesTests {
-    private func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
-        (ProtobufReader.fields(bytes) ?? []).compactMap { found in
-            if case (field, .data(let bytes)) = found { bytes } else { nil }
-        }
-    }
-
     /// The samples of all profiles.
     private func samples(_ data: [UInt8]) -> [[UInt8]] {
         messages(data, 1).flatMap { messages($0, 2) }.flatMap { messages($0, 2) }.flatMap { messages($0, 2) }

@@ -4,6 +4,13 @@ import Testing
 
 @testable import StallWatchCLI
 
+/// Returns the messages in a field of a message in the protobuf format.
+func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
+    (ProtobufReader.fields(bytes) ?? []).compactMap { found in
+        if case (field, .data(let bytes)) = found { bytes } else { nil }
+    }
+}
+
 @Suite struct LogRecordTests {
     private func record(_ fixture: ReportFixture, isAbandoned: Bool = false) throws -> LogRecord {
         LogRecord(try StallReport(jsonData: fixture.bytes), isAbandoned: isAbandoned)
@@ -117,12 +124,6 @@ import Testing
           ] }
         """
 
-    private func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
-        (ProtobufReader.fields(bytes) ?? []).compactMap { found in
-            if case (field, .data(let bytes)) = found { bytes } else { nil }
-        }
-    }
-
     private func metrics(_ text: String) throws -> [String: [UInt8]] {
         let scratch = try TemporaryDirectory()
         let file = try StatisticsFile(path: scratch.write("statistics.json", text))
@@ -149,7 +150,7 @@ import Testing
             try metrics(statistics)["stallwatch.loop.turn.duration"].map { messages($0, 9)[0] })
         let point = messages(histogram, 1)[0]
         let words = { (field: Int) -> [UInt64] in
-            let bytes = self.messages(point, field)[0]
+            let bytes = messages(point, field)[0]
             return stride(from: 0, to: bytes.count, by: 8).map { start in
                 bytes[start..<(start + 8)].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             }

@@ -68,11 +68,6 @@ import Testing
 
         /// The last digits of the ids of a request's records.
         private static func numbers(_ message: [UInt8]) -> [Int] {
-            func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
-                (ProtobufReader.fields(bytes) ?? []).compactMap { found in
-                    if case (field, .data(let bytes)) = found { bytes } else { nil }
-                }
-            }
             let records = messages(message, 1).flatMap { messages($0, 2) }.flatMap { messages($0, 2) }
             return records.compactMap { record in
                 for pair in messages(record, 6) where messages(pair, 1).first == Array("log.record.uid".utf8) {

@@ -5,19 +5,26 @@ import TestSupport
 
 @testable import ScenarioKit
 
+extension Outcome {
+    /// Returns the outcome of a scenario that stalls in `function`, at a threshold of 250 ms.
+    static func stub(
+        _ scenario: String, in function: String?, cause: String? = nil, injected: Double? = 500,
+        _ reports: [ReportedStall] = [], unavailable: String? = nil
+    ) -> Outcome {
+        Outcome(
+            scenario: scenario, expected: function.map { ExpectedReport(function: $0, cause: cause) },
+            thresholdMilliseconds: 250, injected: injected.map { [$0] } ?? [], reports: reports,
+            unavailable: unavailable)
+    }
+}
+
 @Suite struct SummaryFileTests {
     private let directory = TemporaryDirectory.ofTest()
     private let outcomes = [
-        Outcome(
-            scenario: "spin", expected: .init(function: "spin()", cause: "cpu"), thresholdMilliseconds: 250,
-            injected: [500.0427],
-            reports: [
-                ReportedStall(
-                    file: "stalls/a.json", loop: "main", milliseconds: 500.125, function: "spin()", cause: "cpu"
-                )
-            ]
-        ),
-        Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []),
+        Outcome.stub(
+            "spin", in: "spin()", cause: "cpu", injected: 500.0427,
+            [.init(file: "stalls/a.json", loop: "main", milliseconds: 500.125, function: "spin()", cause: "cpu")]),
+        .stub("idle", in: nil, injected: nil),
     ]
 
     @Test func everyKeyIsThereAndMissingValuesAreNull() throws {
@@ -139,20 +146,11 @@ import TestSupport
 
 @Suite struct SummaryTableTests {
     @Test func columnsAreAligned() {
-        let stall = Outcome(
-            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-            injected: [1750.06],
-            reports: [
-                ReportedStall(
-                    file: "stalls/a.json", loop: "main", milliseconds: 1750.2, function: "spin()", cause: "cpu"
-                )
-            ]
-        )
-        let missed = Outcome(
-            scenario: "sleep-long", expected: .init(function: "sleep()"), thresholdMilliseconds: 250,
-            injected: [500], reports: []
-        )
-        let quiet = Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: [])
+        let stall = Outcome.stub(
+            "spin", in: "spin()", injected: 1750.06,
+            [.init(file: "stalls/a.json", loop: "main", milliseconds: 1750.2, function: "spin()", cause: "cpu")])
+        let missed = Outcome.stub("sleep-long", in: "sleep()")
+        let quiet = Outcome.stub("idle", in: nil, injected: nil)
         #expect(
             SummaryTable([stall, missed, quiet]).text == """
 
@@ -169,21 +167,15 @@ import TestSupport
     }
 
     @Test func anUnavailableScenarioIsCounted() {
-        let outcome = Outcome(
-            scenario: "glib", expected: .init(function: "sleep()"), thresholdMilliseconds: 250, injected: [],
-            reports: [], unavailable: "there is no library"
-        )
+        let outcome = Outcome.stub("glib", in: "sleep()", injected: nil, unavailable: "there is no library")
         let text = SummaryTable([outcome]).text
         #expect(text.contains("not-available"))
         #expect(text.contains("\n0 of 1 ok, 0 failed, 1 not available, 0 inconclusive; 0 run again"))
     }
 
     @Test func aReportWithoutAFunctionHasAQuestionMark() {
-        let outcome = Outcome(
-            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-            injected: [500],
-            reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: nil)]
-        )
+        let outcome = Outcome.stub(
+            "spin", in: "spin()", [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: nil)])
         #expect(SummaryTable([outcome]).text.contains("500.0  ?                ?      wrong-function  a.json"))
     }
 

@@ -8,11 +8,9 @@ import Testing
     private let scenario = Scenario.stalling(
         "spin", "a timer computes", times: 2, .main(.timer, in: "spin()")
     ) { $0.stall }
-    private let outcome = Outcome(
-        scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-        injected: [500.04],
-        reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500.16, function: "spin()")]
-    )
+    private let outcome = Outcome.stub(
+        "spin", in: "spin()", injected: 500.04,
+        [ReportedStall(file: "a.json", loop: "main", milliseconds: 500.16, function: "spin()")])
 
     /// Returns what a progress of this style writes about the second of twelve scenarios.
     private func written(_ style: Progress.Style, _ outcome: Outcome) throws -> [String] {
@@ -70,18 +68,12 @@ import Testing
     }
 
     @Test func aMissingReportIsWritten() throws {
-        let missed = Outcome(
-            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-            injected: [500], reports: []
-        )
+        let missed = Outcome.stub("spin", in: "spin()")
         #expect(try written(.plain, missed) == ["[ 2/12] spin: missed, injected 500.0 ms, no report\n"])
     }
 
     @Test func theReasonOfAnUnavailableScenarioIsWritten() throws {
-        let outcome = Outcome(
-            scenario: "glib", expected: .init(function: "sleep()"), thresholdMilliseconds: 250, injected: [],
-            reports: [], unavailable: "there is no library"
-        )
+        let outcome = Outcome.stub("glib", in: "sleep()", injected: nil, unavailable: "there is no library")
         #expect(try written(.plain, outcome) == ["[ 2/12] glib: not-available, there is no library\n"])
     }
 

@@ -11,11 +11,9 @@ import TestSupport
 @Suite struct RetryPolicyTests {
     /// An outcome of a stall of 500 ms with this result.
     private func outcome(_ result: ScenarioResult) throws -> Outcome {
-        var outcome = Outcome(
-            scenario: "spin", expected: .init(function: "spin()", cause: "io"), thresholdMilliseconds: 250,
-            injected: [500],
-            reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: "spin()", cause: "io")]
-        )
+        var outcome = Outcome.stub(
+            "spin", in: "spin()", cause: "io",
+            [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: "spin()", cause: "io")])
         switch result {
         case .ok: break
         case .missed: outcome.reports = []

@@ -66,10 +66,9 @@ import Testing
     private let report = ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 500, function: "spin()")
 
     private func outcome(_ reports: [ReportedStall], isStall: Bool = true, unavailable: String? = nil) -> Outcome {
-        Outcome(
-            scenario: isStall ? "spin" : "idle", expected: isStall ? .init(function: "spin()") : nil,
-            thresholdMilliseconds: 250, injected: isStall ? [500] : [], reports: reports, unavailable: unavailable
-        )
+        .stub(
+            isStall ? "spin" : "idle", in: isStall ? "spin()" : nil, injected: isStall ? 500 : nil, reports,
+            unavailable: unavailable)
     }
 
     private typealias Change = @Sendable (inout SoakTotals) -> Void
