@@ -159,7 +159,7 @@ struct DemoCommand: ParsableCommand {
         let monitor = try startMonitor()
         defer { monitor.stop() }
         // Checked now, not after minutes of scenarios, but after the monitor has made the output directory.
-        let file = try summaryFile()
+        let file = try summary.map(SummaryFile.init(path:))
         let progress = Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count)
         let outcomes = try MainLoop.run { () async throws(DemoFailure) in
             try await ScenarioSequence(scenarios: scenarios, runner: runner(monitor), progress: progress).run()
@@ -180,7 +180,7 @@ struct DemoCommand: ParsableCommand {
 
     /// Runs the scenarios in rounds, and shows the counts; returns whether all passed.
     private func runRounds(_ count: Int) throws -> Bool {
-        let file = try summaryFile()
+        let file = try summary.map(SummaryFile.init(path:))
         let stress = StressRounds(
             scenarios: try selectedScenarios(), count: count, output: output,
             options: ["--threshold", threshold.description, "--load-seconds", "\(loadSeconds)"]
@@ -206,10 +206,6 @@ struct DemoCommand: ParsableCommand {
         return tally.problems.isEmpty
     }
 
-    private func summaryFile() throws(DemoFailure) -> SummaryFile? {
-        try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
-    }
-
     /// Runs the scenarios for a long time, and shows the totals; returns whether the soak passed.
     private func runSoak(_ length: SoakLength) throws -> Bool {
         let scenarios = try selectedScenarios()
@@ -218,7 +214,7 @@ struct DemoCommand: ParsableCommand {
         setenv("STALLWATCH_UNWINDER", "compared", 0)
         let monitor = try startMonitor()
         defer { monitor.stop() }
-        let file = try summaryFile()
+        let file = try summary.map(SummaryFile.init(path:))
         let seed = seed ?? UInt64.random(in: 0..<1_000_000)
         let totals = try MainLoop.run { () async throws(DemoFailure) in
             try await Soak(

@@ -32,8 +32,7 @@ struct HostProgram: Sendable {
         }
         await inbox.open(monitor.reports)
         await warmUp()
-        let injected = stallHere()
-        await finish(injected)
+        await finish(stallHere())
     }
 
     /// Runs the program in a loop of the main thread, and ends the process.

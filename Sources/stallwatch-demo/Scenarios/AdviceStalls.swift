@@ -49,7 +49,6 @@ func decodeTheTable(_ json: Data, for duration: Duration) {
     errno = Int32(truncatingIfNeeded: rows)
 }
 
-/// A table of numbers as JSON.
 let largeTable = Data("[\(Array(repeating: #"{"x":1.5,"y":2.5,"z":3.5}"#, count: 2_000).joined(separator: ","))]".utf8)
 
 /// Looks for nested repetitions, which takes exponential time.

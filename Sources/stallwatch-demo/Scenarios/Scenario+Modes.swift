@@ -91,7 +91,6 @@ extension Scenario {
         }
     }
 
-    /// Watches a loop in the tracking mode, too.
     private static func inBothModes(_ loop: RunLoop) -> WatchedLoop {
         .runLoop(loop, label: "tracker", modes: [.common, .init("tracking")])
     }

@@ -7,7 +7,6 @@ import StallWatch
 
 // Functions that wait for another process. The rules in Stalls.swift apply.
 
-/// Waits for a file lock that a child holds.
 @inline(never)
 func waitForTheOtherProcess(_ file: LockFile) {
     flock(file.descriptor, LOCK_EX)
@@ -81,9 +80,7 @@ extension Scenario {
         ) { _, _ in demo_print_line() },
         .inMainLoop(
             "linker-lock", "dl_iterate_phdr(3) while another thread sleeps in its callback",
-            .main(
-                .source0, in: "demo_with_loader_lock", lock: .dynamicLinker, owner: "lister",
-                ownerDoes: Holding.sleeping.activity),
+            .owned(.source0, in: "demo_with_loader_lock", .dynamicLinker, by: "lister", Holding.sleeping.activity),
             with: { context in
                 NamedThread.start("lister") { ready in
                     withoutActuallyEscaping(ready) { sleepWithLoaderLock(for: context.stall, ready: $0) }

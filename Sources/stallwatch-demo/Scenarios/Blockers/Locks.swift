@@ -75,20 +75,12 @@ enum Holding: String, Sendable, CaseIterable {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         let (readEnd, writeEnd) = (ends[0], ends[1])
-        // The capacity of a pipe (pipe(7)).
-        let capacity = 65_536
-        let bytes = [UInt8](repeating: 0, count: capacity + 1)
+        // The capacity of a pipe is 65,536 bytes (pipe(7)).
+        let bytes = [UInt8](repeating: 0, count: 65_537)
         Thread.detachNewThread {
             sleepTooLong(for: duration)
-            var buffer = [UInt8](repeating: 0, count: capacity + 1)
-            var left = capacity + 1
-            while left > 0 {
-                let count = read(readEnd, &buffer, left)
-                guard count > 0 else { break }
-                left -= count
-            }
-            // Closed by the reader: after the last write, a byte may still be unread, and a closed number may become another file's.
-            close(readEnd)
+            // Closes the end, too: after the last write a byte may still be unread, and a closed number may become another file's.
+            demo_read_all(readEnd)
         }
         write(writeEnd, bytes, bytes.count)
         close(writeEnd)

@@ -130,10 +130,8 @@ struct QuotaGroup: Sendable {
     }
 
     private static func moveThisThread(to group: String) {
-        // The link reads "<pid>/task/<tid>".
-        let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
-        guard let thread = link?.split(separator: "/").last else { return }
-        _ = write(String(thread), to: group + "/tasks")
+        // 0 is the thread that writes (the kernel's cgroup-v1/cgroups.rst).
+        _ = write("0", to: group + "/tasks")
     }
 
     private static func write(_ text: String, to path: String) -> Bool {

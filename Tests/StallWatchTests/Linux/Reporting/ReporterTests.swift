@@ -123,7 +123,7 @@ import TestSupport
         let submit = Mutex<(@Sendable (StallRecord) -> Void)?>(nil)
         let seen = Mutex<[[String]]>([])
         var settings = Reporter.Settings.fixture()
-        settings.builder = {
+        settings.builder = { [scratch] in
             .stub(
                 CalledSymbols {
                     // The second stall begins during the lookup of the first frame.
