@@ -53,14 +53,7 @@ extension Scenario {
             "five-stalls", "five stalls, one in each kind of callout and one more", times: 1.5,
             ExpectedReport(mode: ExpectedReport.defaultMode, function: "sleepTooLong(for:)", count: 5)
         ) { context in
-            var injected: [Duration] = []
-            for index in 0..<5 {
-                let callout = MainLoop.callouts[index % MainLoop.callouts.count]
-                injected.append(await callout { sleepTooLong(for: context.stall) })
-                // The loop has to wait in between: two of these in one turn would be one stall.
-                await pause(.milliseconds(20))
-            }
-            return injected
+            await MainLoop.callInTurn(5) { sleepTooLong(for: context.stall) }
         },
     ]
 

@@ -8,14 +8,7 @@ extension Scenario {
         .quiet("idle", "the loop waits for 3 s") { _ in await pause(.seconds(3)) },
         .quiet("healthy-storm", "200,000 source0 turns back to back") { _ in await MainLoop.source0Turns(200_000) },
         .short("short", "40 sleeps of 60 % of the threshold, one per turn", times: 0.6) { context in
-            var longest = Duration.zero
-            for index in 0..<40 {
-                let callout = MainLoop.callouts[index % MainLoop.callouts.count]
-                longest = max(longest, await callout { sleepTooLong(for: context.stall) })
-                // The loop has to wait in between: two of these in one turn would be a stall.
-                await pause(.milliseconds(10))
-            }
-            return longest
+            await MainLoop.callInTurn(40) { sleepTooLong(for: context.stall) }.max() ?? .zero
         },
         .quiet("busy-timers", "a timer fires 1,000 times a second for 3 s") { _ in
             let timer = BusyTimer(on: .main)

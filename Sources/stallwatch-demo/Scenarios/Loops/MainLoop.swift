@@ -32,6 +32,17 @@ enum MainLoop {
         await DispatchQueue.main.time(work)
     }
 
+    /// Calls `work` in so many callouts, of each kind in turn; returns how long each call took.
+    static func callInTurn(_ count: Int, _ work: @escaping Work) async -> [Duration] {
+        var durations: [Duration] = []
+        for index in 0..<count {
+            durations.append(await callouts[index % callouts.count](work))
+            // The loop has to wait in between: two of these in one turn would be one stall.
+            await pause(.milliseconds(20))
+        }
+        return durations
+    }
+
     /// Calls `start` in a callout, and returns once `start`'s argument has been called and the loop has heard of it.
     static func untilDone(_ start: @escaping @Sendable (_ done: @escaping Work) -> Void) async {
         let (ends, end) = AsyncStream<Void>.makeStream()
