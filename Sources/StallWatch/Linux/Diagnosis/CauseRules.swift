@@ -23,7 +23,6 @@ import StallReports
 enum CauseRules {
     /// The share of the duration below which two parts count as equal.
     static let tieMargin = 0.05
-    static let nearlyAll = 0.75
     /// The least CPU time of a major page fault: the block layer and the copy of up to 16 pages take 20 to 100 us.
     static let cpuPerMajorFault: UInt64 = 20_000
     /// The largest CPU time of a major page fault (measured: 28,800 faults took 1,523 ms in the kernel, 53 us each).
@@ -31,13 +30,14 @@ enum CauseRules {
     /// The longest wait of a major page fault, in nanoseconds: a spinning disk seeks in 10 ms.
     static let waitPerMajorFault: UInt64 = 10_000_000
 
-    static func conclusion(from evidence: Evidence) -> CauseConclusion {
+    static func conclusion(from evidence: Evidence) -> Cause {
         if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
             let endsByItself = deadlock.lock.map {
                 $0.lock.hasTimeout || $0.owners.contains { $0.waitsFor?.hasTimeout == true }
             }
-            return CauseConclusion(
-                kind: .deadlock, confidence: endsByItself == true ? .likely : .certain, observation: deadlock)
+            return Cause(
+                kind: .deadlock, confidence: endsByItself == true ? .likely : .certain, evidence: evidence,
+                observation: deadlock)
         }
         if let paging = paging(evidence) { return paging }
         if let transfer = transfer(evidence) { return transfer }
@@ -48,16 +48,15 @@ enum CauseRules {
             return onCPU(evidence, share: Double(split.onCPU) / duration)
         }
         if split.runQueue == largest {
-            let confidence = confidence(ofShare: Double(split.runQueue) / duration)
-            return CauseConclusion(
-                kind: evidence.throttled >= split.runQueue / 2 ? .throttled : .cpuContention, confidence: confidence
-            )
+            return Cause(
+                kind: evidence.throttled >= split.runQueue / 2 ? .throttled : .cpuContention,
+                confidence: confidence(ofShare: Double(split.runQueue) / duration), evidence: evidence)
         }
         return blocked(evidence, share: Double(split.blocked) / duration)
     }
 
     /// Paging, if waiting for pages and handling their faults in the kernel are together the largest part of the time.
-    private static func paging(_ evidence: Evidence) -> CauseConclusion? {
+    private static func paging(_ evidence: Evidence) -> Cause? {
         guard evidence.majorFaults > 0 else { return nil }
         let split = evidence.split
         let kernel = UInt64(Double(split.onCPU) * (evidence.kernelShare ?? 0))
@@ -75,12 +74,13 @@ enum CauseRules {
         let pages = handling + waiting
         let share = Double(pages) / Double(max(split.duration, 1))
         guard share >= 0.5, pages > split.onCPU - handling else { return nil }
-        return CauseConclusion(
-            kind: .paging, confidence: confidence(ofShare: share), observation: isForPages ? winner?.observation : nil)
+        return Cause(
+            kind: .paging, confidence: confidence(ofShare: share), evidence: evidence,
+            observation: isForPages ? winner?.observation : nil)
     }
 
     /// Input or output, if waiting in one call and the kernel's work for the same call are together the largest part.
-    private static func transfer(_ evidence: Evidence) -> CauseConclusion? {
+    private static func transfer(_ evidence: Evidence) -> Cause? {
         guard let busy = kernelCall(in: evidence), let call = busy.observation.call?.name else { return nil }
         let split = evidence.split
         let (winner, part) = mostSeen(in: evidence, kind(of:))
@@ -93,18 +93,18 @@ enum CauseRules {
         guard flushes || (waits && waiting >= working / 3) else { return nil }
         let sum = waiting + working
         guard sum > split.runQueue, sum * 2 >= split.onCPU + split.blocked else { return nil }
-        return CauseConclusion(
+        return Cause(
             kind: .io, confidence: confidence(ofShare: Double(sum) / Double(max(split.duration, 1))),
-            observation: waits ? winner?.observation : busy.observation)
+            evidence: evidence, observation: waits ? winner?.observation : busy.observation)
     }
 
-    private static func onCPU(_ evidence: Evidence, share: Double) -> CauseConclusion {
+    private static func onCPU(_ evidence: Evidence, share: Double) -> Cause {
         let isPaging = evidence.majorFaults > 0 && evidence.majorFaults * cpuPerMajorFault >= evidence.split.onCPU / 2
-        return CauseConclusion(
+        return Cause(
             kind: isPaging ? .paging : .cpu, confidence: isPaging ? .likely : confidence(ofShare: share),
+            evidence: evidence,
             observation: kernelCall(in: evidence)?.observation
-                ?? evidence.observations.last { $0.activity == .running }
-        )
+                ?? evidence.observations.last { $0.activity == .running })
     }
 
     /// Returns the last observation of a running thread in the system call that has most of the weight of all such
@@ -126,26 +126,28 @@ enum CauseRules {
         return (last.0, Double(most.value) / Double(max(all, 1)))
     }
 
-    private static func blocked(_ evidence: Evidence, share: Double) -> CauseConclusion {
+    private static func blocked(_ evidence: Evidence, share: Double) -> Cause {
         var (winner, part) = mostSeen(in: evidence, kind(of:))
         if winner == nil { (winner, part) = mostSeen(in: evidence, kindOfRestarted(in:)) }
         guard let winner else {
             if evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked {
-                return CauseConclusion(kind: .paging, confidence: .likely)
+                return Cause(kind: .paging, confidence: .likely, evidence: evidence)
             }
             // Many short waits are rarely observed, but the libc function around them is.
             let between = mostSeen(in: evidence, kindOfFunction(in:)).winner
-            return CauseConclusion(
-                kind: between?.kind ?? .unknown, confidence: .possible, observation: between?.observation)
+            return Cause(
+                kind: between?.kind ?? .unknown, confidence: .possible, evidence: evidence,
+                observation: between?.observation)
         }
-        var certainty = min(confidence(ofShare: share), confidence(ofShare: part))
         // With many waits and few observations, the typical wait may be missing.
-        if evidence.voluntarySwitches > UInt64(evidence.observations.count) + 2, evidence.observations.count < 3 {
-            certainty = min(certainty, .likely)
-        }
-        if case .unknown? = winner.observation.lock?.lock.ownership { certainty = min(certainty, .likely) }
-        if winner.observation.activity == .blocked || !evidence.countsRunQueue { certainty = min(certainty, .likely) }
-        return CauseConclusion(kind: winner.kind, confidence: certainty, observation: winner.observation)
+        let count = evidence.observations.count
+        var isDoubtful = count < 3 && evidence.voluntarySwitches > UInt64(count) + 2
+        if case .unknown? = winner.observation.lock?.lock.ownership { isDoubtful = true }
+        if winner.observation.activity == .blocked || !evidence.countsRunQueue { isDoubtful = true }
+        let confidence = confidence(ofShare: min(share, part))
+        return Cause(
+            kind: winner.kind, confidence: isDoubtful && confidence == .certain ? .likely : confidence,
+            evidence: evidence, observation: winner.observation)
     }
 
     /// Returns the kind with the largest weight and the best observation of the place that has the largest part of it,
@@ -180,12 +182,11 @@ enum CauseRules {
     }
 
     private static func kind(of observation: Observation) -> Cause.Kind? {
-        if case .running = observation.activity { return nil }
-        if case .blocked = observation.activity { return Cause.Kind(waitChannel: observation.waitChannel) }
-        if case .waiting(let call) = observation.activity, let purpose = observation.call?.purpose {
-            return call.isRestarted ? nil : Cause.Kind(purpose)
+        switch observation.activity {
+        case .running: nil
+        case .blocked: observation.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))
+        case .faulting, .waiting: Cause.Kind(of: observation.activity)
         }
-        return Cause.Kind(of: observation.activity)
     }
 
     private static func kindOfRestarted(in observation: Observation) -> Cause.Kind? {
@@ -222,19 +223,13 @@ enum CauseRules {
         owners.count { (try? $0.stack.get()) != nil }
     }
 
-    private static func confidence(ofShare share: Double) -> Cause.Confidence {
-        if share >= nearlyAll { return .certain }
-        return share >= 0.5 ? .likely : .possible
+    /// Returns `certain` for nearly all of the time, and `possible` for less than half.
+    private static func confidence(ofShare share: Double) -> StallReport.Confidence {
+        share >= 0.75 ? .certain : share >= 0.5 ? .likely : .possible
     }
 }
 
 extension Cause.Kind {
-    /// The kind of stall that a wait in a kernel function causes; `nil` if the function does not show it.
-    init?(waitChannel: String?) {
-        guard let purpose = waitChannel.flatMap(WaitChannel.purpose(ofFunction:)) else { return nil }
-        self = Cause.Kind(purpose)
-    }
-
     /// The kind of stall that a thread's activity causes; `nil` for restart_syscall(2), which does not show the restarted
     /// call, and for a call that the system does not show.
     init?(of activity: ThreadActivity) {
@@ -244,16 +239,7 @@ extension Cause.Kind {
         case .faulting: self = .paging
         case .waiting(let call):
             if call.isRestarted { return nil }
-            self = Cause.Kind(call.purpose)
-        }
-    }
-
-    fileprivate init(_ purpose: SystemCall.Purpose) {
-        switch purpose {
-        case .lock: self = .lock
-        case .sleep: self = .sleep
-        case .io: self = .io
-        case .other: self = .syscall
+            self = call.purpose
         }
     }
 }
@@ -261,28 +247,9 @@ extension Cause.Kind {
 struct Cause: Sendable {
     typealias Kind = StallReport.CauseKind
 
-    enum Confidence: String, Sendable, Comparable, CaseIterable {
-        /// The largest part has less than half of the time.
-        case possible
-        /// The part has at least half of the time, but other parts may matter.
-        case likely
-        /// The part has nearly all of the time, and the observations agree.
-        case certain
-
-        static func < (left: Confidence, right: Confidence) -> Bool { left.rank < right.rank }
-
-        private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
-    }
-
     var kind: Kind
-    var confidence: Confidence
+    var confidence: StallReport.Confidence
     var evidence: Evidence
     var observation: Observation?
     var pressure: Pressure?
-}
-
-struct CauseConclusion {
-    var kind: Cause.Kind
-    var confidence: Cause.Confidence
-    var observation: Observation?
 }

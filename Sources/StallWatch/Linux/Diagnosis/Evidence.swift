@@ -54,10 +54,8 @@ struct Observation: Sendable {
     /// The waiting thread's kernel functions, innermost first; `nil` without permission to read them.
     var kernelStack: [String]?
 
-    enum Shown: Int, Comparable {
+    enum Shown: Comparable {
         case nothing, part, all
-
-        static func < (left: Shown, right: Shown) -> Bool { left.rawValue < right.rawValue }
     }
 
     /// Whether both are in the same call, for the same if a stack was known.

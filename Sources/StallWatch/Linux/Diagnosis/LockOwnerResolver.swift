@@ -184,7 +184,7 @@ final class ProcessThreads: LockOwnerResolver.Threads {
     /// show what it waits for.
     func activity(of thread: Int32) -> Cause.Kind? {
         guard let reading = ThreadProc(thread: thread)?.read(), reading.isAlive else { return nil }
-        return Cause.Kind(of: reading.activity) ?? Cause.Kind(waitChannel: reading.waitChannel)
+        return Cause.Kind(of: reading.activity) ?? reading.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))
     }
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {

@@ -258,15 +258,12 @@ struct StallDiagnostician {
             throttled: growth { $0.throttled },
             pagedFile: faults?.file
         )
-        var conclusion = CauseRules.conclusion(from: evidence)
-        if let owner, let lock = conclusion.observation?.lock, owner.follows(lock) {
-            conclusion.observation?.lock?.lastOwnerTime = owner.time(waiterNice: last.nice)
+        var cause = CauseRules.conclusion(from: evidence)
+        if let owner, let lock = cause.observation?.lock, owner.follows(lock) {
+            cause.observation?.lock?.lastOwnerTime = owner.time(waiterNice: last.nice)
         }
-        return Cause(
-            kind: conclusion.kind, confidence: conclusion.confidence, evidence: evidence,
-            observation: conclusion.observation,
-            pressure: Pressure.current()
-        )
+        cause.pressure = Pressure.current()
+        return cause
     }
 }
 

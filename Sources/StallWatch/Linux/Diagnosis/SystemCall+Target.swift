@@ -141,7 +141,6 @@ struct DescribedCall: Equatable, Sendable {
     var number: Int
     var name: String
     var target: String?
-    var purpose: SystemCall.Purpose
     /// For whom the call waits; `nil` if that was not asked, or does not apply.
     var peers: PeerAnswer?
 }
@@ -152,7 +151,6 @@ extension DescribedCall {
         number = call.number
         name = call.name
         target = memory.flatMap { call.target(memory: $0) }
-        purpose = call.purpose
     }
 
     /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if none is
@@ -166,7 +164,7 @@ extension DescribedCall {
             self.init(call, memory: memory)
             return
         }
-        self.init(number: number, name: call.name, target: nil, purpose: call.purpose)
+        self.init(number: number, name: call.name)
         // By now the descriptor may be another file's, and a path overwritten.
         if call.takesDescriptor { target = captured.target }
     }

@@ -1,5 +1,6 @@
 import LinuxSupport
 import StackCapture
+import StallReports
 
 /// A system call that a thread waits in.
 struct SystemCall: Equatable, Sendable {
@@ -152,25 +153,15 @@ extension SystemCall {
     /// The call's name; `system call <number>` if the call is newer than the table.
     var name: String { SystemCallNames.current.name(number) ?? "system call \(number)" }
 
-    enum Purpose: String, Equatable, Sendable {
-        /// Waits until another thread or process releases a lock.
-        case lock
-        /// Waits for a time.
-        case sleep
-        /// Waits for data on a descriptor: a file, a pipe, a socket, a device.
-        case io
-        case other
-    }
-
-    /// The purpose of this call, a pure function of its name and arguments.
-    var purpose: Purpose {
+    /// What a wait in this call is for: `lock`, `sleep`, `io`, or else `syscall`.
+    var purpose: StallReport.CauseKind {
         let name = name
         switch name {
         case "futex", "futex_waitv", "flock", "semop", "semtimedop":
             return .lock
         case "fcntl":
             // Only F_SETLKW and F_OFD_SETLKW (fcntl.h) wait.
-            return argument(1) == 7 || argument(1) == 38 ? .lock : .other
+            return argument(1) == 7 || argument(1) == 38 ? .lock : .syscall
         case "nanosleep", "clock_nanosleep":
             return .sleep
         case "poll", "ppoll":
@@ -178,7 +169,7 @@ extension SystemCall {
         case "select", "pselect6":
             return argument(0) == 0 ? .sleep : .io
         default:
-            return Self.inputOutput.contains(name) ? .io : .other
+            return Self.inputOutput.contains(name) ? .io : .syscall
         }
     }
 

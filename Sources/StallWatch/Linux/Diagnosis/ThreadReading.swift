@@ -1,4 +1,5 @@
 import LinuxSupport
+import StallReports
 
 /// The kernel's values for one thread at one moment; times and counts are totals since the thread's start.
 struct ThreadReading: Equatable, Sendable {
@@ -96,14 +97,14 @@ extension WaitChannel {
     ///
     /// The names are those of Linux 5.4 to 6.18. poll(2) and select(2) wait for a time or for data in the same function, and
     /// a wait for a page of a file may be a call's or a page fault's.
-    static func purpose(ofFunction name: String) -> SystemCall.Purpose? {
+    static func purpose(ofFunction name: String) -> StallReport.CauseKind? {
         // The compiler's own copies of a function have a suffix, as in do_wait.constprop.0.
         let base = name.prefix { $0 != "." }
         if base.contains("futex") { return .lock }
         if base.hasSuffix("nanosleep") || base == "common_nsleep" { return .sleep }
         switch base {
         case "locks_lock_inode_wait", "flock_lock_inode_wait", "fcntl_setlk": return .lock
-        case "do_wait", "kernel_wait4": return .other
+        case "do_wait", "kernel_wait4": return .syscall
         case "pipe_read", "pipe_write", "pipe_wait", "anon_pipe_read", "anon_pipe_write", "wait_for_partner", "ep_poll",
             "do_epoll_wait", "unix_stream_data_wait", "unix_stream_read_generic", "unix_wait_for_peer", "sk_wait_data",
             "sk_stream_wait_memory", "inet_csk_accept", "__skb_wait_for_more_packets", "n_tty_read":

@@ -9,7 +9,7 @@ extension StallReport.Cause {
         let observation = cause.observation
         self.init(
             kind: cause.kind,
-            confidence: .init(rawValue: cause.confidence.rawValue),
+            confidence: cause.confidence,
             onCPUMilliseconds: milliseconds(evidence.split.onCPU),
             runQueueMilliseconds: milliseconds(evidence.split.runQueue),
             blockedMilliseconds: milliseconds(evidence.split.blocked),

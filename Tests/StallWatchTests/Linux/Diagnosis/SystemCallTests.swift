@@ -40,9 +40,9 @@ import Testing
             ("hrtimer_nanosleep", 0x7ffd_0000_1000, "nanosleep", .sleep),
             ("futex_do_wait", 0x55d0_0000, "futex", .lock),
             ("futex_wait_queue", 0x55d0_0000, "futex", .lock),
-        ] as [(String, UInt64, String, SystemCall.Purpose)])
+        ] as [(String, UInt64, String, Cause.Kind)])
     func theWaitChannelShowsTheRestartedCall(
-        channel: String, argument: UInt64, name: String, purpose: SystemCall.Purpose
+        channel: String, argument: UInt64, name: String, purpose: Cause.Kind
     ) throws {
         let original = try call("restart_syscall", argument, 0, 7).original(waitChannel: channel)
         #expect(original.name == name)
@@ -51,8 +51,8 @@ import Testing
     }
 
     #if arch(x86_64)
-        @Test(arguments: [(0, .sleep), (2, .io)] as [(UInt64, SystemCall.Purpose)])
-        func aRestartedPollKeepsItsPurpose(count: UInt64, purpose: SystemCall.Purpose) throws {
+        @Test(arguments: [(0, .sleep), (2, .io)] as [(UInt64, Cause.Kind)])
+        func aRestartedPollKeepsItsPurpose(count: UInt64, purpose: Cause.Kind) throws {
             let original = try call("restart_syscall", 0, count, 500).original(
                 waitChannel: "poll_schedule_timeout.constprop.0")
             #expect(original.name == "poll")
