@@ -10,10 +10,7 @@ package struct ByteCursor {
         end = min(count, bytes.count)
     }
 
-    package init(_ text: String) {
-        let bytes = [UInt8](text.utf8)
-        self.init(bytes, count: bytes.count)
-    }
+    package init(_ text: String) { self.init(Array(text.utf8), count: .max) }
 
     /// The next byte that is not white space, without consuming it; `nil` at the end.
     package var next: UInt8? {
@@ -41,15 +38,10 @@ package struct ByteCursor {
     /// Consumes the next number: decimal, or lowercase hexadecimal after `0x`; `nil` if there is none within 64 bits.
     package mutating func number() -> UInt64? {
         guard let first = next else { return nil }
-        var at = position
-        let radix: UInt64
-        if first == UInt8(ascii: "0"), at + 1 < end, bytes[at + 1] == UInt8(ascii: "x") {
-            radix = 16
-            at += 2
-        } else {
-            radix = 10
-        }
-        let digits = at
+        let isHexadecimal =
+            first == UInt8(ascii: "0") && position + 1 < end && bytes[position + 1] == UInt8(ascii: "x")
+        let (radix, digits): (UInt64, Int) = isHexadecimal ? (16, position + 2) : (10, position)
+        var at = digits
         var value: UInt64 = 0
         while at < end, let digit = Self.digit(bytes[at]), digit < radix {
             let (product, overflows) = value.multipliedReportingOverflow(by: radix)

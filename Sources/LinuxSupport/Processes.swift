@@ -85,14 +85,13 @@ extension RunningProcess {
     package static func descendants(of ancestor: Int32, among all: [RunningProcess]) -> [RunningProcess] {
         let children = Dictionary(grouping: all, by: \.parent)
         var found: [RunningProcess] = []
-        var open = [ancestor]
         var seen: Set<Int32> = [ancestor]
-        while let next = open.first {
-            open.removeFirst()
-            for child in (children[next] ?? []).sorted(by: { $0.id < $1.id }) where seen.insert(child.id).inserted {
-                found.append(child)
-                open.append(child.id)
-            }
+        var parents = [ancestor]
+        while !parents.isEmpty {
+            let next = parents.flatMap { (children[$0] ?? []).sorted { $0.id < $1.id } }
+            let new = next.filter { seen.insert($0.id).inserted }
+            found += new
+            parents = new.map(\.id)
         }
         return found
     }

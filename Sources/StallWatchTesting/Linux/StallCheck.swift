@@ -97,11 +97,8 @@ struct StallCheck: Sendable {
     }
 
     private func record(_ text: String, _ fail: Fail?) {
-        guard let fail else {
-            Issue.record(Comment(rawValue: text), sourceLocation: location)
-            return
-        }
-        fail(text, location)
+        if let fail { return fail(text, location) }
+        Issue.record(Comment(rawValue: text), sourceLocation: location)
     }
 
     private func record(_ finding: StallFinding, _ fail: Fail?) {

@@ -53,12 +53,15 @@ struct LockIdentifier {
         guard Futex.isWait(call.argument(1)) else { return lock }
         if let stream = streams?.name(ofLockAt: address, memory) {
             (lock.kind, lock.label, lock.function) = (.stdio, stream, StreamFunction.outermost(of: frames))
-            lock.ownership = streamOwner(address)
+            let owner = streams?.owner(ofLockAt: address, memory)
+            lock.ownership = owner.map { live($0) } ?? .unknown("it was just released")
         } else if let queue = DispatchLayout.queue(ofWaiter: waiter, waitingOn: address, memory) {
             lock.kind = .dispatchQueue
             lock.function = function?.name ?? "dispatch_sync"
             (lock.address, lock.label) = (queue, DispatchLayout.label(of: queue, memory))
-            lock.ownership = queueOwner(queue, waiter)
+            let owner = DispatchLayout.owner(of: queue, besides: waiter, memory)
+            let why = "no single thread runs the queue: it is concurrent, suspended, or has not been started"
+            lock.ownership = owner.map { live($0) } ?? .unknown(why)
         } else if let function {
             describe(&lock, function, call, frames)
         } else if let group = DispatchLayout.group(ofType: groupType, waitedForAt: address, memory) {
@@ -194,22 +197,10 @@ extension LockIdentifier {
         return live(thread, else: "the thread has just ended")
     }
 
-    private func streamOwner(_ address: UInt64) -> AwaitedLock.Ownership {
-        guard let owner = streams?.owner(ofLockAt: address, memory) else { return .unknown("it was just released") }
-        return live(owner)
-    }
-
     private func onceOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address).map(Futex.Word.init), word.hasWaiters, word.owner > 0 else {
             return .unknown("the initializer has just ended")
         }
         return live(word.owner)
-    }
-
-    private func queueOwner(_ queue: UInt64, _ waiter: Int32) -> AwaitedLock.Ownership {
-        guard let owner = DispatchLayout.owner(of: queue, besides: waiter, memory) else {
-            return .unknown("no single thread runs the queue: it is concurrent, suspended, or has not been started")
-        }
-        return live(owner)
     }
 }

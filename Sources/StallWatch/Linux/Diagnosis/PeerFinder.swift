@@ -89,9 +89,10 @@ final class PeerFinder {
         for lock in locks where lock.process > 0 && !named.contains(lock.process) { named.append(lock.process) }
         var search = OpenFileSearch(for: link, first: named, others: false)
         func confirmed() -> [Int32] {
-            search.processes { descriptor in
-                FileLock.all(in: descriptor.info).contains { shown in locks.contains(where: shown.isSame) }
-            }
+            OpenFileSearch.processes(
+                of: search.found.filter { descriptor in
+                    FileLock.all(in: descriptor.info).contains { shown in locks.contains(where: shown.isSame) }
+                })
         }
         let missing = named.filter { !confirmed().contains($0) }
         // The process that has made a flock(2) may have left it to a child; a lock of an open file names no process.
@@ -181,11 +182,7 @@ final class PeerFinder {
 }
 
 extension OpenFileSearch {
-    /// Returns the processes of the descriptors that are wanted, each once.
-    fileprivate func processes(where isWanted: (OpenDescriptor) -> Bool) -> [Int32] {
-        Self.processes(of: found.filter(isWanted))
-    }
-
+    /// Returns the processes of some descriptors, each once.
     fileprivate static func processes(of descriptors: [OpenDescriptor]) -> [Int32] {
         descriptors.reduce(into: []) { all, descriptor in
             if !all.contains(descriptor.process) { all.append(descriptor.process) }

@@ -31,11 +31,9 @@ extension SystemCall {
             return memory.string(at: argument(0))
         case "openat", "openat2", "newfstatat", "statx", "faccessat", "faccessat2", "readlinkat", "unlinkat", "mkdirat":
             return memory.string(at: argument(1))
-        case "connect":
-            return SocketName.decode(memory.bytes(at: argument(1), count: Int(min(argument(2), 128))) ?? [])
-                ?? Self.descriptor(argument(0))
-        case "sendto":
-            return SocketName.decode(memory.bytes(at: argument(4), count: Int(min(argument(5), 128))) ?? [])
+        case "connect", "sendto":
+            let (address, length) = name == "connect" ? (argument(1), argument(2)) : (argument(4), argument(5))
+            return SocketName.decode(memory.bytes(at: address, count: Int(min(length, 128))) ?? [])
                 ?? Self.descriptor(argument(0))
         default:
             return Self.takesDescriptor.contains(name) ? Self.descriptor(argument(0)) : nil

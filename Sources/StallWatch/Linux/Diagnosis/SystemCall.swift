@@ -48,24 +48,18 @@ extension ThreadActivity {
     init?(_ cursor: ByteCursor) {
         var cursor = cursor
         guard let first = cursor.next else { return nil }
-        if first == UInt8(ascii: "r") {
-            self = .running
-            return
+        switch first {
+        case UInt8(ascii: "r"): self = .running
+        case UInt8(ascii: "-"): self = .faulting
+        default:
+            var values: [UInt64] = []
+            while values.count < 9, let value = cursor.number() { values.append(value) }
+            guard values.count == 9 else { return nil }
+            self = .waiting(
+                SystemCall(
+                    number: Int(truncatingIfNeeded: values[0]), arguments: Array(values[1...6]),
+                    stackPointer: values[7], programCounter: values[8]))
         }
-        if first == UInt8(ascii: "-") {
-            self = .faulting
-            return
-        }
-        guard let number = cursor.number() else { return nil }
-        var values: [UInt64] = []
-        while values.count < 8, let value = cursor.number() { values.append(value) }
-        guard values.count == 8 else { return nil }
-        self = .waiting(
-            SystemCall(
-                number: Int(truncatingIfNeeded: number), arguments: Array(values.prefix(6)), stackPointer: values[6],
-                programCounter: values[7]
-            )
-        )
     }
 
     /// The system call that the thread waits in; `nil` if it waits in none, or in one that is not known.
@@ -188,15 +182,13 @@ extension SystemCall {
     /// The calls that wait for data; opening, closing and finding files wait for the same disk or server.
     private static let inputOutput: Set<String> = [
         "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
-        "sendfile",
-        "splice", "tee", "vmsplice", "copy_file_range", "fsync", "fdatasync", "sync", "syncfs", "sync_file_range",
-        "msync", "fallocate", "ftruncate", "truncate", "readahead", "fadvise64", "open", "openat", "openat2", "creat",
-        "close", "stat", "fstat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink",
-        "readlinkat", "getdents", "getdents64", "rename", "renameat", "renameat2", "unlink", "unlinkat", "link",
-        "linkat",
-        "symlink", "symlinkat", "mkdir", "mkdirat", "rmdir", "statfs", "fstatfs", "ioctl", "connect", "accept",
-        "accept4",
-        "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "epoll_wait", "epoll_pwait", "epoll_pwait2",
-        "io_getevents", "io_pgetevents", "io_uring_enter", "mq_timedsend", "mq_timedreceive", "msgsnd", "msgrcv",
+        "sendfile", "splice", "tee", "vmsplice", "copy_file_range", "fsync", "fdatasync", "sync", "syncfs",
+        "sync_file_range", "msync", "fallocate", "ftruncate", "truncate", "readahead", "fadvise64", "open", "openat",
+        "openat2", "creat", "close", "stat", "fstat", "lstat", "newfstatat", "statx", "access", "faccessat",
+        "faccessat2", "readlink", "readlinkat", "getdents", "getdents64", "rename", "renameat", "renameat2", "unlink",
+        "unlinkat", "link", "linkat", "symlink", "symlinkat", "mkdir", "mkdirat", "rmdir", "statfs", "fstatfs", "ioctl",
+        "connect", "accept", "accept4", "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg",
+        "epoll_wait", "epoll_pwait", "epoll_pwait2", "io_getevents", "io_pgetevents", "io_uring_enter",
+        "mq_timedsend", "mq_timedreceive", "msgsnd", "msgrcv",
     ]
 }

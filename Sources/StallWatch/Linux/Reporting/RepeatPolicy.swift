@@ -63,14 +63,11 @@ package struct RepeatPolicy {
         }
         entry.seen += 1
         entry.lastSeen = now
-        guard reportsEveryRepeat || entry.seen >= entry.due else {
+        let isDue = reportsEveryRepeat || entry.seen >= entry.due
+        if isDue { recent.removeAll { now &- $0 >= Self.minute } }
+        guard isDue, recent.count < reportsPerMinute else {
             defer { entry.repeats.add(milliseconds: milliseconds) }
-            return ReportingDecision(suppressed: .repeated, repeats: entry.repeats)
-        }
-        recent.removeAll { now &- $0 >= Self.minute }
-        guard recent.count < reportsPerMinute else {
-            defer { entry.repeats.add(milliseconds: milliseconds) }
-            return ReportingDecision(suppressed: .rateLimit, repeats: entry.repeats)
+            return ReportingDecision(suppressed: isDue ? .rateLimit : .repeated, repeats: entry.repeats)
         }
         recent.append(now)
         while entry.due <= entry.seen { entry.due *= 2 }

@@ -56,10 +56,9 @@ extension StallReport.Lock {
         let captured = record.otherThreads.first { $0.thread.id == id }
         var thread = captured?.thread ?? ThreadIdentity(id: id, name: nil)
         if let ofLoop = record.loop.thread, ofLoop.id == id { thread.name = ofLoop.name }
-        var isRunning = false
-        if case .success(let stack)? = captured?.stack { isRunning = stack.threadState == .running }
+        let stack = try? captured?.stack.get()
         return LockOwnership.Owner(
-            thread: thread, stack: .failure(.notTried), isRunning: isRunning)
+            thread: thread, stack: .failure(.notTried), isRunning: stack?.threadState == .running)
     }
 
     /// Creates a report's lock; `stack` adds a stack to the report's tables and returns its index.

@@ -89,17 +89,15 @@ final class NDJSONFile: Sink {
                 close(descriptor)
                 throw notAFile
             }
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK {
-                // Another process may have rotated the file before this one had the lock.
-                if let opened = FileStatus(descriptor: descriptor), opened.identity == FileStatus(path: path)?.identity
-                {
-                    return descriptor
-                }
-                close(descriptor)
-            } else {
-                close(descriptor)
-                usleep(10_000)
+            let isLockedElsewhere = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK
+            // Another process may have rotated the file before this one had the lock.
+            if !isLockedElsewhere, let opened = FileStatus(descriptor: descriptor)?.identity,
+                opened == FileStatus(path: path)?.identity
+            {
+                return descriptor
             }
+            close(descriptor)
+            if isLockedElsewhere { usleep(10_000) }
         }
         throw failure(EWOULDBLOCK)
     }

@@ -98,9 +98,7 @@ final class SinkWorker: Sendable {
 
     /// If the calling thread is this sink's, makes ``join(until:)`` not wait for it, because it stops the monitor.
     func abandonIfCurrent() {
-        box.withLock { box in
-            if let thread = box.thread, thread.isCurrent { box.isAbandoned = true }
-        }
+        box.withLock { if $0.thread?.isCurrent == true { $0.isAbandoned = true } }
     }
 
     /// Waits for the closed sink's thread until a deadline in monotonic nanoseconds, and detaches it if it misses that.
