@@ -103,8 +103,8 @@ struct LockOwnerResolver {
         owner.systemCall = DescribedCall(call, memory: memory)
         let link = link(thread, after, try? captured.get())
         owner.waitsFor = link?.lock
-        if link == nil || link?.lock.kind == .file {
-            owner.systemCall?.peers = peers?.find(call, of: thread, runs: after.runs)
+        if link == nil || link?.lock.kind == .file, let answer = peers?.find(call, of: thread, runs: after.runs) {
+            owner.systemCall?.add(answer)
         }
         return (owner, link)
     }

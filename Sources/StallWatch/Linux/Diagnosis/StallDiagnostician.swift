@@ -206,7 +206,7 @@ struct StallDiagnostician {
         let since = readings.last { $0.runs != reading.runs || $0.activity != reading.activity }
         let first = readings.first { $0.time > since?.time ?? 0 }?.time ?? reading.time
         guard let answer = finder.find(call, of: thread, runs: reading.runs, since: first) else { return }
-        observation.call?.peers = answer
+        observation.call?.add(answer)
         guard observation.lock?.lock.kind == .file else { return }
         observation.lock?.lock.ownership =
             answer.isKnown ? .process : .unknown(answer.reason ?? answer.peers.first?.reason ?? "it was just released")

@@ -134,21 +134,13 @@ enum SocketName {
     }
 }
 
-/// A system call and its target, in words.
-struct DescribedCall: Equatable, Sendable {
-    var number: Int
-    var name: String
-    var target: String?
-    /// For whom the call waits; `nil` if that was not asked, or does not apply.
-    var peers: PeerAnswer?
-}
+/// A system call and its target, in a report's words.
+typealias DescribedCall = StallReport.SystemCall
 
 extension DescribedCall {
     /// `memory` is `nil` if the thread has left the call, because its memory and descriptor may have changed since.
     init(_ call: SystemCall, memory: (any MemoryReading)?) {
-        number = call.number
-        name = call.name
-        target = memory.flatMap { call.target(memory: $0) }
+        self.init(number: call.number, name: call.name, target: memory.flatMap { call.target(memory: $0) })
     }
 
     /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if none is
@@ -158,17 +150,15 @@ extension DescribedCall {
             return nil
         }
         let call = SystemCall(number: number, arguments: captured.arguments, stackPointer: 0, programCounter: 0)
-        guard captured.hasReturned else {
-            self.init(call, memory: memory)
-            return
-        }
-        self.init(number: number, name: call.name)
+        self.init(call, memory: captured.hasReturned ? nil : memory)
         // By now the descriptor may be another file's, and a path overwritten.
-        if call.takesDescriptor { target = captured.target }
+        if captured.hasReturned, call.takesDescriptor { target = captured.target }
     }
-}
 
-extension DescribedCall: CustomStringConvertible {
-    /// `fsync(/var/lib/wal)`, or the name alone.
-    var description: String { target.map { "\(name)(\($0))" } ?? name }
+    /// Adds for whom the call waits.
+    mutating func add(_ answer: PeerAnswer) {
+        peers = answer.peers.isEmpty ? nil : answer.peers
+        omittedPeers = answer.omitted == 0 ? nil : answer.omitted
+        missingPeersReason = answer.reason
+    }
 }

@@ -134,7 +134,7 @@ struct TaskInspection {
             var thread = StallReport.OtherThread(thread: .init(.init(id), captured))
             thread.stack = captured.map { stack($0, capturer.images()) }
             thread.threadState = state.activity == .running ? .running : .blocked
-            thread.systemCall = (wait?.call).map(StallReport.SystemCall.init)
+            thread.systemCall = wait?.call
             thread.lock = lock.map { StallReport.Lock($0) { _ in 0 } }
             described.append(thread)
         }

@@ -48,7 +48,7 @@ struct ReportBuilder {
             thread.threadState = captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) }
             thread.method = captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) }
             thread.heldMicroseconds = Double(captured?.heldNanoseconds ?? 0) / 1_000
-            thread.systemCall = (other.wait?.call).map(StallReport.SystemCall.init)
+            thread.systemCall = other.wait?.call
             thread.lock = other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
             return thread
         }

@@ -22,7 +22,7 @@ extension StallReport.Cause {
         involuntarySwitches = evidence.involuntarySwitches
         throttledMilliseconds = evidence.throttled == 0 ? nil : milliseconds(evidence.throttled)
         pagedFile = evidence.pagedFile
-        systemCall = (observation?.call).map(StallReport.SystemCall.init)
+        systemCall = observation?.call
         function = observation?.function
         waitChannel = observation?.waitChannel
         kernelStack = observation?.kernelStack
@@ -31,15 +31,6 @@ extension StallReport.Cause {
             StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
         }
         summary = sentence
-    }
-}
-
-extension StallReport.SystemCall {
-    init(_ call: DescribedCall) {
-        self.init(number: call.number, name: call.name, target: call.target)
-        peers = (call.peers?.peers).flatMap { $0.isEmpty ? nil : $0 }
-        omittedPeers = (call.peers?.omitted).flatMap { $0 == 0 ? nil : $0 }
-        missingPeersReason = call.peers?.reason
     }
 }
 
@@ -66,7 +57,7 @@ extension StallReport.Lock {
         let holders = wait.owners.map { owner in
             var described = StallReport.LockOwner(thread: .init(owner.thread), isRunning: owner.isRunning)
             described.stack = (try? owner.stack.get()).map(stack)
-            described.systemCall = owner.systemCall.map(StallReport.SystemCall.init)
+            described.systemCall = owner.systemCall
             described.waitsFor = owner.waitsFor?.kind
             described.waitsForAddress = (owner.waitsFor?.address).map { "0x" + hexadecimal($0) }
             described.waitsForLabel = owner.waitsFor?.label
