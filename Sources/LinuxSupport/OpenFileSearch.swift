@@ -13,9 +13,7 @@ package struct OpenDescriptor: Equatable, Sendable {
     package init?(process: Int32, number: Int32, info: String) {
         var cursor = ByteCursor(info)
         guard cursor.skip(pastLinePrefix: "flags:"), let octal = cursor.word(), let flags = Int32(octal, radix: 8)
-        else {
-            return nil
-        }
+        else { return nil }
         (self.process, self.number, self.info) = (process, number, info)
         isReadable = flags & O_ACCMODE != O_WRONLY
         isWritable = flags & O_ACCMODE != O_RDONLY

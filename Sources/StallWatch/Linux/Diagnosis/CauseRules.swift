@@ -190,8 +190,7 @@ enum CauseRules {
     }
 
     private static func kindOfRestarted(in observation: Observation) -> Cause.Kind? {
-        guard case .waiting(let call) = observation.activity, call.isRestarted else { return nil }
-        return .syscall
+        observation.activity.call?.isRestarted == true ? .syscall : nil
     }
 
     private static func kindOfFunction(in observation: Observation) -> Cause.Kind? {

@@ -115,10 +115,8 @@ extension SystemCall {
         return libraries.compactMap(\.function).compactMap(Self.restarted(by:)).first.map(named) ?? self
     }
 
-    /// Returns whether a function of this name in a stack shows the original call.
-    static func isRestarted(by function: String) -> Bool { restarted(by: function) != nil }
-
-    private static func restarted(by function: String) -> String? {
+    /// Returns the original call that a function of this name in a stack shows; `nil` if it shows none.
+    static func restarted(by function: String) -> String? {
         switch function {
         case "nanosleep", "clock_nanosleep", "poll": function
         // syscall(2) can make any call.

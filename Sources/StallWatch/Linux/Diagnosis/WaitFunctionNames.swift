@@ -92,7 +92,7 @@ final class WaitFunctionNames {
     /// Returns whether the rules use the function.
     private static func tells(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.waitsForData(function)
-            || SystemCall.isRestarted(by: function) || StreamFunction.isKnown(function)
+            || SystemCall.restarted(by: function) != nil || StreamFunction.isKnown(function)
             || LinkerFunction.isKnown(function)
     }
 

@@ -17,36 +17,30 @@ enum TerminationLog {
     }
 
     /// Replaces the file's contents in place, because runtimes mount it: it cannot be renamed.
-    static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
+    private static func write(_ bytes: [UInt8], to path: String) -> SystemError? {
         // O_NONBLOCK: a FIFO without a reader is an error, not a wait.
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
         guard descriptor >= 0 else {
-            throw SystemError(
+            return SystemError(
                 "the termination log \(path) cannot be opened: name a file that may be written", errno: errno)
         }
-        let failure = writeAll(bytes, to: descriptor) ?? 0
-        guard close(descriptor) == 0, failure == 0 else {
-            throw SystemError(
-                "the termination log \(path) cannot be written: free some space or name another file",
-                errno: failure == 0 ? errno : failure)
-        }
+        let failure = writeAll(bytes, to: descriptor)
+        guard close(descriptor) != 0 || failure != nil else { return nil }
+        return SystemError(
+            "the termination log \(path) cannot be written: free some space or name another file",
+            errno: failure ?? errno)
     }
 
     /// Does the same on a thread of its own, waits for ``timeLimit`` at most, and returns the error if there is one.
     static func writeInTime(_ bytes: [UInt8], to path: String) -> SystemError? {
         let failure = Mutex<SystemError?>(nil)
         let write = { @Sendable in
-            do throws(SystemError) {
-                try TerminationLog.write(bytes, to: path)
-            } catch {
-                failure.withLock { $0 = error }
-            }
+            let result = Self.write(bytes, to: path)
+            failure.withLock { $0 = result }
         }
-        guard let thread = try? WorkerThread(name: "stallwatch-end", body: write) else {
-            write()
-            return failure.withLock { $0 }
-        }
-        guard thread.finish(until: monotonicNow() &+ timeLimit) else {
+        let thread = try? WorkerThread(name: "stallwatch-end", body: write)
+        if thread == nil { write() }
+        if thread?.finish(until: monotonicNow() &+ timeLimit) == false {
             return SystemError("the termination log \(path) took too long: name a file on another disk")
         }
         return failure.withLock { $0 }

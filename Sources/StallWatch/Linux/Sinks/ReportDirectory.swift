@@ -185,11 +185,9 @@ extension ReportDirectory {
 
     /// Returns whether a file is a temporary file of an ended process.
     private func isLeftover(_ name: String) -> Bool {
-        guard name.hasPrefix(".stall-"), name.hasSuffix(Self.temporarySuffix),
-            let mark = name.dropLast(Self.temporarySuffix.count).lastIndex(of: "."),
-            let process = ProcessIdentity(
-                String(name[name.index(after: mark)...].dropLast(Self.temporarySuffix.count))
-            )
+        let stem = name.dropLast(Self.temporarySuffix.count)
+        guard name.hasPrefix(".stall-"), name.hasSuffix(Self.temporarySuffix), let mark = stem.lastIndex(of: "."),
+            let process = ProcessIdentity(String(stem[mark...].dropFirst()))
         else { return false }
         return process != owner && !process.isAlive
     }
