@@ -1,6 +1,5 @@
 /// A lock of a file, as a line of /proc/locks or a `lock:` line of /proc/<pid>/fdinfo/<fd> shows it (proc_locks(5)).
 package struct FileLock: Equatable, Sendable {
-    /// The call that locks.
     package enum Kind: String, Sendable {
         /// flock(2).
         case flock = "FLOCK"
@@ -73,9 +72,7 @@ package struct FileLockRequest: Equatable, Sendable {
     package var isExclusive: Bool
     /// The process that waits; -1 for a lock of an open file.
     package var process: Int32
-    /// The file's inode; `nil` if it is not known.
     package var inode: UInt64?
-    /// The wanted bytes; `nil` if they are not known.
     package var bytes: ClosedRange<UInt64>?
 
     package init(
@@ -85,13 +82,10 @@ package struct FileLockRequest: Equatable, Sendable {
         (self.kind, self.isExclusive, self.process, self.inode, self.bytes) = (kind, isExclusive, process, inode, bytes)
     }
 
-    /// Returns the locks that keep this request waiting.
+    /// Returns the locks in the text of /proc/locks that keep this request waiting.
     ///
     /// The text has the request itself, which tells the device. Where several files or ranges could be meant, no lock is
     /// returned.
-    ///
-    /// - Parameter text: The text of /proc/locks.
-    /// - Returns: The locks.
     package func holders(in text: String) -> [FileLock] {
         let all = FileLock.all(in: text)
         let own = all.filter { lock in

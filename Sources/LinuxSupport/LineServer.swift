@@ -34,9 +34,7 @@ package final class LineServer: Sendable {
     /// The user whose connections are accepted, beside root.
     private let user: UInt32
 
-    /// What becomes of a request.
     package enum Response: Sendable {
-        /// The answer.
         case bytes([UInt8])
         /// The closure takes over the connection and answers later; it must not wait.
         case later(@Sendable (LineConnection) -> Void)

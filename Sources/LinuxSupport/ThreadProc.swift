@@ -14,7 +14,6 @@ package var isProcForeign: Bool { access("/proc/self/task", F_OK) == 0 && !shows
 package enum ThreadFile: String, CaseIterable, Sendable {
     case syscall, wchan, schedstat, stat, status, stack
 
-    /// The result of reading such a file.
     package enum Answer: Equatable, Sendable {
         case shown
         /// The file is there, and does not show its value.

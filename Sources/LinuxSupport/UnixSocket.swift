@@ -40,7 +40,6 @@ package enum UnixSocket {
         return descriptor
     }
 
-    /// The result of a connection attempt.
     package enum Connection {
         /// The descriptor, which does not block.
         case connected(Int32)

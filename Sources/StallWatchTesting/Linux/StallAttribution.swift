@@ -179,9 +179,7 @@ extension StallReport.Frame {
 /// `throttledMilliseconds` is not subtracted. It is the time of the whole cgroup: what it kept this thread from running
 /// is part of the time without a CPU already, and a thread that slept meanwhile would have slept in any case.
 struct CodeTime: Sendable, Equatable {
-    /// The time that the code took at least.
     var least: Double
-    /// The time that the code took at most.
     var most: Double
 
     struct Evidence {

@@ -19,7 +19,7 @@ struct AwaitedLock: Equatable, Sendable {
 
     var kind: Kind
     /// The address of the lock, or of the futex word if the lock itself is not known; 0 for none.
-    var address: UInt64
+    var address: UInt64 = 0
     /// The waiting function, such as `pthread_mutex_lock`.
     var function: String?
     /// The label of a dispatch queue, or the name of a stdio stream; `nil` for other kinds.

@@ -25,14 +25,12 @@ struct LockIdentifier {
         case "futex": return futex(call, waiter, frames)
         case "flock", "fcntl":
             return AwaitedLock(
-                kind: .file, address: 0, function: call.name,
-                ownership: .unknown("it is locked through another open file, possibly by another process")
-            )
+                kind: .file, function: call.name,
+                ownership: .unknown("it is locked through another open file, possibly by another process"))
         case "semop", "semtimedop":
-            return AwaitedLock(kind: .systemSemaphore, address: 0, function: call.name, ownership: .none)
+            return AwaitedLock(kind: .systemSemaphore, function: call.name, ownership: .none)
         default:
-            return AwaitedLock(
-                kind: .futex, address: 0, function: nil, ownership: .unknown("the thread waits for several futexes"))
+            return AwaitedLock(kind: .futex, ownership: .unknown("the thread waits for several futexes"))
         }
     }
 

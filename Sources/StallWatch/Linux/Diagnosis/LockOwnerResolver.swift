@@ -97,9 +97,7 @@ struct LockOwnerResolver {
             isRunning: after?.activity == .running && (try? captured.get()).flatMap(SystemCall.init(ofStopped:)) == nil
         )
         guard let after, let call = call(of: after, try? captured.get()), before == after || after.activity == .blocked
-        else {
-            return (owner, nil)
-        }
+        else { return (owner, nil) }
         owner.systemCall = DescribedCall(call, memory: memory)
         let link = link(thread, after, try? captured.get())
         owner.waitsFor = link?.lock

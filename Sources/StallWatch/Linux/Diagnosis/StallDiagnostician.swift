@@ -127,10 +127,7 @@ struct StallDiagnostician {
 
     /// Watches major page faults once a late turn has had one.
     private mutating func watchFaults(of thread: Int32, since start: UInt64) {
-        guard faults == nil else {
-            faults?.read()
-            return
-        }
+        if let faults { return faults.read() }
         guard let last = readings.last, let first = readings.first(where: { $0.time >= start }),
             last.activity == .faulting || last.majorFaults > first.majorFaults
         else { return }

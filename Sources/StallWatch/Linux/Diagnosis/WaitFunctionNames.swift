@@ -114,10 +114,8 @@ struct LockFunction: Equatable {
     /// Returns the function that the app called; a libdispatch semaphore waits in `sem_wait`, which is further in.
     static func outermost(of frames: [NamedFrame]) -> LockFunction? {
         let found = frames.compactMap(LockFunction.init)
-        guard let first = found.first else { return nil }
-        guard first.kind == .semaphore else { return first }
-        if let dispatch = found.first(where: { $0.kind == .dispatchSemaphore }) { return dispatch }
-        return semaphoreOfStrippedDispatch(frames) ?? first
+        guard let first = found.first, first.kind == .semaphore else { return found.first }
+        return found.first { $0.kind == .dispatchSemaphore } ?? semaphoreOfStrippedDispatch(frames) ?? first
     }
 
     /// Returns `dispatch_semaphore_wait` if functions of libdispatch without names wait for a semaphore of libc.
@@ -187,9 +185,8 @@ enum LinkerFunction {
     ///
     /// An initializer of a library runs inside the linker, too, but its own lock has its own function in between.
     static func isWaiting(in frames: [NamedFrame]) -> Bool {
-        let outside = frames.drop { $0.image == "libc.so.6" && !isKnown($0.function ?? "") }
-        guard let caller = outside.first else { return false }
-        return caller.image == "libc.so.6" || caller.image.hasPrefix("ld-linux-")
+        let caller = frames.first { $0.image != "libc.so.6" || isKnown($0.function ?? "") }
+        return caller.map { $0.image == "libc.so.6" || $0.image.hasPrefix("ld-linux-") } ?? false
     }
 }
 

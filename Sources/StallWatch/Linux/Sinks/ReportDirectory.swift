@@ -146,22 +146,19 @@ extension ReportDirectory {
     /// Removes the oldest reports, except of ongoing stalls, until the directory is within its quota; returns their
     /// number.
     func enforce(_ quota: ReportQuota) -> Int {
-        var files: [(name: String, size: Int)] = names().filter(StallReport.isFileName).sorted().compactMap { name in
+        let files: [(name: String, size: Int)] = names().filter(StallReport.isFileName).sorted().compactMap { name in
             guard let status = FileStatus(path: path + "/" + name), status.isRegular else { return nil }
             return (name, status.size)
         }
         var bytes = files.reduce(0) { $0 + $1.size }
         var count = files.count
-        var removed = 0
-        while count > quota.reports || bytes > quota.bytes, !files.isEmpty {
-            let oldest = files.removeFirst()
+        for oldest in files where count > quota.reports || bytes > quota.bytes {
             if let report = openReport(oldest.name), !isGone(report) { continue }
             guard unlink(path + "/" + oldest.name) == 0 else { continue }
             count -= 1
             bytes -= oldest.size
-            removed += 1
         }
-        return removed
+        return files.count - count
     }
 
     /// Reads a report's file; `nil` if the report is not ongoing, or the file is invalid.
