@@ -1,4 +1,3 @@
-import Glibc
 import LinuxSupport
 import StackCapture
 import StallReports

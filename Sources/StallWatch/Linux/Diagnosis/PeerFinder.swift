@@ -1,6 +1,5 @@
 import Glibc
 import LinuxSupport
-import StackCapture
 import StallReports
 
 /// Finds out for whom a system call waits: the holder of a file lock, the other end of a Unix socket or of a pipe, a child.

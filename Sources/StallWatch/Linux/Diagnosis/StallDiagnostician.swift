@@ -1,7 +1,6 @@
 import StackCapture
 import StallReports
 import LinuxSupport
-import Glibc
 internal import CLinux
 
 /// Diagnoses the stalls of one loop, for the watchdog.

@@ -2,7 +2,6 @@ internal import CLinux
 import Glibc
 import LinuxSupport
 import StallReports
-import StallSymbols
 
 /// Symbolicates reports, decides which are reported, and delivers them to the sinks, on the second stage's thread.
 struct ReportNamer {

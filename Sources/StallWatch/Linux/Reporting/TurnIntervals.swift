@@ -1,4 +1,3 @@
-import LinuxSupport
 import Synchronization
 
 /// Divides the turns of all loops into intervals, for sinks that receive statistics all the time; one ends at the

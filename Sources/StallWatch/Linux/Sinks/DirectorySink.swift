@@ -1,5 +1,3 @@
-import Glibc
-import LinuxSupport
 import StallReports
 import Synchronization
 

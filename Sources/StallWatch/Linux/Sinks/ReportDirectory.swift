@@ -1,7 +1,6 @@
 import Glibc
 import LinuxSupport
 import StallReports
-import Synchronization
 import StallSymbols
 
 /// A directory with one JSON file per stall.
