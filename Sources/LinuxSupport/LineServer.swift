@@ -32,7 +32,7 @@ package final class LineServer: Sendable {
     private let isStopping = Atomic<Bool>(false)
     private let answer: @Sendable ([UInt8]) -> Response
     /// The user whose connections are accepted, beside root.
-    private let user: UInt32
+    private let user = geteuid()
 
     package enum Response: Sendable {
         case bytes([UInt8])
@@ -41,9 +41,7 @@ package final class LineServer: Sendable {
     }
 
     /// Creates the socket, whose clients wait until ``run()``; `answer` gets a request on the server's thread.
-    package init(
-        path: String, user: UInt32 = geteuid(), answer: @escaping @Sendable ([UInt8]) -> Response
-    ) throws(SystemError) {
+    package init(path: String, answer: @escaping @Sendable ([UInt8]) -> Response) throws(SystemError) {
         var ends: [Int32] = [-1, -1]
         let failure = clinux_pipe(&ends)
         guard failure == 0 else {
@@ -59,7 +57,6 @@ package final class LineServer: Sendable {
         listenerIdentity = FileStatus(descriptor: listener)?.identity
         pipeIdentity = FileStatus(descriptor: stopReader)?.identity
         self.path = path
-        self.user = user
         self.answer = answer
     }
 

@@ -37,7 +37,8 @@ struct AwaitedLock: Equatable, Sendable {
 struct LockOwnership: Sendable {
     struct Owner: Sendable {
         var thread: ThreadIdentity
-        var stack: Result<CapturedStack, CaptureFailure>
+        /// The stack; `nil` if it was not captured.
+        var stack: CapturedStack?
         var systemCall: DescribedCall?
         var waitsFor: AwaitedLock?
         /// Whether it was on a CPU or ready to run.

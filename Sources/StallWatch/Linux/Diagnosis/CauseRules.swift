@@ -208,18 +208,14 @@ enum CauseRules {
         let doSame = zip(owners, later).allSatisfy {
             $0.isRunning == $1.isRunning && $0.systemCall?.name == $1.systemCall?.name
         }
-        return doSame && stacks(of: owners) > stacks(of: later) ? old : new
+        return doSame && owners.count { $0.stack != nil } > later.count { $0.stack != nil } ? old : new
     }
 
     private static func knownParts(of lock: LockOwnership?) -> (Int, Int, Int) {
         guard let lock else { return (0, 0, 0) }
         // What an owner does is known by its call or its stack.
-        let known = lock.owners.count { $0.systemCall != nil || (try? $0.stack.get()) != nil }
+        let known = lock.owners.count { $0.systemCall != nil || $0.stack != nil }
         return (1, lock.owners.count, known)
-    }
-
-    private static func stacks(of owners: [LockOwnership.Owner]) -> Int {
-        owners.count { (try? $0.stack.get()) != nil }
     }
 
     /// Returns `certain` for nearly all of the time, and `possible` for less than half.

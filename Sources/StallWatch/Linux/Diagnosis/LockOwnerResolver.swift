@@ -88,17 +88,17 @@ struct LockOwnerResolver {
 
     private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockOwnership.Owner, Link?) {
         let before = threads.state(of: thread)
-        let captured = stack.map(Result.success) ?? threads.capture(thread)
+        let captured = stack ?? (try? threads.capture(thread).get())
         let after = threads.state(of: thread)
         var owner = LockOwnership.Owner(
-            thread: threads.describe(thread), stack: captured, systemCall: nil, waitsFor: nil,
+            thread: threads.describe(thread), stack: captured,
             // A thread that was stopped in a call may not have come back to it yet.
-            isRunning: after?.activity == .running && (try? captured.get()).flatMap(SystemCall.init(ofStopped:)) == nil
+            isRunning: after?.activity == .running && captured.flatMap(SystemCall.init(ofStopped:)) == nil
         )
-        guard let after, let call = call(of: after, try? captured.get()), before == after || after.activity == .blocked
+        guard let after, let call = call(of: after, captured), before == after || after.activity == .blocked
         else { return (owner, nil) }
         owner.systemCall = DescribedCall(call, memory: memory)
-        let link = link(thread, after, try? captured.get())
+        let link = link(thread, after, captured)
         owner.waitsFor = link?.lock
         if link == nil || link?.lock.kind == .file, let answer = peers?.find(call, of: thread, runs: after.runs) {
             owner.systemCall?.add(answer)

@@ -128,7 +128,7 @@ struct TaskInspection {
             let wait = resolver.wait(of: id, stack: captured)
             var lock = wait?.lock.map { LockOwnership(lock: $0) }
             if let owner = wait?.lock?.owner {
-                lock?.owners = [.init(thread: .init(owner), stack: .failure(.notTried), isRunning: false)]
+                lock?.owners = [.init(thread: .init(owner), isRunning: false)]
                 if seen.insert(owner).inserted { next.append(owner) }
             }
             var thread = StallReport.OtherThread(thread: .init(.init(id), captured))

@@ -48,15 +48,14 @@ extension StallReport.Lock {
         var thread = captured?.thread ?? ThreadIdentity(id: id, name: nil)
         if let ofLoop = record.loop.thread, ofLoop.id == id { thread.name = ofLoop.name }
         let stack = try? captured?.stack.get()
-        return LockOwnership.Owner(
-            thread: thread, stack: .failure(.notTried), isRunning: stack?.threadState == .running)
+        return LockOwnership.Owner(thread: thread, isRunning: stack?.threadState == .running)
     }
 
     /// Creates a report's lock; `stack` adds a stack to the report's tables and returns its index.
     init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
         let holders = wait.owners.map { owner in
             var described = StallReport.LockOwner(thread: .init(owner.thread), isRunning: owner.isRunning)
-            described.stack = (try? owner.stack.get()).map(stack)
+            described.stack = owner.stack.map(stack)
             described.systemCall = owner.systemCall
             described.waitsFor = owner.waitsFor?.kind
             described.waitsForAddress = (owner.waitsFor?.address).map { "0x" + hexadecimal($0) }
