@@ -12,8 +12,6 @@ package struct FileLock: Equatable, Sendable {
         fileprivate func meets(_ other: Kind) -> Bool { (self == .flock) == (other == .flock) }
     }
 
-    /// The number of the line, which a lock shares with the requests that wait for it.
-    package var id: UInt64
     package var kind: Kind
     /// Whether this is a request that waits.
     package var isWaiting: Bool
@@ -31,7 +29,7 @@ package struct FileLock: Equatable, Sendable {
     package init?(line: Substring) {
         var words = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)[...]
         if words.first == "lock:" { words.removeFirst() }
-        guard let id = words.popFirst(), id.hasSuffix(":"), let number = UInt64(id.dropLast()) else { return nil }
+        guard let id = words.popFirst(), id.hasSuffix(":"), UInt64(id.dropLast()) != nil else { return nil }
         isWaiting = words.first == "->"
         if isWaiting { words.removeFirst() }
         let fields = Array(words)
@@ -43,7 +41,7 @@ package struct FileLock: Equatable, Sendable {
         guard file.count == 3, let major = UInt32(file[0], radix: 16), let minor = UInt32(file[1], radix: 16),
             let inode = UInt64(file[2])
         else { return nil }
-        (self.id, self.kind, self.process, self.inode) = (number, kind, process, inode)
+        (self.kind, self.process, self.inode) = (kind, process, inode)
         isExclusive = fields[2] == "WRITE"
         device = [major, minor]
         bytes = first...last

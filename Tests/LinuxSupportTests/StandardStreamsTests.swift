@@ -78,7 +78,7 @@ import Testing
 
     @Test func `a line has the kind, type, process, file and range`() throws {
         let lock = try #require(FileLock(line: "3: POSIX  ADVISORY  WRITE 812 fd:0a:1234 10 19"))
-        #expect(lock.id == 3 && lock.kind == .process && lock.isExclusive && !lock.isWaiting)
+        #expect(lock.kind == .process && lock.isExclusive && !lock.isWaiting)
         #expect(lock.process == 812 && lock.device == [0xfd, 10] && lock.inode == 1234 && lock.bytes == 10...19)
         let shown = try #require(FileLock(line: "lock:\t1: OFDLCK ADVISORY  READ -1 00:2f:1234 0 EOF"))
         #expect(shown.kind == .openFile && shown.process == -1 && !shown.isExclusive && shown.bytes == 0 ... .max)

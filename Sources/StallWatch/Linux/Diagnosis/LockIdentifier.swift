@@ -127,21 +127,17 @@ struct LockIdentifier {
         // The runtime's only futexes with priority inheritance are those of swift_once, whose lock its owner keeps for as
         // long as the initializer runs (all callers of futex(2) in the disassembly of the 6.3 libraries).
         if frames.first?.function == LockFunction.anyCall, let caller = frames.dropFirst().first {
-            if isOfSwiftRuntime(caller) { return .once }
+            if ["libswiftCore.so", "libswift_Concurrency.so"].contains(caller.image) { return .once }
             // Swift's Mutex, swift_once and libdispatch wait in the same way.
             if caller.isUnrecognizable { return .futex }
         }
         return frames.prefix(3).contains { $0.image == "libdispatch.so" } ? .dispatchUnfairLock : .swiftMutex
     }
 
-    private static func isOfSwiftRuntime(_ frame: NamedFrame) -> Bool {
-        frame.image == "libswiftCore.so" || frame.image == "libswift_Concurrency.so"
-    }
-
     /// Returns whether functions of libdispatch wait that have no names: a stripped one exports few.
     private static func isInsideStrippedDispatch(_ frames: [NamedFrame]) -> Bool {
-        guard frames.count > 1, frames[0].function == LockFunction.anyCall else { return false }
-        return frames[1] == NamedFrame(function: nil, image: "libdispatch.so")
+        frames.first?.function == LockFunction.anyCall
+            && frames.dropFirst().first == NamedFrame(function: nil, image: "libdispatch.so")
     }
 
     /// Returns whether libc itself waits, not a caller of its `syscall` function.
