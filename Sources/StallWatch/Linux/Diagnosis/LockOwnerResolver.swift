@@ -4,16 +4,6 @@ import StallReports
 
 /// Follows a thread's wait for a lock to its owner, to the lock that the owner waits for, and so on.
 struct LockOwnerResolver {
-    /// The threads of a process; a protocol, so that tests need no threads.
-    protocol Threads {
-        /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
-        func state(of thread: Int32) -> ThreadState?
-        func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure>
-        func names(of stack: CapturedStack) -> [NamedFrame]
-        func describe(_ thread: Int32) -> ThreadIdentity
-        func images() -> ImageList
-    }
-
     /// The state of a thread at one moment; two equal states mean that it has not run in between.
     struct ThreadState: Equatable {
         var activity: ThreadActivity
@@ -23,7 +13,7 @@ struct LockOwnerResolver {
 
     static let maximumOwners = 16
 
-    let threads: any Threads
+    let threads: ProcessThreads
     let memory: any MemoryReading
     /// Finds out for whom an owner's call waits; `nil` to leave that out.
     var peers: PeerFinder?
@@ -91,7 +81,7 @@ struct LockOwnerResolver {
         let captured = stack ?? (try? threads.capture(thread).get())
         let after = threads.state(of: thread)
         var owner = LockOwnership.Owner(
-            thread: threads.describe(thread), stack: captured,
+            thread: ThreadIdentity(thread), stack: captured,
             // A thread that was stopped in a call may not have come back to it yet.
             isRunning: after?.activity == .running && captured.flatMap(SystemCall.init(ofStopped:)) == nil
         )
@@ -149,7 +139,7 @@ enum DeadlockSearch {
     }
 }
 
-final class ProcessThreads: LockOwnerResolver.Threads {
+final class ProcessThreads {
     private let capturer: any StackCapturing
     private let functionNames: WaitFunctionNames
     /// Whether owners of locks may be stopped for their stacks.
@@ -172,6 +162,7 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         mayStop = false
     }
 
+    /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
         guard let reading = ThreadProc(thread: thread)?.read(), reading.isAlive else { return nil }
         return LockOwnerResolver.ThreadState(activity: reading.activity, runs: reading.runs)
@@ -191,8 +182,6 @@ final class ProcessThreads: LockOwnerResolver.Threads {
     func names(of stack: CapturedStack) -> [NamedFrame] {
         functionNames.names(of: stack.frames, in: capturer.images())
     }
-
-    func describe(_ thread: Int32) -> ThreadIdentity { .init(thread) }
 
     func images() -> ImageList { capturer.images() }
 }
