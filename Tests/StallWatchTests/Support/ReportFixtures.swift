@@ -115,11 +115,7 @@ func withReporter(
     let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
     let result = Result { try body(reporter) }
     reporter.close()
-    guard eventually(within: 120, { reporter.isFinished }) else {
-        thread.detach()
-        throw StuckReporter()
-    }
-    thread.join()
+    guard thread.finish(until: monotonicNow() &+ 120_000_000_000) else { throw StuckReporter() }
     try result.get()
     return reporter.counts.current
 }

@@ -31,7 +31,6 @@ final class Reporter: Sendable {
     private let unnamed = RecordMailbox()
     private let namingThread = Mutex<WorkerThread?>(nil)
     private let mustNotJoinNaming = Atomic<Bool>(false)
-    private let finished = Atomic<Bool>(false)
 
     var counts: ReportCounts { outlet.counts }
     var streams: ReportStreams { outlet.streams }
@@ -80,9 +79,6 @@ final class Reporter: Sendable {
         logNotice("stall reports lack something here: \(summary)", ["missing": missing])
     }
 
-    /// Whether ``run()`` has delivered everything and is about to return.
-    var isFinished: Bool { finished.load(ordering: .acquiring) }
-
     /// Makes a stop of the monitor from the calling thread not wait for it, if it is the reporter's or a sink's.
     func willStopOnCurrentThread() {
         outlet.sinks.abandonCurrent()
@@ -127,7 +123,6 @@ final class Reporter: Sendable {
             nameReports(afterEach)
         }
         finishSinks()
-        finished.store(true, ordering: .releasing)
     }
 
     /// Runs the second stage until the first closes its mailbox.
