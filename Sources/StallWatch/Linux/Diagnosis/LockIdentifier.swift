@@ -172,10 +172,9 @@ extension LockIdentifier {
     /// Returns the rwlock's address and writer: a waiter sleeps on the word at offset 8 (phase) or 12 (writers).
     private func writer(of futex: UInt64) -> (UInt64, AwaitedLock.Ownership) {
         for offset in [12, 8] as [UInt64] where futex > offset {
-            guard let writer = PthreadReadWriteLock.writer(ofLockAt: futex - offset, memory), isLive(writer) else {
-                continue
+            if let writer = PthreadReadWriteLock.writer(ofLockAt: futex - offset, memory), isLive(writer) {
+                return (futex - offset, .thread(writer))
             }
-            return (futex - offset, .thread(writer))
         }
         return (futex, .unknown("readers own it, and it does not store them, or it was just released"))
     }

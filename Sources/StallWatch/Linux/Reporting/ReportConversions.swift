@@ -198,15 +198,10 @@ struct ThreadContextRecord: Equatable {
     /// The id of the span, as 16 hexadecimal digits; `nil` if no span is active.
     let spanID: String?
 
-    private static let traceBytes = 0..<16
-    private static let spanBytes = 16..<24
-    private static let validByte = 24
-    private static let headByteCount = 28
-
     /// Reads a copy of a record; `nil` if it is too short or not valid.
     init?(_ bytes: [UInt8]) {
-        guard bytes.count >= Self.headByteCount, bytes[Self.validByte] == 1 else { return nil }
-        let (trace, span) = (bytes[Self.traceBytes], bytes[Self.spanBytes])
+        guard bytes.count >= 28, bytes[24] == 1 else { return nil }
+        let (trace, span) = (bytes[..<16], bytes[16..<24])
         let isActive = trace.contains { $0 != 0 } && span.contains { $0 != 0 }
         traceID = isActive ? hexadecimal(trace) : nil
         spanID = isActive ? hexadecimal(span) : nil

@@ -39,7 +39,7 @@ struct SinkSet: Sendable {
 
     func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
 
-    var intervalLength: UInt64? { all.compactMap(\.intervalLength).min() }
+    var intervalLength: UInt64? { all.compactMap(\.description.intervalLength).min() }
 
     /// Queues a delivery for all sinks; never waits.
     func submit(_ delivery: Delivery) {

@@ -38,7 +38,7 @@ final class SinkWorker: Sendable {
     }
     private let box = Mutex(Box())
     private let arrival = Semaphore()
-    private let description: SinkDescription
+    let description: SinkDescription
     private let counts: ReportCounts
     private let notice: @Sendable (Delivery) -> Void
 
@@ -54,8 +54,6 @@ final class SinkWorker: Sendable {
         }
         box.withLock { $0.thread = thread }
     }
-
-    var intervalLength: UInt64? { description.intervalLength }
 
     func isInterested(in kind: Delivery.Interest) -> Bool { description.interests.contains(kind) }
 
