@@ -128,13 +128,15 @@ enum CauseRules {
 
     private static func blocked(_ evidence: Evidence, share: Double) -> Cause {
         var (winner, part) = mostSeen(in: evidence, kind(of:))
-        if winner == nil { (winner, part) = mostSeen(in: evidence, kindOfRestarted(in:)) }
+        if winner == nil {
+            (winner, part) = mostSeen(in: evidence) { $0.activity.call?.isRestarted == true ? .syscall : nil }
+        }
         guard let winner else {
             if evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked {
                 return Cause(kind: .paging, confidence: .likely, evidence: evidence)
             }
             // Many short waits are rarely observed, but the libc function around them is.
-            let between = mostSeen(in: evidence, kindOfFunction(in:)).winner
+            let (between, _) = mostSeen(in: evidence) { $0.function.map(SystemCall.waitsForData) == true ? .io : nil }
             return Cause(
                 kind: between?.kind ?? .unknown, confidence: .possible, evidence: evidence,
                 observation: between?.observation)
@@ -187,14 +189,6 @@ enum CauseRules {
         case .blocked: observation.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))
         case .faulting, .waiting: Cause.Kind(of: observation.activity)
         }
-    }
-
-    private static func kindOfRestarted(in observation: Observation) -> Cause.Kind? {
-        observation.activity.call?.isRestarted == true ? .syscall : nil
-    }
-
-    private static func kindOfFunction(in observation: Observation) -> Cause.Kind? {
-        observation.function.map(SystemCall.waitsForData) == true ? .io : nil
     }
 
     /// Returns the observation that knows more of a lock, as one after the wait shows none; the later one if they are
