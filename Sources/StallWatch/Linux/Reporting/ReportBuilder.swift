@@ -153,22 +153,18 @@ struct ReportTables {
             }
             let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
             let callout = index == 0 ? nil : callouts.name(of: frame, calling: stack.frames[index - 1])
+            let entry = StallReport.Image(
+                name: image.name, path: image.path, buildID: image.buildIDText,
+                baseAddress: "0x" + hexadecimal(image.base), isInApp: isInApp)
             var described = StallReport.Frame(
-                image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
-                function: callout, symbol: callout, isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller)
+                image: Self.index(of: entry, in: &images, &imageIndices),
+                offset: "0x" + hexadecimal(address &- image.base), function: callout, symbol: callout,
+                isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller)
             if frame.isUncertain { described.isUncertain = true }
             if frame.kind == .taskStart { described.isTaskStart = true }
             return Self.index(of: described, in: &frames, &frameIndices)
         }
         return Self.index(of: indices, in: &stacks, &stackIndices)
-    }
-
-    private mutating func add(_ loaded: LoadedImage, isInApp: Bool) -> Int {
-        let image = StallReport.Image(
-            name: loaded.name, path: loaded.path, buildID: loaded.buildIDText,
-            baseAddress: "0x" + hexadecimal(loaded.base), isInApp: isInApp
-        )
-        return Self.index(of: image, in: &images, &imageIndices)
     }
 
     private static func index<Element>(
@@ -232,11 +228,5 @@ extension LoadedImage {
 extension ImageIdentity {
     init(_ image: LoadedImage) {
         self.init(path: image.path, buildID: image.buildIDText, isOwnExecutable: image.isExecutable)
-    }
-}
-
-extension StallReport.ThreadDescription {
-    init(_ thread: ThreadIdentity) {
-        self.init(id: thread.id, name: thread.name)
     }
 }

@@ -184,8 +184,8 @@ extension StallReport.Context {
 }
 
 extension StallReport.ThreadDescription {
-    init(_ thread: ThreadIdentity, _ captured: CapturedStack?) {
-        self.init(thread)
+    init(_ thread: ThreadIdentity, _ captured: CapturedStack? = nil) {
+        self.init(id: thread.id, name: thread.name)
         context = captured?.context.flatMap { StallReport.Context.reading($0).context }
     }
 }
