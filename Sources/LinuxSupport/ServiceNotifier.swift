@@ -62,7 +62,6 @@ package final class ServiceNotifier: Sendable {
 
     /// Returns a status as the manager shows it: one line of at most 1,000 bytes.
     package static func statusLine(_ text: String) -> String {
-        let line = String(text.map { $0.isNewline ? " " : $0 })
-        return line.prefix(bytes: 1_000)
+        String(text.map { $0.isNewline ? " " : $0 }).prefix(bytes: 1_000)
     }
 }

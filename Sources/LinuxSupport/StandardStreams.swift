@@ -9,27 +9,18 @@ package struct StandardStreams: Sendable {
     /// The word of a lock with waiting threads (glibc's lowlevellock.h).
     static let contended: Int32 = 2
 
-    private let streams: [(name: String, address: @Sendable () -> UInt64)]
-    private let lockOffset: UInt64
-    private let threads: ThreadDescriptor
+    let streams: [(name: String, address: @Sendable () -> UInt64)]
+    let lockOffset: UInt64
+    let threads: ThreadDescriptor
 
     /// The streams of this process; `nil` if the layout is another one.
-    package static let current = StandardStreams()
-
-    private init?() {
+    package static let current: StandardStreams? = {
         guard let threads = ThreadDescriptor.current, clinux_knows_stream_locks() else { return nil }
         let names = ["stdin", "stdout", "stderr"]
-        self.init(
-            names.enumerated().map { number, name in (name, { clinux_stream(Int32(number)) }) },
-            lockOffset: clinux_stream_lock_offset(), threads)
-    }
-
-    /// Creates streams of which the layout is known.
-    init(
-        _ streams: [(name: String, address: @Sendable () -> UInt64)], lockOffset: UInt64, _ threads: ThreadDescriptor
-    ) {
-        (self.streams, self.lockOffset, self.threads) = (streams, lockOffset, threads)
-    }
+        return StandardStreams(
+            streams: names.enumerated().map { number, name in (name, { clinux_stream(Int32(number)) }) },
+            lockOffset: clinux_stream_lock_offset(), threads: threads)
+    }()
 
     /// Returns the name of the stream whose lock is at an address; `nil` if it is none of these.
     package func name(ofLockAt address: UInt64, _ memory: any MemoryReading) -> String? {

@@ -21,8 +21,8 @@ import Testing
 
     init() throws {
         streams = StandardStreams(
-            [("stdin", { 0 }), ("stdout", { 0x1000 })], lockOffset: 0x88,
-            try #require(ThreadDescriptor(idOffset: 0x10, 0x10)))
+            streams: [("stdin", { 0 }), ("stdout", { 0x1000 })], lockOffset: 0x88,
+            threads: try #require(ThreadDescriptor(idOffset: 0x10, 0x10)))
     }
 
     @Test func `a stream is known by the address of its lock`() {

@@ -138,7 +138,8 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
     @Test(arguments: [(101, 2, 101), (101, 1, nil), (999, 2, nil)] as [(Int32, Int32, Int32?)])
     func `a stream's lock names its owner`(thread: Int32, word: Int32, owner: Int32?) throws {
         let streams = StandardStreams(
-            [("stdout", { Block.address })], lockOffset: 8, try #require(ThreadDescriptor(idOffset: 4, 4)))
+            streams: [("stdout", { Block.address })], lockOffset: 8,
+            threads: try #require(ThreadDescriptor(idOffset: 4, 4)))
         let words: [Int32] = [0, 0, 0x1010, 0, word, 1, 0x1020, 0, 0, thread]
         let identifier = LockIdentifier(memory: Block(words), isLive: { (100..<110).contains($0) }, streams: streams)
         let frames =
