@@ -38,7 +38,7 @@ package struct OpenFileSearch: Equatable, Sendable {
     /// Whether a bound has ended the search.
     package private(set) var isCut = false
 
-    /// Searches the processes `first`, then all `others`, for descriptors whose link is such as `pipe:[4711]` or a path.
+    /// Searches the processes `first`, then all `others`, for descriptors with a link, such as `pipe:[4711]` or a path.
     package init(for link: String, first: [Int32], others: Bool = true) {
         let end = monotonicNow() + Self.maximumTime
         let all = others ? (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) } : []
