@@ -2,11 +2,15 @@ import Glibc
 
 /// Functions that write files completely or not at all, and read them.
 package enum AtomicFile {
-    /// Creates a file for its owner only, in place of what has the name, even a FIFO; returns -1 with `errno` on
-    /// failure.
-    package static func create(_ path: String) -> Int32 {
+    /// Creates a file for its owner only, in place of what has the name, even a FIFO, and returns its descriptor.
+    package static func create(_ path: String) throws(SystemError) -> Int32 {
         unlink(path)
-        return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw SystemError(
+                "\(path) cannot be created: make the directory writable or choose another one", errno: errno)
+        }
+        return descriptor
     }
 
     /// Returns a name beside `path` that no other program can foresee.
@@ -23,13 +27,7 @@ package enum AtomicFile {
     package static func write(
         _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
     ) throws(SystemError) -> FileFlush {
-        let descriptor = create(path)
-        guard descriptor >= 0 else {
-            throw SystemError(
-                "\(path) cannot be created: make the directory writable or choose another one",
-                errno: errno
-            )
-        }
+        let descriptor = try create(path)
         var failure = writeAll(bytes, to: descriptor) ?? 0
         if failure == 0 { failure = shown() }
         let flush = failure == 0 ? FileFlush(descriptor) : .done
@@ -63,11 +61,7 @@ package enum AtomicFile {
         _ path: String, with bytes: [UInt8], changedAt: UInt64
     ) throws(SystemError) {
         let temporary = temporaryPath(for: path)
-        let descriptor = create(temporary)
-        guard descriptor >= 0 else {
-            throw SystemError(
-                "\(temporary) cannot be created: make the directory writable or choose another one", errno: errno)
-        }
+        let descriptor = try create(temporary)
         var failure = writeAll(bytes, to: descriptor) ?? 0
         let time = timespec(tv_sec: Int(changedAt / 1_000_000_000), tv_nsec: Int(changedAt % 1_000_000_000))
         if failure == 0, futimens(descriptor, [time, time]) != 0 { failure = errno }

@@ -92,8 +92,8 @@ final class WaitFunctionNames {
     /// Returns whether the rules use the function.
     private static func tells(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.waitsForData(function)
-            || SystemCall.restarted(by: function) != nil || StreamFunction.isKnown(function)
-            || LinkerFunction.isKnown(function)
+            || SystemCall.restarted(by: function) != nil || StreamFunction.names.contains(function)
+            || LinkerFunction.names.contains(function)
     }
 
     /// Returns the name that an app calls: libc itself calls the same function by a name with leading underscores.
@@ -159,33 +159,29 @@ struct LockFunction: Equatable {
 
 /// The functions of stdio(3) that lock a stream.
 enum StreamFunction {
-    private static let names: Set<String> = [
+    static let names: Set<String> = [
         "flockfile", "printf", "vprintf", "fprintf", "vfprintf", "dprintf", "puts", "fputs", "putc", "fputc", "putchar",
         "fwrite", "fflush", "perror", "psignal", "scanf", "fscanf", "vfscanf", "getc", "fgetc", "getchar", "fgets",
         "ungetc", "fread", "getline", "getdelim", "fseek", "fseeko", "ftell", "ftello", "rewind", "setvbuf", "fclose",
         "freopen", "clearerr", "feof", "ferror",
     ]
 
-    static func isKnown(_ function: String) -> Bool { names.contains(function) }
-
     /// Returns the function that the app called, for frames from the innermost outward; `nil` if it is not known.
     static func outermost(of frames: [NamedFrame]) -> String? {
-        frames.compactMap(\.libcFunction).last(where: isKnown)
+        frames.compactMap(\.libcFunction).last(where: names.contains)
     }
 }
 
 /// The functions that lock the dynamic linker's list of libraries: all of the linker's own, and some of libc.
 enum LinkerFunction {
     /// Of glibc since 2.34, without leading underscores; dladdr(3) locks in `_dl_addr`.
-    private static let names: Set<String> = ["dl_iterate_phdr", "dl_addr", "dlsym", "dlvsym", "dlinfo"]
-
-    static func isKnown(_ function: String) -> Bool { names.contains(function) }
+    static let names: Set<String> = ["dl_iterate_phdr", "dl_addr", "dlsym", "dlvsym", "dlinfo"]
 
     /// Returns whether one of them waits for a mutex, for frames from the innermost outward.
     ///
     /// An initializer of a library runs inside the linker, too, but its own lock has its own function in between.
     static func isWaiting(in frames: [NamedFrame]) -> Bool {
-        let caller = frames.first { $0.image != "libc.so.6" || isKnown($0.function ?? "") }
+        let caller = frames.first { $0.image != "libc.so.6" || names.contains($0.function ?? "") }
         return caller.map { $0.image == "libc.so.6" || $0.image.hasPrefix("ld-linux-") } ?? false
     }
 }

@@ -84,8 +84,7 @@ final class UnlinkedFile: Sendable {
     init?(_ bytes: [UInt8], named name: String, in directory: String) {
         let owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         let path = ReportDirectory.temporaryPath(for: name, in: directory, of: owner)
-        let descriptor = AtomicFile.create(path)
-        guard descriptor >= 0 else { return nil }
+        guard let descriptor = try? AtomicFile.create(path) else { return nil }
         unlink(path)
         guard writeAll(bytes, to: descriptor) == nil else {
             close(descriptor)
