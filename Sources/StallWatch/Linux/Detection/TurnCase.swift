@@ -62,7 +62,7 @@ struct TurnCase {
         mayStop isPermitted: (() -> Bool)? = nil
     ) -> Inspection {
         var reading: ThreadReading?
-        if case .thread(let thread) = target { reading = diagnostician.check(thread) }
+        if case .thread(let thread) = target { reading = diagnostician.read(thread) }
         let competes = reading.flatMap { now in lastReading.map { now.competes(since: $0) } } ?? false
         func mayStop() -> Bool { isPermitted.map { !competes && $0() } ?? true }
         let age = context.now() &- start

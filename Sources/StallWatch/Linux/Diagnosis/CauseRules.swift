@@ -206,10 +206,9 @@ enum CauseRules {
     }
 
     private static func knownParts(of lock: LockOwnership?) -> (Int, Int, Int) {
-        guard let lock else { return (0, 0, 0) }
+        let owners = lock?.owners ?? []
         // What an owner does is known by its call or its stack.
-        let known = lock.owners.count { $0.systemCall != nil || $0.stack != nil }
-        return (1, lock.owners.count, known)
+        return (lock == nil ? 0 : 1, owners.count, owners.count { $0.systemCall != nil || $0.stack != nil })
     }
 
     /// Returns `certain` for nearly all of the time, and `possible` for less than half.

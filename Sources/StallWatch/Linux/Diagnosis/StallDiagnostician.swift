@@ -50,8 +50,6 @@ struct StallDiagnostician {
         if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
     }
 
-    mutating func check(_ thread: Int32) -> ThreadReading? { read(thread) }
-
     /// Notes that the thread is still in the place of the last observation.
     mutating func extend(to reading: ThreadReading) {
         guard let index = observations.indices.last else { return }
@@ -135,7 +133,7 @@ struct StallDiagnostician {
 
     /// Takes a reading and stores it; discards the earlier ones if the thread has changed.
     @discardableResult
-    private mutating func read(_ thread: Int32) -> ThreadReading? {
+    mutating func read(_ thread: Int32) -> ThreadReading? {
         if files?.thread != thread {
             files = ThreadProc(thread: thread)
             readings.removeAll()

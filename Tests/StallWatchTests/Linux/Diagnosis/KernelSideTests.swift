@@ -86,7 +86,7 @@ import Testing
             var diagnostician = StallDiagnostician(
                 threads: ProcessThreads(capturer: FixedCapturer(.failure(.moved))), waits: recorder.waits
             )
-            let first = diagnostician.check(files.thread)
+            let first = diagnostician.read(files.thread)
             #expect(first != nil)
             let cause = diagnostician.sample(files.thread, stack: nil, start: start, isFirst: true) {
                 isOver ? start + 1 : nil
