@@ -39,8 +39,7 @@ package struct CPUQuota {
         var sum: UInt64 = 0
         for file in files {
             let count = file.read(into: &buffer)
-            guard count > 0, let time = Self.throttledTime(ByteCursor(buffer, count: count)) else { continue }
-            sum += time
+            sum += Self.throttledTime(ByteCursor(buffer, count: count)) ?? 0
         }
         return sum
     }

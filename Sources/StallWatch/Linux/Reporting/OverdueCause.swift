@@ -94,9 +94,8 @@ struct OverdueCause {
         case .thread(let thread): return activities[thread] ?? .unknown
         case .pool:
             // What most of the threads that run tasks do; nothing is known if they do different things.
-            let kinds = waits.lazy.filter { $0.kind == .running }.compactMap { $0.thread.flatMap { activities[$0] } }
-            guard let first = kinds.first, kinds.allSatisfy({ $0 == first }) else { return .unknown }
-            return first
+            let kinds = Set(waits.filter { $0.kind == .running }.compactMap { $0.thread.flatMap { activities[$0] } })
+            return kinds.count == 1 ? kinds.first ?? .unknown : .unknown
         case .continuation: return .continuation
         case .sleep: return .sleep
         case .circle: return .deadlock

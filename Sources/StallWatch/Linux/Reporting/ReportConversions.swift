@@ -115,11 +115,9 @@ extension StallReport.LoopHistory {
 
 extension StallReport.Turn {
     fileprivate init(_ turn: TurnHistory.Turn, start: UInt64, now: UInt64) {
-        let isBefore = turn.began < start
-        let distance = milliseconds(isBefore ? start - turn.began : turn.began - start)
         let end = turn.ended ?? max(now, turn.began)
         self.init(
-            atMilliseconds: isBefore ? -distance : distance,
+            atMilliseconds: turn.began < start ? -milliseconds(start - turn.began) : milliseconds(turn.began - start),
             durationMilliseconds: milliseconds(end - min(turn.began, end)),
             waitedMilliseconds: milliseconds(turn.waited), isOngoing: turn.ended == nil ? true : nil
         )

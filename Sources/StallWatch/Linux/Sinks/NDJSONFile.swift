@@ -125,13 +125,11 @@ final class NDJSONFile: Sink {
     }
 
     private func failure(_ error: Int32) -> StallWatchError {
-        if error == ELOOP {
-            return StallWatchError(.unwritableReports, "\(path) is a symbolic link: name the file itself", errno: error)
-        }
-        return StallWatchError(
-            .unwritableReports, "\(path) cannot be written: make it writable, free some space or name another file",
-            errno: error
-        )
+        let problem =
+            error == ELOOP
+            ? "is a symbolic link: name the file itself"
+            : "cannot be written: make it writable, free some space or name another file"
+        return StallWatchError(.unwritableReports, "\(path) \(problem)", errno: error)
     }
 }
 
