@@ -1,5 +1,6 @@
 import Glibc
 import LinuxSupport
+import StackCapture
 import StallReports
 
 /// Finds out for whom a system call waits: the holder of a file lock, the other end of a Unix socket or of a pipe, a child.
@@ -28,9 +29,7 @@ final class PeerFinder {
     }
 
     private var answers: [Wait: PeerAnswer] = [:]
-    private let memory: any MemoryReading
-
-    init(memory: any MemoryReading) { self.memory = memory }
+    private let memory = GuardedMemory()
 
     /// Finds out for whom a call waits; `nil` for a call that waits for none of these.
     ///

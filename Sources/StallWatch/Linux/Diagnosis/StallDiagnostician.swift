@@ -19,7 +19,7 @@ struct StallDiagnostician {
     /// The owner of the lock in the last observation.
     private var owner: OwnerWatch?
     private let memory = GuardedMemory()
-    private let peers: PeerFinder
+    private let peers = PeerFinder()
     private let threads: ProcessThreads
     private let unstoppedThreads: ProcessThreads
     private let waits: WaitClock
@@ -33,7 +33,6 @@ struct StallDiagnostician {
     init(threads: ProcessThreads, waits: WaitClock) {
         self.threads = threads
         unstoppedThreads = ProcessThreads(unstopped: threads)
-        peers = PeerFinder(memory: memory)
         self.waits = waits
     }
 

@@ -16,7 +16,7 @@ import Testing
             number: try #require(SystemCallNames.current.number(of: name)),
             arguments: arguments + [UInt64](repeating: 0, count: 6 - arguments.count), stackPointer: 0,
             programCounter: 0)
-        return (finder ?? PeerFinder(memory: GuardedMemory())).find(call, of: 0, runs: runs)
+        return (finder ?? PeerFinder()).find(call, of: 0, runs: runs)
     }
 
     private func number(_ descriptor: Int32) -> UInt64 { UInt64(UInt32(bitPattern: descriptor)) }
@@ -216,7 +216,7 @@ import Testing
         }
         let letGo = try wait(for: file, lockedBy: other)
         _ = try findKnown("flock", number(file), UInt64(LOCK_EX))
-        let finder = PeerFinder(memory: GuardedMemory())
+        let finder = PeerFinder()
         let first = try find("flock", number(file), UInt64(LOCK_EX), by: finder)
         #expect(first?.isKnown == true)
         letGo()
