@@ -17,7 +17,7 @@ package enum UnixSocketPeer {
         return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX
     }
 
-    /// Asks the kernel for the inode of the other end, as ss(8) does (sock_diag(7)); `nil` if the kernel does not tell it.
+    /// Asks the kernel for the inode of the other end, as ss(8) does (sock_diag(7)); `nil` if it does not tell it.
     ///
     /// The kernel answers within the call that sends the request.
     package static func inode(ofPeerOf inode: UInt32) -> UInt32? {
