@@ -73,7 +73,7 @@ enum CollapsedStacks {
         for stall in profile.stalls {
             let loop = profile.loops[stall.loop]
             for share in stall.allShares {
-                let stack = Stack(loop: "\(loop.process) \(loop.label)", node: share.node)
+                let stack = Stack(loop: "\(loop.process.name) \(loop.label)", node: share.node)
                 weights[stack, default: 0] += share.microseconds
             }
         }

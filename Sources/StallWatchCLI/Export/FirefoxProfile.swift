@@ -29,9 +29,8 @@ struct FirefoxProfile {
         }
         for timeline in LoopTimeline.timelines(of: profile) where timeline.loop.lane == 0 {
             let other = timeline.loop
-            if profile.loops.contains(where: { LoopTimeline.Loop($0) == other }) { continue }
-            let loop = StallProfile.Loop(
-                process: other.process, pid: other.pid, host: other.host, label: other.label, kind: "", thread: nil)
+            if profile.loops.contains(where: { $0.process == other.process && $0.label == other.label }) { continue }
+            let loop = StallProfile.Loop(process: other.process, label: other.label, kind: "", thread: nil)
             threads.append(thread(loop, [], timeline.spans, begin: begin))
         }
         let shared = self.shared()
@@ -120,9 +119,9 @@ struct FirefoxProfile {
             "pausedRanges": [],
             "showMarkersInTimeline": true,
             "name": .string(loop.label),
-            "isMainThread": .bool(loop.thread == loop.pid),
-            "processName": .string(loop.process),
-            "pid": .string("\(loop.pid)" + (profile.hasSeveralHosts ? " on \(loop.host)" : "")),
+            "isMainThread": .bool(loop.thread == loop.process.pid),
+            "processName": .string(loop.process.name),
+            "pid": .string("\(loop.process.pid)" + (profile.hasSeveralHosts ? " on \(loop.process.host)" : "")),
             "tid": loop.thread.map { .int(Int($0)) } ?? .string(loop.label),
             "samples": [
                 "length": .int(samples.count),

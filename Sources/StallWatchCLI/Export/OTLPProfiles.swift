@@ -21,10 +21,7 @@ struct OTLPProfiles {
 
     private mutating func data() -> [UInt8] {
         var writer = ProtobufWriter()
-        let byProcess = Dictionary(grouping: profile.stalls) { stall in
-            let loop = profile.loops[stall.loop]
-            return StallProfile.Process(name: loop.process, pid: loop.pid, host: loop.host)
-        }
+        let byProcess = Dictionary(grouping: profile.stalls) { profile.loops[$0.loop].process }
         func comesFirst(_ left: StallProfile.Process, _ right: StallProfile.Process) -> Bool {
             (left.name, left.pid, left.host) < (right.name, right.pid, right.host)
         }

@@ -42,8 +42,7 @@ struct PerfettoTrace {
     private mutating func write() {
         var processes: [StallProfile.Process: Int] = [:]
         for timeline in LoopTimeline.timelines(of: profile) {
-            let process = StallProfile.Process(
-                name: timeline.loop.process, pid: timeline.loop.pid, host: timeline.loop.host)
+            let process = timeline.loop.process
             let parent = processes[process] ?? addTrack(of: process)
             processes[process] = parent
             let number = timeline.loop.lane == 0 ? "" : " #\(timeline.loop.lane + 1)"
@@ -136,12 +135,6 @@ struct PerfettoTrace {
     }
 }
 
-extension LoopTimeline.Loop {
-    init(_ loop: StallProfile.Loop) {
-        self.init(process: loop.process, pid: loop.pid, host: loop.host, label: loop.label)
-    }
-}
-
 /// The stalls and turns of one loop on one line of time: no two overlap.
 struct LoopTimeline: Equatable {
     /// A stall, or a turn that was no stall.
@@ -157,9 +150,7 @@ struct LoopTimeline: Equatable {
     }
 
     struct Loop: Hashable {
-        var process: String
-        var pid: Int32
-        var host: String
+        var process: StallProfile.Process
         var label: String
         /// 0; 1 and more for stalls that overlap others of the loop, as when two monitors watch it.
         var lane = 0
@@ -176,7 +167,7 @@ struct LoopTimeline: Equatable {
         var turns = Dictionary(
             timelines(of: profile).filter { $0.loop.lane == 0 }.map { ($0.loop, $0.spans.filter { $0.stall == nil }) },
             uniquingKeysWith: { first, _ in first })
-        return profile.loops.map { turns.removeValue(forKey: Loop($0)) ?? [] }
+        return profile.loops.map { turns.removeValue(forKey: Loop(process: $0.process, label: $0.label)) ?? [] }
     }
 
     /// Arranges the stalls and turns of a profile by loop, in the order in which the loops occur.
@@ -189,7 +180,8 @@ struct LoopTimeline: Equatable {
         for index in profile.stalls.indices.sorted(by: { profile.stalls[$0].startedAt < profile.stalls[$1].startedAt })
         {
             let stall = profile.stalls[index]
-            var loop = Loop(profile.loops[stall.loop])
+            let owner = profile.loops[stall.loop]
+            var loop = Loop(process: owner.process, label: owner.label)
             let begin = stall.startedAt.microsecondsSince1970
             while let last = spans[loop]?.last, last.end > begin { loop.lane += 1 }
             _ = loops.number(of: loop)
@@ -200,7 +192,7 @@ struct LoopTimeline: Equatable {
             let owner = profile.loops[stall.loop]
             let start = stall.startedAt.microsecondsSince1970
             for history in stall.history {
-                let loop = Loop(process: owner.process, pid: owner.pid, host: owner.host, label: history.label)
+                let loop = Loop(process: owner.process, label: history.label)
                 _ = loops.number(of: loop)
                 turns[loop, default: []] += history.turns.map { turn in
                     Span(

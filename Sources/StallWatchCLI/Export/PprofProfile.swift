@@ -51,8 +51,9 @@ struct PprofProfile {
 
     private mutating func writeSamples(of stall: StallProfile.Stall, to writer: inout ProtobufWriter) {
         let loop = profile.loops[stall.loop]
+        let process = loop.process
         let labels = [
-            ("process", "\(loop.process) (\(loop.pid))" + (profile.hasSeveralHosts ? " on \(loop.host)" : "")),
+            ("process", "\(process.name) (\(process.pid))" + (profile.hasSeveralHosts ? " on \(process.host)" : "")),
             ("loop", loop.label), ("kind", stall.kind),
             (profile.content == .stalls ? "cause" : "state", stall.cause),
         ].map { (index(of: $0), index(of: $1)) }

@@ -221,8 +221,8 @@ struct PageData {
 
     private static func describe(_ loop: StallProfile.Loop) -> JSONText.Value {
         [
-            "label": .string(loop.label), "kind": .string(loop.kind), "process": .string(loop.process),
-            "pid": .optional(loop.pid), "thread": .optional(loop.thread),
+            "label": .string(loop.label), "kind": .string(loop.kind), "process": .string(loop.process.name),
+            "pid": .optional(loop.process.pid), "thread": .optional(loop.thread),
         ]
     }
 }

@@ -8,21 +8,19 @@ struct StallProfile {
         case samples
     }
 
-    struct Loop: Hashable {
-        var process: String
+    struct Process: Hashable {
+        var name: String
         var pid: Int32
         /// Processes of containers often have the same name and id.
         var host: String
+    }
+
+    struct Loop: Hashable {
+        var process: Process
         var label: String
         var kind: String
         /// The thread's kernel id; `nil` for a pool.
         var thread: Int32?
-    }
-
-    struct Process: Hashable {
-        var name: String
-        var pid: Int32
-        var host: String
     }
 
     struct Stall {
@@ -109,8 +107,9 @@ struct StallProfile {
 
 extension StallProfile.Loop {
     init(_ report: StallReport) {
+        let process = report.process
         self.init(
-            process: report.process.name, pid: report.process.pid, host: report.process.hostname,
+            process: StallProfile.Process(name: process.name, pid: process.pid, host: process.hostname),
             label: report.loop.label, kind: report.loop.kind.rawValue, thread: report.loop.thread?.id)
     }
 }
