@@ -16,6 +16,9 @@ struct StatisticsFile: Decodable, Sendable {
     var lastWriteError: String?
     var loops: [Loop]
 
+    /// How long the program was watched: as long as its longest watched loop.
+    var watchedSeconds: Double { loops.map(\.watchedSeconds).max() ?? 0 }
+
     struct Loop: Decodable, Sendable {
         var label: String
         var watchedSeconds: Double
@@ -103,15 +106,7 @@ struct StatisticsSum: Sendable, Encodable {
     private(set) var reportsRecovered = 0
     private(set) var failedWrites = 0
     private(set) var lastWriteError: String?
-    /// How long the programs were watched, added up: each for as long as its longest watched loop.
-    private(set) var watchedSeconds = 0.0
-    private var loopsByLabel: [String: Loop] = [:]
     private(set) var loops: [Loop] = []
-
-    private enum CodingKeys: CodingKey {
-        case files, stalls, suppressed, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites
-        case lastWriteError, loops
-    }
 
     /// The loops with the same label.
     struct Loop: Sendable, Encodable {
@@ -170,7 +165,7 @@ struct StatisticsSum: Sendable, Encodable {
         reportsRecovered &+= file.reportsRecovered ?? 0
         failedWrites &+= file.failedWrites ?? 0
         lastWriteError = file.lastWriteError ?? lastWriteError
-        watchedSeconds += file.loops.map(\.watchedSeconds).max() ?? 0
+        var loopsByLabel = Dictionary(uniqueKeysWithValues: loops.map { ($0.label, $0) })
         for loop in file.loops {
             var total = loopsByLabel[loop.label] ?? Loop(label: loop.label)
             total.watchedSeconds += loop.watchedSeconds

@@ -95,14 +95,8 @@ struct HistoryReport: Encodable {
     let hours: Double
     let hoursFrom: MonitoredTime.Source
     /// In the order in which their first processes started.
-    let versions: [Version]
+    let versions: [StallHistory.Version]
     let groups: [Group]
-
-    struct Version: Encodable {
-        let version: String
-        /// At least as long was it watched, by the reports.
-        let hours: Double
-    }
 
     struct Group: Encodable {
         let fingerprint: String?
@@ -119,7 +113,7 @@ struct HistoryReport: Encodable {
     init(_ table: HistoryTable) {
         hours = table.time.hours
         hoursFrom = table.time.source
-        versions = table.versions.map { Version(version: $0.name, hours: $0.hours) }
+        versions = table.versions
         groups = table.rows.map { row in
             Group(
                 fingerprint: row.group.fingerprint, culprit: row.group.culprit, cause: row.group.cause,

@@ -22,7 +22,7 @@ struct StallGroups: Sendable {
     /// Reports over all groups.
     var reports: Int { groups.values.reduce(0) { $0 + $1.reports } }
     /// Stalls over all groups, including repeats.
-    var count: Int { groups.values.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } }
+    var count: Int { groups.values.reduce(0) { $0 &+ $1.count } }
     /// The sum of the durations of all stalls.
     var totalMilliseconds: Double { groups.values.reduce(0) { $0 + $1.totalMilliseconds } }
 
@@ -113,7 +113,7 @@ struct StallGroup: Sendable, Equatable {
         maximumMilliseconds = max(maximumMilliseconds, report.greatestMilliseconds)
         isEstimated = isEstimated || report.isEstimated
         reports += 1
-        repeats = repeats.addingReportingOverflow(report.repeats).partialValue
+        repeats &+= report.repeats
         let milliseconds = report.durationMilliseconds
         durations.append(milliseconds)
         firstSeen = min(firstSeen, report.startedAt)
@@ -128,7 +128,7 @@ struct StallGroup: Sendable, Equatable {
     }
 
     /// Stalls: reported ones and repeats.
-    var count: Int { reports.addingReportingOverflow(repeats).partialValue }
+    var count: Int { reports &+ repeats }
     /// The cause of most of the time.
     var cause: String { causes.heaviest { $0 < $1 } ?? StallReport.CauseKind.unknown.rawValue }
     /// The culprit of most of the time.
@@ -174,14 +174,10 @@ struct CulpritCallers: Decodable {
     /// The most callers that are looked up.
     private static let limit = 16
 
-    private var culprit: Function?
+    private var culprit: ReportSummary.Culprit?
     private var samples: [Sample]
     private var stacks: [[Int]]
     private var frames: [Frame]
-
-    private struct Function: Decodable {
-        var function: String
-    }
 
     private struct Sample: Decodable {
         var stack: Int?
@@ -199,12 +195,10 @@ struct CulpritCallers: Decodable {
         guard let report = try? JSONDecoder().decode(CulpritCallers.self, from: Data(json)),
             let culprit = report.culprit?.function
         else { return [] }
+        let chains = report.samples.map { report.callers(of: culprit, in: $0) }
         var weights: [String: Double] = [:]
-        let chains = report.samples.compactMap { sample -> [String]? in
-            let chain = report.callers(of: culprit, in: sample)
-            guard let nearest = chain.first else { return nil }
-            weights[nearest, default: 0] += sample.weightMilliseconds ?? 0
-            return chain
+        for (sample, chain) in zip(report.samples, chains) {
+            if let nearest = chain.first { weights[nearest, default: 0] += sample.weightMilliseconds ?? 0 }
         }
         let most = weights.values.max()
         return chains.first { $0.first.flatMap { weights[$0] } == most } ?? []

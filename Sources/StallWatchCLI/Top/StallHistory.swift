@@ -13,10 +13,12 @@ struct StallHistory: Sendable {
         case regressed
     }
 
-    /// A version with the hours that its processes were watched.
-    struct Version: Sendable, Equatable {
+    /// A version with the hours that its processes were watched, at least, by the reports.
+    struct Version: Encodable, Sendable {
         var name: String
         var hours: Double
+
+        private enum CodingKeys: String, CodingKey { case name = "version", hours }
     }
 
     /// A version ran long enough if it had shown this many stalls at the known rate: none has a chance of 5 % then (e⁻³).
@@ -42,20 +44,15 @@ struct StallHistory: Sendable {
     mutating func add(_ report: ReportSummary) {
         allSpans.add(report)
         let version = Self.version(of: report)
-        count(report, version)
+        if let fingerprint = report.fingerprint {
+            counts[fingerprint, default: [:]][version, default: 0] &+= report.repeats &+ 1
+        }
         guard let version else { return }
         let began = min(report.process.startedAt ?? report.startedAt, report.startedAt)
         var span = spans[version] ?? (began, ProcessSpans(filter))
         span.began = min(span.began, began)
         span.time.add(report)
         spans[version] = span
-    }
-
-    private mutating func count(_ report: ReportSummary, _ version: String?) {
-        guard let fingerprint = report.fingerprint else { return }
-        let stalls = report.repeats.addingReportingOverflow(1).partialValue
-        let known = counts[fingerprint]?[version] ?? 0
-        counts[fingerprint, default: [:]][version] = known.addingReportingOverflow(stalls).partialValue
     }
 
     /// The versions in the order in which their first processes started.
@@ -81,10 +78,7 @@ struct StallHistory: Sendable {
 
     /// How often each fingerprint stalled per hour of `time`.
     func rates(in time: MonitoredTime) -> [String: HourlyRate] {
-        counts.mapValues { known in
-            let count = known.values.reduce(0) { $0.addingReportingOverflow($1).partialValue }
-            return HourlyRate(count: count, hours: time.hours)
-        }
+        counts.mapValues { HourlyRate(count: $0.values.reduce(0, &+), hours: time.hours) }
     }
 
     /// Judges a stall by its numbers in each version, the oldest first; `nil` if nothing changed, or if it is not known.
@@ -96,7 +90,7 @@ struct StallHistory: Sendable {
         /// Whether versions without the stall had shown it at the rate of those of `seen`.
         func isMissing(from range: Range<Int>, atRateOf seen: Range<Int>) -> Bool {
             let time = max(hours(seen), MonitoredTime.minimumHours)
-            let rate = Double(counts[seen].reduce(0) { $0.addingReportingOverflow($1).partialValue }) / time
+            let rate = Double(counts[seen].reduce(0, &+)) / time
             return rate * hours(range) >= enoughStalls
         }
         guard last == newest else {
@@ -171,11 +165,7 @@ struct MonitoredTime: Sendable, Equatable {
             self.init(hours: given, source: .given)
             return
         }
-        var statistics = StatisticsSum()
-        for path in files {
-            if let file = try? StatisticsFile(path: path) { statistics.add(file) }
-        }
-        let hours = statistics.watchedSeconds / 3_600
+        let hours = files.compactMap { try? StatisticsFile(path: $0) }.reduce(0.0) { $0 + $1.watchedSeconds } / 3_600
         let isKnown = hours > 0 && hours >= reports * 0.9
         self.init(hours: isKnown ? hours : reports, source: isKnown ? .statistics : .reports)
     }

@@ -105,11 +105,8 @@ struct TopTable {
     static func distinctCaller(of group: StallGroup, among groups: [StallGroup]) -> String {
         guard groups.count > 1 else { return "" }
         let depths = 0..<(groups.map(\.callers.count).max() ?? 0)
-        func name(_ group: StallGroup, _ depth: Int) -> String? {
-            group.callers.indices.contains(depth) ? group.callers[depth] : nil
-        }
-        let depth = depths.first { depth in Set(groups.map { name($0, depth) }).count > 1 } ?? 0
-        return name(group, depth) ?? group.callers.last ?? "-"
+        let depth = depths.first { depth in Set(groups.map { $0.callers.dropFirst(depth).first }).count > 1 } ?? 0
+        return group.callers.dropFirst(depth).first ?? group.callers.last ?? "-"
     }
 
     /// The number of digits that distinguishes the fingerprints of all groups.
@@ -124,9 +121,7 @@ extension Timestamp {
     /// Month, day, hours and minutes (UTC): `11-21 08:00`.
     var dayAndMinute: String {
         // 2026-11-21T08:00:00.123456Z
-        let text = Array(description)
-        guard text.count >= 16 else { return description }
-        return String(text[5..<10]) + " " + String(text[11..<16])
+        description.prefix(16).dropFirst(5).split(separator: "T").joined(separator: " ")
     }
 }
 
