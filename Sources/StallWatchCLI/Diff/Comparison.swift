@@ -1,17 +1,19 @@
 import TextOutput
 
-struct Comparison {
+struct Comparison: Encodable {
     let base: ReportSet
     let new: ReportSet
     /// Sorted: bad changes first, and within a kind the largest change first.
     let changes: [GroupChange]
+    /// The number of changes of each kind, by its word.
+    private let counts: [String: Int]
 
     init(base: ReportSet, new: ReportSet, tolerance: Double) {
         self.base = base
         self.new = new
         let fingerprints = Set(base.groups.all.map(\.fingerprint)).union(new.groups.all.map(\.fingerprint))
         let order: [GroupChange.Kind] = [.new, .worse, .better, .gone, .same]
-        changes = fingerprints.compactMap { fingerprint in
+        let changes = fingerprints.compactMap { fingerprint in
             GroupChange(
                 base: base.groups[fingerprint], new: new.groups[fingerprint], baseHours: base.time.hours,
                 newHours: new.time.hours, tolerance: tolerance
@@ -23,9 +25,14 @@ struct Comparison {
             if left.weight != right.weight { return left.weight > right.weight }
             return (left.group.fingerprint ?? "") < (right.group.fingerprint ?? "")
         }
+        self.changes = changes
+        counts = Dictionary(
+            uniqueKeysWithValues: GroupChange.Kind.allCases.map { kind in
+                (kind.rawValue, changes.count { $0.kind == kind })
+            })
     }
 
-    func count(of kind: GroupChange.Kind) -> Int { changes.count { $0.kind == kind } }
+    func count(of kind: GroupChange.Kind) -> Int { counts[kind.rawValue] ?? 0 }
 
     func text(for terminal: Terminal, showsSame: Bool) -> String {
         var table = TextTable([
@@ -105,19 +112,6 @@ struct Comparison {
         let titles = ["change", "stalls", "stalled/h", "median", "cause", "culprit", "fingerprint"]
         let table = rows.isEmpty ? "" : MarkdownText.table(titles, right: [1, 2, 3], rows) + "\n"
         return table + conclusion.map { MarkdownText.prose($0) + "\n" }.joined(separator: "\n")
-    }
-}
-
-extension Comparison: Encodable {
-    private enum Field: CodingKey { case base, new, counts, changes }
-
-    func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: Field.self)
-        try fields.encode(base, forKey: .base)
-        try fields.encode(new, forKey: .new)
-        let counts = GroupChange.Kind.allCases.map { ($0.rawValue, count(of: $0)) }
-        try fields.encode(Dictionary(uniqueKeysWithValues: counts), forKey: .counts)
-        try fields.encode(changes, forKey: .changes)
     }
 }
 

@@ -148,8 +148,8 @@ struct MissingImages: Encodable {
     /// Frames that are in a stack.
     private(set) var frames = 0
     private(set) var named = 0
-    /// By name and build ID.
-    private var known: [[String?]: Missing] = [:]
+    /// Sorted by missing names, then by missing lines.
+    private(set) var images: [Missing] = []
 
     struct Missing: Encodable, Sendable, Equatable {
         let image: String
@@ -162,14 +162,6 @@ struct MissingImages: Encodable {
         var reason: String?
     }
 
-    /// Sorted by missing names, then by missing lines.
-    var images: [Missing] {
-        known.values.sorted {
-            ($1.unnamedFrames, $1.framesWithoutLine, $0.image, $0.buildID ?? "")
-                < ($0.unnamedFrames, $0.framesWithoutLine, $1.image, $1.buildID ?? "")
-        }
-    }
-
     mutating func add(_ report: StallReport) {
         reports += 1
         for frame in report.frames {
@@ -179,28 +171,22 @@ struct MissingImages: Encodable {
                 continue
             }
             let image = report.images[index]
-            let key = [image.name, image.buildID]
-            var missing = known[key] ?? Missing(image: image.name, path: image.path, buildID: image.buildID)
-            if frame.function == nil { missing.unnamedFrames += 1 } else { missing.framesWithoutLine += 1 }
-            missing.reason = image.reason ?? frame.reason ?? missing.reason
-            known[key] = missing
+            let known = images.firstIndex { $0.image == image.name && $0.buildID == image.buildID }
+            let place = known ?? images.count
+            if known == nil { images.append(Missing(image: image.name, path: image.path, buildID: image.buildID)) }
+            if frame.function == nil { images[place].unnamedFrames += 1 } else { images[place].framesWithoutLine += 1 }
+            images[place].reason = image.reason ?? frame.reason ?? images[place].reason
         }
-    }
-
-    private enum JSONKey: String, CodingKey { case reports, frames, named, images }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: JSONKey.self)
-        try container.encode(reports, forKey: .reports)
-        try container.encode(frames, forKey: .frames)
-        try container.encode(named, forKey: .named)
-        try container.encode(images, forKey: .images)
+        images.sort {
+            ($1.unnamedFrames, $1.framesWithoutLine, $0.image, $0.buildID ?? "")
+                < ($0.unnamedFrames, $0.framesWithoutLine, $1.image, $1.buildID ?? "")
+        }
     }
 
     func text(for terminal: Terminal) -> String {
         let share = frames == 0 ? "" : ", \(named) of \(counted(frames, "frame has", "frames have")) a name"
         let summary = "\(counted(reports, "report", "reports"))\(share).\n"
-        guard !known.isEmpty else { return summary }
+        guard !images.isEmpty else { return summary }
         var table = TextTable([
             .init("image", style: .bold), .init("build ID", isFlexible: true), .init("no name", .right),
             .init("no line", .right), .init("why", isFlexible: true),
