@@ -5,14 +5,10 @@ struct ProtobufWriter {
     private(set) var bytes: [UInt8] = []
 
     /// A whole number; like every protobuf writer, leaves out a 0, which is what a missing field means.
-    mutating func number(_ field: Int, _ value: Int) { number(field, UInt64(bitPattern: Int64(value))) }
+    mutating func number(_ field: Int, _ value: Int) { if value != 0 { choice(field, value) } }
 
     /// An address, which may need all 64 bits.
-    mutating func number(_ field: Int, _ value: UInt64) {
-        guard value != 0 else { return }
-        tag(field, wireType: 0)
-        varint(value)
-    }
+    mutating func number(_ field: Int, _ value: UInt64) { number(field, Int(truncatingIfNeeded: value)) }
 
     /// A whole number that is written even if it is 0: one of several alternatives (`oneof`), or of an optional field.
     mutating func choice(_ field: Int, _ value: Int) {
@@ -32,17 +28,13 @@ struct ProtobufWriter {
     /// A list of numbers with a fixed length (fixed64), packed into one field.
     mutating func fixed(_ field: Int, _ values: [UInt64]) {
         guard !values.isEmpty else { return }
-        var packed = ProtobufWriter()
-        for value in values { packed.fixed(value) }
-        data(field, packed.bytes)
+        message(field) { for value in values { $0.fixed(value) } }
     }
 
     /// A list of whole numbers, packed into one field.
     mutating func numbers(_ field: Int, _ values: [Int]) {
         guard !values.isEmpty else { return }
-        var packed = ProtobufWriter()
-        for value in values { packed.varint(UInt64(bitPattern: Int64(value))) }
-        data(field, packed.bytes)
+        message(field) { for value in values { $0.varint(UInt64(bitPattern: Int64(value))) } }
     }
 
     /// Writes a string, even an empty one: an element of a list keeps its place.

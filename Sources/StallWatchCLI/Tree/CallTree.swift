@@ -40,7 +40,7 @@ struct CallTree {
     private(set) var microseconds = 0
     private(set) var stalls = 0
     private var reports = 0
-    private var indices: [Key: Int] = [:]
+    private var keys = Numbered<Key>()
 
     private struct Key: Hashable {
         var parent: Int?
@@ -113,12 +113,8 @@ struct CallTree {
     private mutating func add(_ calls: [Call], _ share: Int, stalls: Int) {
         var parent: Int?
         for call in calls {
-            let key = Key(parent: parent, function: call.function)
-            let index = indices[key] ?? nodes.count
-            if index == nodes.count {
-                indices[key] = index
-                nodes.append(Node(function: call.function, parent: parent, line: call.line))
-            }
+            let index = keys.number(of: Key(parent: parent, function: call.function))
+            if index == nodes.count { nodes.append(Node(function: call.function, parent: parent, line: call.line)) }
             if nodes[index].line != call.line { nodes[index].line = nil }
             nodes[index].total += share
             if nodes[index].lastReport != reports {
@@ -162,10 +158,10 @@ struct CallTreeText {
         self.tree = tree
         self.foldsOthers = foldsOthers
         self.minimum = Self.minimum(of: tree, percent: minimum)
-        let shown = tree.roots.filter { tree.nodes[$0].total >= self.minimum }
-        omittedMicroseconds = tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
-        omittedMicroseconds -= shown.reduce(0) { $0 + tree.nodes[$1].total }
-        for root in shown { append(root) }
+        for root in tree.roots {
+            let total = tree.nodes[root].total
+            if total >= self.minimum { append(root) } else { omittedMicroseconds += total }
+        }
     }
 
     /// The least stalled time that is shown: the percentage, rounded up, and at least 1.

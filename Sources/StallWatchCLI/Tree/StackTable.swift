@@ -55,7 +55,7 @@ struct StackTable {
     private var frameTable = Numbered<Frame>()
     private var nodeTable = Numbered<Node>()
     private(set) var functions: [Function] = []
-    private var functionIndices: [FunctionKey: Int] = [:]
+    private var functionKeys = Numbered<FunctionKey>()
 
     var images: [Image] { imageTable.values }
     var frames: [Frame] { frameTable.values }
@@ -186,15 +186,11 @@ struct StackTable {
     private mutating func insert(_ node: Node) -> Int { nodeTable.number(of: node) }
 
     private mutating func insert(_ function: Function) -> Int {
-        let key = FunctionKey(name: function.name, image: function.image)
-        if let known = functionIndices[key] {
-            // Another report may have been written where the debug information was missing.
-            if functions[known].file == nil { functions[known].file = function.file }
-            return known
-        }
-        functions.append(function)
-        functionIndices[key] = functions.count - 1
-        return functions.count - 1
+        let number = functionKeys.number(of: FunctionKey(name: function.name, image: function.image))
+        if number == functions.count { functions.append(function) }
+        // Another report may have been written where the debug information was missing.
+        functions[number].file = functions[number].file ?? function.file
+        return number
     }
 }
 
