@@ -122,23 +122,11 @@ enum Page {
 
     static func html(_ data: [UInt8]) -> [UInt8] {
         let parts = [
-            "%POLICY%": Array(policy.utf8), "%CSS%": PackageResources.page_css, "%DATA%": data,
-            "%JS%": Array(scripts.joined()),
+            "POLICY": Array(policy.utf8), "CSS": PackageResources.page_css, "DATA": data, "JS": Array(scripts.joined()),
         ]
-        var html: [UInt8] = []
-        var text = String(decoding: PackageResources.page_html, as: UTF8.self)[...]
-        while let percent = text.firstIndex(of: "%") {
-            html += text[..<percent].utf8
-            text = text[percent...]
-            // Inserted text is not scanned again: a function may be named %JS%.
-            if let (mark, contents) = parts.first(where: { text.hasPrefix($0.key) }) {
-                html += contents
-                text = text.dropFirst(mark.count)
-            } else {
-                html.append(UInt8(ascii: "%"))
-                text = text.dropFirst()
-            }
-        }
-        return html + text.utf8
+        // Text and marks in turn. Inserted text is not scanned: a function may be named %JS%.
+        return String(decoding: PackageResources.page_html, as: UTF8.self)
+            .split(separator: "%", omittingEmptySubsequences: false)
+            .flatMap { parts[String($0)] ?? Array($0.utf8) }
     }
 }

@@ -69,25 +69,21 @@ struct PageData {
             ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
             ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),
         ]
-        stalls.append(row + columns(of: report.cause, or: report.activity) + columns(of: report.advice))
+        stalls.append(row + explanation(of: report))
         ids.append(report.id)
     }
 
-    private mutating func columns(
-        of cause: StallReport.Cause?, or activity: StallReport.Activity?
-    ) -> [ColumnTable.Cell] {
+    private mutating func explanation(of report: StallReport) -> [ColumnTable.Cell] {
+        let (cause, advice) = (report.cause, report.advice)
         let kernel = cause?.kernelStack.flatMap { $0.isEmpty ? nil : $0.joined(separator: "\n") }
         return [
-            ("cause", text(cause?.kind.rawValue)), ("summary", text(cause?.summary ?? activity?.sentence)),
+            ("cause", text(cause?.kind.rawValue)), ("summary", text(cause?.summary ?? report.activity?.sentence)),
             ("confidence", text(cause?.confidence.rawValue)), ("kernel", text(kernel)),
             ("onCPU", StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0)),
             ("runQueue", StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0)),
             ("blocked", StallWeights.microseconds(cause?.blockedMilliseconds ?? 0)),
+            ("advice", text(advice?.text)), ("advicePage", text(advice?.page)),
         ]
-    }
-
-    private mutating func columns(of advice: Advice?) -> [ColumnTable.Cell] {
-        [("advice", text(advice?.text)), ("advicePage", text(advice?.page))]
     }
 
     private mutating func text(_ text: String?) -> Int? { text.map { strings.number(of: $0) } }

@@ -129,9 +129,7 @@ struct ShowCommand: ParsableCommand {
         try reports.forEachMatch { bytes, _ throws(UnreadableReport) in
             bytes
         } body: { summary, bytes, origin in
-            guard id.map(summary.hasID) ?? true,
-                chosenPaths.select(summary)
-            else { return }
+            guard id.map(summary.hasID) ?? true, chosenPaths.select(summary) else { return }
             count += 1
             let place = chosen.firstIndex { precedes(summary, $0.summary) } ?? chosen.count
             guard place < limit else { return }
@@ -172,10 +170,7 @@ struct SelectedPaths {
 
     /// Whether a report has one of the digits: in its fingerprint's beginning, or its id's beginning or end.
     func select(_ report: ReportSummary) -> Bool {
-        digits.isEmpty
-            || digits.contains {
-                report.fingerprint?.hasPrefix($0) == true || report.hasID($0)
-            }
+        digits.isEmpty || digits.contains { report.fingerprint?.hasPrefix($0) == true || report.hasID($0) }
     }
 }
 

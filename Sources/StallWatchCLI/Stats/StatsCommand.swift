@@ -69,16 +69,13 @@ struct StatsCommand: ParsableCommand {
 enum TurnHistogramText {
     private static let width = 40
 
-    struct Row: Equatable {
-        /// The upper bound in milliseconds; `nil` for what is longer than 4.8 hours.
-        var below: Double?
-        var turns: UInt64
-    }
+    /// A number of turns, and their upper bound in milliseconds; `nil` for what is longer than 4.8 hours.
+    private typealias Row = (below: Double?, turns: UInt64)
 
     /// Adds up a loop's turns, given by upper bound in microseconds, by power of two, from the shortest to the longest.
     ///
     /// There are rows without turns in between.
-    static func rows(_ latency: [Double: UInt64]) -> [Row] {
+    private static func rows(_ latency: [Double: UInt64]) -> [Row] {
         var counts: [Int: UInt64] = [:]
         var beyond: UInt64 = 0
         for (bound, turns) in latency where turns > 0 {
@@ -86,9 +83,9 @@ enum TurnHistogramText {
         }
         var rows: [Row] = []
         if let first = counts.keys.min(), let last = counts.keys.max() {
-            rows = (first...last).map { Row(below: Double(1 << UInt64($0)) * 1.024 / 1_000, turns: counts[$0] ?? 0) }
+            rows = (first...last).map { (Double(1 << UInt64($0)) * 1.024 / 1_000, counts[$0] ?? 0) as Row }
         }
-        if beyond > 0 { rows.append(Row(below: nil, turns: beyond)) }
+        if beyond > 0 { rows.append((nil, beyond)) }
         return rows
     }
 

@@ -66,9 +66,12 @@ struct TopCommand: ParsableCommand {
     func run() throws {
         if history { return try showHistory() }
         var groups = StallGroups(by: groupBy)
-        let callers = CallerLookup(isForEach: groupBy == .caller)
-        try selection.read().forEachMatch { bytes, summary throws(UnreadableReport) in
-            callers.callers(in: bytes, of: summary)
+        let isForEach = groupBy == .caller
+        // Looking up callers takes as long as all other fields of a report: once for each fingerprint.
+        let known = Mutex<Set<String>>([])
+        try selection.read().forEachMatch { bytes, summary throws(UnreadableReport) -> [String] in
+            let isNew = summary.fingerprint.map { id in known.withLock { $0.insert(id).inserted } } ?? false
+            return isForEach || isNew ? CulpritCallers.names(in: bytes) : []
         } body: { summary, callers, origin in
             groups.add(summary, origin, callers: callers)
         }
@@ -102,19 +105,6 @@ struct TopCommand: ParsableCommand {
         let table = HistoryTable(groups.sorted(by: sort), limit: limit ?? standard, history: history, time: time)
         guard isText else { return try StandardOutput.write(JSONOutput.bytes(HistoryReport(table))) }
         try StandardOutput.write(table.text(for: terminal))
-    }
-
-    /// Looks up callers, which takes as long as all other fields of a report: once for each fingerprint.
-    private final class CallerLookup: Sendable {
-        private let known = Mutex<Set<String>>([])
-        private let isForEach: Bool
-
-        init(isForEach: Bool) { self.isForEach = isForEach }
-
-        func callers(in json: [UInt8], of report: ReportSummary) -> [String] {
-            let isNew = report.fingerprint.map { id in known.withLock { $0.insert(id).inserted } } ?? false
-            return isForEach || isNew ? CulpritCallers.names(in: json) : []
-        }
     }
 }
 
