@@ -22,10 +22,10 @@ struct OTLPProfiles {
     private mutating func data() -> [UInt8] {
         var writer = ProtobufWriter()
         let byProcess = Dictionary(grouping: profile.stalls) { profile.loops[$0.loop].process }
-        func comesFirst(_ left: StallProfile.Process, _ right: StallProfile.Process) -> Bool {
-            (left.name, left.pid, left.host) < (right.name, right.pid, right.host)
+        let inOrder = byProcess.sorted {
+            ($0.key.name, $0.key.pid, $0.key.host) < ($1.key.name, $1.key.pid, $1.key.host)
         }
-        for (process, stalls) in byProcess.sorted(by: { comesFirst($0.key, $1.key) }) {
+        for (process, stalls) in inOrder {
             let bytes = self.bytes(of: stalls.sorted { $0.startedAt < $1.startedAt }, process)
             var resource = OTLPAttributes()
             resource.set("service.name", process.name)
@@ -133,18 +133,10 @@ struct OTLPProfiles {
     }
 
     private static func hash(_ stalls: [StallProfile.Stall], _ process: StallProfile.Process, seed: UInt64) -> [UInt8] {
-        var hash = seed
-        func add(_ value: UInt64) {
-            withUnsafeBytes(of: value.littleEndian) { bytes in
-                for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-            }
-        }
-        add(UInt64(bitPattern: Int64(process.pid)))
-        for byte in process.host.utf8 { add(UInt64(byte)) }
-        for stall in stalls {
-            add(stall.startedAt.nanoseconds)
-            add(UInt64(bitPattern: Int64(stall.microseconds)))
-        }
-        return littleEndian(hash)
+        var values = [UInt64(bitPattern: Int64(process.pid))]
+        values += process.host.utf8.map { UInt64($0) }
+        values += stalls.flatMap { [$0.startedAt.nanoseconds, UInt64(bitPattern: Int64($0.microseconds))] }
+        let bytes = values.flatMap { littleEndian($0) }
+        return littleEndian(bytes.reduce(seed) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 })
     }
 }

@@ -55,7 +55,7 @@ struct PageData {
         let place = culprit?.file.map { file in file + (culprit?.line.map { ":\($0)" } ?? "") } ?? culprit?.image
         let row: [ColumnTable.Cell] = [
             ("start", Int(report.startedAt.microsecondsSince1970)),
-            ("duration", StallWeights.microseconds(of: report)),
+            ("duration", StallWeights.microseconds(report.durationMilliseconds)),
             ("threshold", StallWeights.microseconds(report.thresholdMilliseconds)),
             ("loop", loops.number(of: StallProfile.Loop(report))), ("kind", text(report.kind.rawValue)),
             ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),

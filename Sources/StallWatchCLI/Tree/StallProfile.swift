@@ -67,7 +67,7 @@ struct StallProfile {
         stalls.append(
             Stall(
                 loop: loopTable.number(of: Loop(report)), startedAt: report.startedAt,
-                microseconds: StallWeights.microseconds(of: report), kind: report.kind.rawValue,
+                microseconds: StallWeights.microseconds(report.durationMilliseconds), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
                 trace: TraceContext(report), shares: table.add(report),
                 history: report.history?.loops ?? [], repeats: report.repeats, factor: StallWeights.factor(of: report)
@@ -140,8 +140,6 @@ enum StallWeights {
     /// A damaged report may claim 10¹⁵ ms; the sum of 900,000 such reports still fits an `Int`.
     static let maximumMicroseconds = 10_000_000_000_000
 
-    static func microseconds(of report: StallReport) -> Int { microseconds(report.durationMilliseconds) }
-
     /// By which a report's shares are multiplied to stand for the stalls that it counts, too.
     static func factor(of report: StallReport) -> Double {
         let own = report.durationMilliseconds
@@ -155,7 +153,7 @@ enum StallWeights {
 
     /// The shares of a report's duration, oldest first, without those of less than half a microsecond.
     static func shares(of report: StallReport) -> [Share] {
-        let duration = microseconds(of: report)
+        let duration = microseconds(report.durationMilliseconds)
         guard !report.samples.isEmpty else { return share(nil, true, duration) }
         var shares: [Share] = []
         var begin = 0
