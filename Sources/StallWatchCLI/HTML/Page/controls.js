@@ -83,10 +83,7 @@ function makeControls(filters, changed) {
 
   // The causes as buttons that hide and show their stalls.
   function drawCauses() {
-    const times = new Map();
-    for (let stall = 0; stall < stallCount; stall += 1) {
-      times.set(causeOf(stall), (times.get(causeOf(stall)) || 0) + stalls.total[stall]);
-    }
+    const times = tally(allStalls.map((stall) => [causeOf(stall), stalls.total[stall]]));
     const focused = document.activeElement && document.activeElement.dataset.cause;
     byId("causes").replaceChildren(
       ...[...times].sort((a, b) => b[1] - a[1]).map(([cause, time]) =>

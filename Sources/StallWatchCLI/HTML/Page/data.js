@@ -77,6 +77,13 @@ const sideTimes = (indices) => {
   return times;
 };
 
+// The sums of weights by key: of [key, weight].
+function tally(pairs) {
+  const sums = new Map();
+  for (const [key, weight] of pairs) sums.set(key, (sums.get(key) || 0) + weight);
+  return sums;
+}
+
 // The key with the largest weight; of equal ones the first by name, as in the tool.
 function heaviest(weights) {
   let best = null;
@@ -98,26 +105,23 @@ function groupsOf(indices) {
     if (!lists.has(key)) lists.set(key, []);
     lists.get(key).push(stall);
   }
-  const add = (map, key, weight) => map.set(key, (map.get(key) || 0) + weight);
+  const weights = (list, valueOf) => tally(list.map((stall) => [valueOf(stall), stalls.total[stall]]));
   return [...lists].map(([key, list]) => {
     const durations = list.map((stall) => stalls.duration[stall]).sort((a, b) => a - b);
-    const causes = new Map(), culprits = new Map(), loops = new Map();
-    let repeats = 0, last = 0, total = 0, max = 0;
+    const loops = weights(list, (stall) => data.loops[stalls.loop[stall]].label);
+    const blamed = list.filter((stall) => stalls.culprit[stall] !== null);
+    let repeats = 0, last = 0, max = 0;
     for (const stall of list) {
-      const weight = stalls.total[stall];
-      total += weight;
       max = Math.max(max, stalls.greatest[stall]);
-      add(causes, causeOf(stall), weight);
-      add(loops, data.loops[stalls.loop[stall]].label, weight);
-      if (stalls.culprit[stall] !== null) add(culprits, text(stalls.culprit[stall]), weight);
       repeats += stalls.repeats[stall];
       last = Math.max(last, stalls.start[stall]);
     }
     const longest = list.reduce((a, b) => (stalls.duration[b] > stalls.duration[a] ? b : a));
     return {
       key, fingerprint: text(key), stalls: list, count: list.length + repeats,
-      total, p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
-      max, cause: heaviest(causes), culprit: heaviest(culprits), loop: heaviest(loops),
+      total: timeOf(list), p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
+      max, cause: heaviest(weights(list, causeOf)), loop: heaviest(loops),
+      culprit: heaviest(weights(blamed, (stall) => text(stalls.culprit[stall]))),
       loops: loops.size, longest, last, sideTimes: sideTimes(list),
       // "new", "gone" or "regressed".
       change: Object.hasOwn(data.changes, text(key)) ? data.changes[text(key)] : null,

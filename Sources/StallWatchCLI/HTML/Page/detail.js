@@ -90,13 +90,8 @@ function split(stall) {
   const bar = element("div", { class: "split", role: "img", "aria-label": "Where the time went to" });
   const legend = element("div", { class: "legend" });
   for (const [name, time, colour] of shares) {
-    const part = element("span");
-    part.style.background = colour;
-    part.style.flex = String(time / sum);
-    if (time > 0) bar.append(part);
-    const dot = element("span", { class: "dot" });
-    dot.style.background = colour;
-    legend.append(element("span", { class: "cause" }, dot, name + " " + duration(time)));
+    if (time > 0) bar.append(element("span", { style: "background: " + colour + "; flex: " + time / sum }));
+    legend.append(dotted(colour, name + " " + duration(time)));
   }
   return [bar, legend];
 }
@@ -133,9 +128,7 @@ function peers(stall) {
 
 // The sampled stacks, the one with the most stalled time first: [node, microseconds].
 function stacksByTime(stall) {
-  const times = new Map();
-  for (const [node, time] of sharesOf(stall)) times.set(node, (times.get(node) || 0) + time);
-  return [...times].sort((a, b) => b[1] - a[1]);
+  return [...tally(sharesOf(stall))].sort((a, b) => b[1] - a[1]);
 }
 
 // The functions of the kernel stand above the first stack, which called into it.
@@ -171,12 +164,10 @@ function whatLedToIt(stall) {
   const history = data.history[stall];
   if (!history) return [];
   const whole = history.window + stalls.duration[stall];
-  const span = (begin, length, kind) => {
+  const span = (begin, length, kind, style = "") => {
     const from = Math.max(begin + history.window, 0), to = Math.min(begin + history.window + length, whole);
-    const part = element("span", { class: kind });
-    part.style.left = from / whole * 100 + "%";
-    part.style.width = Math.max(to - from, 0) / whole * 100 + "%";
-    return part;
+    const place = "left: " + from / whole * 100 + "%; width: " + Math.max(to - from, 0) / whole * 100 + "%; ";
+    return element("span", { class: kind, style: place + style });
   };
   const rows = history.loops.map((loop, index) => {
     const parts = [];
@@ -185,10 +176,8 @@ function whatLedToIt(stall) {
       parts.push(span(loop.turns[turn], loop.turns[turn + 1], "turn"));
       longest = Math.max(longest, loop.turns[turn + 1]);
     }
-    if (index === 0) {
-      parts.push(span(0, stalls.duration[stall], "stalled"));
-      parts[parts.length - 1].style.background = causeColour(causeOf(stall));
-    }
+    const colour = "background: " + causeColour(causeOf(stall));
+    if (index === 0) parts.push(span(0, stalls.duration[stall], "stalled", colour));
     const count = loop.turns.length / 2;
     const words = count === 0 ? "no turn of 1 ms" : count + (count === 1 ? " turn" : " turns") + ", at most " + duration(longest);
     return element(

@@ -19,12 +19,7 @@ function nodesThrough(isWanted) {
   return flags;
 }
 
-function hasStackIn(stall, flags) {
-  for (let i = stall === 0 ? 0 : stalls.sharesEnd[stall - 1]; i < stalls.sharesEnd[stall]; i += 1) {
-    if (flags[data.shares.node[i]] === 1) return true;
-  }
-  return false;
-}
+const hasStackIn = (stall, flags) => sharesOf(stall).some(([node]) => flags[node] === 1);
 
 // The keys and values of a set of metadata.
 function pairsOf(set) {
@@ -83,9 +78,6 @@ const inGroup = (filters) => (stall) => filters.group === undefined || stalls.fi
 // values beyond the limit.
 const maximumChoices = 100;
 function choices(valuesOf) {
-  const times = new Map();
-  for (let stall = 0; stall < stallCount; stall += 1) {
-    for (const value of valuesOf(stall)) times.set(value, (times.get(value) || 0) + stalls.total[stall]);
-  }
+  const times = tally(allStalls.flatMap((stall) => valuesOf(stall).map((value) => [value, stalls.total[stall]])));
   return [...times.keys()].sort((a, b) => times.get(b) - times.get(a) || (a < b ? -1 : 1)).slice(0, maximumChoices);
 }

@@ -121,10 +121,6 @@ function makeFlame(canvas, words, matchWords, { moved }) {
     select(node);
   }
 
-  function inner(node) {
-    return node.children.length > 0 ? node.children[0] : node;
-  }
-
   function sibling(steps) {
     if (!current.parent) return current;
     const row = shownChildren(current.parent);
@@ -144,7 +140,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
   // Matching nodes, from the outermost inwards and the largest first.
   function found() {
     const list = [];
-    const waiting = root ? [root] : [];
+    const waiting = root && pattern !== "" ? [root] : [];
     for (let next = 0; next < waiting.length; next += 1) {
       if (matches(waiting[next])) list.push(waiting[next]);
       waiting.push(...waiting[next].children);
@@ -155,7 +151,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
   // The stalled time of all stacks with a match. Of nested matches only the outermost counts.
   function foundTime() {
     let time = 0;
-    const waiting = root ? [root] : [];
+    const waiting = [root];
     while (waiting.length > 0) {
       const node = waiting.pop();
       if (matches(node)) time += node.total;
@@ -171,10 +167,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
   canvas.addEventListener("pointermove", (event) => {
     const node = nodeAt(event);
     canvas.style.cursor = node ? "pointer" : "default";
-    if (!node) {
-      hideTip();
-      return;
-    }
+    if (!node) return hideTip();
     const file = node.name < 0 ? null : text(data.functions.file[node.name]);
     showTip(event, functionName(node), [
       duration(node.total) + " · " + percent(node.total, root.total) + " · itself " + duration(node.own) + " · " +
@@ -186,7 +179,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
   canvas.addEventListener("keydown", (event) => {
     if (!current || event.ctrlKey || event.metaKey) return;
     const actions = {
-      ArrowDown: () => select(inner(current)),
+      ArrowDown: () => select(current.children[0] || current),
       ArrowUp: () => select(current.parent || current),
       ArrowLeft: () => select(sibling(-1)),
       ArrowRight: () => select(sibling(1)),
@@ -211,20 +204,16 @@ function makeFlame(canvas, words, matchWords, { moved }) {
       }
       current = node;
       setZoom(node);
-      this.search(wanted);
+      pattern = wanted.trim().toLowerCase();
+      matchWords.textContent = pattern === "" ? ""
+        : counted(found().length, "match", "matches") + ", " + percent(foundTime(), root.total);
+      draw();
       describe();
     },
     draw,
-    search(wanted) {
-      pattern = wanted.trim().toLowerCase();
-      const list = pattern === "" ? [] : found();
-      matchWords.textContent = pattern === "" || !root ? ""
-        : counted(list.length, "match", "matches") + ", " + percent(foundTime(), root.total);
-      draw();
-    },
     // Zooms into the next match.
     next() {
-      const list = pattern === "" ? [] : found();
+      const list = found();
       if (list.length > 0) zoomTo(list[(list.indexOf(zoom) + 1) % list.length]);
     },
     zoomOut() { zoomTo(root); },

@@ -24,11 +24,10 @@ function histogram(pairs, count, first, last) {
 // A bar for each number; `words` says what a bar stands for.
 function barsOf(title, bins, words) {
   const most = Math.max(...bins);
-  const bars = bins.map((count, index) => {
-    const bar = element("span", { title: words(index) + ": " + counted(count, "stall", "stalls") });
-    bar.style.height = (count === 0 ? 0 : Math.max(count / most * 100, 4)) + "%";
-    return bar;
-  });
+  const bars = bins.map((count, index) => element("span", {
+    title: words(index) + ": " + counted(count, "stall", "stalls"),
+    style: "height: " + (count === 0 ? 0 : Math.max(count / most * 100, 4)) + "%",
+  }));
   const label = title + ": at most " + number(most) + ", " + words(bins.indexOf(most));
   return element("div", { class: "bars", role: "img", "aria-label": label }, ...bars);
 }

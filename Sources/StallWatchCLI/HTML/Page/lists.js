@@ -12,11 +12,10 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
-const causeLabel = (cause) => {
-  const dot = element("span", { class: "dot" });
-  dot.style.background = causeColour(cause);
-  return element("span", { class: "cause" }, dot, cause);
-};
+// Words after a dot of a colour.
+const dotted = (colour, words) =>
+  element("span", { class: "cause" }, element("span", { class: "dot", style: "background: " + colour }), words);
+const causeLabel = (cause) => dotted(causeColour(cause), cause);
 
 // columns: [{title, width, from, isNumber, cell(item) -> node or text, tip(item), compare(a, b)}]; a list narrower than `from`
 // pixels leaves the column out.
@@ -59,11 +58,12 @@ function makeList(host, label, columns, { chosen, choose, rowHeight = 30 }) {
     head.style.paddingRight = 14 + rows.offsetWidth - rows.clientWidth + "px";
     const made = [];
     for (let index = first; index < last; index += 1) {
-      const row = element(
+      made.push(element(
         "div",
         {
           class: "row" + (index === current ? " current" : ""), role: "option", id: host.id + "-" + index,
           "aria-selected": String(chosen(items[index])), "aria-posinset": index + 1, "aria-setsize": items.length,
+          style: "top: " + index * rowHeight + "px; height: " + rowHeight + "px; grid-template-columns: " + template,
           onclick: () => {
             current = index;
             choose(items[index]);
@@ -74,11 +74,7 @@ function makeList(host, label, columns, { chosen, choose, rowHeight = 30 }) {
           cell.title = column.tip ? column.tip(items[index]) : cell.textContent;
           return cell;
         })
-      );
-      row.style.top = index * rowHeight + "px";
-      row.style.height = rowHeight + "px";
-      row.style.gridTemplateColumns = template;
-      made.push(row);
+      ));
     }
     if (items.length === 0) made.push(element("p", { class: "empty" }, "No stall matches."));
     space.replaceChildren(...made);
@@ -113,10 +109,6 @@ function makeList(host, label, columns, { chosen, choose, rowHeight = 30 }) {
       arrange();
     },
     draw,
-    show(predicate) {
-      const index = items.findIndex(predicate);
-      if (index >= 0) move(index);
-    },
     focus: () => rows.focus(),
     get items() { return items; },
   };

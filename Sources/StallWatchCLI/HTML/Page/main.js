@@ -73,10 +73,7 @@ const stallList = makeList(
 );
 const timeline = makeTimeline(byId("timeline"), byId("timeline-words"), {
   show: chooseStall,
-  brushed: (range) => {
-    filters.range = range;
-    changed(null);
-  },
+  brushed: chooseRange,
 });
 const flame = makeFlame(byId("flame"), byId("flame-words"), byId("matches"), {
   moved: () => {
@@ -179,6 +176,12 @@ function showTab(name) {
   (name === "groups" ? groupList : stallList).draw();
 }
 
+// Lets only the stalls in a range of times through; null lets all.
+function chooseRange(range) {
+  filters.range = range;
+  changed(null);
+}
+
 function chooseTab(name) {
   showTab(name);
   writeAddress(null);
@@ -197,10 +200,8 @@ function escape() {
     byId("search").blur();
     changed(null);
   } else if (flame.isZoomed) flame.zoomOut();
-  else if (filters.range !== null) {
-    filters.range = null;
-    changed(null);
-  } else clearFilters();
+  else if (filters.range !== null) chooseRange(null);
+  else clearFilters();
 }
 
 function onlyCurrent() {
@@ -258,10 +259,7 @@ byId("all-frames").addEventListener("change", () => changed(null));
 byId("unzoom").addEventListener("click", () => flame.zoomOut());
 byId("only").addEventListener("click", onlyCurrent);
 byId("clear").addEventListener("click", clearFilters);
-byId("all-times").addEventListener("click", () => {
-  filters.range = null;
-  changed(null);
-});
+byId("all-times").addEventListener("click", () => chooseRange(null));
 byId("all-loops").addEventListener("click", () => setLoopsShown(byId("all-loops").getAttribute("aria-expanded") === "false"));
 for (const name of ["groups", "stalls"]) byId("tab-" + name).addEventListener("click", () => chooseTab(name));
 for (const name of ["group", "detail"]) {

@@ -52,10 +52,8 @@ function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
   }
   // Without recursion, because a stack may be deeper than JavaScript's own.
   const waiting = [root];
-  let depth = 0;
   while (waiting.length > 0) {
     const node = waiting.pop();
-    depth = Math.max(depth, node.depth);
     node.children = [...node.children.values()].sort(
       (a, b) => b.total - a.total || (functionName(a) < functionName(b) ? -1 : 1)
     );
@@ -66,7 +64,6 @@ function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
       waiting.push(child);
     }
   }
-  root.deepest = depth;
   return root;
 }
 

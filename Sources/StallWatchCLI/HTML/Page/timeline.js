@@ -20,11 +20,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
   let isFolded = true;
 
   // Loops with the same label of several processes share a lane.
-  const laneTimes = new Map(data.loops.map((loop) => [loop.label, 0]));
-  for (let stall = 0; stall < stallCount; stall += 1) {
-    const label = data.loops[stalls.loop[stall]].label;
-    laneTimes.set(label, laneTimes.get(label) + stalls.total[stall]);
-  }
+  const laneTimes = tally(allStalls.map((stall) => [data.loops[stalls.loop[stall]].label, stalls.total[stall]]));
   const lanes = [...laneTimes.keys()].sort((a, b) => laneTimes.get(b) - laneTimes.get(a));
   const laneOf = data.loops.map((loop) => lanes.indexOf(loop.label));
   // The lanes that are shown, from top to bottom.
@@ -165,13 +161,11 @@ function makeTimeline(canvas, words, { show, brushed }) {
 
   function select(stall) {
     current = stall;
-    if (stall !== null) {
-      const width = view.to - view.from;
-      if (stalls.start[stall] < view.from || stalls.start[stall] > view.to) {
-        view = { from: stalls.start[stall] - width / 2, to: stalls.start[stall] + width / 2 };
-      }
-      words.textContent = momentText(stalls.start[stall]) + ": " + sentence(stall);
+    const width = view.to - view.from;
+    if (stalls.start[stall] < view.from || stalls.start[stall] > view.to) {
+      view = { from: stalls.start[stall] - width / 2, to: stalls.start[stall] + width / 2 };
     }
+    words.textContent = momentText(stalls.start[stall]) + ": " + sentence(stall);
   }
 
   canvas.addEventListener("pointerdown", (event) => {
