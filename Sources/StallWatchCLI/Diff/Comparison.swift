@@ -12,20 +12,17 @@ struct Comparison: Encodable {
         self.base = base
         self.new = new
         let fingerprints = Set(base.groups.all.map(\.fingerprint)).union(new.groups.all.map(\.fingerprint))
-        let order: [GroupChange.Kind] = [.new, .worse, .better, .gone, .same]
         let changes = fingerprints.compactMap { fingerprint in
             GroupChange(
                 base: base.groups[fingerprint], new: new.groups[fingerprint], baseHours: base.time.hours,
                 newHours: new.time.hours, tolerance: tolerance
             )
-        }.sorted { left, right in
-            guard left.kind == right.kind else {
-                return (order.firstIndex(of: left.kind) ?? 0) < (order.firstIndex(of: right.kind) ?? 0)
-            }
-            if left.weight != right.weight { return left.weight > right.weight }
-            return (left.group.fingerprint ?? "") < (right.group.fingerprint ?? "")
         }
-        self.changes = changes
+        let order: [GroupChange.Kind] = [.new, .worse, .better, .gone, .same]
+        self.changes = changes.sorted {
+            (order.firstIndex(of: $0.kind) ?? 0, $1.weight, $0.group.fingerprint ?? "")
+                < (order.firstIndex(of: $1.kind) ?? 0, $0.weight, $1.group.fingerprint ?? "")
+        }
         counts = Dictionary(
             uniqueKeysWithValues: GroupChange.Kind.allCases.map { kind in
                 (kind.rawValue, changes.count { $0.kind == kind })
@@ -50,7 +47,7 @@ struct Comparison: Encodable {
                     Self.pair(change, \.medianMilliseconds) { $0.duration },
                     change.group.cause, change.group.culprit?.function ?? "-",
                     change.group.fingerprint.map { String($0.prefix(8)) } ?? "-",
-                ], style: Self.style(of: change.kind))
+                ], style: Self.styles[change.kind])
         }
         let shown = table.rows.isEmpty ? "" : table.text(for: terminal) + "\n"
         return shown + conclusion.map { $0.wrapped(to: terminal.width, indentation: "  ") + "\n" }.joined()
@@ -73,13 +70,9 @@ struct Comparison: Encodable {
     /// With fewer stalls on both sides, a count has to triple to be more than chance.
     private static let enoughStalls = 10
 
-    private static func style(of kind: GroupChange.Kind) -> Terminal.Style? {
-        switch kind {
-        case .new, .worse: .red
-        case .better, .gone: .green
-        case .same: nil
-        }
-    }
+    private static let styles: [GroupChange.Kind: Terminal.Style] = [
+        .new: .red, .worse: .red, .better: .green, .gone: .green,
+    ]
 
     /// The values of both sides in words; of the only side, if the group is new or gone.
     static func pair<Value>(

@@ -20,18 +20,22 @@ struct FirefoxProfile {
     }
 
     private mutating func file() -> JSONText.Value {
-        let turns = LoopTimeline.turns(of: profile)
+        let timelines = LoopTimeline.timelines(of: profile).filter { $0.loop.lane == 0 }
+        var others = Dictionary(uniqueKeysWithValues: timelines.map { ($0.loop, $0.spans.filter { $0.stall == nil }) })
+        // A loop that has moved to another thread is in the profile several times. The first has the turns.
+        let turns = profile.loops.map { loop in
+            others.removeValue(forKey: LoopTimeline.Loop(process: loop.process, label: loop.label)) ?? []
+        }
         let begins = profile.stalls.map(\.startedAt.microsecondsSince1970) + turns.joined().map(\.begin)
         // Rounded down to a millisecond, because `startTime` is written in whole milliseconds.
         let begin = (begins.min() ?? 0) / 1_000 * 1_000
         var threads = zip(profile.loops, zip(profile.stallsByLoop, turns)).map { loop, contents in
             thread(loop, contents.0, contents.1, begin: begin)
         }
-        for timeline in LoopTimeline.timelines(of: profile) where timeline.loop.lane == 0 {
-            let other = timeline.loop
-            if profile.loops.contains(where: { $0.process == other.process && $0.label == other.label }) { continue }
+        for other in timelines.map(\.loop) {
+            guard let spans = others[other] else { continue }
             let loop = StallProfile.Loop(process: other.process, label: other.label, kind: "", thread: nil)
-            threads.append(thread(loop, [], timeline.spans, begin: begin))
+            threads.append(thread(loop, [], spans, begin: begin))
         }
         let shared = self.shared()
         return [

@@ -160,16 +160,6 @@ struct LoopTimeline: Equatable {
     /// Ascending by time.
     var spans: [Span]
 
-    /// Returns the turns that were no stalls, for each of the profile's loops.
-    ///
-    /// A profile has several loops with one label if the loop has moved to another thread. The first has the turns.
-    static func turns(of profile: StallProfile) -> [[Span]] {
-        var turns = Dictionary(
-            timelines(of: profile).filter { $0.loop.lane == 0 }.map { ($0.loop, $0.spans.filter { $0.stall == nil }) },
-            uniquingKeysWith: { first, _ in first })
-        return profile.loops.map { turns.removeValue(forKey: Loop(process: $0.process, label: $0.label)) ?? [] }
-    }
-
     /// Arranges the stalls and turns of a profile by loop, in the order in which the loops occur.
     ///
     /// Several reports may have the same turn, at times that differ by the rounding of a clock. A turn that overlaps another

@@ -130,14 +130,12 @@ enum GzipFile {
     static func data(_ contents: [UInt8]) -> [UInt8] {
         var blocks: [UInt8] = []
         blocks.reserveCapacity(contents.count + contents.count / blockSize * 5 + 32)
-        var begin = 0
-        repeat {
+        for begin in stride(from: 0, to: max(contents.count, 1), by: blockSize) {
             let end = min(begin + blockSize, contents.count)
             blocks.append(end == contents.count ? 1 : 0)
             let length = UInt16(end - begin)
             blocks += littleEndian(length) + littleEndian(~length) + contents[begin..<end]
-            begin = end
-        } while begin < contents.count
+        }
         return file(blocks, of: contents)
     }
 

@@ -95,11 +95,8 @@ enum ProtobufReader {
             case 0:
                 guard let value = varint(&rest) else { return nil }
                 fields.append((field, .number(value)))
-            case 1:
-                guard let value = fixed(&rest, bytes: 8) else { return nil }
-                fields.append((field, .number(value)))
-            case 5:
-                guard let value = fixed(&rest, bytes: 4) else { return nil }
+            case 1, 5:
+                guard let value = fixed(&rest, bytes: tag & 7 == 1 ? 8 : 4) else { return nil }
                 fields.append((field, .number(value)))
             case 2:
                 guard let length = varint(&rest), length <= UInt64(rest.count) else { return nil }

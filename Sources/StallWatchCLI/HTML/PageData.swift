@@ -267,12 +267,11 @@ private struct PageExcerpts {
         if let known = numbers[place] { return known }
         let lines = self.lines[path] ?? files.lines(of: path)
         self.lines[path] = lines
-        let excerpt = SourceExcerpt(lines, around: line)
-        if let excerpt {
+        let number = SourceExcerpt(lines, around: line).map { excerpt in
             values.append(
                 ["first": .int(excerpt.first), "place": .int(excerpt.place), "lines": .strings(excerpt.lines)])
+            return values.count - 1
         }
-        let number = excerpt.map { _ in values.count - 1 }
         numbers.updateValue(number, forKey: place)
         return number
     }

@@ -29,11 +29,8 @@ struct StallGroups: Sendable {
     func sorted(by order: Order) -> [StallGroup] {
         let keyed = groups.values.map { (key: order.key($0), group: $0) }
         return keyed.sorted {
-            if $0.key != $1.key { return $0.key > $1.key }
-            if $0.group.totalMilliseconds != $1.group.totalMilliseconds {
-                return $0.group.totalMilliseconds > $1.group.totalMilliseconds
-            }
-            return ($0.group.key ?? "") < ($1.group.key ?? "")
+            ($1.key, $1.group.totalMilliseconds, $0.group.key ?? "")
+                < ($0.key, $0.group.totalMilliseconds, $1.group.key ?? "")
         }.map(\.group)
     }
 
@@ -137,8 +134,6 @@ struct StallGroup: Sendable, Equatable {
     }
     /// The fingerprint, if all stalls have the same.
     var fingerprint: String? { fingerprints.count == 1 ? fingerprints.first ?? nil : nil }
-    /// The caller of the culprit, if it was looked up.
-    var caller: String? { callers.first }
     /// The label of the loop that most of the time was lost on.
     var loop: String { loops.heaviest { $0 < $1 } ?? "" }
     var loopCount: Int { loops.count }

@@ -169,7 +169,7 @@ extension TopReport.Group {
             totalMilliseconds: group.totalMilliseconds.toMicroseconds, isEstimated: group.isEstimated,
             p50Milliseconds: group.milliseconds(quantile: 0.5), p95Milliseconds: group.milliseconds(quantile: 0.95),
             maxMilliseconds: group.maximumMilliseconds, cause: group.cause, culprit: group.culprit,
-            caller: group.caller, loop: group.loop, context: group.context, firstSeen: group.firstSeen,
+            caller: group.callers.first, loop: group.loop, context: group.context, firstSeen: group.firstSeen,
             lastSeen: group.lastSeen,
             longest: group.longest.map { .init(id: $0.id, path: $0.origin.path, line: $0.origin.line) }
         )

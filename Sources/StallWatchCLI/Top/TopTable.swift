@@ -7,9 +7,6 @@ struct TopTable {
     /// The digits of a fingerprint that are shown, unless two groups have the same ones.
     private static let shortDigits = 8
 
-    /// The place of the context, right after the cause.
-    private static let contextColumn = 8
-
     /// The lines beside the groups: titles, remainder, blank, conclusion, next step, and the shell's next prompt.
     private static let otherLines = 6
     /// The fewest groups on a terminal, however low it is.
@@ -31,40 +28,36 @@ struct TopTable {
         guard !shown.isEmpty else { return "No report matches.\n" }
         // Most programs set no contexts.
         let hasContexts = shown.contains { $0.context != nil }
-        var columns: [TextTable.Column] = [
+        var table = TextTable([
             .init("share", .right, dropped: 6), .init("count", .right, dropped: 7), .init("total", .right),
             .init("p50", .right, dropped: 1), .init("p95", .right, dropped: 2), .init("max", .right, dropped: 3),
             .init("last (UTC)", dropped: 5), .init("cause", dropped: 8),
+            .init("context", isFlexible: true, minimumWidth: 12),
             .init("culprit", isFlexible: true, minimumWidth: 26, style: .bold),
             .init("called by", isFlexible: true, minimumWidth: 14, unlimitedWidth: Self.callerColumns, dropped: 9),
             .init("where", isFlexible: true, minimumWidth: 18, keepsEnds: true),
             .init("loop", isFlexible: true, dropped: 4),
             .init("id", style: .faint),
-        ]
-        if hasContexts { columns.insert(.init("context", isFlexible: true, minimumWidth: 12), at: Self.contextColumn) }
-        var table = TextTable(columns)
+        ])
         let digits = fingerprintDigits
         let groupsByCulprit = Dictionary(grouping: shown, by: \.culprit)
         for group in shown {
             let culprit = group.culprit
             let total = group.totalMilliseconds
-            let others = group.loopCount > 1 ? " +\(group.loopCount - 1)" : ""
+            let loops = group.loopCount > 1 ? " +\(group.loopCount - 1)" : ""
+            let contexts = group.contextCount > 1 ? " +\(group.contextCount - 1)" : ""
+            let context = group.context.map { $0 + contexts } ?? (hasContexts ? "-" : "")
             // A group of one stall has the same number in all four columns.
             func unlessTotal(_ milliseconds: Double) -> String { milliseconds == total ? "" : milliseconds.duration }
-            var cells = [
+            table.add([
                 share(total), String(group.count), estimate(group) + total.duration,
                 unlessTotal(group.milliseconds(quantile: 0.5)),
                 unlessTotal(group.milliseconds(quantile: 0.95)), unlessTotal(group.maximumMilliseconds),
-                group.lastSeen.dayAndMinute, group.cause, culprit?.function ?? "-",
+                group.lastSeen.dayAndMinute, group.cause, context, culprit?.function ?? "-",
                 culprit == nil ? "" : Self.distinctCaller(of: group, among: groupsByCulprit[culprit] ?? []),
-                culprit?.file.map { sourcePlace($0, culprit?.line) } ?? culprit?.image ?? "-", group.loop + others,
+                culprit?.file.map { sourcePlace($0, culprit?.line) } ?? culprit?.image ?? "-", group.loop + loops,
                 group.fingerprint.map { String($0.prefix(digits)) } ?? "-",
-            ]
-            if hasContexts {
-                let others = group.contextCount > 1 ? " +\(group.contextCount - 1)" : ""
-                cells.insert((group.context ?? "-") + others, at: Self.contextColumn)
-            }
-            table.add(cells)
+            ])
         }
         let lines = [remainder, "", conclusion, next].compactMap(\.self)
         return table.text(for: terminal)
