@@ -94,7 +94,6 @@ extension ReportView {
 
     /// A stack's frames, innermost first; runtime frames are folded.
     func frames(of stack: Int, indentation: String = "  ") -> String {
-        let indices = report.stacks[stack]
         var text = ""
         var folded = 0
         func flush() {
@@ -103,14 +102,14 @@ extension ReportView {
             text += indentation + "     " + terminal.style(note, .faint) + "\n"
             folded = 0
         }
-        for (number, index) in indices.enumerated() {
+        for (number, index) in report.stacks[stack].enumerated() {
             let frame = report.frames[index]
             if frame.isRuntimeFrame == true, !showsAllFrames {
                 folded += 1
-                continue
+            } else {
+                flush()
+                text += indentation + line(of: frame, number: number) + "\n"
             }
-            flush()
-            text += indentation + line(of: frame, number: number) + "\n"
         }
         flush()
         return text

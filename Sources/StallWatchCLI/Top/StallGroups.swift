@@ -94,10 +94,13 @@ struct StallGroup: Sendable, Equatable {
     private var loops = Tally<String>()
     private var contexts = Tally<String>()
 
-    struct Longest: Sendable, Equatable {
-        var id: String
-        var origin: ReportOrigin
-        var milliseconds: Double
+    struct Longest: Encodable, Sendable, Equatable {
+        let id: String
+        let path: String
+        let line: Int?
+        let milliseconds: Double
+
+        private enum CodingKeys: CodingKey { case id, path, line }
     }
 
     init(key: String?) { self.key = key }
@@ -116,7 +119,7 @@ struct StallGroup: Sendable, Equatable {
         firstSeen = min(firstSeen, report.startedAt)
         lastSeen = max(lastSeen, report.startedAt)
         if longest.map({ milliseconds > $0.milliseconds }) ?? true {
-            longest = Longest(id: report.id, origin: origin, milliseconds: milliseconds)
+            longest = Longest(id: report.id, path: origin.path, line: origin.line, milliseconds: milliseconds)
         }
         if let culprit = report.culprit { culprits.add(culprit, weight) }
         causes.add((report.cause ?? .unknown).rawValue, weight)

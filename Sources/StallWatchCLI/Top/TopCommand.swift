@@ -144,13 +144,7 @@ struct TopReport: Encodable {
         let context: String?
         let firstSeen: Timestamp
         let lastSeen: Timestamp
-        let longest: Longest?
-    }
-
-    struct Longest: Encodable {
-        let id: String
-        let path: String
-        let line: Int?
+        let longest: StallGroup.Longest?
     }
 
     init(_ groups: StallGroups, shown: [StallGroup]) {
@@ -170,8 +164,7 @@ extension TopReport.Group {
             p50Milliseconds: group.milliseconds(quantile: 0.5), p95Milliseconds: group.milliseconds(quantile: 0.95),
             maxMilliseconds: group.maximumMilliseconds, cause: group.cause, culprit: group.culprit,
             caller: group.callers.first, loop: group.loop, context: group.context, firstSeen: group.firstSeen,
-            lastSeen: group.lastSeen,
-            longest: group.longest.map { .init(id: $0.id, path: $0.origin.path, line: $0.origin.line) }
+            lastSeen: group.lastSeen, longest: group.longest
         )
     }
 }

@@ -71,11 +71,7 @@ const worstOf = (indices) => indices.reduce((worst, stall) => {
 const isComparison = data.sides.length === 2;
 const rate = (microseconds, side) => microseconds / 1000 / (data.sides[side].microseconds / 3.6e9);
 const rateText = (rate) => duration(rate * 1000) + "/h";
-const sideTimes = (indices) => {
-  const times = [0, 0];
-  for (const stall of indices) times[stalls.side[stall]] += stalls.total[stall];
-  return times;
-};
+const sideTimes = (indices) => [0, 1].map((side) => timeOf(indices.filter((stall) => stalls.side[stall] === side)));
 
 // The sums of weights by key: of [key, weight].
 function tally(pairs) {
@@ -84,14 +80,9 @@ function tally(pairs) {
   return sums;
 }
 
-// The key with the largest weight; of equal ones the first by name, as in the tool.
-function heaviest(weights) {
-  let best = null;
-  for (const [key, weight] of weights) {
-    if (best === null || weight > weights.get(best) || (weight === weights.get(best) && key < best)) best = key;
-  }
-  return best;
-}
+// The keys, those with the largest weights first; of equal ones the first by name, as in the tool.
+const byWeight = (weights) => [...weights.keys()].sort((a, b) => weights.get(b) - weights.get(a) || (a < b ? -1 : 1));
+const heaviest = (weights) => (weights.size === 0 ? null : byWeight(weights)[0]);
 
 // The nearest-rank quantile of sorted durations.
 const quantile = (sorted, fraction) =>

@@ -225,12 +225,9 @@ function stackList(node) {
     folded = [];
   };
   for (const frame of framesOf(node)) {
-    if (data.functions.isRuntimeFrame[data.frames.function[frame]]) {
-      folded.push(frameItem(frame));
-      continue;
-    }
-    unfold();
-    items.push(frameItem(frame));
+    const isRuntime = data.functions.isRuntimeFrame[data.frames.function[frame]];
+    if (!isRuntime) unfold();
+    (isRuntime ? folded : items).push(frameItem(frame));
   }
   unfold();
   return element("ol", { class: "stack" }, ...items);

@@ -23,10 +23,8 @@ const hasStackIn = (stall, flags) => sharesOf(stall).some(([node]) => flags[node
 
 // The keys and values of a set of metadata.
 function pairsOf(set) {
-  const pairs = [];
-  const list = data.metadata[set];
-  for (let i = 0; i + 1 < list.length; i += 2) pairs.push([text(list[i]), text(list[i + 1])]);
-  return pairs;
+  const list = data.metadata[set].map(text);
+  return list.flatMap((key, index) => (index % 2 === 0 ? [[key, list[index + 1]]] : []));
 }
 const pairText = ([key, value]) => key + "=" + value;
 
@@ -79,5 +77,5 @@ const inGroup = (filters) => (stall) => filters.group === undefined || stalls.fi
 const maximumChoices = 100;
 function choices(valuesOf) {
   const times = tally(allStalls.flatMap((stall) => valuesOf(stall).map((value) => [value, stalls.total[stall]])));
-  return [...times.keys()].sort((a, b) => times.get(b) - times.get(a) || (a < b ? -1 : 1)).slice(0, maximumChoices);
+  return byWeight(times).slice(0, maximumChoices);
 }
