@@ -148,17 +148,9 @@ struct GroupChange: Sendable {
         self.group = group
         self.base = Side(base, hours: baseHours)
         self.new = Side(new, hours: newHours)
-        if base == nil {
-            kind = .new
-        } else if new == nil {
-            kind = .gone
-        } else if Self.isMore(self.new, than: self.base, tolerance: tolerance) {
-            kind = .worse
-        } else if Self.isMore(self.base, than: self.new, tolerance: tolerance) {
-            kind = .better
-        } else {
-            kind = .same
-        }
+        let isWorse = Self.isMore(self.new, than: self.base, tolerance: tolerance)
+        let isBetter = Self.isMore(self.base, than: self.new, tolerance: tolerance)
+        kind = base == nil ? .new : new == nil ? .gone : isWorse ? .worse : isBetter ? .better : .same
     }
 
     /// Whether `left` loses more time per hour than `right`, beyond chance.

@@ -60,9 +60,7 @@ struct HTMLCommand: ParsableCommand {
     func run() throws {
         let destination = try Destination(output, isBinary: false)
         var page = try isComparison ? compared() : single()
-        guard page.count > 0 else {
-            throw CommandFailure(.nothing, "No report matches.")
-        }
+        guard page.count > 0 else { throw CommandFailure(.nothing, "No report matches.") }
         try destination.write(Page.html(page.json()), of: counted(page.count, "stall", "stalls"))
     }
 

@@ -34,9 +34,7 @@ struct PageData {
     static let standardLink = "file://{file}"
 
     /// Creates data without reports; `sides` is empty if nothing is compared.
-    init(
-        comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: []), link: String = standardLink
-    ) {
+    init(comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: []), link: String = standardLink) {
         self.sides = sides
         self.link = link
         excerpts = PageExcerpts(files: sources)

@@ -48,12 +48,9 @@ struct StatsCommand: ParsableCommand {
     }
 
     private static func cells(_ loop: StatisticsSum.Loop) -> [String] {
-        var busy = "-"
-        var perHour = "-"
-        if loop.watchedSeconds > 0 {
-            busy = (loop.busySeconds / loop.watchedSeconds * 100).fixed(1) + " %"
-            perHour = (Double(loop.stalls) / (loop.watchedSeconds / 3_600)).fixed(2)
-        }
+        let isWatched = loop.watchedSeconds > 0
+        let busy = isWatched ? (loop.busySeconds / loop.watchedSeconds * 100).fixed(1) + " %" : "-"
+        let perHour = isWatched ? (Double(loop.stalls) / (loop.watchedSeconds / 3_600)).fixed(2) : "-"
         func latency(_ bound: Double?) -> String {
             loop.turns > 0 ? bound.map { "< " + $0.duration } ?? "> 4.8 h" : "-"
         }

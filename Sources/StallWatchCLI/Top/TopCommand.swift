@@ -54,11 +54,9 @@ struct TopCommand: ParsableCommand {
     @OptionGroup var formatOptions: FormatOptions
 
     func validate() throws {
-        if history {
-            guard groupBy == .fingerprint else { throw ValidationError("--history groups by fingerprint.") }
-            guard [.text, .json].contains(formatOptions.chosen) else {
-                throw ValidationError("--history prints text or JSON.")
-            }
+        if history, groupBy != .fingerprint { throw ValidationError("--history groups by fingerprint.") }
+        if history, ![.text, .json].contains(formatOptions.chosen) {
+            throw ValidationError("--history prints text or JSON.")
         }
         if let limit, limit < 1 { throw ValidationError("--limit is \(limit), but has to be at least 1.") }
     }

@@ -99,9 +99,8 @@ struct StallProfile {
     }
 
     var stallsByLoop: [[Stall]] {
-        var lists = [[Stall]](repeating: [], count: loops.count)
-        for stall in stalls { lists[stall.loop].append(stall) }
-        return lists.map { $0.sorted { $0.startedAt < $1.startedAt } }
+        let lists = Dictionary(grouping: stalls, by: \.loop)
+        return loops.indices.map { loop in (lists[loop] ?? []).sorted { $0.startedAt < $1.startedAt } }
     }
 }
 

@@ -5,6 +5,7 @@ const stalls = data.stalls;
 const stallCount = stalls.start.length;
 const allStalls = Array.from({ length: stallCount }, (_, index) => index);
 const text = (index) => (index === null ? null : data.strings[index]);
+const linesOf = (index) => (index === null ? [] : text(index).split("\n"));
 
 // A colour is one cause's everywhere. The app's own code is green, and what is chosen has a line in the text's colour.
 const causeColours = {

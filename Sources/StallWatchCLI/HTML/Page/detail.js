@@ -119,12 +119,14 @@ function lockChain(stall) {
   return [...parts, ...lock.owners.map((owner) => foldedStack(ownerText(owner), owner.node, true))];
 }
 
+// A title and a list, if there is anything in it.
+const titledList = (title, lines) => lines.length === 0 ? []
+  : [element("h3", {}, title), element("ul", { class: "reasons" }, ...lines.map((line) => element("li", {}, line)))];
+
 // The processes that the call waits for: a clause for each.
-function peers(stall) {
-  const clauses = data.peers[stall] || [];
-  if (clauses.length === 0) return [];
-  return [element("h3", {}, "Waits for"), element("ul", { class: "reasons" }, ...clauses.map((clause) => element("li", {}, clause)))];
-}
+const peers = (stall) => titledList("Waits for", data.peers[stall] || []);
+
+const missingStacks = (stall) => titledList("Samples without a whole stack", linesOf(stalls.reasons[stall]));
 
 // The sampled stacks, the one with the most stalled time first: [node, microseconds].
 function stacksByTime(stall) {
@@ -133,7 +135,7 @@ function stacksByTime(stall) {
 
 // The functions of the kernel stand above the first stack, which called into it.
 function stacks(stall) {
-  const kernel = stalls.kernel[stall] === null ? [] : text(stalls.kernel[stall]).split("\n");
+  const kernel = linesOf(stalls.kernel[stall]);
   return stacksByTime(stall).flatMap(([node, time], index) => {
     const title = "Stack of " + duration(time) + " (" + percent(time, stalls.duration[stall]) + ")";
     if (index > 0) return [foldedStack(title, node)];
@@ -142,12 +144,6 @@ function stacks(stall) {
     if (inKernel.length > 0) parts.push(element("ol", { class: "stack kernel" }, ...inKernel));
     return [...parts, stackList(node)];
   });
-}
-
-function missingStacks(stall) {
-  if (stalls.reasons[stall] === null) return [];
-  const reasons = text(stalls.reasons[stall]).split("\n").map((reason) => element("li", {}, reason));
-  return [element("h3", {}, "Samples without a whole stack"), element("ul", { class: "reasons" }, ...reasons)];
 }
 
 function sourceLines(stall) {

@@ -40,7 +40,7 @@ function markdown(stall) {
   const [heaviestStack] = stacksByTime(stall);
   if (heaviestStack) {
     const [node, time] = heaviestStack;
-    const kernel = stalls.kernel[stall] === null ? [] : text(stalls.kernel[stall]).split("\n").map((name) => name + "  (kernel)");
+    const kernel = linesOf(stalls.kernel[stall]).map((name) => name + "  (kernel)");
     const frames = framesOf(node).filter((frame) => !data.functions.isRuntimeFrame[data.frames.function[frame]]);
     const words = frames.map((frame) => text(data.functions.name[data.frames.function[frame]]) + "  " + placeOf(frame)[0]);
     const all = [...kernel, ...words].map((line) => plain(line).trimEnd());
