@@ -54,8 +54,8 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     func data(_ profile: StallProfile) -> [UInt8] {
         switch self {
         case .collapsed: CollapsedStacks.data(profile)
-        case .pprof: PprofProfile.data(profile, exporter: "stallwatch \(StallWatchVersion.current)")
-        case .firefox: PlainJSON.escaped(FirefoxProfile.data(profile, product: "StallWatch"))
+        case .pprof: PprofProfile.data(profile)
+        case .firefox: PlainJSON.escaped(FirefoxProfile.data(profile))
         case .perfetto: PerfettoTrace.data(profile)
         case .otlpProfiles: OTLPProfiles.data(profile)
         }

@@ -11,11 +11,10 @@ import StallReports
 /// and equal ones are as many samples as were taken.
 struct FirefoxProfile {
     private let profile: StallProfile
-    private let product: String
     private var strings = Numbered<String>()
 
-    static func data(_ profile: StallProfile, product: String) -> [UInt8] {
-        var builder = FirefoxProfile(profile: profile, product: product)
+    static func data(_ profile: StallProfile) -> [UInt8] {
+        var builder = FirefoxProfile(profile: profile)
         return JSONText(builder.file()).bytes + [UInt8(ascii: "\n")]
     }
 
@@ -66,7 +65,7 @@ struct FirefoxProfile {
             "interval": 1,
             "startTime": .int(Int(begin / 1_000)),
             "processType": 0,
-            "product": .string(product),
+            "product": "StallWatch",
             "stackwalk": 1,
             "version": 30,
             "preprocessedProfileVersion": 70,
@@ -76,7 +75,7 @@ struct FirefoxProfile {
             "symbolicationNotSupported": true,
             "usesOnlyOneStackType": true,
             "sourceCodeIsNotOnSearchfox": true,
-            "importedFrom": .string(product),
+            "importedFrom": "StallWatch",
         ]
     }
 

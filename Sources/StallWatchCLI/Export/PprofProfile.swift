@@ -16,12 +16,12 @@ struct PprofProfile {
     private var locations = Numbered<[Int]>()
     private var stacks: [Int: [Int]] = [:]
 
-    static func data(_ profile: StallProfile, exporter: String) -> [UInt8] {
+    static func data(_ profile: StallProfile) -> [UInt8] {
         var builder = PprofProfile(profile: profile)
-        return builder.data(exporter: exporter)
+        return builder.data()
     }
 
-    private mutating func data(exporter: String) -> [UInt8] {
+    private mutating func data() -> [UInt8] {
         var writer = ProtobufWriter()
         let (counted, timed) = profile.content == .stalls ? ("stalls", "stalled") : ("samples", "time")
         let valueTypes = [(counted, "count"), (timed, "microseconds")].map { (index(of: $0), index(of: $1)) }
@@ -31,7 +31,7 @@ struct PprofProfile {
         writeLocations(to: &writer)
         writeFunctions(to: &writer)
         let stalled = index(of: timed)
-        let comment = index(of: exporter)
+        let comment = index(of: "stallwatch \(StallWatchVersion.current)")
         for string in strings.values { writer.string(6, string) }
         let times = profile.stalls.map(\.startedAt.microsecondsSince1970)
         if let first = times.min(), let last = times.max() {

@@ -92,9 +92,8 @@ extension ReportView {
         for (index, words) in excerpt.lines.enumerated() {
             let isBlamed = index == excerpt.place
             let mark = isBlamed ? "> " : "  "
-            var line = mark + String(excerpt.first + index).padded(to: width, .right) + " │ " + words
-            if let columns = terminal.width { line = line.truncated(to: columns) }
-            text += terminal.style(line, isBlamed ? .bold : .faint) + "\n"
+            let line = mark + String(excerpt.first + index).padded(to: width, .right) + " │ " + words
+            text += terminal.style(line.truncated(to: terminal.width ?? .max), isBlamed ? .bold : .faint) + "\n"
         }
         return text
     }

@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func aThreadForEachLoop() throws {
-        let bytes = FirefoxProfile.data(try .fixture(), product: "StallWatch")
+        let bytes = FirefoxProfile.data(try .fixture())
         let file = try JSONDecoder().decode(File.self, from: Data(bytes))
         #expect(file.meta.startTime == 1_795_248_000_000)
         #expect(file.threads.map(\.name) == ["main", "other loop"])
@@ -80,7 +80,7 @@ import Testing
                 )
             )
         }
-        let file = try JSONDecoder().decode(File.self, from: Data(FirefoxProfile.data(profile, product: "StallWatch")))
+        let file = try JSONDecoder().decode(File.self, from: Data(FirefoxProfile.data(profile)))
         #expect(file.threads[0].samples.time == [0, 100, 425, 525])
     }
 
@@ -98,7 +98,7 @@ import Testing
             windowMilliseconds: 5_000, loops: [history(report.loop.label, [(-100, 40)]), history("db", [(10, 500)])])
         var profile = StallProfile()
         profile.add(report)
-        let file = try JSONDecoder().decode(File.self, from: Data(FirefoxProfile.data(profile, product: "StallWatch")))
+        let file = try JSONDecoder().decode(File.self, from: Data(FirefoxProfile.data(profile)))
         #expect(file.threads.map(\.name) == [report.loop.label, "db"])
         // The profile begins with the first turn.
         #expect(file.threads[0].markers.startTime == [100, 0])
@@ -251,7 +251,7 @@ import Testing
 @Suite struct PprofProfileTests {
     @Test func isTheSameEachTime() throws {
         let profile = try StallProfile.fixture()
-        #expect(PprofProfile.data(profile, exporter: "test") == PprofProfile.data(profile, exporter: "test"))
+        #expect(PprofProfile.data(profile) == PprofProfile.data(profile))
     }
 
     @Test func timesOutOfRangeAreLeftOut() throws {
@@ -262,7 +262,7 @@ import Testing
                     300, startedAt: "\(year)-01-01T00:00:00.000000Z", [.init(at: 250, stack: ["a"])])
             )
         }
-        #expect(!PprofProfile.data(profile, exporter: "test").isEmpty)
+        #expect(!PprofProfile.data(profile).isEmpty)
     }
 }
 

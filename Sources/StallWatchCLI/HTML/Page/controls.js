@@ -22,13 +22,12 @@ function makeControls(filters, changed) {
   // A choice between values; hidden where there is nothing to choose.
   function makeSelect(name, none, values, words = (value) => value) {
     const select = byId("filter-" + name);
-    const isMinimum = name === "minimum";
     select.replaceChildren(
       element("option", { value: "" }, none), ...values.map((value, index) => element("option", { value: index }, words(value)))
     );
-    select.hidden = values.length < (isMinimum ? 1 : 2);
+    select.hidden = values.length < (name === "minimum" ? 1 : 2);
     select.addEventListener("change", () => {
-      filters[name] = select.value === "" ? (isMinimum ? 0 : null) : values[Number(select.value)];
+      filters[name] = select.value === "" ? null : values[Number(select.value)];
       changed(null);
     });
     return {

@@ -58,6 +58,9 @@ function placeLink(place, words) {
   return element("a", { href: data.link.replace(/\{(file|path|line)\}/g, (_, name) => values[name]) }, words);
 }
 
+// The first of the longest stalls; null without any.
+const longestOf = (indices) =>
+  indices.reduce((a, b) => (a === null || stalls.duration[b] > stalls.duration[a] ? b : a), null);
 const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.total[stall], 0);
 
 // The stall to look at first: one that lasts, that nobody saw end, or a deadlock; else the longest. null without any.
@@ -108,13 +111,12 @@ function groupsOf(indices) {
       repeats += stalls.repeats[stall];
       last = Math.max(last, stalls.start[stall]);
     }
-    const longest = list.reduce((a, b) => (stalls.duration[b] > stalls.duration[a] ? b : a));
     return {
       key, fingerprint: text(key), stalls: list, count: list.length + repeats,
       total: timeOf(list), p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
       max, cause: heaviest(weights(list, causeOf)), loop: heaviest(loops),
       culprit: heaviest(weights(blamed, (stall) => text(stalls.culprit[stall]))),
-      loops: loops.size, longest, last, sideTimes: sideTimes(list),
+      loops: loops.size, longest: longestOf(list), last, sideTimes: sideTimes(list),
       // "new", "gone" or "regressed".
       change: Object.hasOwn(data.changes, text(key)) ? data.changes[text(key)] : null,
     };

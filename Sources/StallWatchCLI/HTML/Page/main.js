@@ -214,7 +214,7 @@ function fillHeader() {
   const total = timeOf(allStalls);
   const groups = groupsOf(allStalls);
   const count = groups.reduce((all, group) => all + group.count, 0);
-  const longest = allStalls.reduce((a, b) => (stalls.duration[b] > stalls.duration[a] ? b : a), 0);
+  const longest = longestOf(allStalls);
   const showGroups = () => chooseTab("groups");
   // What a click shows: all stalls, the groups, or the longest stall.
   const figures = [

@@ -7,11 +7,8 @@ function makeTimeline(canvas, words, { show, brushed }) {
   // The loops on the first screen: the busiest ones, without those that are nearly empty.
   const mostLanes = 4, shownShare = 0.95;
   let labelWidth = 120;
-  const all = { from: 0, to: 1 };
-  for (let stall = 0; stall < stallCount; stall += 1) all.to = Math.max(all.to, stalls.start[stall] + stalls.duration[stall]);
-  const margin = all.to * 0.01;
-  all.from -= margin;
-  all.to += margin;
+  const end = allStalls.reduce((time, stall) => Math.max(time, stalls.start[stall] + stalls.duration[stall]), 1);
+  const all = { from: -end * 0.01, to: end + end * 0.01 };
   let view = { ...all };
   let range = null;
   let shown = [];
@@ -134,13 +131,8 @@ function makeTimeline(canvas, words, { show, brushed }) {
   function stallAt(event) {
     const row = Math.floor((event.offsetY - axisHeight) / laneHeight);
     const from = timeAt(event.offsetX - 3), to = timeAt(event.offsetX + 3);
-    let best = null;
-    for (const stall of shown) {
-      const isNear = stalls.start[stall] <= to && stalls.start[stall] + stalls.duration[stall] >= from;
-      if (!isNear || rowOf(stall) !== row) continue;
-      if (best === null || stalls.duration[stall] > stalls.duration[best]) best = stall;
-    }
-    return best;
+    const isNear = (stall) => stalls.start[stall] <= to && stalls.start[stall] + stalls.duration[stall] >= from;
+    return longestOf(shown.filter((stall) => isNear(stall) && rowOf(stall) === row));
   }
 
   function zoom(factor) {
