@@ -36,31 +36,24 @@ struct ReportMarkdown {
     private var table: String {
         let loop = report.loop
         let process = report.process
-        var rows: [(String, String)] = []
-        if let culprit = report.culprit, let file = culprit.file {
-            rows.append(("where", MarkdownText.codeCell(sourcePlace(file, culprit.line))))
-        } else if let reason = report.missingCulpritReason {
-            rows.append(("where", MarkdownText.prose(reason)))
-        }
-        if let cause = report.cause {
-            let split =
-                "on CPU \(cause.onCPUMilliseconds.duration), waiting for a CPU \(cause.runQueueMilliseconds.duration), "
+        let place = report.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
+        let split = report.cause.map { cause in
+            "on CPU \(cause.onCPUMilliseconds.duration), waiting for a CPU \(cause.runQueueMilliseconds.duration), "
                 + "blocked \(cause.blockedMilliseconds.duration)"
-            rows.append(("time", split))
         }
-        rows.append(("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")))
-        if let context = report.context { rows.append(("context", MarkdownText.prose(context.inWords))) }
-        rows.append(("began", "\(report.startedAt), threshold \(report.thresholdInWords)"))
-        rows.append(
-            ("process", MarkdownText.prose("\(process.name), pid \(process.pid), \(process.operatingSystem ?? "")")))
-        if !report.metadata.isEmpty {
-            let pairs = report.metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
-            rows.append(("metadata", MarkdownText.codeCell(pairs.joined(separator: " "))))
-        }
-        rows.append(
-            ("report", "\(MarkdownText.codeCell(report.id)), StallWatch \(MarkdownText.prose(report.monitor.version))"))
-        if let fingerprint = report.fingerprint { rows.append(("fingerprint", MarkdownText.codeCell(fingerprint))) }
-        return MarkdownText.table(["", ""], rows.map { [$0.0, $0.1] })
+        let pairs = report.metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+        let rows: [(String, String?)] = [
+            ("where", place.map(MarkdownText.codeCell) ?? report.missingCulpritReason.map(MarkdownText.prose)),
+            ("time", split),
+            ("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")),
+            ("context", report.context.map { MarkdownText.prose($0.inWords) }),
+            ("began", "\(report.startedAt), threshold \(report.thresholdInWords)"),
+            ("process", MarkdownText.prose("\(process.name), pid \(process.pid), \(process.operatingSystem ?? "")")),
+            ("metadata", pairs.isEmpty ? nil : MarkdownText.codeCell(pairs.joined(separator: " "))),
+            ("report", "\(MarkdownText.codeCell(report.id)), StallWatch \(MarkdownText.prose(report.monitor.version))"),
+            ("fingerprint", report.fingerprint.map(MarkdownText.codeCell)),
+        ]
+        return MarkdownText.table(["", ""], rows.compactMap { name, value in value.map { [name, $0] } })
     }
 
     /// The lock's chain, the processes and the stacks, as in the terminal; a last line tells how many lines are left out.

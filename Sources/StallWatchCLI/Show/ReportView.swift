@@ -128,26 +128,21 @@ struct ReportView {
         let process = report.process
         let metadata = report.metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
         let loop = report.loop
+        let name = loop.kind == .operation ? "operation" : "loop"
         let thread = loop.thread.map { ", \($0.inWords)" } ?? ""
-        var rows = [
+        let repeats = counted(report.repeats, "stall", "stalls") + " like it since the report before"
+        let rows: [(String, String?)] = [
             ("began", "\(report.startedAt)"),
-            (
-                loop.kind == .operation ? "operation" : "loop",
-                "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"
-            ),
-            ("threshold", report.thresholdInWords),
+            (name, "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"),
+            ("mode", loop.mode), ("context", report.context?.inWords), ("threshold", report.thresholdInWords),
             ("process", "\(process.name), pid \(process.pid), on \(process.hostname)"),
+            ("metadata", metadata.isEmpty ? nil : metadata.joined(separator: " ")),
+            ("fingerprint", report.fingerprint), ("repeats", report.repeats > 0 ? repeats : nil),
+            ("report", "\(report.id), \(origin)"),
         ]
-        if let context = report.context { rows.insert(("context", context.inWords), at: 2) }
-        if let mode = loop.mode { rows.insert(("mode", mode), at: 2) }
-        if !metadata.isEmpty { rows.append(("metadata", metadata.joined(separator: " "))) }
-        if let fingerprint = report.fingerprint { rows.append(("fingerprint", fingerprint)) }
-        if report.repeats > 0 {
-            rows.append(("repeats", "\(counted(report.repeats, "stall", "stalls")) like it since the report before"))
-        }
-        rows.append(("report", "\(report.id), \(origin)"))
         let indentation = String(repeating: " ", count: 12)
-        return rows.map { name, value in
+        return rows.map { name, value -> String in
+            guard let value else { return "" }
             let text = paragraph(name.padded(to: 12) + value, indentation: indentation)
             return terminal.style(String(text.prefix(12)), .faint) + text.dropFirst(12)
         }.joined()

@@ -114,11 +114,7 @@ struct ShowCommand: ParsableCommand {
         }
     }
 
-    private struct Choice {
-        var summary: ReportSummary
-        var origin: ReportOrigin
-        var bytes: [UInt8]
-    }
+    private typealias Choice = (summary: ReportSummary, origin: ReportOrigin, bytes: [UInt8])
 
     /// The first reports in the requested order, which alone are held in memory, and the number of all.
     private func choose() throws -> (chosen: [Choice], count: Int) {
@@ -133,7 +129,7 @@ struct ShowCommand: ParsableCommand {
             count += 1
             let place = chosen.firstIndex { precedes(summary, $0.summary) } ?? chosen.count
             guard place < limit else { return }
-            chosen.insert(Choice(summary: summary, origin: origin, bytes: bytes), at: place)
+            chosen.insert((summary, origin, bytes), at: place)
             if chosen.count > limit { chosen.removeLast() }
         }
         guard count > 0 else {

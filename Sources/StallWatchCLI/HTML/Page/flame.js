@@ -20,10 +20,7 @@ function makeFlame(canvas, words, matchWords, { moved }) {
   const width = (node) => (isAbove(node) ? canvas.clientWidth : (node.total / zoom.total) * canvas.clientWidth);
   const isAbove = (node) => above.has(node);
   // Of the children of an ancestor of the zoomed node, only the one on the path to that node is shown.
-  const shownChildren = (node) => {
-    if (node === zoom || !isAbove(node)) return node.children;
-    return node.children.filter(isAbove);
-  };
+  const shownChildren = (node) => (node === zoom || !isAbove(node) ? node.children : node.children.filter(isAbove));
 
   function draw() {
     if (!root || root.total === 0) {
