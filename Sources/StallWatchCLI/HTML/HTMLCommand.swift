@@ -101,22 +101,20 @@ enum Page {
     static let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
     /// The scripts, in the order in which they build on each other.
-    private static var scripts: [[UInt8]] {
-        [
-            PackageResources.data_js,
-            PackageResources.filter_js,
-            PackageResources.address_js,
-            PackageResources.merge_js,
-            PackageResources.lists_js,
-            PackageResources.timeline_js,
-            PackageResources.flame_js,
-            PackageResources.markdown_js,
-            PackageResources.detail_js,
-            PackageResources.group_js,
-            PackageResources.controls_js,
-            PackageResources.main_js,
-        ]
-    }
+    private static let scripts = [
+        PackageResources.data_js,
+        PackageResources.filter_js,
+        PackageResources.address_js,
+        PackageResources.merge_js,
+        PackageResources.lists_js,
+        PackageResources.timeline_js,
+        PackageResources.flame_js,
+        PackageResources.markdown_js,
+        PackageResources.detail_js,
+        PackageResources.group_js,
+        PackageResources.controls_js,
+        PackageResources.main_js,
+    ]
 
     static func html(_ data: [UInt8]) -> [UInt8] {
         let parts = [

@@ -196,14 +196,11 @@ struct StackTable {
 
 /// Different values, numbered from 0 in the order in which they came.
 struct Numbered<Value: Hashable> {
-    private(set) var values: [Value]
+    private(set) var values: [Value] = []
     private var numbers: [Value: Int] = [:]
 
-    /// Gives the first numbers to `values`, which differ.
-    init(_ values: [Value] = []) {
-        self.values = values
-        for (number, value) in values.enumerated() { numbers[value] = number }
-    }
+    /// Gives the first numbers to `values`.
+    init(_ values: [Value] = []) { for value in values { _ = number(of: value) } }
 
     mutating func number(of value: Value) -> Int {
         if let known = numbers[value] { return known }

@@ -3,8 +3,7 @@
 function element(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (name === "class") made.className = value;
-    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
   }
   // Appends strings as text nodes, so that markup in them has no effect.
@@ -23,16 +22,13 @@ function makeList(host, label, columns, { chosen, choose, rowHeight = 30 }) {
   let items = [];
   let current = 0;
   let sort = { column: columns.find((column) => column.isFirst), isReversed: false };
-  const heads = columns.map((column) => {
-    const button = element(
-      "button", { type: "button", class: column.isNumber ? "number" : "", "aria-pressed": "false" }, column.title
-    );
-    button.addEventListener("click", () => {
+  const heads = columns.map((column) => element("button", {
+    type: "button", class: column.isNumber ? "number" : "", "aria-pressed": "false",
+    onclick: () => {
       sort = { column, isReversed: sort.column === column && !sort.isReversed };
       arrange();
-    });
-    return button;
-  });
+    },
+  }, column.title));
   const head = element("div", { class: "head" }, ...heads);
   const space = element("div");
   const rows = element("div", { class: "rows", tabindex: "0", role: "listbox", "aria-label": label }, space);

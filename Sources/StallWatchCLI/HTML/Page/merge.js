@@ -30,12 +30,8 @@ function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
         path = [root];
         for (const name of functionsOf(node, isBottomUp, showsRuntimeFrames)) {
           const parent = path[path.length - 1];
-          let child = parent.children.get(name);
-          if (!child) {
-            child = newNode(name, parent);
-            parent.children.set(name, child);
-          }
-          path.push(child);
+          if (!parent.children.has(name)) parent.children.set(name, newNode(name, parent));
+          path.push(parent.children.get(name));
         }
         paths.set(node, path);
       }
