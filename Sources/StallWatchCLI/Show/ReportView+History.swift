@@ -64,17 +64,8 @@ struct TurnStrip: Equatable {
         }
     }
 
-    /// One character for each cell: the darker, the busier.
-    var text: String {
-        String(
-            shares.map { share -> Character in
-                switch share {
-                case 0: "·"
-                case ..<0.25: "░"
-                case ..<0.5: "▒"
-                case ..<0.75: "▓"
-                default: "█"
-                }
-            })
-    }
+    private static let signs: [Character] = ["·", "░", "▒", "▓", "█"]
+
+    /// One character for each cell: the darker, the busier; a point for no turn at all.
+    var text: String { String(shares.map { Self.signs[$0 > 0 ? min(Int($0 * 4) + 1, 4) : 0] }) }
 }

@@ -118,12 +118,8 @@ extension ReportView {
     private func line(of frame: StallReport.Frame, number: Int) -> String {
         let image = frame.image.map { report.images[$0].name }
         let name = frame.function ?? image.map { "\($0)+\(frame.offset)" } ?? frame.offset
-        var notes: [String] = []
-        if let file = frame.file {
-            notes.append(sourcePlace(file, frame.line))
-        } else if frame.function != nil, let image {
-            notes.append(image)
-        }
+        let place = frame.file.map { sourcePlace($0, frame.line) } ?? (frame.function == nil ? nil : image)
+        var notes = [place].compactMap(\.self)
         if frame.isInlined == true { notes.append("inlined") }
         if frame.isTailCall == true { notes.append("tail call") }
         if frame.kind == .asyncCaller { notes.append("async caller") }

@@ -126,8 +126,7 @@ struct StackTable {
         var places: [[Int]] = []
         for frame in path(of: node) {
             if let inlined = places.last?.last.map({ frames[$0] }), inlined.isInlined,
-                inlined.image == frames[frame].image,
-                inlined.address == frames[frame].address
+                inlined.image == frames[frame].image, inlined.address == frames[frame].address
             {
                 places[places.count - 1].append(frame)
             } else {
