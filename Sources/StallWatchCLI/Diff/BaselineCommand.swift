@@ -75,15 +75,11 @@ struct BaselineUpdateCommand: ParsableCommand {
 
     private func readBaseline() throws -> StallBaseline {
         guard access(file, F_OK) == 0 else { return StallBaseline() }
-        let bytes: [UInt8]
-        do throws(UnreadableReport) {
-            bytes = try FileReader.contents(of: file, limit: Self.maximumBytes)
-        } catch {
+        do {
+            return try StallBaseline(jsonData: FileReader.contents(of: file, limit: Self.maximumBytes))
+        } catch let error as UnreadableReport {
             throw CommandFailure(.inputOutput, "\(file): \(error.reason)")
-        }
-        do throws(StallWatchError) {
-            return try StallBaseline(jsonData: bytes)
-        } catch {
+        } catch let error as StallWatchError {
             throw CommandFailure(.faultyData, "\(file) is not a baseline: \(error.message)")
         }
     }

@@ -24,9 +24,8 @@ struct ReportMarkdown {
         guard let cause = report.cause else {
             return report.activity.map { MarkdownText.prose("\($0.sentence).") + "\n" } ?? ""
         }
-        let (kind, confidence) = (cause.kind.rawValue, cause.confidence.rawValue)
-        return
-            "**\(MarkdownText.prose(kind))** (\(MarkdownText.prose(confidence))): \(MarkdownText.prose(cause.summary))\n"
+        let words = [cause.kind.rawValue, cause.confidence.rawValue, cause.summary].map(MarkdownText.prose)
+        return "**\(words[0])** (\(words[1])): \(words[2])\n"
     }
 
     private var advice: String {

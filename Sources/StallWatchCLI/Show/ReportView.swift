@@ -151,15 +151,12 @@ struct ReportView {
     private var next: String {
         let path = origin.path == "-" ? "REPORTS" : directoryName(origin.path)
         let isUnnamed = report.frames.contains { $0.isInApp && $0.function == nil }
-        let command: String
-        if isUnnamed {
-            command = "stallwatch symbolicate \(path) --in-place  (some functions have no name)"
-        } else if let fingerprint = report.fingerprint {
-            command = "stallwatch tree \(path) --fingerprint \(fingerprint.prefix(8))  (all stalls like this one)"
-        } else {
-            command = "stallwatch top \(path)  (the stalls that cost most)"
-        }
-        return paragraph("Next: " + command, indentation: "      ", .faint)
+        let tree = report.fingerprint.map { "tree \(path) --fingerprint \($0.prefix(8))  (all stalls like this one)" }
+        let command =
+            isUnnamed
+            ? "symbolicate \(path) --in-place  (some functions have no name)"
+            : tree ?? "top \(path)  (the stalls that cost most)"
+        return paragraph("Next: stallwatch " + command, indentation: "      ", .faint)
     }
 
     /// The awaited lock, its owner, and the lock that the owner awaits in turn.
@@ -198,15 +195,10 @@ struct ReportView {
     }
 
     private func words(for owner: StallReport.LockOwner) -> String {
-        var text = owner.thread.inWords
-        if owner.isStarved || owner.isRunning {
-            text += ", which \(owner.doing)"
-        } else if let call = owner.systemCall {
-            text += ", which is in \(call)"
-        }
-        if let kind = owner.waitsFor {
-            text += ", and waits for a \(kind.rawValue)" + (owner.waitsForAddress.map { " at \($0)" } ?? "")
-        }
-        return text
+        let call = owner.systemCall.map { ", which is in \($0)" } ?? ""
+        let doing = owner.isStarved || owner.isRunning ? ", which \(owner.doing)" : call
+        let address = owner.waitsForAddress.map { " at \($0)" } ?? ""
+        let wait = owner.waitsFor.map { ", and waits for a \($0.rawValue)\(address)" } ?? ""
+        return owner.thread.inWords + doing + wait
     }
 }

@@ -106,13 +106,9 @@ struct SymbolicateCommand: ParsableCommand {
             }
         }
         try printed.finish()
-        if json {
-            try StandardOutput.write(JSONOutput.bytes(missing))
-        } else if output != nil || inPlace {
-            try StandardOutput.write(missing.text(for: terminalOptions.terminal))
-        } else {
-            StandardError.write(missing.text(for: Terminal()))
-        }
+        guard output != nil || inPlace else { return StandardError.write(missing.text(for: Terminal())) }
+        if json { return try StandardOutput.write(JSONOutput.bytes(missing)) }
+        try StandardOutput.write(missing.text(for: terminalOptions.terminal))
     }
 
     private func write(_ report: StallReport, to path: String) throws {

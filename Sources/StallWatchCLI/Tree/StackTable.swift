@@ -111,15 +111,7 @@ struct StackTable {
     }
 
     /// The frames of a stack, innermost first: indices into ``frames``.
-    func path(of node: Int) -> [Int] {
-        var path: [Int] = []
-        var next: Int? = node
-        while let node = next {
-            path.append(nodes[node].frame)
-            next = nodes[node].caller
-        }
-        return path
-    }
+    func path(of node: Int) -> [Int] { sequence(first: node) { nodes[$0].caller }.map { nodes[$0].frame } }
 
     /// The addresses of a stack, innermost first: for each the frames at it, the inlined functions first.
     func places(of node: Int) -> [[Int]] {
