@@ -109,7 +109,7 @@ struct Comparison: Encodable {
 }
 
 /// The change of a group of stalls between two sets of reports, per hour of monitored time.
-struct GroupChange: Sendable {
+struct GroupChange: Encodable, Sendable {
     enum Kind: String, CaseIterable, Encodable, Sendable {
         case new, worse, same, better, gone
     }
@@ -169,18 +169,7 @@ struct GroupChange: Sendable {
 
     /// The difference in time lost per hour, for sorting.
     var weight: Double { abs(new.millisecondsPerHour - base.millisecondsPerHour) }
-}
 
-extension GroupChange.Side {
-    init(_ group: StallGroup?, hours: Double) {
-        self.init(
-            count: group?.count ?? 0, totalMilliseconds: group?.totalMilliseconds ?? 0,
-            medianMilliseconds: group?.milliseconds(quantile: 0.5) ?? 0, hours: hours
-        )
-    }
-}
-
-extension GroupChange: Encodable {
     private enum Field: CodingKey { case change, fingerprint, cause, culprit, base, new }
 
     func encode(to encoder: any Encoder) throws {
@@ -191,6 +180,15 @@ extension GroupChange: Encodable {
         try fields.encodeIfPresent(group.culprit?.function, forKey: .culprit)
         try fields.encode(base, forKey: .base)
         try fields.encode(new, forKey: .new)
+    }
+}
+
+extension GroupChange.Side {
+    init(_ group: StallGroup?, hours: Double) {
+        self.init(
+            count: group?.count ?? 0, totalMilliseconds: group?.totalMilliseconds ?? 0,
+            medianMilliseconds: group?.milliseconds(quantile: 0.5) ?? 0, hours: hours
+        )
     }
 }
 

@@ -132,7 +132,7 @@ extension DurationArgument {
 }
 
 /// One side of a comparison: the reports in groups, and the monitored time.
-struct ReportSet {
+struct ReportSet: Encodable {
     let groups: StallGroups
     let time: MonitoredTime
 
@@ -152,9 +152,7 @@ struct ReportSet {
         self.groups = groups
         time = MonitoredTime(given: hours, statistics: reports.statistics, reports: spans.hours)
     }
-}
 
-extension ReportSet: Encodable {
     private enum Field: CodingKey { case hours, hoursFrom, reports, count, totalMilliseconds }
 
     func encode(to encoder: any Encoder) throws {

@@ -78,18 +78,6 @@ struct HistoryTable {
     private var basis: String { "Rates are per hour of monitored time: \(time.words)." }
 }
 
-extension MonitoredTime {
-    /// The time and its source.
-    var words: String {
-        let duration = (hours * 3_600_000).duration
-        switch source {
-        case .given: return duration
-        case .statistics: return "\(duration) by the statistics"
-        case .reports: return "at least \(duration) by the reports"
-        }
-    }
-}
-
 /// The output of `top --history --json`.
 struct HistoryReport: Encodable {
     let hours: Double

@@ -169,6 +169,16 @@ struct MonitoredTime: Sendable, Equatable {
         let isKnown = hours > 0 && hours >= reports * 0.9
         self.init(hours: isKnown ? hours : reports, source: isKnown ? .statistics : .reports)
     }
+
+    /// The time and its source.
+    var words: String {
+        let duration = (hours * 3_600_000).duration
+        switch source {
+        case .given: return duration
+        case .statistics: return "\(duration) by the statistics"
+        case .reports: return "at least \(duration) by the reports"
+        }
+    }
 }
 
 /// Computes from reports alone a lower bound of how long their processes were watched.

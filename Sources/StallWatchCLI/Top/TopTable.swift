@@ -108,17 +108,7 @@ struct TopTable {
         let isUnique = { (digits: Int) in Set(fingerprints.map { $0.prefix(digits) }).count == fingerprints.count }
         return [Self.shortDigits, 12].first(where: isUnique) ?? 16
     }
-}
 
-extension Timestamp {
-    /// Month, day, hours and minutes (UTC): `11-21 08:00`.
-    var dayAndMinute: String {
-        // 2026-11-21T08:00:00.123456Z
-        description.prefix(16).dropFirst(5).split(separator: "T").joined(separator: " ")
-    }
-}
-
-extension TopTable {
     var markdown: String {
         guard !shown.isEmpty else { return "No report matches.\n" }
         let hasContexts = shown.contains { $0.context != nil }
@@ -139,5 +129,13 @@ extension TopTable {
         let rest = groups.all.count - shown.count
         let left = rest > 0 ? " \(counted(rest, "group is", "groups are")) not shown." : ""
         return MarkdownText.table(titles, right: [0, 1, 2, 3], rows) + "\n\(conclusion)\(left)\n"
+    }
+}
+
+extension Timestamp {
+    /// Month, day, hours and minutes (UTC): `11-21 08:00`.
+    var dayAndMinute: String {
+        // 2026-11-21T08:00:00.123456Z
+        description.prefix(16).dropFirst(5).split(separator: "T").joined(separator: " ")
     }
 }
