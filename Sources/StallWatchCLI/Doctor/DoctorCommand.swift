@@ -38,21 +38,16 @@ struct DoctorCommand: ParsableCommand {
     }
 
     func run() throws {
-        guard let pid else {
-            try print(Diagnosis(capabilities: ToolCapabilities.current(), source: .tool))
-            return
-        }
-        let process = try MonitoredProcess(pid: pid)
-        try print(Diagnosis(process))
-        if !process.isMonitored { throw process.notMonitored }
-    }
-
-    private func print(_ diagnosis: Diagnosis) throws {
+        let diagnosis =
+            try pid.map { try Diagnosis(ofProcess: $0) }
+            ?? Diagnosis(capabilities: ToolCapabilities.current(), source: .tool)
         if report {
             let system = SystemDescription(release: readSmallFile("/etc/os-release"))
-            return try StandardOutput.write(system.markdown(diagnosis))
+            try StandardOutput.write(system.markdown(diagnosis))
+        } else {
+            try output.write(diagnosis) { DiagnosisText(diagnosis: diagnosis).text(for: $0) }
         }
-        try output.write(diagnosis) { DiagnosisText(diagnosis: diagnosis).text(for: $0) }
+        if let process = diagnosis.process, !process.isMonitored { throw process.notMonitored }
     }
 }
 
@@ -112,34 +107,10 @@ struct Diagnosis: Encodable, Equatable {
         case outside
     }
 
-    struct Process: Encodable, Equatable {
-        var pid: Int32
-        /// Its executable's path; `nil` if unknown.
-        var executable: String?
-        var isMonitored: Bool
-        /// Whether its executable has StallWatch's functions; `nil` if it does not show that.
-        var hasStallWatch: Bool?
-        /// The monitor's report directory, as the process sees it; `nil` if it has none.
-        var reportDirectory: String?
-    }
-
     var capabilities: Capabilities
     var source: Source
     /// `nil` for the tool itself.
-    var process: Process?
-}
-
-extension Diagnosis {
-    init(_ process: MonitoredProcess) {
-        self.init(
-            capabilities: process.found?.capabilities ?? process.seenFromOutside,
-            source: process.found == nil ? .outside : .monitor,
-            process: Process(
-                pid: process.pid, executable: process.executable, isMonitored: process.isMonitored,
-                hasStallWatch: process.hasStallWatch, reportDirectory: process.found?.reportDirectory
-            )
-        )
-    }
+    var process: MonitoredProcess?
 }
 
 /// The text of a diagnosis: what works, what is missing, what to set.
@@ -182,7 +153,7 @@ struct DiagnosisText {
         }
     }
 
-    private func about(_ process: Diagnosis.Process) -> [String] {
+    private func about(_ process: MonitoredProcess) -> [String] {
         var lines: [String] = []
         if let executable = process.executable { lines.append("Executable: \(executable.printable)") }
         if let directory = process.reportDirectory { lines.append("Reports: \(directory.printable)") }

@@ -4,8 +4,8 @@ import StackCapture
 import StallReports
 import StallSymbols
 
-/// A process, with what /proc says of it and what its monitor has found.
-struct MonitoredProcess {
+/// A process, as /proc shows it.
+struct MonitoredProcess: Encodable, Equatable {
     let pid: Int32
     /// The executable's path; `nil` if unknown.
     let executable: String?
@@ -13,23 +13,19 @@ struct MonitoredProcess {
     let isMonitored: Bool
     /// Whether its executable has StallWatch's functions; `nil` if it has no symbols, or too many to search.
     let hasStallWatch: Bool?
-    /// The findings of its monitor; `nil` without a monitor, and without a report directory.
-    let found: (capabilities: Capabilities, reportDirectory: String)?
-    let seenFromOutside: Capabilities
+    /// The monitor's report directory, as the process sees it; `nil` if it has none.
+    let reportDirectory: String?
+}
 
+extension MonitoredProcess {
     private static let maximumBytes = 1 << 20
 
-    init(pid: Int32) throws(CommandFailure) {
-        let directory = "/proc/\(pid)"
-        let status = try Self.status(of: pid)
-        self.pid = pid
-        executable = readLink("\(directory)/exe")
-        isMonitored = Self.hasWatchdog(pid)
-        hasStallWatch = isMonitored ? true : Self.hasStallWatch("\(directory)/exe")
-        found = Self.unlinkedFile(Capabilities.fileName, of: directory) { bytes, directory in
-            Capabilities(jsonData: bytes).map { (capabilities: $0, reportDirectory: directory) }
-        }
-        seenFromOutside = Self.seenFromOutside(pid, status)
+    init(pid: Int32, reportDirectory: String? = nil) {
+        let isMonitored = Self.hasWatchdog(pid)
+        self.init(
+            pid: pid, executable: readLink("/proc/\(pid)/exe"), isMonitored: isMonitored,
+            hasStallWatch: isMonitored ? true : Self.hasStallWatch("/proc/\(pid)/exe"),
+            reportDirectory: reportDirectory)
     }
 
     /// Reads the status of a process; throws if there is none, or the tool may not read its files.
@@ -104,6 +100,20 @@ struct MonitoredProcess {
             let functions = try? file.functions(where: { $0.hasPrefix("$s10StallWatch") })
         else { return nil }
         return !functions.isEmpty
+    }
+}
+
+extension Diagnosis {
+    /// What the monitor in a process has found; without a monitor or a report directory, what /proc shows.
+    init(ofProcess pid: Int32) throws(CommandFailure) {
+        let status = try MonitoredProcess.status(of: pid)
+        let found = MonitoredProcess.unlinkedFile(Capabilities.fileName, of: "/proc/\(pid)") { bytes, directory in
+            Capabilities(jsonData: bytes).map { (capabilities: $0, directory: directory) }
+        }
+        self.init(
+            capabilities: found?.capabilities ?? Self.seenFromOutside(pid, status),
+            source: found == nil ? .outside : .monitor,
+            process: MonitoredProcess(pid: pid, reportDirectory: found?.directory))
     }
 
     private static func seenFromOutside(_ pid: Int32, _ status: ProcessStatus) -> Capabilities {

@@ -56,7 +56,8 @@ struct ControlClient {
     ///   not answer, or the monitor refuses the request.
     func ask(_ request: ControlRequest) throws(CommandFailure) -> ControlAnswer {
         guard let path = knownPath ?? socketPath else {
-            let process = try MonitoredProcess(pid: pid)
+            _ = try MonitoredProcess.status(of: pid)
+            let process = MonitoredProcess(pid: pid)
             guard process.isMonitored else { throw process.notMonitored }
             throw CommandFailure(
                 .nothing,
