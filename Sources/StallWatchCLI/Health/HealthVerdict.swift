@@ -36,41 +36,29 @@ struct HealthVerdict: Equatable {
     /// Judges the record of a process; `now` is in milliseconds of CLOCK_MONOTONIC.
     init(_ record: HealthRecord, at now: UInt64, _ process: Process) {
         let pid = record.process.pid
-        switch process {
-        case .ended:
-            self.init(.cannotTell, "process \(pid), which wrote the record, has ended: start the program again")
-        case .paused(.signal):
-            self.init(.cannotTell, "process \(pid) is stopped by a signal: continue it with kill -CONT \(pid)")
-        case .paused(.debugger): self.init(.cannotTell, "process \(pid) is stopped by a debugger: let it continue")
-        case .paused(.frozen):
-            self.init(
-                .cannotTell, "process \(pid) is frozen with its cgroup: thaw the cgroup, or unpause the container")
-        case .other(let pid):
-            self.init(
-                .cannotTell,
-                "another process has written the health file of process \(pid): give each program a file of its own")
-        case .running, .hidden: self.init(record, at: now)
+        let obstacle: String? =
+            switch process {
+            case .ended: "process \(pid), which wrote the record, has ended: start the program again"
+            case .paused(.signal): "process \(pid) is stopped by a signal: continue it with kill -CONT \(pid)"
+            case .paused(.debugger): "process \(pid) is stopped by a debugger: let it continue"
+            case .paused(.frozen):
+                "process \(pid) is frozen with its cgroup: thaw the cgroup, or unpause the container"
+            case .other(let pid):
+                "another process has written the health file of process \(pid): give each program a file of its own"
+            case .running, .hidden: nil
+            }
+        if let obstacle {
+            status = .cannotTell
+            sentence = obstacle
+        } else if record.state != .stopped, Self.isStale(record, at: now) {
+            status = .stuck
+            sentence =
+                "the monitor of process \(pid) has not looked for \(Self.age(of: record, at: now).duration): "
+                + "the process does not run, or its watchdog or its disk is stuck"
+        } else {
+            status = record.state == .ok ? .healthy : record.state == .stalled ? .stuck : .cannotTell
+            sentence = record.summary
         }
-    }
-
-    private init(_ record: HealthRecord, at now: UInt64) {
-        if record.state != .stopped, Self.isStale(record, at: now) {
-            self.init(
-                .stuck,
-                "the monitor of process \(record.process.pid) has not looked for \(Self.age(of: record, at: now).duration): "
-                    + "the process does not run, or its watchdog or its disk is stuck")
-            return
-        }
-        switch record.state {
-        case .ok: self.init(.healthy, record.summary)
-        case .stalled: self.init(.stuck, record.summary)
-        default: self.init(.cannotTell, record.summary)
-        }
-    }
-
-    private init(_ status: Status, _ sentence: String) {
-        self.status = status
-        self.sentence = sentence
     }
 
     /// Whether a record is out of date, so that its states mean nothing; `now` is in milliseconds of CLOCK_MONOTONIC.
