@@ -52,19 +52,16 @@ struct CommandFailure: Error, Equatable {
 
 /// A program that cannot be started.
 struct StartFailure: Error, Equatable {
-    /// The exit status of shells for a program that is there and cannot be executed.
-    static let notExecutable: Int32 = 126
-    /// The exit status of shells for a program that is not there.
-    static let notFound: Int32 = 127
-
     let sentence: String
-    /// ``notExecutable`` or ``notFound``.
-    let status: Int32
+    let isMissing: Bool
 
     init(_ sentence: String, isMissing: Bool = false) {
         self.sentence = sentence
-        status = isMissing ? Self.notFound : Self.notExecutable
+        self.isMissing = isMissing
     }
+
+    /// The exit status of shells.
+    var status: Int32 { isMissing ? 127 : 126 }
 
     /// A program for which execve(2) or posix_spawn(3) has failed.
     init(starting path: String, errno: Int32) {

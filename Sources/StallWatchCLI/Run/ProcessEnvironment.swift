@@ -19,13 +19,10 @@ struct ProcessEnvironment: Equatable {
 
     /// Passes the entries to a body as C strings, ended by a null pointer.
     func withCStrings<Result>(_ body: (inout [UnsafeMutablePointer<CChar>?]) -> Result) -> Result {
-        var strings = entries.map { entry in
-            entry.withUnsafeBufferPointer { bytes in
-                // strndup(3) ends at a zero byte, of which an entry has none.
-                bytes.withMemoryRebound(to: CChar.self) {
-                    $0.baseAddress.map { strndup($0, bytes.count) } ?? strdup("")
-                }
-            }
+        var strings: [UnsafeMutablePointer<CChar>?] = entries.map { entry in
+            // strdup(3) ends at a zero byte, of which an entry has none.
+            let characters = entry.map { CChar(truncatingIfNeeded: $0) } + [0]
+            return strdup(characters)
         }
         strings.append(nil)
         defer { for string in strings { free(string) } }

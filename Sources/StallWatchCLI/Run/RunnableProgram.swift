@@ -27,7 +27,7 @@ struct RunnableProgram {
     private static func interpreter(of path: String, search: ProgramSearch) throws(StartFailure) -> String? {
         switch try ProgramFile(path: path) {
         case .program(let program):
-            if let reason = reason(against: program) ?? ProgramPrivileges(path: path).reasonAgainstPreload {
+            if let reason = reason(against: program) ?? ProgramPrivileges(path: path).reasonAgainstPreload() {
                 throw StartFailure("\(path) \(reason), so the monitor cannot be loaded into it")
             }
             return nil
@@ -142,7 +142,7 @@ struct ProgramSearch {
                 try check("\(directory)/\(name)")
                 return "\(directory)/\(name)"
             } catch {
-                if error.status == StartFailure.notExecutable { failure = failure ?? error }
+                if !error.isMissing { failure = failure ?? error }
             }
         }
         throw failure
@@ -174,11 +174,8 @@ struct ProgramPrivileges: Equatable {
     var group: UInt32?
     var hasCapabilities = false
 
-    /// Why the dynamic linker does not load the monitor into the program; `nil` if it does.
-    var reasonAgainstPreload: String? { reason(user: getuid(), group: getgid()) }
-
     /// Returns why the dynamic linker does not load the monitor for a user; `nil` if it does.
-    func reason(user: UInt32, group: UInt32) -> String? {
+    func reasonAgainstPreload(user: UInt32 = getuid(), group: UInt32 = getgid()) -> String? {
         if let new = self.user, new != user { return "changes the user (set-user-ID)" }
         if let new = self.group, new != group { return "changes the group (set-group-ID)" }
         // Root has all capabilities already (security/commoncap.c, cap_bprm_creds_from_file).

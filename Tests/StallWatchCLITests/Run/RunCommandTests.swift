@@ -175,7 +175,7 @@ extension ELFFile.Program {
             (ProgramPrivileges(hasCapabilities: true), 0, nil), (ProgramPrivileges(user: 0, group: 0), 0, nil),
         ] as [(ProgramPrivileges, UInt32, String?)])
     func `a gain of privileges is a reason`(privileges: ProgramPrivileges, id: UInt32, reason: String?) {
-        #expect(privileges.reason(user: id, group: id) == reason)
+        #expect(privileges.reasonAgainstPreload(user: id, group: id) == reason)
     }
 }
 
