@@ -181,33 +181,22 @@ struct WatchLoopLine {
     private static let gap = "  "
     /// "100.0 %".
     private static let shareColumns = 7
-    private static let stallColumns = 6
-    private static let thresholdColumns = 9
-    private static let columnsForThreshold = 72
-    private static let p99Columns = 8
-    private static let columnsForP99 = 100
-    /// The screens that are too narrow for the number of stalls.
-    private static let columnsForStalls = 60
+    /// A column at the end, with the narrowest screen that has it.
+    private typealias End = (title: String, width: Int, screen: Int)
+    private static let ends: [End] = [("p99", 8, 100), ("threshold", 9, 72), ("stalls", 6, 60)]
 
     private let label: Int
     private let bar: Int
     private let state: Int
-    private let showsStalls: Bool
-    /// The columns of the threshold with the gap before it.
-    private let threshold: Int
-    private let showsP99: Bool
+    private let ends: [End]
 
     init(_ loops: [WatchFrame.Loop], columns: Int) {
-        showsStalls = columns >= Self.columnsForStalls
         label = min(max(loops.map { $0.state.label.printable.columns }.max() ?? 0, 4), columns / 4)
         let longest = loops.map { LoopStateText.state(of: $0.state).columns }.max() ?? 0
         // Wide enough for "in a turn for 999 ms", so that the bars keep their length.
         state = min(max(longest, 20), columns / 3)
-        threshold = columns >= Self.columnsForThreshold ? Self.gap.count + Self.thresholdColumns : 0
-        showsP99 = columns >= Self.columnsForP99
-        let p99 = showsP99 ? Self.gap.count + Self.p99Columns : 0
-        let others =
-            p99 + label + Self.shareColumns + state + threshold + (showsStalls ? Self.stallColumns + Self.gap.count : 0)
+        ends = Self.ends.filter { columns >= $0.screen }
+        let others = label + Self.shareColumns + state + ends.reduce(0) { $0 + Self.gap.count + $1.width }
         bar = min(max(columns - others - 3 * Self.gap.count, 3), LoadHistory.seconds)
     }
 
@@ -216,11 +205,7 @@ struct WatchLoopLine {
         let room = bar + Self.gap.count + Self.shareColumns
         let share = (title.columns > room ? "busy" : title).padded(to: room)
         let cells = ["loop".padded(to: label), share, "state".padded(to: state)]
-        return cells.joined(separator: Self.gap)
-            + (showsP99 ? Self.gap + "p99".padded(to: Self.p99Columns, .right) : "")
-            + (showsStalls
-                ? (threshold > 0 ? Self.gap + "threshold" : "") + Self.gap
-                    + "stalls".padded(to: Self.stallColumns, .right) : "")
+        return (cells + ends.map { $0.title.padded(to: $0.width, .right) }).joined(separator: Self.gap)
     }
 
     func text(of loop: WatchFrame.Loop, for terminal: Terminal) -> String {
@@ -235,13 +220,12 @@ struct WatchLoopLine {
             share.padded(to: Self.shareColumns, .right),
             loop.isStalled ? terminal.style(words, .red) : words,
         ]
-        let stalls = "\(loop.state.stalls)".truncated(to: Self.stallColumns).padded(to: Self.stallColumns, .right)
-        let limit = loop.state.thresholdMilliseconds.duration.truncated(to: Self.thresholdColumns)
-        let p99 = (loop.state.p99Milliseconds?.duration ?? "").truncated(to: Self.p99Columns)
-        let last =
-            (showsP99 ? Self.gap + p99.padded(to: Self.p99Columns, .right) : "")
-            + (threshold > 0 ? Self.gap + limit.padded(to: Self.thresholdColumns, .right) : "") + Self.gap + stalls
-        let text = cells.joined(separator: Self.gap) + (showsStalls ? last : "")
-        return showsStalls || terminal.hasColor ? text : String(text.reversed().drop { $0 == " " }.reversed())
+        let values = [
+            "p99": loop.state.p99Milliseconds?.duration ?? "", "threshold": loop.state.thresholdMilliseconds.duration,
+            "stalls": "\(loop.state.stalls)",
+        ]
+        let last = ends.map { (values[$0.title] ?? "").truncated(to: $0.width).padded(to: $0.width, .right) }
+        let text = (cells + last).joined(separator: Self.gap)
+        return !ends.isEmpty || terminal.hasColor ? text : String(text.reversed().drop { $0 == " " }.reversed())
     }
 }
