@@ -21,41 +21,25 @@ struct FilterOptions: ParsableArguments {
         transform: TimeArgument.init(parsing:))
     var until: TimeArgument?
 
-    @Option(
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp(
-            "The loop's label. Can be repeated, as can the options that follow.", valueName: "label"))
+    @Option(each: "The loop's label. Can be repeated, as can the options that follow.", valueName: "label")
     var loop: [String] = []
 
-    @Option(
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp(
-            "The cause: \(causes.joined(separator: ", ")).", valueName: "word"),
-        completion: .list(causes))
+    @Option(each: "The cause: \(causes.joined(separator: ", ")).", valueName: "word", completion: .list(causes))
     var cause: [String] = []
 
-    @Option(
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("The kind: \(kinds.joined(separator: ", ")).", valueName: "word"),
-        completion: .list(kinds))
+    @Option(each: "The kind: \(kinds.joined(separator: ", ")).", valueName: "word", completion: .list(kinds))
     var kind: [String] = []
 
-    @Option(
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("The label of the context, or the task's name without one.", valueName: "label"))
+    @Option(each: "The label of the context, or the task's name without one.", valueName: "label")
     var context: [String] = []
 
-    @Option(
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("Part of the name of a function on a stack.", valueName: "text"))
+    @Option(each: "Part of the name of a function on a stack.", valueName: "text")
     var function: [String] = []
 
-    @Option(
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("The fingerprint, or its first digits.", valueName: "digits"))
+    @Option(each: "The fingerprint, or its first digits.", valueName: "digits")
     var fingerprint: [String] = []
 
-    @Option(parsing: .unconditionalSingleValue, help: ArgumentHelp("The process's name or id.", valueName: "name"))
+    @Option(each: "The process's name or id.", valueName: "name")
     var process: [String] = []
 
     @Option(
@@ -87,6 +71,15 @@ struct FilterOptions: ParsableArguments {
     }
 }
 
+extension Option where Value == [String] {
+    /// An option that can be repeated, and whose values may begin with dashes.
+    init(wrappedValue: [String], each help: String, valueName: String, completion: CompletionKind? = nil) {
+        self.init(
+            wrappedValue: wrappedValue, parsing: .unconditionalSingleValue,
+            help: ArgumentHelp(help, valueName: valueName), completion: completion)
+    }
+}
+
 struct ReportFilter: Sendable, Equatable {
     var since: Timestamp?
     var until: Timestamp?
@@ -104,8 +97,6 @@ struct ReportFilter: Sendable, Equatable {
         var key: String
         var value: String
     }
-
-    var isEmpty: Bool { self == ReportFilter() }
 
     /// Whether ``ReportSummary/functions`` is needed.
     var needsFunctions: Bool { !functions.isEmpty }

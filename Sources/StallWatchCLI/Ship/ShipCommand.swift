@@ -36,9 +36,7 @@ struct ShipCommand: ParsableCommand {
             valueName: "url"))
     var otlp: String?
 
-    @Option(
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("A header of each request. Can be repeated.", valueName: "name=value"))
+    @Option(each: "A header of each request. Can be repeated.", valueName: "name=value")
     var header: [String] = []
 
     @Option(
@@ -48,9 +46,8 @@ struct ShipCommand: ParsableCommand {
     var state: String?
 
     @Option(
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp(
-            "A statistics file, which is sent to /v1/metrics whenever it changes. Can be repeated.", valueName: "file"))
+        each: "A statistics file, which is sent to /v1/metrics whenever it changes. Can be repeated.",
+        valueName: "file")
     var statistics: [String] = []
 
     @Flag(help: "End when all finished reports are sent (exit status 75 if the collector does not take them).")
