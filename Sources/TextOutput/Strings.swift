@@ -8,14 +8,7 @@ extension String {
     package func truncated(to width: Int) -> String {
         guard columns > width else { return self }
         guard width > 0 else { return "" }
-        var text = ""
-        var used = 1
-        for character in self {
-            used += character.columns
-            if used > width { break }
-            text.append(character)
-        }
-        return text + "…"
+        return prefix(columns: width - 1, mayBeEmpty: true) + "…"
     }
 
     /// The text in at most `width` columns, with an ellipsis in its middle if it is cut.
@@ -59,14 +52,14 @@ extension String {
         return (lines + [line]).joined(separator: "\n")
     }
 
-    /// The longest beginning with at most `width` columns, at least one character.
-    fileprivate func prefix(columns width: Int) -> String {
-        var text = ""
-        for character in self {
-            if !text.isEmpty, text.columns + String(character).columns > width { break }
-            text.append(character)
-        }
-        return text
+    /// The longest beginning with at most `width` columns, at least one character unless it may be empty.
+    fileprivate func prefix(columns width: Int, mayBeEmpty: Bool = false) -> String {
+        var used = 0
+        return String(
+            prefix { character in
+                used += character.columns
+                return used <= width || !mayBeEmpty && used == character.columns
+            })
     }
 }
 

@@ -24,17 +24,24 @@ package struct Terminal: Sendable {
             self.init(width: columns)
             return
         }
-        let type = getenv("TERM").map { String(cString: $0) } ?? "dumb"
         // https://no-color.org: present and not empty.
         let refusesColor = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
-        var size = winsize()
-        // A terminal that does not know its size (0 columns) has at least 80.
-        let isKnown = ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+        let size = Self.size(of: descriptor)
         self.init(
-            isTerminal: true, width: isKnown ? Int(size.ws_col) : columns ?? 80,
-            height: isKnown && size.ws_row > 0 ? Int(size.ws_row) : nil,
-            hasColor: type != "dumb" && type != "" && !refusesColor
-        )
+            isTerminal: true, width: size?.columns ?? columns ?? 80, height: size?.rows,
+            hasColor: Self.obeysSequences && !refusesColor)
+    }
+
+    /// Whether a terminal of the kind that TERM names obeys control sequences.
+    package static var obeysSequences: Bool {
+        getenv("TERM").map { !["", "dumb"].contains(String(cString: $0)) } ?? false
+    }
+
+    /// The size of a terminal; `nil` if it does not know its own (0 columns), and has at least 80 columns then.
+    package static func size(of descriptor: Int32) -> (columns: Int, rows: Int?)? {
+        var size = winsize()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : nil)
     }
 
     /// The width that the variable COLUMNS sets where no terminal says it; `nil` unless it is a number from 1 on.

@@ -1,5 +1,3 @@
-import Glibc
-
 /// A text table that fits the terminal.
 package struct TextTable {
     package struct Column {

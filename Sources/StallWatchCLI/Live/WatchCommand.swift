@@ -141,8 +141,7 @@ final class LiveScreen {
 
     /// Opens the screen, with keys read one by one and not shown; throws if standard output is no terminal.
     init() throws {
-        let type = getenv("TERM").map { String(cString: $0) } ?? ""
-        guard isatty(STDOUT_FILENO) == 1, type != "dumb", type != "" else {
+        guard isatty(STDOUT_FILENO) == 1, Terminal.obeysSequences else {
             throw CommandFailure(
                 .usage, "This needs a terminal to draw on: use --once or --json to write lines.")
         }
@@ -163,11 +162,10 @@ final class LiveScreen {
 
     /// The size of the terminal; 80 × 24 if it does not know its own.
     var size: WatchFrame.Size {
-        var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+        guard let size = Terminal.size(of: STDOUT_FILENO), let rows = size.rows else {
             return WatchFrame.Size(columns: 80, rows: 24)
         }
-        return WatchFrame.Size(columns: Int(size.ws_col), rows: Int(size.ws_row))
+        return WatchFrame.Size(columns: size.columns, rows: rows)
     }
 
     func draw(_ lines: [String]) throws {

@@ -46,7 +46,7 @@ struct ClosedOutput: Error {}
 /// A progress bar on standard error, for work over a second on a terminal.
 final class ProgressBar {
     /// To the line's beginning, and clear to its end (ECMA-48).
-    private static let rewind = "\r\u{1b}[K"
+    static let rewind = "\r\u{1b}[K"
 
     private let label: String
     private let total: Int
@@ -59,12 +59,8 @@ final class ProgressBar {
     init(_ label: String, total: Int) {
         self.label = label
         self.total = total
-        var size = winsize()
-        let isTerminal =
-            isatty(STDERR_FILENO) == 1 && getenv("TERM").map { strcmp($0, "dumb") != 0 && $0.pointee != 0 } == true
-        let isKnown = isTerminal && ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
-        isShown = isTerminal
-        columns = isKnown ? Int(size.ws_col) : 80
+        isShown = isatty(STDERR_FILENO) == 1 && Terminal.obeysSequences
+        columns = Terminal.size(of: STDERR_FILENO)?.columns ?? 80
         due = monotonicNow() + 1_000_000_000
     }
 

@@ -62,9 +62,6 @@ struct TailCommand: ParsableCommand {
 
 /// Prints a line per event and, on a terminal, a status line that is updated in place.
 final class TailPrinter {
-    /// To the line's beginning, and clear to its end (ECMA-48).
-    private static let rewind = "\r\u{1b}[K"
-
     private let terminal: Terminal
     private let isJSON: Bool
     private let write: (String) throws -> Void
@@ -95,13 +92,13 @@ final class TailPrinter {
         let line = text.truncated(to: (terminal.width ?? 80) - 1)
         guard line != statusLine else { return }
         statusLine = line
-        try write(Self.rewind + terminal.style(line, .red))
+        try write(ProgressBar.rewind + terminal.style(line, .red))
     }
 
     func clear() throws {
         guard !statusLine.isEmpty else { return }
         statusLine = ""
-        try write(Self.rewind)
+        try write(ProgressBar.rewind)
     }
 
     private func line(_ event: StallFollower.Event, _ report: ReportSummary) -> String {
