@@ -34,7 +34,11 @@ struct MetricsRequest {
         func points(_ value: (StatisticsFile.Loop) -> OTLPAttributes.Value) -> [Point] {
             file.loops.map { ($0.label, value($0)) }
         }
-        var metrics = [
+        let losses = [
+            ("dropped", file.reportsDropped), ("lost", file.reportsLost), ("removed", file.reportsRemoved),
+            ("failed_write", file.failedWrites),
+        ]
+        return [
             sum("stallwatch.loop.watched_time", "s", loop, points { .number($0.watchedSeconds) }),
             sum("stallwatch.loop.turns", "{turn}", loop, points { .integer(Int(clamping: $0.turns ?? 0)) }),
             sum("stallwatch.loop.busy_time", "s", loop, points { .number($0.busySeconds ?? 0) }),
@@ -43,17 +47,11 @@ struct MetricsRequest {
             sum(
                 "stallwatch.suppressed", "{stall}", "stallwatch.reason",
                 file.suppressed.sorted { $0.key < $1.key }.map { ($0.key, .integer($0.value)) }),
-        ]
-        let troubles = [
-            ("dropped", file.reportsDropped), ("lost", file.reportsLost), ("removed", file.reportsRemoved),
-            ("failed_write", file.failedWrites),
-        ]
-        metrics.append(
             sum(
                 "stallwatch.report.losses", "{report}", "stallwatch.reason",
-                troubles.map { ($0.0, .integer($0.1 ?? 0)) }))
-        metrics.append(histogram)
-        return metrics
+                losses.map { ($0.0, .integer($0.1 ?? 0)) }),
+            histogram,
+        ]
     }
 
     private func sum(_ name: String, _ unit: String, _ attribute: String, _ points: [Point]) -> [UInt8] {
@@ -65,7 +63,7 @@ struct MetricsRequest {
                         switch value {
                         case .integer(let integer): point.fixed(6, UInt64(bitPattern: Int64(integer)))
                         case .number(let number): point.double(4, number)
-                        case .text, .flag: break
+                        case .text: break
                         }
                     }
                 }

@@ -6,7 +6,6 @@ struct OTLPAttributes: Sendable, Hashable {
         case text(String)
         case integer(Int)
         case number(Double)
-        case flag(Bool)
     }
 
     struct Attribute: Sendable, Hashable {
@@ -80,7 +79,6 @@ extension ProtobufWriter {
     mutating func value(_ value: OTLPAttributes.Value) {
         switch value {
         case .text(let text): string(1, text)
-        case .flag(let flag): choice(2, flag ? 1 : 0)
         case .integer(let integer): choice(3, integer)
         case .number(let number): double(4, number)
         }

@@ -43,10 +43,9 @@ final class ShipCheckpoint {
             throw CommandFailure(writing: path, errno: reason)
         }
         let complete = bytes.lastIndex(of: Self.lineFeed).map { bytes[...$0] } ?? []
-        for line in complete.split(separator: Self.lineFeed) {
-            done.insert(String(decoding: line, as: UTF8.self))
-            lines += 1
-        }
+        let names = complete.split(separator: Self.lineFeed)
+        done = Set(names.map { String(decoding: $0, as: UTF8.self) })
+        lines = names.count
         // Ends a line that breaks off.
         if complete.count < bytes.count { _ = writeAll([Self.lineFeed], to: descriptor) }
     }

@@ -48,15 +48,13 @@ struct TasksCommand: ParsableCommand {
     }
 
     func run() throws {
-        let first = try ask()
-        var shown = first
+        var graph = try ask()
         var standings: [UInt64: TaskGraph.Standing]?
         if let stuck {
-            standings = Dictionary(first.list.tasks.map { ($0.id, first.standing(of: $0)) }) { first, _ in first }
+            standings = Dictionary(graph.list.tasks.map { ($0.id, graph.standing(of: $0)) }) { first, _ in first }
             sleep(UInt32(stuck))
-            shown = try ask()
+            graph = try ask()
         }
-        let graph = shown
         let text = TasksText(graph) { task in standings.map { $0[task.id] == graph.standing(of: task) } ?? true }
         guard !text.tasks.isEmpty else {
             let sentence =

@@ -109,9 +109,6 @@ func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
         writer = ProtobufWriter()
         writer.value(.number(0))
         #expect(ProtobufReader.fields(writer.bytes)?.map(\.1) == [.number(0)])
-        writer = ProtobufWriter()
-        writer.value(.flag(false))
-        #expect(ProtobufReader.fields(writer.bytes)?.map(\.1) == [.number(0)])
     }
 }
 
