@@ -32,13 +32,13 @@ struct PsCommand: ParsableCommand {
     func run() throws {
         let pids = (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }.sorted()
         let rows = pids.filter(MonitoredProcess.hasWatchdog).map { pid in
-            let executable = readLink("/proc/\(pid)/exe")
+            var row = Row(pid: pid, executable: readLink("/proc/\(pid)/exe"))
             do throws(CommandFailure) {
-                let answer = try ControlClient(pid: pid).ask(.state)
-                return Row(pid: pid, executable: executable, loops: answer.loops, reason: nil)
+                row.loops = try ControlClient(pid: pid).ask(.state).loops
             } catch {
-                return Row(pid: pid, executable: executable, loops: nil, reason: error.sentence)
+                row.reason = error.sentence
             }
+            return row
         }
         try output.write(rows) { terminal in
             guard !rows.isEmpty else { return "No process has a monitor.\n" }

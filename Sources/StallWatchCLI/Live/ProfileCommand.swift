@@ -89,7 +89,7 @@ struct ProfileCommand: ParsableCommand {
             throw CommandFailure(.nothing, "The monitor in process \(pid) watches no loop.")
         }
         var terminal = terminalOptions.terminal
-        if case .file = destination { terminal = Terminal() }
+        if destination.file != nil { terminal = Terminal() }
         let trees = ProfileTrees(
             profile, direction, leavesOutRuntimeFrames: !allFrames, minimumPercent: minimum)
         switch format {
@@ -155,13 +155,11 @@ struct ProfileReport: Encodable {
         process = profile.threads.first?.report.process.name ?? ""
         pid = profile.threads.first?.report.process.pid ?? 0
         threads = zip(profile.threads, trees.trees).map { thread, tree in
-            let times = Dictionary(
-                ProfileTrees.states(thread.report).map { ($0.state, $0.milliseconds) }, uniquingKeysWith: +)
-            return Thread(
+            Thread(
                 loop: thread.report.loop.label, thread: thread.report.loop.thread,
-                runningMilliseconds: (times["running"] ?? 0).toMicroseconds,
-                blockedMilliseconds: (times["blocked"] ?? 0).toMicroseconds,
-                idleMilliseconds: (times["idle"] ?? 0).toMicroseconds,
+                runningMilliseconds: ProfileTrees.milliseconds(.running, of: thread).toMicroseconds,
+                blockedMilliseconds: ProfileTrees.milliseconds(.blocked, of: thread).toMicroseconds,
+                idleMilliseconds: ProfileTrees.milliseconds(.idle, of: thread).toMicroseconds,
                 onCPUMilliseconds: thread.onCPUMilliseconds, runQueueMilliseconds: thread.runQueueMilliseconds,
                 heldMilliseconds: thread.heldMilliseconds, skippedSamples: thread.skippedSamples,
                 missingStacks: ProfileTrees.missingStacks(thread.report),

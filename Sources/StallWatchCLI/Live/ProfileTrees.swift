@@ -53,10 +53,11 @@ struct ProfileTrees {
     }
 
     static func times(_ thread: ProfileAnswer.Thread) -> String {
-        let times = states(thread.report)
+        let states: [StallReport.ThreadState] = [.running, .blocked, .idle]
+        let times = states.map { (state: $0.rawValue, milliseconds: milliseconds($0, of: thread)) }
         let all = max(times.reduce(0) { $0 + $1.milliseconds }, .leastNonzeroMagnitude)
-        var text = times.map { state, milliseconds in "\(state) \((milliseconds / all * 100).fixed(1)) %" }
-            .joined(separator: ", ")
+        var text = times.filter { $0.milliseconds > 0 }
+            .map { state, milliseconds in "\(state) \((milliseconds / all * 100).fixed(1)) %" }.joined(separator: ", ")
         if let onCPU = thread.onCPUMilliseconds {
             text += "; by the kernel's clock \(onCPU.duration) on a CPU"
             if let waited = thread.runQueueMilliseconds { text += ", \(waited.duration) ready without one" }
@@ -64,13 +65,8 @@ struct ProfileTrees {
         return text
     }
 
-    /// The time of each state, those that did not occur left out.
-    static func states(_ report: StallReport) -> [(state: String, milliseconds: Double)] {
-        let states: [StallReport.ThreadState] = [.running, .blocked, .idle]
-        return states.map { state in
-            let samples = report.samples.filter { $0.threadState == state }
-            return (state.rawValue, samples.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) })
-        }.filter { $0.1 > 0 }
+    static func milliseconds(_ state: StallReport.ThreadState, of thread: ProfileAnswer.Thread) -> Double {
+        thread.report.samples.reduce(0) { $0 + ($1.threadState == state ? $1.weightMilliseconds ?? 0 : 0) }
     }
 
     /// Whether a pool's thread had no work all the time.

@@ -58,42 +58,38 @@ struct OutputFile {
 }
 
 /// The destination of a result: a file or standard output.
-enum Destination {
-    case file(OutputFile)
-    case standardOutput
+struct Destination {
+    /// `nil` for standard output.
+    let file: OutputFile?
 
     /// A file, or standard output for `-`, which may not be a terminal if the result is binary.
     ///
     /// - Throws: A ``CommandFailure`` for a path that cannot be a file, before anything is read.
     init(_ path: String, isBinary: Bool) throws {
         guard path == "-" else {
-            self = .file(try OutputFile(path: path))
+            file = try OutputFile(path: path)
             return
         }
         guard !isBinary || !Terminal.standardOutput.isTerminal else {
             throw CommandFailure(
                 .cannotCreate, "This format is binary. Name a file with --output instead of writing to the terminal.")
         }
-        self = .standardOutput
+        file = nil
     }
 
     /// Writes bytes, and says on standard error which file has them: `12 stalls`.
     func write(_ bytes: [UInt8], of contents: String) throws {
         try write(bytes)
-        guard case .file(let file) = self else { return }
+        guard let file else { return }
         StandardError.write("Wrote \(file.path.printable): \(contents), \(bytes.count >> 10) KiB.\n")
     }
 
     func write(_ text: String) throws {
-        guard case .standardOutput = self else { return try write(Array(text.utf8)) }
-        try StandardOutput.write(text)
+        if let file { try file.write(Array(text.utf8)) } else { try StandardOutput.write(text) }
     }
 
     func write(_ bytes: [UInt8]) throws {
-        switch self {
-        case .file(let file): try file.write(bytes)
-        case .standardOutput: try StandardOutput.write(bytes)
-        }
+        if let file { try file.write(bytes) } else { try StandardOutput.write(bytes) }
     }
 }
 

@@ -55,13 +55,9 @@ struct LogRecord: Sendable, Equatable {
     /// Nanoseconds since 1970.
     var time: UInt64
     var severity: Severity
-    var eventName: String
     var body: String
     var attributes: OTLPAttributes
-    /// 16 bytes, or none.
-    var traceID: [UInt8] = []
-    /// 8 bytes, or none.
-    var spanID: [UInt8] = []
+    var trace: TraceContext
 
     func bytes() -> [UInt8] {
         var writer = ProtobufWriter()
@@ -70,17 +66,17 @@ struct LogRecord: Sendable, Equatable {
         writer.string(3, severity.text)
         writer.message(5) { $0.string(1, body) }
         attributes.write(6, to: &writer)
-        if !traceID.isEmpty { writer.data(9, traceID) }
-        if !spanID.isEmpty { writer.data(10, spanID) }
+        if !trace.traceID.isEmpty { writer.data(9, trace.traceID) }
+        if !trace.spanID.isEmpty { writer.data(10, trace.spanID) }
         // The time at which the record was first seen. The same for each try, so that repeated records are equal.
         writer.fixed(11, time)
-        writer.string(12, eventName)
+        writer.string(12, Self.eventName)
         return writer.bytes
     }
 }
 
 extension LogRecord {
-    static let stallEvent = "stallwatch.stall"
+    static let eventName = "stallwatch.stall"
 
     private static let maximumFrames = 128
     private static let maximumStackBytes = 16 << 10
@@ -92,7 +88,6 @@ extension LogRecord {
     init(_ report: StallReport, isAbandoned: Bool = false) {
         let state = isAbandoned && report.state == .ongoing ? StallReport.State.abandoned : report.state
         let cause = report.cause
-        let trace = TraceContext(report)
         var attributes = OTLPAttributes()
         attributes.set("log.record.uid", report.id)
         attributes.set("stallwatch.kind", report.kind.rawValue)
@@ -134,8 +129,7 @@ extension LogRecord {
         self.init(
             time: report.startedAt.nanoseconds,
             severity: cause?.kind == .deadlock || state == .abandoned ? .error : .warning,
-            eventName: Self.stallEvent, body: report.headline, attributes: attributes,
-            traceID: trace.traceID, spanID: trace.spanID
+            body: report.headline, attributes: attributes, trace: TraceContext(report)
         )
     }
 

@@ -18,7 +18,7 @@ func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
 
     @Test func aReportHasTheNamesOfTheConventions() throws {
         let record = try record(ReportFixture(number: 7, repeats: 2))
-        #expect(record.eventName == "stallwatch.stall")
+        #expect(LogRecord.eventName == "stallwatch.stall")
         #expect(record.time == 1_795_248_000_123_456_000)
         #expect(record.severity == .warning)
         #expect(record.body == "main stalled for 500 ms in NoteStore.save(_:) (timer)")
@@ -49,9 +49,9 @@ func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
         var fixture = ReportFixture()
         fixture.metadata = ["trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"]
         let record = try record(fixture)
-        #expect(record.traceID.count == 16)
-        #expect(record.traceID.first == 0x0a)
-        #expect(record.spanID == [0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31])
+        #expect(record.trace.traceID.count == 16)
+        #expect(record.trace.traceID.first == 0x0a)
+        #expect(record.trace.spanID == [0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31])
         #expect(record.attributes["stallwatch.metadata.trace_id"] == nil)
     }
 
@@ -59,7 +59,7 @@ func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
     func aWrongTraceIsLeftOut(id: String) throws {
         var fixture = ReportFixture()
         fixture.metadata = ["trace_id": id]
-        #expect(try record(fixture).traceID == [])
+        #expect(try record(fixture).trace.traceID == [])
     }
 
     @Test func anOngoingStallOfADeadProcessIsAbandoned() throws {

@@ -134,14 +134,15 @@ import Testing
         var fixture = ReportFixture(context: Self.feed)
         fixture.metadata = ["trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"]
         let record = LogRecord(try StallReport(jsonData: fixture.bytes))
-        #expect(record.traceID.first == 0x4b && record.spanID == [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7])
+        #expect(record.trace.traceID.first == 0x4b)
+        #expect(record.trace.spanID == [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7])
         #expect(record.attributes["stallwatch.context.label"] == .text("GET /feed"))
         #expect(record.attributes["stallwatch.context.attribute.user"] == .text("free"))
         #expect(record.attributes["stallwatch.task.id"] == .integer(12))
         #expect(record.attributes["stallwatch.task.name"] == .text("feed"))
         // Without a trace of the context, the metadata's counts, with its own span.
         fixture.context = #"{ "label": "x", "spanID": "00f067aa0ba902b7" }"#
-        #expect(LogRecord(try StallReport(jsonData: fixture.bytes)).spanID.first == 0xb7)
+        #expect(LogRecord(try StallReport(jsonData: fixture.bytes)).trace.spanID.first == 0xb7)
     }
 }
 
