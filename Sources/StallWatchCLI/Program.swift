@@ -5,7 +5,6 @@ import TextOutput
 
 @main
 enum Program {
-    /// The treatment of signals that the tool has inherited.
     static let signals = InheritedSignals()
 
     static func main() {

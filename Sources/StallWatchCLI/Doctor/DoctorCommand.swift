@@ -154,13 +154,12 @@ struct DiagnosisText {
     }
 
     private func about(_ process: MonitoredProcess) -> [String] {
-        var lines: [String] = []
-        if let executable = process.executable { lines.append("Executable: \(executable.printable)") }
-        if let directory = process.reportDirectory { lines.append("Reports: \(directory.printable)") }
-        if process.isMonitored, diagnosis.source == .outside {
-            lines.append("Monitor: running, without a report directory in which to leave its findings")
-        }
-        return lines
+        [
+            process.executable.map { "Executable: \($0.printable)" },
+            process.reportDirectory.map { "Reports: \($0.printable)" },
+            process.isMonitored && diagnosis.source == .outside
+                ? "Monitor: running, without a report directory in which to leave its findings" : nil,
+        ].compactMap(\.self)
     }
 
     private static func rules(_ environment: Capabilities.Environment) -> String {

@@ -14,12 +14,11 @@ final class DocumentStream {
         var line: Int
     }
 
-    private enum Form { case lines, documents }
-
     private static let lineFeed = UInt8(ascii: "\n")
     private let read: (Int) throws(CommandFailure) -> [UInt8]
     private let limit: Int
-    private var form: Form?
+    /// Whether there is one document a line; `nil` before the first one.
+    private var isLines: Bool?
     private var buffer: [UInt8] = []
     /// Index in the buffer of the first byte that has not been returned.
     private var start = 0
@@ -32,7 +31,7 @@ final class DocumentStream {
     init(
         isLines: Bool, limit: Int = StallReport.maximumBytes, read: @escaping (Int) throws(CommandFailure) -> [UInt8]
     ) {
-        form = isLines ? .lines : nil
+        self.isLines = isLines ? true : nil
         self.limit = limit
         self.read = read
     }
@@ -42,18 +41,16 @@ final class DocumentStream {
     /// A document over the limit is cut one byte after it, so that its reader sees that it is too large.
     func next() throws(CommandFailure) -> Document? {
         guard try skipBlanks() else { return nil }
-        if form == nil { form = try firstForm() }
-        return try form == .lines ? nextLine() : nextDocument()
+        if isLines == nil { isLines = try firstLineIsDocument() }
+        return try isLines == true ? nextLine() : nextDocument()
     }
 
-    private func firstForm() throws(CommandFailure) -> Form {
+    private func firstLineIsDocument() throws(CommandFailure) -> Bool {
         let end = try endOfLine()
         var scan = BracketScan()
-        guard let close = buffer[start..<end].firstIndex(where: { scan.take($0) != .open }), scan.state == .closed
-        else {
-            return .documents
-        }
-        return buffer[(close + 1)..<end].allSatisfy(Self.isBlank) ? .lines : .documents
+        let close = buffer[start..<end].firstIndex { scan.take($0) != .open }
+        guard let close, scan.state == .closed else { return false }
+        return buffer[(close + 1)..<end].allSatisfy(Self.isBlank)
     }
 
     private func nextLine() throws(CommandFailure) -> Document {

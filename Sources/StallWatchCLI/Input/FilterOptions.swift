@@ -98,7 +98,6 @@ struct ReportFilter: Sendable, Equatable {
         var value: String
     }
 
-    /// Whether ``ReportSummary/functions`` is needed.
     var needsFunctions: Bool { !functions.isEmpty }
 
     /// Whether statistics files are about more than the reports that match.

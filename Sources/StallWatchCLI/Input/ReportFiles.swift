@@ -27,9 +27,7 @@ struct ReportFiles {
                 guard search(path) else { throw CommandFailure(reading: path, errno: errno) }
             } else {
                 let kind = status.isRegular ? Self.kind(of: path) : .stream
-                guard access(path, R_OK) == 0 else {
-                    throw CommandFailure(reading: path, errno: errno)
-                }
+                guard access(path, R_OK) == 0 else { throw CommandFailure(reading: path, errno: errno) }
                 files.append(ReportFile(path: path, kind: kind, size: status.size))
             }
         }

@@ -130,10 +130,9 @@ struct WatchedProcess {
             let answer = try client.ask(.watch)
             var next = Self.frame(of: answer, after: last, process: name, pid: client.pid, at: Self.now)
             for index in next.loops.indices {
-                var history = histories[next.loops[index].state.label] ?? LoadHistory()
-                history.add(next.loops[index].busy, from: frame?.time, to: next.time)
-                next.loops[index].history = history.values(until: next.time)
-                histories[next.loops[index].state.label] = history
+                let label = next.loops[index].state.label
+                histories[label, default: .init()].add(next.loops[index].busy, from: frame?.time, to: next.time)
+                next.loops[index].history = histories[label]?.values(until: next.time) ?? []
             }
             next.tasks = tasks.summary
             next.earlier = Self.earlier((frame?.stalls ?? []) + (frame?.earlier ?? []), than: next.stalls)

@@ -47,7 +47,7 @@ struct WatchCommand: ParsableCommand {
         try process.update()
         if once {
             process.tasks.read()
-            wait(stop)
+            stop.wait(until: monotonicNow() &+ period)
             try process.update()
             guard let frame = process.frame else { return }
             return try write(frame)
@@ -56,7 +56,7 @@ struct WatchCommand: ParsableCommand {
         if arguments.output.json {
             Interruption.handle { stop.set() }
             while !stop.isSet, !StandardOutput.isClosed {
-                wait(stop)
+                stop.wait(until: monotonicNow() &+ period)
                 try process.update()
                 if let frame = process.frame { try write(frame) }
             }
@@ -107,10 +107,6 @@ struct WatchCommand: ParsableCommand {
     private static let reaction: UInt64 = 100_000_000
 
     private var period: UInt64 { UInt64(interval.milliseconds * 1_000_000) }
-
-    private func wait(_ stop: StopRequest) {
-        stop.wait(until: monotonicNow() &+ period)
-    }
 
     private func write(_ frame: WatchFrame) throws {
         if arguments.output.json {

@@ -142,7 +142,6 @@ struct TerminalOptions: ParsableArguments {
     }
 }
 
-/// The options of commands that print text or JSON.
 struct TextOrJSONOptions: ParsableArguments {
     @OptionGroup var terminalOptions: TerminalOptions
 

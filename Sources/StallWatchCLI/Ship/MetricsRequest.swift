@@ -26,7 +26,6 @@ struct MetricsRequest {
         return writer.bytes
     }
 
-    /// A point of a sum: its attribute and its value.
     private typealias Point = (label: String, value: OTLPAttributes.Value)
 
     private var metrics: [[UInt8]] {

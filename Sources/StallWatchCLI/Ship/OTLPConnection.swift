@@ -79,7 +79,6 @@ extension OTLPAnswer {
     }
 }
 
-/// A collector's answer to a request.
 struct OTLPAnswer: Sendable, Equatable {
     /// The HTTP status; 0 if there was no answer.
     var status: Int

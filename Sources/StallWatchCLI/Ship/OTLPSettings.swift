@@ -13,7 +13,8 @@ struct OTLPSettings: Sendable, Equatable {
 
     var url: String
     var headers: [Header] = []
-    var timeoutMilliseconds = Self.standardTimeout
+    /// By default that of the specification.
+    var timeoutMilliseconds = 10_000
     var isCompressed = false
     /// Paths of PEM files.
     var authorities: String?
@@ -25,8 +26,6 @@ struct OTLPSettings: Sendable, Equatable {
         var value: String
     }
 
-    /// The specification's default, 10 s.
-    static let standardTimeout = 10_000
     private static let timeouts = 1...3_600_000
 
     /// Takes a collector's URL, to which the signal's path is added, and headers as `name=value` from the command line.

@@ -87,7 +87,10 @@ struct ShipCommand: ParsableCommand {
             opened, statistics: statistics.map { ShippedStatistics(path: $0, common: common, log: log) },
             limits: .init(
                 refusal: .milliseconds(refusedFor.milliseconds), flush: .milliseconds(flush.milliseconds), isOnce: once),
-            clock: ShipClock(stop), log: log
+            clock: ShipClock(
+                now: monotonicNow, wallTime: { Timestamp(wallClockNanoseconds: wallClockNow()) },
+                isStopRequested: { stop.isSet }, wait: stop.wait(until:)),
+            log: log
         ) { signal, message, timeout in
             (signal == .logs ? connection : metrics).post(message, timeoutMilliseconds: timeout)
         }

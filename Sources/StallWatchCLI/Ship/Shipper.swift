@@ -157,7 +157,6 @@ struct Backoff: Sendable, Equatable {
     mutating func reset() { failures = 0 }
 }
 
-/// The time as shipping sees it.
 struct ShipClock {
     /// Nanoseconds of the monotonic clock, by which all waits go.
     var now: () -> UInt64
@@ -166,15 +165,6 @@ struct ShipClock {
     var isStopRequested: () -> Bool
     /// Waits until a time of the monotonic clock, or for the signal.
     var wait: (UInt64) -> Void
-}
-
-extension ShipClock {
-    /// The system's clocks, and the process's signals.
-    init(_ stop: StopRequest) {
-        self.init(
-            now: monotonicNow, wallTime: { Timestamp(wallClockNanoseconds: wallClockNow()) },
-            isStopRequested: { stop.isSet }, wait: stop.wait(until:))
-    }
 }
 
 /// What a collector's answer means for the reports of a request.

@@ -233,7 +233,6 @@ struct HangClock {
         isReported ? now &+ limit : max(lastProgress &+ limit, now)
     }
 
-    /// Returns whether a hang is to be reported now.
     mutating func isDue(at now: UInt64) -> Bool {
         guard !isReported, now &- min(lastProgress, now) >= limit else { return false }
         isReported = true
