@@ -1,4 +1,3 @@
-import ArgumentParser
 import Glibc
 
 /// An error that ends a command: a sentence that says what to do, and an exit status.
@@ -66,11 +65,5 @@ struct StartFailure: Error, Equatable {
     /// A program for which execve(2) or posix_spawn(3) has failed.
     init(starting path: String, errno: Int32) {
         self.init("\(path) cannot be started: \(String(cString: strerror(errno)))", isMissing: errno == ENOENT)
-    }
-
-    /// Prints the sentence and returns the error that ends the tool with the status.
-    var exit: ExitCode {
-        StandardError.write("Error: \(sentence)\n")
-        return ExitCode(status)
     }
 }

@@ -19,6 +19,9 @@ enum Program {
         } catch let failure as CommandFailure {
             StandardError.write("Error: \(failure.sentence.printable)\n")
             exit(failure.status.rawValue)
+        } catch let failure as StartFailure {
+            StandardError.write("Error: \(failure.sentence)\n")
+            exit(failure.status)
         } catch is ClosedOutput {
             exit(EXIT_SUCCESS)
         } catch  where StallWatchCommand.exitCode(for: error) == .validationFailure {
@@ -87,18 +90,13 @@ struct StallWatchCommand: ParsableCommand {
 
 /// The treatment of signals that this process was started with, for a program that takes its place.
 struct InheritedSignals {
-    private let mask: sigset_t
-    private let pipe: sigaction
+    private var mask = sigset_t()
+    private var pipe = sigaction()
 
     /// Reads them, so call it before this process changes any.
     init() {
-        var mask = sigset_t()
-        sigemptyset(&mask)
         pthread_sigmask(SIG_BLOCK, nil, &mask)
-        var pipe = sigaction()
         sigaction(SIGPIPE, nil, &pipe)
-        self.mask = mask
-        self.pipe = pipe
     }
 
     /// Restores them on the calling thread, right before execve(2), which resets all handlers by itself.

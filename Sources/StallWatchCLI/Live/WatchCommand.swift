@@ -68,7 +68,6 @@ struct WatchCommand: ParsableCommand {
     private func show(_ process: inout WatchedProcess, _ stop: StopRequest) throws {
         let terminal = arguments.output.terminalOptions.terminal
         let screen = try LiveScreen()
-        defer { screen.restore() }
         Interruption.handle { stop.set() }
         var drawn: WatchFrame.Size?
         var controls = WatchControls()
@@ -133,7 +132,6 @@ final class LiveScreen {
 
     /// The settings to restore; `nil` if standard input is no terminal.
     private let settings: termios?
-    private var isOpen = true
 
     /// Opens the screen, with keys read one by one and not shown; throws if standard output is no terminal.
     init() throws {
@@ -154,7 +152,11 @@ final class LiveScreen {
         try StandardOutput.write(Self.open)
     }
 
-    deinit { restore() }
+    deinit {
+        // A terminal that is gone needs no restoring.
+        try? StandardOutput.write(Self.close)
+        if var settings { tcsetattr(STDIN_FILENO, TCSADRAIN, &settings) }
+    }
 
     /// The size of the terminal; 80 × 24 if it does not know its own.
     var size: WatchFrame.Size {
@@ -179,13 +181,5 @@ final class LiveScreen {
         let count = read(STDIN_FILENO, &bytes, bytes.count)
         // A terminal that is gone gives the end of the input again and again.
         return WatchControls.Key(Array(bytes.prefix(max(count, 0))))
-    }
-
-    func restore() {
-        guard isOpen else { return }
-        isOpen = false
-        // A terminal that is gone needs no restoring.
-        try? StandardOutput.write(Self.close)
-        if var settings { tcsetattr(STDIN_FILENO, TCSADRAIN, &settings) }
     }
 }

@@ -126,8 +126,7 @@ struct WatchFrame: Encodable {
         let name = left.truncated(to: room)
         let rest = right.truncated(to: max(columns - name.columns - 2, 0))
         let gap = String(repeating: " ", count: max(columns - name.columns - rest.columns, 0))
-        return terminal.style(name, .bold) + gap
-            + (problem == nil ? terminal.style(rest, .faint) : terminal.style(rest, .red))
+        return terminal.style(name, .bold) + gap + terminal.style(rest, problem == nil ? .faint : .red)
     }
 
     /// Returns the loops that fit: the stalled ones first, then the busiest; in their own order.

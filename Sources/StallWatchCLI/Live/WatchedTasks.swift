@@ -19,15 +19,14 @@ final class WatchedTasks: Sendable {
 
     /// Starts the thread, which lasts as long as the tool.
     func follow() {
-        let thread = try? WorkerThread(name: "tasks") { [self] in
+        try? WorkerThread(name: "tasks") { [self] in
             var standings = TaskStandings()
             let isOver = Semaphore()
             while true {
                 let took = read(&standings) * Self.periodFactor * 1_000_000
                 isOver.wait(until: monotonicNow() &+ max(Self.shortestPeriod, UInt64(took)))
             }
-        }
-        thread?.detach()
+        }.detach()
     }
 
     func read() {

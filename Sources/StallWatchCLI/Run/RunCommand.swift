@@ -66,16 +66,12 @@ struct RunCommand: ParsableCommand {
         let output = try ReportOutput(settings.output)
         let variables = try PreloadedLibraries.environment(running: settings, output: output)
         try output.checkWritable()
-        do throws(StartFailure) {
-            let search = ProgramSearch(path: getenv("PATH").map { String(cString: $0) })
-            let runnable = try RunnableProgram(program[0], search: search)
-            var environment = ProcessEnvironment.current()
-            for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
-            for (name, value) in variables { environment.set(name, value) }
-            throw become(runnable.path, environment)
-        } catch {
-            throw error.exit
-        }
+        let search = ProgramSearch(path: getenv("PATH").map { String(cString: $0) })
+        let runnable = try RunnableProgram(program[0], search: search)
+        var environment = ProcessEnvironment.current()
+        for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
+        for (name, value) in variables { environment.set(name, value) }
+        throw become(runnable.path, environment)
     }
 
     /// Becomes the program, with this process's id, descriptors, terminal and current directory, or returns why not.
@@ -93,8 +89,7 @@ struct RunCommand: ParsableCommand {
 
     private func settings() throws -> RunSettings {
         try RunSettings(threshold: threshold, output: output, loop: loop, children: children, quiet: quiet) {
-            variable in
-            getenv(variable.rawValue).map { String(cString: $0) }
+            getenv($0.rawValue).map { String(cString: $0) }
         }
     }
 }

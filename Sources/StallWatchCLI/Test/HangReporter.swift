@@ -28,11 +28,11 @@ struct HangReporter {
         }
         for process in offering {
             lines.append("Process \(process.id), \(fileName(String(process.command.prefix { $0 != " " }))):")
-            switch ask(process.id, quiet, directory) {
-            case .success(let report):
+            do throws(UnreadableReport) {
+                let report = try ask(process.id, quiet, directory)
                 lines += HangText(report).lines.map { "  " + $0 }
-            case .failure(let failure):
-                lines.append("  no stacks: \(failure.reason)")
+            } catch {
+                lines.append("  no stacks: \(error.reason)")
                 lines += threads(of: process.id)
             }
         }
@@ -52,28 +52,27 @@ struct HangReporter {
 
     private func request(of process: pid_t) -> String { "\(requests)/ask.\(process)" }
 
-    private func ask(_ process: pid_t, _ quiet: UInt64, _ directory: String) -> Result<StallReport, UnreadableReport> {
+    private func ask(_ process: pid_t, _ quiet: UInt64, _ directory: String) throws(UnreadableReport) -> StallReport {
         let answer = "\(requests)/answer.\(process)"
         unlink(answer)
         let fifo = open(request(of: process), O_WRONLY | O_NONBLOCK | O_CLOEXEC)
-        guard fifo >= 0 else { return .failure(UnreadableReport("the process has just ended")) }
-        defer { close(fifo) }
-        guard writeAll(Array("\(quiet / 1_000_000) \(directory)\n".utf8), to: fifo) == nil else {
-            return .failure(UnreadableReport("the process has just ended"))
+        defer { if fifo >= 0 { close(fifo) } }
+        guard fifo >= 0, writeAll(Array("\(quiet / 1_000_000) \(directory)\n".utf8), to: fifo) == nil else {
+            throw UnreadableReport("the process has just ended")
         }
         let deadline = monotonicNow() &+ Self.longestAnswer
         while access(answer, F_OK) != 0 {
-            guard monotonicNow() < deadline else { return .failure(UnreadableReport("the process does not answer")) }
+            guard monotonicNow() < deadline else { throw UnreadableReport("the process does not answer") }
             nap()
         }
         let words = firstLine(readSmallFile(answer) ?? "").split(separator: " ", maxSplits: 1)
         guard words.first == "0", words.count == 2 else {
-            return .failure(UnreadableReport(words.count == 2 ? String(words[1]) : "the process does not answer"))
+            throw UnreadableReport(words.count == 2 ? String(words[1]) : "the process does not answer")
         }
         do {
-            return .success(try StallReport(jsonData: FileReader.contents(of: String(words[1]), limit: 64 << 20)))
+            return try StallReport(jsonData: FileReader.contents(of: String(words[1]), limit: 64 << 20))
         } catch {
-            return .failure(UnreadableReport("\(words[1]) cannot be read: \(error)"))
+            throw UnreadableReport("\(words[1]) cannot be read: \(error)")
         }
     }
 

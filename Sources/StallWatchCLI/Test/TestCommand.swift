@@ -57,14 +57,9 @@ struct TestCommand: ParsableCommand {
     func run() throws {
         let requests = try RequestDirectory()
         defer { requests.remove() }
-        let run: TestRun
-        do {
-            run = try TestRun(
-                command, environment: try PreloadedLibraries.environment(requests: requests.path),
-                limit: UInt64(after.milliseconds * 1_000_000))
-        } catch let failure as StartFailure {
-            throw failure.exit
-        }
+        let run = try TestRun(
+            command, environment: try PreloadedLibraries.environment(requests: requests.path),
+            limit: UInt64(after.milliseconds * 1_000_000))
         var hangs = 0
         let reporter = HangReporter(requests: requests.path)
         while true {
