@@ -106,8 +106,6 @@ struct WatchedProcess {
     let tasks: WatchedTasks
     private let identity: ProcessIdentity?
     let name: String
-    /// The last answer's loops, by label.
-    private var last: [String: ControlAnswer.LoopState] = [:]
     /// The last frame; `nil` before the first answer.
     private(set) var frame: WatchFrame?
     private var histories: [String: LoadHistory] = [:]
@@ -128,16 +126,19 @@ struct WatchedProcess {
     mutating func update() throws(CommandFailure) {
         do throws(CommandFailure) {
             let answer = try client.ask(.watch)
-            var next = Self.frame(of: answer, after: last, process: name, pid: client.pid, at: Self.now)
-            for index in next.loops.indices {
-                let label = next.loops[index].state.label
-                histories[label, default: .init()].add(next.loops[index].busy, from: frame?.time, to: next.time)
-                next.loops[index].history = histories[label]?.values(until: next.time) ?? []
+            let now = Self.now
+            let last = Dictionary((frame?.loops ?? []).map { ($0.state.label, $0.state) }) { first, _ in first }
+            let loops = (answer.loops ?? []).map { loop in
+                let busy = Self.busy(from: last[loop.label], to: loop)
+                histories[loop.label, default: .init()].add(busy, from: frame?.time, to: now)
+                let history = histories[loop.label]?.values(until: now) ?? []
+                return WatchFrame.Loop(state: loop, busy: busy, history: history)
             }
-            next.tasks = tasks.summary
-            next.earlier = Self.earlier((frame?.stalls ?? []) + (frame?.earlier ?? []), than: next.stalls)
-            frame = next
-            last = Dictionary((answer.loops ?? []).map { ($0.label, $0) }) { first, _ in first }
+            let stalls = answer.stalls ?? []
+            frame = WatchFrame(
+                process: name, pid: client.pid, time: now, loops: loops, stalls: stalls,
+                earlier: Self.earlier((frame?.stalls ?? []) + (frame?.earlier ?? []), than: stalls),
+                tasks: tasks.summary)
         } catch {
             guard let identity, identity == ProcessIdentity(pid: client.pid) else {
                 throw frame == nil ? error : CommandFailure(.nothing, "Process \(client.pid) has ended.")
@@ -177,22 +178,11 @@ struct WatchedProcess {
 
     private static var now: Timestamp { Timestamp(wallClockNanoseconds: wallClockNow()) }
 
-    /// The frame of an answer, after an answer with the loops `last`.
-    static func frame(
-        of answer: ControlAnswer, after last: [String: ControlAnswer.LoopState], process: String, pid: Int32,
-        at time: Timestamp
-    ) -> WatchFrame {
-        let loops = (answer.loops ?? []).map { loop in
-            WatchFrame.Loop(state: loop, busy: last[loop.label].flatMap { busy(from: $0, to: loop) })
-        }
-        return WatchFrame(process: process, pid: pid, time: time, loops: loops, stalls: answer.stalls ?? [])
-    }
-
     /// Returns the share of the time between two answers that a loop has spent in turns; `nil` if it is not known.
-    static func busy(from first: ControlAnswer.LoopState, to second: ControlAnswer.LoopState) -> Double? {
-        let time = second.watchedMilliseconds - first.watchedMilliseconds
+    static func busy(from first: ControlAnswer.LoopState?, to second: ControlAnswer.LoopState) -> Double? {
         // A loop that is watched anew begins at 0.
-        guard time > 0 else { return nil }
+        guard let first, second.watchedMilliseconds > first.watchedMilliseconds else { return nil }
+        let time = second.watchedMilliseconds - first.watchedMilliseconds
         return min(max((second.busyMilliseconds - first.busyMilliseconds) / time, 0), 1)
     }
 }

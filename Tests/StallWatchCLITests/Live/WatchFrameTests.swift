@@ -103,10 +103,7 @@ import TextOutput
         #expect(WatchedProcess.busy(from: state(0, 10_000), to: state(2_000, 11_000)) == 1)
         // A loop that was removed and watched again.
         #expect(WatchedProcess.busy(from: state(9_000, 10_000), to: state(1, 500)) == nil)
-        let first = WatchedProcess.frame(
-            of: ControlAnswer(pid: 1, loops: [state(1, 10)]), after: [:], process: "p", pid: 1,
-            at: Timestamp(microsecondsSince1970: 0))
-        #expect(first.loops.map(\.busy) == [nil])
+        #expect(WatchedProcess.busy(from: nil, to: state(1, 10)) == nil)
     }
 }
 
