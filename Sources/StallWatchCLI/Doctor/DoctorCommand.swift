@@ -38,9 +38,7 @@ struct DoctorCommand: ParsableCommand {
     }
 
     func run() throws {
-        let diagnosis =
-            try pid.map { try Diagnosis(ofProcess: $0) }
-            ?? Diagnosis(capabilities: ToolCapabilities.current(), source: .tool)
+        let diagnosis = try pid.map { try Diagnosis(ofProcess: $0) } ?? Diagnosis.ofTool()
         if report {
             let system = SystemDescription(release: readSmallFile("/etc/os-release"))
             try StandardOutput.write(system.markdown(diagnosis))

@@ -123,11 +123,9 @@ extension Diagnosis {
         }
         return Capabilities(HostProbe.environment(of: pid, status), outcomes)
     }
-}
 
-/// The capabilities of a process that is started like the tool.
-enum ToolCapabilities {
-    static func current() -> Capabilities {
+    /// What works in a process that is started like the tool.
+    static func ofTool() -> Diagnosis {
         var outcomes = HostProbe.sources()
         let captures = CaptureProbe.result(mayUsePtrace: nil)
             .features(works: { Capabilities.Outcome.works($0) }, missing: { .missing($0) }, notTried: { .notTried($0) })
@@ -135,6 +133,6 @@ enum ToolCapabilities {
         outcomes[.libdw] = SymbolProbe(executable: "/proc/self/exe").libdw(isLoaded: true)
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
         for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush] { outcomes[name] = others }
-        return Capabilities(HostProbe.environment(), outcomes)
+        return Diagnosis(capabilities: Capabilities(HostProbe.environment(), outcomes), source: .tool)
     }
 }

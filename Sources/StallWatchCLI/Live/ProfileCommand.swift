@@ -40,9 +40,7 @@ struct ProfileCommand: ParsableCommand {
     @Option(help: ArgumentHelp("How often: 1 to 100 times a second.", valueName: "rate"))
     var hertz = ProfilePlan.standardHertz
 
-    @Option(
-        help: ArgumentHelp(
-            "text, pprof, firefox, html, collapsed or json.", valueName: "format"))
+    @Option(help: ArgumentHelp("text, pprof, firefox, html, collapsed or json.", valueName: "format"))
     var format = ProfileFormat.text
 
     @Option(

@@ -38,7 +38,7 @@ final class OTLPConnection {
             body = compressed
             headers.append("Content-Encoding: gzip")
         }
-        headers += settings.headers.map { "\($0.name): \($0.value)" }
+        headers += settings.headers
         let timeout = max(min(timeoutMilliseconds, settings.timeoutMilliseconds), 1)
         let copies = headers.map { strdup($0) }
         let paths = [settings.url, settings.authorities, settings.certificate, settings.key].map { text in

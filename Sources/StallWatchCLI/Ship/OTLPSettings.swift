@@ -12,7 +12,8 @@ struct OTLPSettings: Sendable, Equatable {
     }
 
     var url: String
-    var headers: [Header] = []
+    /// Lines of the request, `name: value`.
+    var headers: [String] = []
     /// By default that of the specification.
     var timeoutMilliseconds = 10_000
     var isCompressed = false
@@ -20,11 +21,6 @@ struct OTLPSettings: Sendable, Equatable {
     var authorities: String?
     var certificate: String?
     var key: String?
-
-    struct Header: Sendable, Equatable {
-        var name: String
-        var value: String
-    }
 
     private static let timeouts = 1...3_600_000
 
@@ -92,9 +88,7 @@ struct OTLPSettings: Sendable, Equatable {
         return base.hasSuffix(path) ? base : base + path
     }
 
-    private static func header(
-        _ text: String, in source: String, isEncoded: Bool
-    ) throws(CommandFailure) -> Header {
+    private static func header(_ text: String, in source: String, isEncoded: Bool) throws(CommandFailure) -> String {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0]).trimmed
         guard parts.count == 2, !name.isEmpty, name.utf8.allSatisfy(isTokenByte) else {
@@ -107,7 +101,7 @@ struct OTLPSettings: Sendable, Equatable {
             throw CommandFailure(
                 .usage, "\(source): the value of '\(name)' has a line break, which a header cannot have.")
         }
-        return Header(name: name, value: decoded)
+        return "\(name): \(decoded)"
     }
 
     /// RFC 9110, section 5.6.2.

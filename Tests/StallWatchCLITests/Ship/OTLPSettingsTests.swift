@@ -52,11 +52,7 @@ import Testing
     @Test func headersOfTheEnvironmentAreDecoded() throws {
         let found = try settings(
             "http://a", headers: ["x-token=a=b%20"], ["OTEL_EXPORTER_OTLP_HEADERS": "api-key = a%20b , tenant=7"])
-        #expect(
-            found.headers == [
-                .init(name: "api-key", value: "a b"), .init(name: "tenant", value: "7"),
-                .init(name: "x-token", value: "a=b%20"),
-            ])
+        #expect(found.headers == ["api-key: a b", "tenant: 7", "x-token: a=b%20"])
     }
 
     @Test(arguments: ["novalue", "=1", "a b=1", "a:=1", "a=1\r\nEvil: 1"])
