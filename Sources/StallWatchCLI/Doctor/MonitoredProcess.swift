@@ -38,8 +38,7 @@ extension MonitoredProcess {
             )
         }
         // Signal 0 only checks: /proc may hide the processes of other users (hidepid, proc(5)).
-        let isThere = kill(pid, 0) == 0 || errno == EPERM
-        guard isThere else { throw CommandFailure(.nothing, "There is no process \(pid).") }
+        guard kill(pid, 0) == 0 || errno == EPERM else { throw CommandFailure(.nothing, "There is no process \(pid).") }
         guard let status = readSmallFile("\(directory)/status").flatMap(ProcessStatus.init) else {
             throw CommandFailure(
                 .noPermission, "Process \(pid) is another user's: run the tool as that user or as root."

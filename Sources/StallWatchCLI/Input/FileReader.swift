@@ -66,14 +66,15 @@ final class FileReader {
     /// A whole file; throws why it cannot be read, in words.
     static func contents(of path: String, limit: Int = StallReport.maximumBytes) throws(UnreadableReport) -> [UInt8] {
         if let bytes = AtomicFile.read(path, limit: limit) { return bytes }
-        let error = errno
-        guard let status = FileStatus(path: path), access(path, R_OK) == 0 else {
-            throw UnreadableReport("it cannot be read: \(String(cString: strerror(errno)))")
+        var error = errno
+        if let status = FileStatus(path: path), access(path, R_OK) == 0 {
+            guard status.isRegular else { throw UnreadableReport("it is not a regular file") }
+            guard status.size <= limit else {
+                throw UnreadableReport("it has \(status.size) bytes, and the limit is \(limit)")
+            }
+        } else {
+            error = errno
         }
-        guard status.isRegular else { throw UnreadableReport("it is not a regular file") }
-        guard status.size > limit else {
-            throw UnreadableReport("it cannot be read: \(String(cString: strerror(error)))")
-        }
-        throw UnreadableReport("it has \(status.size) bytes, and the limit is \(limit)")
+        throw UnreadableReport("it cannot be read: \(String(cString: strerror(error)))")
     }
 }

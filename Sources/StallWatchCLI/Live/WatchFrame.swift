@@ -120,10 +120,8 @@ struct WatchFrame: Encodable {
     }
 
     private func title(_ columns: Int, _ terminal: Terminal) -> String {
-        let left = "\(process.printable) (\(pid))"
         let right = problem?.printable ?? "\(time.timeOfDay) UTC  ?: help  q: quit"
-        let room = max(columns - right.columns - 2, 10)
-        let name = left.truncated(to: room)
+        let name = "\(process.printable) (\(pid))".truncated(to: max(columns - right.columns - 2, 10))
         let rest = right.truncated(to: max(columns - name.columns - 2, 0))
         let gap = String(repeating: " ", count: max(columns - name.columns - rest.columns, 0))
         return terminal.style(name, .bold) + gap + terminal.style(rest, problem == nil ? .faint : .red)
@@ -141,9 +139,7 @@ struct WatchFrame: Encodable {
     }
 
     /// Returns the lines of a group: its number, age, loop, duration and function, and its latest cause as a sentence.
-    private func lines(
-        of group: WatchGroup, isChosen: Bool, _ columns: Int, _ terminal: Terminal
-    ) -> [String] {
+    private func lines(of group: WatchGroup, isChosen: Bool, _ columns: Int, _ terminal: Terminal) -> [String] {
         let stall = group.latest
         let age = max(Double(time.microsecondsSince1970 - stall.startedAt.microsecondsSince1970) / 1_000, 0)
         var words = (group.count > 1 ? "up to " : "") + group.longest.duration
@@ -155,10 +151,9 @@ struct WatchFrame: Encodable {
         let shown = words.truncated(to: max(columns - head.columns, 0))
         let function =
             stall.function.map { "  \($0.printable)" } ?? stall.cause.map { "  \($0.rawValue.printable)" } ?? ""
-        let room = max(columns - head.columns - shown.columns, 0)
         let first =
             terminal.style(head, isChosen ? .bold : .faint) + terminal.style(shown, stall.isOngoing ? .red : .yellow)
-            + function.truncated(to: room)
+            + function.truncated(to: max(columns - head.columns - shown.columns, 0))
         let sentence = stall.sentence.map { "    \($0.printable)".wrapped(to: columns, indentation: "    ") } ?? ""
         let rest = sentence.split(separator: "\n").map(String.init)
         return [first] + rest.prefix(Self.rowsOfSentence)

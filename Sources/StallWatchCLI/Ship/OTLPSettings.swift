@@ -25,9 +25,7 @@ struct OTLPSettings: Sendable, Equatable {
     private static let timeouts = 1...3_600_000
 
     /// Takes a collector's URL, to which the signal's path is added, and headers as `name=value` from the command line.
-    init(
-        _ signal: Signal, url: String?, headers: [String] = [], environment: [String: String]
-    ) throws(CommandFailure) {
+    init(_ signal: Signal, url: String?, headers: [String] = [], environment: [String: String]) throws(CommandFailure) {
         func variable(_ name: String) -> (name: String, value: String)? {
             // An empty variable counts as unset (specification, "Parsing empty value").
             for full in [

@@ -30,9 +30,7 @@ final class ShippedDirectory {
     /// `state` is the folder for the checkpoint and the reports kept aside, by default one in the directory.
     ///
     /// `common` are attributes of every resource; `log` receives a sentence about what goes wrong.
-    init(
-        path: String, state: String?, common: OTLPAttributes, log: @escaping (String) -> Void
-    ) throws(CommandFailure) {
+    init(path: String, state: String?, common: OTLPAttributes, log: @escaping (String) -> Void) throws(CommandFailure) {
         self.path = path
         self.common = common
         self.log = log

@@ -23,9 +23,7 @@ final class Shipper {
     private static let period: UInt64 = 500_000_000
 
     /// Posts a message of a kind of data, and waits for the answer.
-    typealias Post = (
-        _ signal: OTLPSettings.Signal, _ message: [UInt8], _ timeoutMilliseconds: Int
-    ) -> OTLPAnswer
+    typealias Post = (_ signal: OTLPSettings.Signal, _ message: [UInt8], _ timeoutMilliseconds: Int) -> OTLPAnswer
 
     private let directories: [ShippedDirectory]
     private let statistics: [ShippedStatistics]
@@ -107,10 +105,8 @@ final class Shipper {
         switch outcome {
         case .retry(let reason, let asked, let isRefusal):
             if backoff.failures == 0 { log("The collector does not take reports: \(reason). Trying again.") }
-            let wait = backoff.next(random: .random(in: 0...1), asked: asked)
-            retryAt = clock.now() + nanoseconds(wait)
-            if isRefusal, refusedSince == nil { refusedSince = clock.now() }
-            if !isRefusal { refusedSince = nil }
+            retryAt = clock.now() + nanoseconds(backoff.next(random: .random(in: 0...1), asked: asked))
+            refusedSince = isRefusal ? refusedSince ?? clock.now() : nil
             return false
         case .delivered, .setAside:
             if outcome == .delivered, backoff.failures > 0 { log("The collector takes reports again.") }

@@ -183,15 +183,13 @@ struct TestProgress: Equatable {
     private static func event(_ line: some StringProtocol) -> (name: String, isBegin: Bool)? {
         // Swift Testing begins a line with a symbol, in color if it writes to a terminal.
         guard let start = line.firstRange(of: "Test ") else { return nil }
-        let isAtStart = !line[..<start.lowerBound].contains { $0.isASCII && $0.isLetter && $0 != "m" }
-        guard isAtStart else { return nil }
+        if line[..<start.lowerBound].contains(where: { $0.isASCII && $0.isLetter && $0 != "m" }) { return nil }
         let text = line[start.upperBound...]
         if text.hasPrefix("Case '") {
             // XCTest: Test Case 'Suite.test' started at …, or passed, failed, skipped (1.0 seconds).
             let rest = text.dropFirst("Case '".count)
             guard let end = rest.lastIndex(of: "'") else { return nil }
-            let name = String(rest[..<end])
-            return (name, rest[end...].hasPrefix("' started"))
+            return (String(rest[..<end]), rest[end...].hasPrefix("' started"))
         }
         guard !text.hasPrefix("run "), !text.hasPrefix("case "), !text.hasPrefix("Suite ") else { return nil }
         if text.hasSuffix(" started.") { return (String(text.dropLast(" started.".count)), true) }
