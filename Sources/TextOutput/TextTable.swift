@@ -96,10 +96,7 @@ package struct TextTable {
             (index, max(columns[index].title.columns, rows.map { $0[index].columns }.max() ?? 0))
         }
         guard let available else {
-            for place in places.indices {
-                places[place].width = min(places[place].width, columns[places[place].index].unlimitedWidth ?? .max)
-            }
-            return places
+            return places.map { ($0.index, min($0.width, columns[$0.index].unlimitedWidth ?? .max)) }
         }
         while true {
             let shrunk = shrink(places, to: \.minimumWidth, in: available)

@@ -43,7 +43,7 @@ struct DoctorCommand: ParsableCommand {
             let system = SystemDescription(release: readSmallFile("/etc/os-release"))
             try StandardOutput.write(system.markdown(diagnosis))
         } else {
-            try output.write(diagnosis) { DiagnosisText(diagnosis: diagnosis).text(for: $0) }
+            try output.write(diagnosis) { diagnosis.text(for: $0) }
         }
         if let process = diagnosis.process, !process.isMonitored { throw process.notMonitored }
     }
@@ -88,7 +88,7 @@ struct SystemDescription {
             ("Swift", Self.swift),
         ]
         let table = rows.map { "| \($0.0) | \(MarkdownText.prose($0.1)) |\n" }.joined()
-        let text = DiagnosisText(diagnosis: diagnosis).text(for: Terminal(width: nil))
+        let text = diagnosis.text(for: Terminal(width: nil))
         return "| system | |\n| --- | --- |\n\(table)\n```text\n\(text)```\n"
     }
 }
@@ -112,15 +112,12 @@ struct Diagnosis: Encodable, Equatable {
 }
 
 /// The text of a diagnosis: what works, what is missing, what to set.
-struct DiagnosisText {
-    let diagnosis: Diagnosis
-
+extension Diagnosis {
     private static let indentation = "    "
 
     func text(for terminal: Terminal) -> String {
-        let capabilities = diagnosis.capabilities
         var lines = [terminal.style(title, .bold)]
-        if let process = diagnosis.process { lines += about(process) }
+        if let process { lines += about(process) }
         lines.append(Self.rules(capabilities.environment))
         if capabilities.environment.isProcForeign == true { lines.append(Capabilities.Environment.foreignProc + ".") }
         let works = capabilities.features.filter { $0.state == .works }
@@ -142,9 +139,9 @@ struct DiagnosisText {
     }
 
     private var title: String {
-        let pid = diagnosis.process?.pid ?? diagnosis.capabilities.environment.pid
-        let version = "StallWatch \(diagnosis.capabilities.version.printable)"
-        return switch diagnosis.source {
+        let pid = process?.pid ?? capabilities.environment.pid
+        let version = "StallWatch \(capabilities.version.printable)"
+        return switch source {
         case .tool: "\(version), in a program that is started like this tool"
         case .monitor: "\(version), as the monitor in process \(pid) found at its start"
         case .outside: "Process \(pid), seen from outside"
@@ -155,7 +152,7 @@ struct DiagnosisText {
         [
             process.executable.map { "Executable: \($0.printable)" },
             process.reportDirectory.map { "Reports: \($0.printable)" },
-            process.isMonitored && diagnosis.source == .outside
+            process.isMonitored && source == .outside
                 ? "Monitor: running, without a report directory in which to leave its findings" : nil,
         ].compactMap(\.self)
     }
@@ -197,8 +194,7 @@ struct DiagnosisText {
     }
 
     private var conclusion: String {
-        let capabilities = diagnosis.capabilities
-        if diagnosis.source == .outside { return "A process shows little of this to others." }
+        if source == .outside { return "A process shows little of this to others." }
         if capabilities.missing.isEmpty { return "Reports lack nothing here." }
         return capabilities.isDegraded
             ? "Reports lack something here: see the lines above." : "Reports are whole here; they lack some additions."

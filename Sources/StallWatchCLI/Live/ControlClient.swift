@@ -126,7 +126,7 @@ struct WatchedProcess {
     mutating func update() throws(CommandFailure) {
         do throws(CommandFailure) {
             let answer = try client.ask(.watch)
-            let now = Self.now
+            let now = Timestamp(wallClockNanoseconds: wallClockNow())
             let last = Dictionary((frame?.loops ?? []).map { ($0.state.label, $0.state) }) { first, _ in first }
             let loops = (answer.loops ?? []).map { loop in
                 let busy = Self.busy(from: last[loop.label], to: loop)
@@ -145,7 +145,7 @@ struct WatchedProcess {
             }
             guard error.status == .tryAgain, frame != nil else { throw error }
             frame?.problem = "no answer"
-            frame?.time = Self.now
+            frame?.time = Timestamp(wallClockNanoseconds: wallClockNow())
         }
     }
 
@@ -175,8 +175,6 @@ struct WatchedProcess {
         }
         return nil
     }
-
-    private static var now: Timestamp { Timestamp(wallClockNanoseconds: wallClockNow()) }
 
     /// Returns the share of the time between two answers that a loop has spent in turns; `nil` if it is not known.
     static func busy(from first: ControlAnswer.LoopState?, to second: ControlAnswer.LoopState) -> Double? {

@@ -132,15 +132,11 @@ struct ProgramSearch {
 
     /// Returns a program's path for execve(2); a name with a slash is a path, and any other a name in PATH.
     func path(of name: String) throws(StartFailure) -> String {
-        guard !name.contains("/") else {
-            try check(name)
-            return name
-        }
+        guard !name.contains("/") else { return try checked(name) }
         var failure: StartFailure?
         for directory in directories {
             do throws(StartFailure) {
-                try check("\(directory)/\(name)")
-                return "\(directory)/\(name)"
+                return try checked("\(directory)/\(name)")
             } catch {
                 if !error.isMissing { failure = failure ?? error }
             }
@@ -149,7 +145,7 @@ struct ProgramSearch {
             ?? StartFailure("\(name) is not found in PATH: give the program's path, such as ./\(name)", isMissing: true)
     }
 
-    private func check(_ path: String) throws(StartFailure) {
+    private func checked(_ path: String) throws(StartFailure) -> String {
         guard let status = FileStatus(path: path) else {
             let error = errno
             throw StartFailure(
@@ -164,6 +160,7 @@ struct ProgramSearch {
             throw StartFailure(
                 "\(path) is not executable: make it so with chmod +x, or name the program that reads it")
         }
+        return path
     }
 }
 

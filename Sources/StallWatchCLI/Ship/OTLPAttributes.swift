@@ -54,11 +54,8 @@ extension OTLPAttributes {
         let process = report.process
         let metadata = report.metadata
         self = common
-        if let service = metadata["service.name"] {
-            set("service.name", service)
-        } else if self["service.name"] == nil {
-            set("service.name", process.name)
-        }
+        set("service.name", metadata["service.name"])
+        if self["service.name"] == nil { set("service.name", process.name) }
         set("service.version", metadata["service.version"] ?? metadata["version"])
         set("host.name", process.hostname)
         // The conventions' words for the architectures of uname(2).

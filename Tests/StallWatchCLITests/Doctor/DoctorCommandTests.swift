@@ -15,7 +15,7 @@ import TextOutput
     )
 
     private func text(_ diagnosis: Diagnosis, width: Int? = nil) -> String {
-        DiagnosisText(diagnosis: diagnosis).text(for: Terminal(width: width))
+        diagnosis.text(for: Terminal(width: width))
     }
 
     private func diagnosis(
