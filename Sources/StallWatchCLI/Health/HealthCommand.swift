@@ -92,8 +92,7 @@ enum HealthTarget: Equatable {
 
     /// Digits alone are a process id; a file with such a name is written with a directory, as in `./4700`.
     init(_ argument: String) {
-        let isNumber =
-            !argument.isEmpty && argument.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        let isNumber = argument.utf8.allSatisfy { 0x30...0x39 ~= $0 }
         if isNumber, let pid = Int32(argument) { self = .process(pid) } else { self = .file(argument) }
     }
 

@@ -137,10 +137,7 @@ struct ReportDocuments {
                 return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
             }
             let reader = try FileReader(path: file.path)
-            let documents = DocumentStream(isLines: file.kind == .lines) { count throws(CommandFailure) in
-                try reader.read(count)
-            }
-            stream = (documents, file.path)
+            stream = (DocumentStream(isLines: file.kind == .lines, read: reader.read), file.path)
         }
     }
 }

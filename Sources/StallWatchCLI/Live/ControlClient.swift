@@ -84,9 +84,7 @@ struct ControlClient {
         UnixSocket.send(Array(request.line.utf8), to: descriptor, until: deadline)
         guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline),
             let answer = ControlAnswer(jsonData: bytes)
-        else {
-            throw noAnswer
-        }
+        else { throw noAnswer }
         if let error = answer.error {
             throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")
         }

@@ -88,9 +88,8 @@ struct ProfileTrees {
     /// The reasons, the most frequent first.
     static func missingStacks(_ report: StallReport) -> [MissingStacks] {
         var counts: [String: Int] = [:]
-        for sample in report.samples {
-            guard let reason = sample.reason, sample.stack == nil || !sample.isComplete else { continue }
-            counts[reason, default: 0] &+= sample.timesSeen ?? 1
+        for sample in report.samples where sample.stack == nil || !sample.isComplete {
+            if let reason = sample.reason { counts[reason, default: 0] &+= sample.timesSeen ?? 1 }
         }
         return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map(MissingStacks.init)
     }

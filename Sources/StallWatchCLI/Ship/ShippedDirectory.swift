@@ -72,13 +72,9 @@ final class ShippedDirectory {
             return false
         }
         if checkpoint != nil, status.identity == identity { return true }
-        do throws(CommandFailure) {
-            try open(status.identity)
-            log("\(path) is back.")
-            return true
-        } catch {
-            return false
-        }
+        guard (try? open(status.identity)) != nil else { return false }
+        log("\(path) is back.")
+        return true
     }
 
     /// The next reports as one request; `nil` if no finished report waits.

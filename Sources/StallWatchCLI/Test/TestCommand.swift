@@ -140,8 +140,7 @@ enum PreloadedLibraries {
     }
 
     private static func directory() throws(CommandFailure) -> String {
-        let tool = readLink("/proc/self/exe") ?? ""
-        let own = tool.lastIndex(of: "/").map { String(tool[..<$0]) } ?? ""
+        let own = readLink("/proc/self/exe").map(directoryName) ?? ""
         let directories = [own, own + "/../lib"]
         guard let directory = directories.first(where: { access("\($0)/\(names.preload)", R_OK) == 0 }),
             access("\(directory)/\(names.agent)", R_OK) == 0
