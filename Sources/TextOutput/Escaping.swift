@@ -30,7 +30,8 @@ extension String {
     ///
     /// It stays in one line, and is no workflow command where a CI system prints the document.
     package var escapedForXML: String {
-        var isCommand = isWorkflowCommand
+        // Whether the text begins, after blanks, as a workflow command does.
+        var isCommand = unicodeScalars.drop(while: \.isBlank).starts(with: "::".unicodeScalars)
         var signs = 0
         return mappingScalars { scalar in
             defer {
@@ -88,11 +89,6 @@ extension String {
             }
             return scalar == "[" && signs >= 2 || scalar == ":" && colons == 1 ? " \(scalar)" : nil
         }
-    }
-
-    /// Whether the text begins, after blanks, as a workflow command does.
-    private var isWorkflowCommand: Bool {
-        unicodeScalars.drop(while: \.isBlank).starts(with: "::".unicodeScalars)
     }
 
     /// Replaces each scalar by what `replacement` returns; `nil` keeps it.

@@ -88,8 +88,7 @@ struct ProfileCommand: ParsableCommand {
         }
         var terminal = terminalOptions.terminal
         if destination.file != nil { terminal = Terminal() }
-        let trees = ProfileTrees(
-            profile, direction, leavesOutRuntimeFrames: !allFrames, minimumPercent: minimum)
+        let trees = ProfileTrees(profile, direction, leavesOutRuntimeFrames: !allFrames, minimumPercent: minimum)
         switch format {
         case .text: try destination.write(trees.text(for: terminal))
         case .json: try destination.write(JSONOutput.bytes(ProfileReport(trees)))

@@ -113,8 +113,7 @@ struct WatchCommand: ParsableCommand {
         }
         let terminal = arguments.output.terminalOptions.terminal
         let size = WatchFrame.Size(columns: terminal.width ?? 120, rows: Self.rowsOfOnce)
-        let lines = frame.lines(in: size, for: terminal)
-        try StandardOutput.write(lines.joined(separator: "\n") + "\n")
+        try StandardOutput.write(frame.lines(in: size, for: terminal).joined(separator: "\n") + "\n")
     }
 
     private static let rowsOfOnce = 200

@@ -28,9 +28,7 @@ struct OTLPSettings: Sendable, Equatable {
     init(_ signal: Signal, url: String?, headers: [String] = [], environment: [String: String]) throws(CommandFailure) {
         func variable(_ name: String) -> (name: String, value: String)? {
             // An empty variable counts as unset (specification, "Parsing empty value").
-            for full in [
-                "OTEL_EXPORTER_OTLP_\(signal.rawValue.uppercased())_\(name)", "OTEL_EXPORTER_OTLP_\(name)",
-            ] {
+            for full in ["OTEL_EXPORTER_OTLP_\(signal.rawValue.uppercased())_\(name)", "OTEL_EXPORTER_OTLP_\(name)"] {
                 if let value = environment[full], !value.isEmpty { return (full, value) }
             }
             return nil
@@ -89,7 +87,7 @@ struct OTLPSettings: Sendable, Equatable {
     private static func header(_ text: String, in source: String, isEncoded: Bool) throws(CommandFailure) -> String {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0]).trimmed
-        guard parts.count == 2, !name.isEmpty, name.utf8.allSatisfy(isTokenByte) else {
+        guard parts.count == 2, !name.isEmpty, name.utf8.allSatisfy(tokenBytes.contains) else {
             // The value may be a secret.
             throw CommandFailure(.usage, "\(source) has to be name=value, such as api-key=1234.")
         }
@@ -102,13 +100,9 @@ struct OTLPSettings: Sendable, Equatable {
         return "\(name): \(decoded)"
     }
 
-    /// RFC 9110, section 5.6.2.
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
-    }
+    /// The bytes of a header's name (RFC 9110, section 5.6.2).
+    private static let tokenBytes = Set(
+        "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
 
     /// The resource attributes that the environment sets: `OTEL_RESOURCE_ATTRIBUTES`, and `OTEL_SERVICE_NAME`, which wins.
     static func resourceAttributes(_ environment: [String: String]) -> OTLPAttributes {

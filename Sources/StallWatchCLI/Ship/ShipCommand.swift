@@ -74,8 +74,7 @@ struct ShipCommand: ParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let settings = try OTLPSettings(.logs, url: otlp, headers: header, environment: environment)
         let connection = try OTLPConnection(settings)
-        let metrics = try OTLPConnection(
-            OTLPSettings(.metrics, url: otlp, headers: header, environment: environment))
+        let metrics = try OTLPConnection(OTLPSettings(.metrics, url: otlp, headers: header, environment: environment))
         let common = OTLPSettings.resourceAttributes(environment)
         let log = { (sentence: String) in StandardError.write(sentence.printable + "\n") }
         var opened: [ShippedDirectory] = []

@@ -4,9 +4,6 @@ import StallReports
 
 /// A report directory whose finished reports are sent in order.
 final class ShippedDirectory {
-    /// The folder in a report directory for what shipping has to remember.
-    static let stateName = ".stallwatch-ship"
-
     /// The most bytes of records in a request, and in memory: collectors accept 4 MiB and more.
     private static let maximumBytes = 2 << 20
 
@@ -34,7 +31,7 @@ final class ShippedDirectory {
         self.path = path
         self.common = common
         self.log = log
-        folder = state ?? path + "/" + Self.stateName
+        folder = state ?? path + "/.stallwatch-ship"
         watch = try DirectoryWatch(path: path)
         aside = SetAsideFolder(path: folder + "/rejected")
         try open(FileStatus(path: path)?.identity ?? [])

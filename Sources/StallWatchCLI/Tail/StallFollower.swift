@@ -66,24 +66,17 @@ struct FollowedDirectory {
 
     var ongoing: [ReportSummary] { follower.ongoing.values.sorted { $0.startedAt < $1.startedAt } }
 
-    /// Reads the existing reports and prints only ongoing stalls.
-    mutating func skipEnded(_ printer: TailPrinter) throws {
+    /// Prints the events of new and changed reports; with `skipsEnded`, only those of ongoing stalls.
+    mutating func poll(_ printer: TailPrinter, skipsEnded: Bool = false) throws {
         for path in watch.changes() {
             guard let report = read(path) else { continue }
-            if report.state == .ongoing { try take(report, printer) } else { follower.skip(report) }
-        }
-    }
-
-    mutating func poll(_ printer: TailPrinter) throws {
-        for path in watch.changes() {
-            if let report = read(path) { try take(report, printer) }
+            if skipsEnded, report.state != .ongoing {
+                follower.skip(report)
+            } else if filter.matches(report), let event = follower.take(report) {
+                try printer.print(event, report)
+            }
         }
         for report in follower.dead(isGone: \.processIsGone) { try printer.print(.died, report) }
-    }
-
-    private mutating func take(_ report: ReportSummary, _ printer: TailPrinter) throws {
-        guard filter.matches(report), let event = follower.take(report) else { return }
-        try printer.print(event, report)
     }
 
     /// Reads a report, or prints why it cannot be read.

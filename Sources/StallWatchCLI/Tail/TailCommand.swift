@@ -47,7 +47,7 @@ struct TailCommand: ParsableCommand {
         let stop = StopRequest.bySignal()
         var follower = FollowedDirectory(watch: try DirectoryWatch(path: directory), filter: filters.filter)
         let printer = TailPrinter(terminal: terminalOptions.terminal, isJSON: json)
-        if !all { try follower.skipEnded(printer) }
+        if !all { try follower.poll(printer, skipsEnded: true) }
         while !stop.isSet, !StandardOutput.isClosed {
             try follower.poll(printer)
             try printer.showOngoing(follower.ongoing)
