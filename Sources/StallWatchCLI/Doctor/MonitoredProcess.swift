@@ -30,7 +30,6 @@ extension MonitoredProcess {
 
     /// Reads the status of a process; throws if there is none, or the tool may not read its files.
     static func status(of pid: Int32) throws(CommandFailure) -> ProcessStatus {
-        let directory = "/proc/\(pid)"
         guard !isProcForeign else {
             throw CommandFailure(
                 .nothing,
@@ -39,7 +38,7 @@ extension MonitoredProcess {
         }
         // Signal 0 only checks: /proc may hide the processes of other users (hidepid, proc(5)).
         guard kill(pid, 0) == 0 || errno == EPERM else { throw CommandFailure(.nothing, "There is no process \(pid).") }
-        guard let status = readSmallFile("\(directory)/status").flatMap(ProcessStatus.init) else {
+        guard let status = readSmallFile("/proc/\(pid)/status").flatMap(ProcessStatus.init) else {
             throw CommandFailure(
                 .noPermission, "Process \(pid) is another user's: run the tool as that user or as root."
             )

@@ -54,12 +54,11 @@ struct ReportFiles {
         guard let entries = directoryEntries(directory) else { return false }
         let prefix = directory.hasSuffix("/") ? directory : directory + "/"
         for entry in entries.sorted(by: { $0.name < $1.name }) where !entry.name.hasPrefix(".") {
-            let (name, type) = (entry.name, entry.type)
-            let path = prefix + name
-            let isReport = Self.isReport(name) || Self.hasLines(name)
+            let path = prefix + entry.name
+            let isReport = Self.isReport(entry.name) || Self.hasLines(entry.name)
+            let isJSON = entry.name.hasSuffix(".json")
             // Some file systems do not report the type.
-            let isJSON = name.hasSuffix(".json")
-            guard isReport || isJSON || type == DT_DIR || type == DT_UNKNOWN, let status = FileStatus(path: path)
+            guard isReport || isJSON || [DT_DIR, DT_UNKNOWN].contains(entry.type), let status = FileStatus(path: path)
             else { continue }
             if status.isDirectory {
                 guard readLink(path) == nil, !search(path) else { continue }
@@ -152,8 +151,7 @@ struct ReportDocument: Sendable {
     func bytes() throws(UnreadableReport) -> [UInt8] {
         guard let content else { return try FileReader.contents(of: origin.path) }
         guard content.count <= StallReport.maximumBytes else {
-            throw UnreadableReport(
-                "it has more than \(StallReport.maximumBytes) bytes, the limit for a report")
+            throw UnreadableReport("it has more than \(StallReport.maximumBytes) bytes, the limit for a report")
         }
         return content
     }

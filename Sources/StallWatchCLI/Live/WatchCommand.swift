@@ -135,8 +135,7 @@ final class LiveScreen {
     /// Opens the screen, with keys read one by one and not shown; throws if standard output is no terminal.
     init() throws {
         guard isatty(STDOUT_FILENO) == 1, Terminal.obeysSequences else {
-            throw CommandFailure(
-                .usage, "This needs a terminal to draw on: use --once or --json to write lines.")
+            throw CommandFailure(.usage, "This needs a terminal to draw on: use --once or --json to write lines.")
         }
         var current = termios()
         if isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &current) == 0 {

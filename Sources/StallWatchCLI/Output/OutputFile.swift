@@ -100,8 +100,7 @@ struct ReportOutput: Equatable {
     /// - Throws: ``CommandFailure`` if the path is relative and the current directory does not exist.
     init(_ path: String) throws(CommandFailure) {
         guard let absolute = absolutePath(path) else {
-            throw CommandFailure(
-                .nothing, "the current directory does not exist: name one by a full path in --output")
+            throw CommandFailure(.nothing, "the current directory does not exist: name one by a full path in --output")
         }
         self.path = absolute
     }

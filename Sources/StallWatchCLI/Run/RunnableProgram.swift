@@ -157,8 +157,7 @@ struct ProgramSearch {
             throw StartFailure("\(path) is \(kind): name a program")
         }
         guard access(path, X_OK) == 0 else {
-            throw StartFailure(
-                "\(path) is not executable: make it so with chmod +x, or name the program that reads it")
+            throw StartFailure("\(path) is not executable: make it so with chmod +x, or name the program that reads it")
         }
         return path
     }

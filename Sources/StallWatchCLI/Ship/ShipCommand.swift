@@ -77,10 +77,9 @@ struct ShipCommand: ParsableCommand {
         let metrics = try OTLPConnection(OTLPSettings(.metrics, url: otlp, headers: header, environment: environment))
         let common = OTLPSettings.resourceAttributes(environment)
         let log = { (sentence: String) in StandardError.write(sentence.printable + "\n") }
-        var opened: [ShippedDirectory] = []
-        for path in directories {
+        let opened = try directories.map { path in
             let state = try self.state.map { folder in try Self.stateFolder(for: path, in: folder) }
-            opened.append(try ShippedDirectory(path: path, state: state, common: common, log: log))
+            return try ShippedDirectory(path: path, state: state, common: common, log: log)
         }
         let shipper = Shipper(
             opened, statistics: statistics.map { ShippedStatistics(path: $0, common: common, log: log) },
