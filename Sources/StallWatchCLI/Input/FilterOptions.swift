@@ -59,9 +59,8 @@ struct FilterOptions: ParsableArguments {
     var filter: ReportFilter {
         ReportFilter(
             since: since?.time, until: until?.time, loops: loop, causes: cause, kinds: kind, contexts: context,
-            functions: function,
-            fingerprints: fingerprint, minimumMilliseconds: min?.milliseconds ?? 0, processes: process,
-            metadata: metadata
+            functions: function, fingerprints: fingerprint, minimumMilliseconds: min?.milliseconds ?? 0,
+            processes: process, metadata: metadata
         )
     }
 

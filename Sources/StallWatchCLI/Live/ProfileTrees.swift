@@ -66,7 +66,8 @@ struct ProfileTrees {
     }
 
     static func milliseconds(_ state: StallReport.ThreadState, of thread: ProfileAnswer.Thread) -> Double {
-        thread.report.samples.reduce(0) { $0 + ($1.threadState == state ? $1.weightMilliseconds ?? 0 : 0) }
+        let samples = thread.report.samples.filter { $0.threadState == state }
+        return samples.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) }
     }
 
     /// Whether a pool's thread had no work all the time.

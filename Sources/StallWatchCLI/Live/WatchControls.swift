@@ -20,7 +20,7 @@ struct WatchControls: Equatable {
         }
     }
 
-    enum Order: String, CaseIterable {
+    enum Order: String {
         case newest, longest, count
     }
 
@@ -55,10 +55,7 @@ struct WatchControls: Equatable {
         case .up, .down:
             guard let place = place(in: groups) else { break }
             next.selected = groups[min(max(place + (key == .up ? -1 : 1), 0), groups.count - 1)].key
-        case .sort:
-            let orders = Order.allCases
-            let place = orders.firstIndex(of: order) ?? 0
-            next.order = orders[(place + 1) % orders.count]
+        case .sort: next.order = order == .newest ? .longest : order == .longest ? .count : .newest
         case .other: break
         }
         return next

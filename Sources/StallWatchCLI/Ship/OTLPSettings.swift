@@ -87,7 +87,7 @@ struct OTLPSettings: Sendable, Equatable {
     private static func header(_ text: String, in source: String, isEncoded: Bool) throws(CommandFailure) -> String {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0]).trimmed
-        guard parts.count == 2, !name.isEmpty, name.utf8.allSatisfy(tokenBytes.contains) else {
+        guard parts.count == 2, !name.isEmpty, name.utf8.allSatisfy({ tokenBytes.contains($0) }) else {
             // The value may be a secret.
             throw CommandFailure(.usage, "\(source) has to be name=value, such as api-key=1234.")
         }

@@ -128,8 +128,7 @@ final class ShippedDirectory {
             totals.sent += names.count
         }
         if let error = checkpoint?.add(names) {
-            let reason = String(cString: strerror(error))
-            log("\(folder) cannot be written, so a restart repeats reports: \(reason)")
+            log("\(folder) cannot be written, so a restart repeats reports: \(String(cString: strerror(error)))")
         }
     }
 }
