@@ -90,14 +90,17 @@ extension StallReport.Cause {
         func withShortTargets(_ call: StallReport.SystemCall) -> StallReport.SystemCall {
             var call = call
             call.target = shortened(call.target)
-            for index in (call.peers ?? []).indices { call.peers?[index].target = shortened(call.peers?[index].target) }
+            call.peers = call.peers?.map { peer in
+                var peer = peer
+                peer.target = shortened(peer.target)
+                return peer
+            }
             return call
         }
         systemCall = systemCall.map(withShortTargets)
         pagedFile = shortened(pagedFile)
-        for index in (lock?.owners ?? []).indices {
-            lock?.owners[index].systemCall = lock?.owners[index].systemCall.map(withShortTargets)
-        }
+        let calls = lock?.owners.map { $0.systemCall.map(withShortTargets) } ?? []
+        for (index, call) in calls.enumerated() { lock?.owners[index].systemCall = call }
         // Longest first: one target may be a prefix of another.
         for target in targets.sorted(by: { $0.utf8.count > $1.utf8.count }) {
             summary = summary.replacing(target, with: Self.withoutDirectories(target))

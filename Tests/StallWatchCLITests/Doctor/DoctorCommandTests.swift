@@ -101,7 +101,7 @@ import TextOutput
 
     @Test func `control characters in a directory's name are not printed`() {
         var diagnosis = diagnosis([.read: .works()])
-        diagnosis.process?.reportDirectory = "/a\u{1b}[31m"
+        diagnosis.process = MonitoredProcess(pid: 1, reportDirectory: "/a\u{1b}[31m")
         diagnosis.capabilities.version = "\u{1b}]0;x"
         #expect(!text(diagnosis).contains("\u{1b}"))
     }

@@ -108,8 +108,8 @@ import TestSupport
     @Test func anInvalidRedactedReportHasNoContext() throws {
         var report = try StallReport.literal()
         report.context = .init(label: "secret")
-        report.samples[0].workers = [.init(threads: [.init(id: 1, context: .init(label: "secret"))])]
-        report.otherThreads = [.init(thread: .init(id: 1, context: .init(label: "secret")), heldMicroseconds: 0)]
+        report.samples[0].workers = [.init(stack: nil, threads: [.init(id: 1, context: .init(label: "secret"))])]
+        report.otherThreads = [.init(thread: .init(id: 1, context: .init(label: "secret")))]
         #expect(report.redact { $0.durationMilliseconds = -1 } != nil)
         #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
     }
