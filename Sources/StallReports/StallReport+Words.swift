@@ -284,6 +284,8 @@ public struct SuppressionCounts: Codable, Sendable, Equatable {
     /// - Throws: An error of the encoder.
     public func encode(to encoder: any Encoder) throws {
         let all = SuppressionReason.allCases.map { ($0.rawValue, self[$0]) }
-        try counts.merging(all) { known, _ in known }.encode(to: encoder)
+        // Through a container: there encoders convert no keys of a dictionary, which `init(from:)` could not convert back.
+        var container = encoder.singleValueContainer()
+        try container.encode(counts.merging(all) { known, _ in known })
     }
 }

@@ -41,6 +41,18 @@ import Testing
         #expect(try StallReport(jsonData: report.jsonData()) == report)
     }
 
+    @Test func `reasons are no keys that an encoder may convert`() throws {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        var counts = SuppressionCounts()
+        counts[.processStopped] = 3
+        let data = try encoder.encode(counts)
+        #expect(String(decoding: data, as: UTF8.self).contains(#""processStopped":3"#))
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        #expect(try decoder.decode(SuppressionCounts.self, from: data) == counts)
+    }
+
     @Test func aReportWithoutOptionalFieldsSurvivesARoundTrip() throws {
         var report = try StallReport.literal()
         report.callout = nil
