@@ -16,13 +16,14 @@ package struct CaptureProbe: Sendable, Equatable {
     private static let maximumAttempts = 5
 
     private static let notTried = Attempt.notTried("not tried")
+    static let noMemory = Attempt.failed("memory cannot be read")
     private static let notNeeded = Attempt.notTried("not used where ptrace works")
 
     package private(set) var read = notTried
     package private(set) var ptrace = notTried
     package private(set) var signal = notTried
     package private(set) var perf = notTried
-    package private(set) var memory = Attempt.failed("memory cannot be read")
+    package private(set) var memory = noMemory
     /// Who unwinds the engine's stacks; `nil` without an engine.
     package private(set) var unwinder: Unwinder?
 

@@ -189,7 +189,7 @@ package struct TaskReader {
         return (Set(left.map(\.id)), bytes)
     }
 
-    /// The searches for continuations, which take ``longestTime`` together: enough for 1 GB.
+    /// The searches for continuations, which take at most ``longestTime`` together: enough for 1 GB.
     private static let searches = 6
     /// How long it is watched whether tasks go on, in nanoseconds (1 s).
     private static let watchTime: UInt64 = 1_000_000_000

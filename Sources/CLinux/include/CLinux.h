@@ -180,8 +180,8 @@ const void *_Nonnull clinux_scope_variable(void);
 /// libdispatch.
 const void *_Nullable clinux_current_queue(void);
 
-/// The short, readable form of a mangled Swift or C++ name; or the long form of a Swift name, with the modules in it; or
-/// NULL when the name is none. Free it with free(3).
+/// The short, readable form of a mangled Swift or C++ name; with `is_long` the long form of a Swift name, with the modules in
+/// it. NULL when the name is none. Free it with free(3).
 char *_Nullable clinux_demangle(const char *_Nonnull symbol, size_t length, bool is_long);
 
 #ifdef __cplusplus

@@ -60,6 +60,7 @@ void cunwind_signal_slot_destroy(cunwind_engine *engine);
 /// Empties a stack. Async-signal-safe: yes.
 void cunwind_clear(cunwind_stack *stack);
 
+/// Captures a thread's stack by one way of copying it, and unwinds the copy.
 cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *engine, cunwind_thread *thread,
                                   cunwind_stack *stack, cunwind_capture_info *info);
 

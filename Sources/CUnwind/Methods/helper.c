@@ -94,7 +94,9 @@ void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted) {
   cunwind_pending_stop *pending = find(engine, 0);
   *pending = (cunwind_pending_stop){.tid = tid, .is_wanted = is_wanted, .helper = engine->helper};
   engine->helper = engine->spare;
-  engine->helper.request->held_nanoseconds = 0;  // Of an earlier stop.
+  // They are of an earlier stop.
+  engine->helper.request->held_nanoseconds = 0;
+  engine->helper.request->error = 0;
   engine->helper.name_as_tracer = pending->helper.name_as_tracer;
   memset(&engine->spare, 0, sizeof engine->spare);
 }

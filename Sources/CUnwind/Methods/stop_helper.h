@@ -40,7 +40,7 @@ typedef struct cunwind_sample_request {
 /// What a helper has to do.
 typedef struct cunwind_stop_order {
   pid_t tid;
-  cunwind_stack_bounds bounds;
+  cunwind_stack_bounds bounds;                   ///< The helper copies the stack within them, unless there is a `walk`.
   cunwind_async_walk *walk;                      ///< If not NULL, the helper fills this and does not copy the stack.
   const cunwind_context_layout *context_layout;  ///< NULL: the helper reads no context.
   uint64_t thread_pointer;
@@ -147,6 +147,7 @@ cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid);
 /// Frees the memory of stops that were set aside, if the helper has ended and the result is not wanted.
 void cunwind_tidy_pending(cunwind_engine *engine);
 
+/// Ends the stops that were set aside, each within 50 ms, and frees their memory.
 void cunwind_pending_destroy(cunwind_engine *engine);
 
 /// Runs the helper on a thread; again if another engine's was in the way, or Yama requires that it is named.

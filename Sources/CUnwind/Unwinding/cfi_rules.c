@@ -132,24 +132,50 @@ static void carry_out(program *program, uint8_t operation) {
              read_offset(program, rule_instructions[operation].operand));
     return;
   }
-  if (operation == OP_NEGATE_RETURN_STATE) rules->is_signed = true;
-  else if (operation == OP_ARGUMENTS_SIZE) cunwind_read_uleb128(bytes);
-  else if (operation == OP_RESTORE_EXTENDED) restore_rule(program, cunwind_read_uleb128(bytes));
-  else if (operation == OP_EXPRESSION) set_expression(program, CUNWIND_RULE_EXPRESSION);
-  else if (operation == OP_VALUE_EXPRESSION) set_expression(program, CUNWIND_RULE_VALUE_EXPRESSION);
-  else if (operation == OP_REMEMBER) remember(program);
-  else if (operation == OP_RESTORE_STATE) restore_state(program);
-  else if (operation == OP_CFA_REGISTER) set_cfa(program, cunwind_read_uleb128(bytes), rules->cfa.offset);
-  else if (operation == OP_CFA || operation == OP_CFA_SIGNED) {
-    number = cunwind_read_uleb128(bytes);
-    set_cfa(program, number, read_offset(program, operation == OP_CFA ? OPERAND_PLAIN : OPERAND_SIGNED));
-  } else if (operation == OP_CFA_OFFSET || operation == OP_CFA_OFFSET_SIGNED) {
-    bool is_plain = operation == OP_CFA_OFFSET;
-    set_cfa(program, rules->cfa_register, read_offset(program, is_plain ? OPERAND_PLAIN : OPERAND_SIGNED));
-  } else if (operation == OP_CFA_EXPRESSION) {
-    rules->cfa = read_expression(bytes, CUNWIND_RULE_VALUE_EXPRESSION);
-    rules->is_cfa_expression = true;
-  } else if (operation != OP_NOP) bytes->has_failed = true;
+  switch (operation) {
+    case OP_NOP:
+      return;
+    case OP_NEGATE_RETURN_STATE:
+      rules->is_signed = true;
+      return;
+    case OP_ARGUMENTS_SIZE:
+      cunwind_read_uleb128(bytes);
+      return;
+    case OP_RESTORE_EXTENDED:
+      restore_rule(program, cunwind_read_uleb128(bytes));
+      return;
+    case OP_EXPRESSION:
+      set_expression(program, CUNWIND_RULE_EXPRESSION);
+      return;
+    case OP_VALUE_EXPRESSION:
+      set_expression(program, CUNWIND_RULE_VALUE_EXPRESSION);
+      return;
+    case OP_REMEMBER:
+      remember(program);
+      return;
+    case OP_RESTORE_STATE:
+      restore_state(program);
+      return;
+    case OP_CFA:
+    case OP_CFA_SIGNED:
+      number = cunwind_read_uleb128(bytes);
+      set_cfa(program, number, read_offset(program, operation == OP_CFA ? OPERAND_PLAIN : OPERAND_SIGNED));
+      return;
+    case OP_CFA_REGISTER:
+      set_cfa(program, cunwind_read_uleb128(bytes), rules->cfa.offset);
+      return;
+    case OP_CFA_OFFSET:
+    case OP_CFA_OFFSET_SIGNED:
+      set_cfa(program, rules->cfa_register,
+              read_offset(program, operation == OP_CFA_OFFSET ? OPERAND_PLAIN : OPERAND_SIGNED));
+      return;
+    case OP_CFA_EXPRESSION:
+      rules->cfa = read_expression(bytes, CUNWIND_RULE_VALUE_EXPRESSION);
+      rules->is_cfa_expression = true;
+      return;
+    default:
+      bytes->has_failed = true;
+  }
 }
 
 // Advances the location. False: it is another instruction.

@@ -164,6 +164,7 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
                                          uint64_t *frame_pointer);
 
 #if defined(__aarch64__)
+/// Returns whether an instruction is a call.
 bool cunwind_is_call(uint32_t code);
 
 /// Finds the return address of a function that has saved nothing, in which PC is exact, without LR. False: it is not
