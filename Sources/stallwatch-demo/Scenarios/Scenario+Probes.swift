@@ -79,6 +79,7 @@ extension Scenario {
         .quiet("sigstop", "a busy program is stopped for three thresholds and goes on", suppressed: .processStopped) {
             context in
             _ = try await context.host(.busy) { child in
+                await child.waitForMonitor(within: .seconds(20))
                 await pause(context.threshold * 2)
                 kill(child.id, SIGSTOP)
                 await pause(context.threshold * 3)

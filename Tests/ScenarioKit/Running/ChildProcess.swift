@@ -44,6 +44,17 @@ package struct ChildProcess: Sendable {
         _ = text.utf8.withContiguousStorageIfAvailable { write(input, $0.baseAddress, $0.count) }
     }
 
+    /// Waits until a monitor's watchdog runs in the child, for `limit` at most: on a slow machine a start takes seconds.
+    package func waitForMonitor(within limit: Duration) async {
+        let end = ContinuousClock.now + limit
+        let threads = "/proc/\(id)/task"
+        while ContinuousClock.now < end {
+            let names = (directoryEntries(threads) ?? []).map { readSmallFile("\(threads)/\($0.name)/comm") }
+            if names.contains("\(Capabilities.watchdogThread)\n") { return }
+            await pause(.milliseconds(5))
+        }
+    }
+
     /// Closes the child's standard input and waits for its end.
     ///
     /// Kills it after `limit`.
