@@ -191,7 +191,7 @@ enum FileLatency {
         guard let stack = report.samples.first?.stack else { return false }
         return report.stacks[stack].contains { index in
             let frame = report.frames[index]
-            return frame.line != nil && frame.file?.hasSuffix("FileLatency.swift") == true
+            return frame.line != nil && frame.file?.hasSuffix("/Latency.swift") == true
         }
     }
 
