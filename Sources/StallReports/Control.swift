@@ -60,12 +60,11 @@ package enum ControlRequest: Sendable, Equatable {
             guard let seconds = Int(words[3]), let hertz = Int(words[4]),
                 let plan = ProfilePlan(seconds: seconds, hertz: hertz)
             else {
-                throw Fault(
-                    message: """
-                        a profile takes \(ProfilePlan.seconds.lowerBound) to \(ProfilePlan.seconds.upperBound) seconds, at \
-                        \(ProfilePlan.hertz.lowerBound) to \(ProfilePlan.hertz.upperBound) samples a second
-                        """
-                )
+                let message = """
+                    a profile takes \(ProfilePlan.seconds.lowerBound) to \(ProfilePlan.seconds.upperBound) seconds, at \
+                    \(ProfilePlan.hertz.lowerBound) to \(ProfilePlan.hertz.upperBound) samples a second
+                    """
+                throw Fault(message: message)
             }
             self = .profile(plan)
         default: throw Fault(message: "the monitor does not know this request: use the tool of its version")

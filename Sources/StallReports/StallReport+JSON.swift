@@ -94,6 +94,7 @@ struct JSONBounds {
         var isEscaped = false
         for byte in text {
             if isInString {
+                // Before `isEscaped` changes.
                 isInString = isEscaped || byte != UInt8(ascii: "\"")
                 isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
                 continue

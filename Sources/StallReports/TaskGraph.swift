@@ -145,9 +145,13 @@ package struct TaskGraph {
 
     private func executor(of task: TaskList.Task) -> String {
         guard let executor = list.executor(of: task) else { return "an executor that is not known" }
-        let kind = executor.kind == .actor ? "actor" : "executor"
         let object = executor.name.map { "`\($0)`" } ?? executor.address
-        let name = executor.kind == .mainActor ? "the main actor" : "\(kind) \(object)"
+        let name =
+            switch executor.kind {
+            case .actor: "actor \(object)"
+            case .mainActor: "the main actor"
+            case .custom: "executor \(object)"
+            }
         guard let thread = executor.thread else { return "\(name), which no thread runs now" }
         guard let task = runs[thread] else { return "\(name) on \(doing(thread))" }
         return "\(name), which runs \(place(of: list.tasks[task])) on \(doing(thread))"

@@ -39,7 +39,7 @@ final class ImageSymbols {
         return false
     }
 
-    /// Forgets that the memory limit was exceeded: there may be memory now.
+    /// Forgets the debug information, which must have exceeded the memory limit: there may be memory now.
     func retryDebugInformation() { debugInformation = nil }
 
     /// Finds the functions at the file's virtual address `address`.

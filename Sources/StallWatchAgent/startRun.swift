@@ -102,7 +102,7 @@ struct RunMonitor {
         monitor = try StallMonitor(configuration)
         self.output = output
         // The sum of CPRELOAD_LOOP_RUN_LOOP, 1, and CPRELOAD_LOOP_MAIN_QUEUE, 2.
-        switch loops {
+        switch loops & 3 {
         case 1: try monitor.watch(.mainRunLoop)
         case 2: try monitor.watch(.mainQueue)
         case 3: try monitor.watch(.main)

@@ -271,7 +271,8 @@ import Testing
 
 @Suite struct RuntimeFrameTests {
     @Test(arguments: [
-        ("thunk for @escaping @callee_guaranteed () -> ()", "$sIeg_IegyT_TR"), ("partial apply for run()", ""),
+        ("thunk for @escaping @callee_guaranteed () -> ()", "$sIeg_IegyT_TR"),
+        ("partial apply for run()", "$s3app3runyyFTA"),
         ("static App.$main()", "$s3app3AppV5$mainyyFZ"), ("__CFRunLoopRun", "__CFRunLoopRun"),
         ("_dispatch_worker_thread", "_dispatch_worker_thread"), ("start_thread", "start_thread"),
     ])

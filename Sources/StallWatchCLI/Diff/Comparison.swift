@@ -148,9 +148,18 @@ struct GroupChange: Encodable, Sendable {
         self.group = group
         self.base = Side(base, hours: baseHours)
         self.new = Side(new, hours: newHours)
-        let isWorse = Self.isMore(self.new, than: self.base, tolerance: tolerance)
-        let isBetter = Self.isMore(self.base, than: self.new, tolerance: tolerance)
-        kind = base == nil ? .new : new == nil ? .gone : isWorse ? .worse : isBetter ? .better : .same
+        kind =
+            if base == nil {
+                .new
+            } else if new == nil {
+                .gone
+            } else if Self.isMore(self.new, than: self.base, tolerance: tolerance) {
+                .worse
+            } else if Self.isMore(self.base, than: self.new, tolerance: tolerance) {
+                .better
+            } else {
+                .same
+            }
     }
 
     /// Whether `left` loses more time per hour than `right`, beyond chance.

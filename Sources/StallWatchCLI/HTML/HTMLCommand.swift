@@ -120,7 +120,7 @@ enum Page {
         let parts = [
             "POLICY": Array(policy.utf8), "CSS": PackageResources.page_css, "DATA": data, "JS": Array(scripts.joined()),
         ]
-        // Text and marks in turn. Inserted text is not scanned: a function may be named %JS%.
+        // Text and marks in turn; the page has no other "%". Inserted text is not scanned: a function may be named %JS%.
         return String(decoding: PackageResources.page_html, as: UTF8.self)
             .split(separator: "%", omittingEmptySubsequences: false)
             .flatMap { parts[String($0)] ?? Array($0.utf8) }

@@ -56,6 +56,7 @@ struct ControlClient {
     ///   not answer, or the monitor refuses the request.
     func ask(_ request: ControlRequest) throws(CommandFailure) -> ControlAnswer {
         guard let path = knownPath ?? socketPath else {
+            // Says why it cannot be asked, if it is not there or another user's.
             _ = try MonitoredProcess.status(of: pid)
             let process = MonitoredProcess(pid: pid)
             guard process.isMonitored else { throw process.notMonitored }

@@ -55,7 +55,13 @@ struct WatchControls: Equatable {
         case .up, .down:
             guard let place = place(in: groups) else { break }
             next.selected = groups[min(max(place + (key == .up ? -1 : 1), 0), groups.count - 1)].key
-        case .sort: next.order = order == .newest ? .longest : order == .longest ? .count : .newest
+        case .sort:
+            next.order =
+                switch order {
+                case .newest: .longest
+                case .longest: .count
+                case .count: .newest
+                }
         case .other: break
         }
         return next

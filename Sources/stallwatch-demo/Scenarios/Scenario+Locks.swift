@@ -8,7 +8,7 @@ extension ExpectedReport {
     /// A stall of the main run loop that waits for a lock whose owner `does` something.
     static func owned(
         _ callout: StallReport.Callout, in function: String, _ lock: StallReport.LockKind, by owner: String,
-        _ does: String
+        does: String
     ) -> Self {
         .main(callout, in: function, lock: lock, owner: owner, ownerDoes: does)
     }
@@ -41,7 +41,7 @@ extension Scenario {
     private static func changing(_ first: Holding, then last: Holding) -> Scenario {
         .inMainLoop(
             "owner-\(last.rawValue)-later", "the mutex's owner is \(first.rawValue), then \(last.rawValue)",
-            .owned(.mainQueue, in: "PthreadLock.acquire()", .pthreadMutex, by: "holder", last.activity),
+            .owned(.mainQueue, in: "PthreadLock.acquire()", .pthreadMutex, by: "holder", does: last.activity),
             with: { PthreadLock().held(by: "holder", [(first, $0.stall * 0.3), (last, $0.stall * 0.7)]) }
         ) { lock, _ in lock.pass() }
     }
@@ -85,7 +85,9 @@ extension Scenario {
     private static let readWriteLockScenarios: [Scenario] = [
         .inMainLoop(
             "rwlock-reader", "a reader waits for a writer",
-            .owned(.mainQueue, in: "ReadWriteLock.acquireForReading()", .pthreadReadWriteLock, by: "holder", "running"),
+            .owned(
+                .mainQueue, in: "ReadWriteLock.acquireForReading()", .pthreadReadWriteLock, by: "holder",
+                does: "running"),
             with: { ReadWriteLock().held(by: "holder", .computing, for: $0.stall) }
         ) { lock, _ in
             lock.acquireForReading()
@@ -119,7 +121,7 @@ extension Scenario {
         },
         .inMainLoop(
             "dispatch-once", "dispatch_once on another thread",
-            .owned(.source0, in: "demo_once", .dispatchOnce, by: "initializer", Holding.sleeping.activity),
+            .owned(.source0, in: "demo_once", .dispatchOnce, by: "initializer", does: Holding.sleeping.activity),
             with: { SlowOnceInit(for: $0.stall) }
         ) { once, _ in once.run() },
     ]
@@ -127,7 +129,7 @@ extension Scenario {
     private static let chainScenarios: [Scenario] = [
         .inMainLoop(
             "lock-chain", "the owner of a lock waits for another lock",
-            .owned(.timer, in: "SwiftLock.acquire()", .swiftMutex, by: "middle", "futex"),
+            .owned(.timer, in: "SwiftLock.acquire()", .swiftMutex, by: "middle", does: "futex"),
             with: { context in
                 let inner = PthreadLock().held(by: "last", .sleeping, for: context.stall)
                 let outer = SwiftLock()
@@ -142,7 +144,9 @@ extension Scenario {
         ) { outer, _ in outer.pass() },
         .inMainLoop(
             "busy-queue", "dispatch_sync onto a busy queue",
-            .owned(.source0, in: "waitForTheQueue(_:)", .dispatchQueue, by: "queue-worker", Holding.sleeping.activity),
+            .owned(
+                .source0, in: "waitForTheQueue(_:)", .dispatchQueue, by: "queue-worker", does: Holding.sleeping.activity
+            ),
             with: { await DispatchQueue.busy(for: $0.stall) }
         ) { queue, _ in waitForTheQueue(queue) },
     ]
@@ -150,17 +154,19 @@ extension Scenario {
     private static let inversionScenarios: [Scenario] = [
         .inMainLoop(
             "priority-inversion", "a mutex, whose owner is a background worker on a busy CPU",
-            .owned(.mainQueue, in: "PthreadLock.acquire()", .pthreadMutex, by: "background", ReportedStall.inverted),
+            .owned(
+                .mainQueue, in: "PthreadLock.acquire()", .pthreadMutex, by: "background", does: ReportedStall.inverted),
             with: { try await BackgroundWorker.start(.computing, for: $0.stall) }
         ) { worker, _ in worker.compete { worker.lock.pass() } },
         .inMainLoop(
             "priority-inversion-queue", "dispatch_sync onto a background queue, whose worker is on a busy CPU",
-            .owned(.source0, in: "waitForTheQueue(_:)", .dispatchQueue, by: "background", ReportedStall.inverted),
+            .owned(.source0, in: "waitForTheQueue(_:)", .dispatchQueue, by: "background", does: ReportedStall.inverted),
             with: { try await BackgroundWorker.start(.computing, for: $0.stall) }
         ) { worker, _ in worker.compete { waitForTheQueue(worker.queue) } },
         .inMainLoop(
             "background-owner", "a mutex, whose owner is a background worker that sleeps",
-            .owned(.timer, in: "PthreadLock.acquire()", .pthreadMutex, by: "background", Holding.sleeping.activity),
+            .owned(
+                .timer, in: "PthreadLock.acquire()", .pthreadMutex, by: "background", does: Holding.sleeping.activity),
             with: { try await BackgroundWorker.start(.sleeping, for: $0.stall) }
         ) { worker, _ in worker.compete { worker.lock.pass() } },
     ]

@@ -80,7 +80,8 @@ extension Scenario {
         ) { _, _ in demo_print_line() },
         .inMainLoop(
             "linker-lock", "dl_iterate_phdr(3) while another thread sleeps in its callback",
-            .owned(.source0, in: "demo_with_loader_lock", .dynamicLinker, by: "lister", Holding.sleeping.activity),
+            .owned(
+                .source0, in: "demo_with_loader_lock", .dynamicLinker, by: "lister", does: Holding.sleeping.activity),
             with: { context in
                 NamedThread.start("lister") { ready in
                     withoutActuallyEscaping(ready) { sleepWithLoaderLock(for: context.stall, ready: $0) }

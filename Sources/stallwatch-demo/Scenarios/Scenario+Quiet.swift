@@ -8,7 +8,8 @@ extension Scenario {
         .quiet("idle", "the loop waits for 3 s") { _ in await pause(.seconds(3)) },
         .quiet("healthy-storm", "200,000 source0 turns back to back") { _ in await MainLoop.source0Turns(200_000) },
         .short("short", "40 sleeps of 60 % of the threshold, one per turn", times: 0.6) { context in
-            await MainLoop.callInTurn(40) { sleepTooLong(for: context.stall) }.max() ?? .zero
+            await MainLoop.callInTurn(40, pausing: .milliseconds(10)) { sleepTooLong(for: context.stall) }.max()
+                ?? .zero
         },
         .quiet("busy-timers", "a timer fires 1,000 times a second for 3 s") { _ in
             let timer = BusyTimer(on: .main)

@@ -7,7 +7,7 @@ import TextOutput
 @testable import StallReports
 @testable import StallWatchCLI
 
-@Suite struct DiagnosisTextTests {
+@Suite struct DiagnosisTests {
     private static let environment = Capabilities.Environment(
         pid: 4700, userID: 1000, kernel: "6.1.0-18-amd64", architecture: "x86_64", seccompMode: 2,
         hasNoNewPrivileges: true, yamaScope: 1, securityLabel: "docker-default (enforce)", isDumpable: true,
@@ -101,7 +101,8 @@ import TextOutput
 
     @Test func `control characters in a directory's name are not printed`() {
         var diagnosis = diagnosis([.read: .works()])
-        diagnosis.process = MonitoredProcess(pid: 1, reportDirectory: "/a\u{1b}[31m")
+        diagnosis.process = MonitoredProcess(
+            pid: 4700, executable: nil, isMonitored: true, hasStallWatch: true, reportDirectory: "/a\u{1b}[31m")
         diagnosis.capabilities.version = "\u{1b}]0;x"
         #expect(!text(diagnosis).contains("\u{1b}"))
     }

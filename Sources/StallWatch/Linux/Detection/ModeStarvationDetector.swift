@@ -26,7 +26,8 @@ struct ModeStarvationDetector {
     private static let longestInterval: UInt64 = 1_000_000_000
     /// The time after which no more questions are asked while nothing waits and the loop does not turn, in nanoseconds.
     private static let longestSearch: UInt64 = 60_000_000_000
-    /// The answers in a row that name no mode, the default or a modal one: a single one may come between two runs.
+    /// An absence is refused after so many answers in a row that name no mode, the default or a modal one: a single one may
+    /// come between two runs.
     private static let refusals = 2
 
     /// A time in which the default mode is not served.

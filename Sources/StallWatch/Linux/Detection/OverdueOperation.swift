@@ -39,10 +39,10 @@ struct OverdueOperation: Sendable {
         var others = 0
         var kept = list
         kept.tasks = list.tasks.filter { task in
-            let isOfChain = ids.contains(task.id)
-            let isOther = !isOfChain && (task.thread != nil || task.group.map(groups.contains) == true)
-            if isOther { others += 1 }
-            return isOfChain || isOther && others <= maximumOthers
+            if ids.contains(task.id) { return true }
+            guard task.thread != nil || task.group.map(groups.contains) == true else { return false }
+            others += 1
+            return others <= maximumOthers
         }
         return kept
     }

@@ -69,7 +69,7 @@ struct StallDetector {
     struct Decision: Equatable {
         /// The actions, in order: two if one stalled turn ends and the next one is already over the threshold.
         var actions: [Action] = []
-        /// When to poll again, in monotonic nanoseconds; `nil` if the loop wakes the watchdog before that matters.
+        /// When to poll again, in monotonic nanoseconds; `nil` if the loop wakes the watchdog before anything happens.
         var nextPoll: UInt64?
     }
 

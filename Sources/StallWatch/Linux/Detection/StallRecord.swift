@@ -125,15 +125,15 @@ extension StallRecord {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
         var thread: StallReport.ThreadDescription?
         if case .thread(let id) = poll.target { thread = .init(ThreadIdentity(id)) }
-        var turnOfLoop = Loop(
+        var description = Loop(
             label: loop.label, kind: loop.source.kind, turn: turn, nesting: nesting, thread: thread)
         if kind != .saturation, kind != .spinning {
-            turnOfLoop.mode = (loop.source as? RunLoopSource)?.modeName(poll.turn.mode)
+            description.mode = (loop.source as? RunLoopSource)?.modeName(poll.turn.mode)
         }
         self.init(
             id: ReportIdentifier.make(at: startedAt),
             kind: kind,
-            loop: turnOfLoop,
+            loop: description,
             threshold: threshold,
             startedAt: startedAt,
             watchdogLate: age &- min(threshold, age),

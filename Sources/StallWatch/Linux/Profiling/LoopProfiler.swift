@@ -59,7 +59,7 @@ struct LoopProfiler {
         }
     }
 
-    /// Takes samples until `isOver`, which waits until a time in monotonic nanoseconds; returns whether it takes all.
+    /// Takes samples until `isOver` says so, which waits until a time in monotonic nanoseconds; returns whether it took all.
     mutating func run(until isOver: (UInt64) -> Bool) -> Bool {
         var generator = SystemRandomNumberGenerator()
         while let time = clock.nextSample(at: now(), &generator) {

@@ -36,7 +36,7 @@ function viewOf(address) {
   filters.process = known(words.get("process"), data.loops.map((loop) => loop.process));
   filters.context = known(words.get("context"), stalls.context.map(text));
   filters.metadata = known(words.get("metadata"), data.metadata.flatMap((_, set) => pairsOf(set).map(pairText)));
-  filters.minimum = (whole(words.get("min")) || 0) * 1000;
+  filters.minimum = (whole(words.get("min")) || 0) * 1000 || null;
   filters.side = known(whole(words.get("side")), data.sides.map((_, side) => side));
   for (const cause of (words.get("hide") || "").split(",")) if (Object.hasOwn(causeColours, cause)) filters.hiddenCauses.add(cause);
   if (words.has("group")) {

@@ -3,7 +3,7 @@
 // A filter that is null, empty or 0 lets everything through. `group` is a fingerprint's index or null for stalls without
 // one, so "no group" is undefined.
 const newFilters = () => ({
-  search: "", loop: null, process: null, context: null, metadata: null, minimum: 0, side: null, hiddenCauses: new Set(), group: undefined,
+  search: "", loop: null, process: null, context: null, metadata: null, minimum: null, side: null, hiddenCauses: new Set(), group: undefined,
   functionName: null, range: null,
 });
 
@@ -19,7 +19,12 @@ function nodesThrough(isWanted) {
   return flags;
 }
 
-const hasStackIn = (stall, flags) => sharesOf(stall).some(([node]) => flags[node] === 1);
+function hasStackIn(stall, flags) {
+  for (let i = stall === 0 ? 0 : stalls.sharesEnd[stall - 1]; i < stalls.sharesEnd[stall]; i += 1) {
+    if (flags[data.shares.node[i]] === 1) return true;
+  }
+  return false;
+}
 
 // The keys and values of a set of metadata.
 function pairsOf(set) {

@@ -79,7 +79,8 @@ enum Holding: String, Sendable, CaseIterable {
         let bytes = [UInt8](repeating: 0, count: 65_537)
         Thread.detachNewThread {
             sleepTooLong(for: duration)
-            // Closes the end, too: after the last write a byte may still be unread, and a closed number may become another file's.
+            // Closes the end, too: after the last write a byte may still be unread, and a closed number may become another
+            // file's.
             demo_read_all(readEnd)
         }
         write(writeEnd, bytes, bytes.count)

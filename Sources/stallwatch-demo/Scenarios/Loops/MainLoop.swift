@@ -32,13 +32,15 @@ enum MainLoop {
         await DispatchQueue.main.time(work)
     }
 
-    /// Calls `work` in so many callouts, of each kind in turn; returns how long each call took.
-    static func callInTurn(_ count: Int, _ work: @escaping Work) async -> [Duration] {
+    /// Calls `work` in so many callouts, of each kind in turn, with a pause after each; returns how long each call took.
+    static func callInTurn(
+        _ count: Int, pausing: Duration = .milliseconds(20), _ work: @escaping Work
+    ) async -> [Duration] {
         var durations: [Duration] = []
         for index in 0..<count {
             durations.append(await callouts[index % callouts.count](work))
             // The loop has to wait in between: two of these in one turn would be one stall.
-            await pause(.milliseconds(20))
+            await pause(pausing)
         }
         return durations
     }

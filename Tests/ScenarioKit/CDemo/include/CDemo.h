@@ -139,7 +139,7 @@ void demo_print_line(void);
 /// close(2) waits until everything has been read (SO_LINGER), and the end to read. Returns whether it succeeded.
 bool demo_make_unsent_data(int32_t ends[_Nonnull 2]);
 
-/// Reads the end of such a connection until the other end has closed it, and closes it.
+/// Reads a descriptor until its other end has been closed, and closes it.
 void demo_read_all(int32_t reader);
 
 /// The number of kinds of calls of `demo_wait_interruptibly`.
