@@ -114,7 +114,8 @@ builds-ahead:
 	nice -n 19 Tests/Programs/real-packages.sh release-static --build-only
 	nice -n 19 $(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
 	STALLWATCH_INERT=1 nice -n 19 $(BUILD) --build-tests --enable-all-traits --scratch-path .build-inert
-	if pkg-config --exists glib-2.0; then nice -n 19 $(BUILD) --package-path Examples/glib-loop --product glib-loop; fi
+	if pkg-config --exists glib-2.0; then nice -n 19 $(BUILD) --package-path Examples/glib-loop --product glib-loop \
+		--scratch-path Tests/Samples/StallsInTests/.build; fi
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:

@@ -90,7 +90,9 @@ import TestSupport
     func aStallOfAGLibLoopInCIsReported() throws {
         let package = Self.examples.appendingPathComponent("glib-loop").path
         let swift = try #require(Command.find("swift"))
-        let build = ["build", "--package-path", package, "--product", "glib-loop"]
+        // In the sample's folder, which has the library already.
+        let folder = Repository.root.appendingPathComponent("Tests/Samples/StallsInTests/.build").path
+        let build = ["build", "--package-path", package, "--product", "glib-loop", "--scratch-path", folder]
         try Command(program: swift, arguments: build).succeed()
         let products = try Command(program: swift, arguments: build + ["--show-bin-path"]).succeed()
             .trimmingCharacters(in: .whitespacesAndNewlines)
