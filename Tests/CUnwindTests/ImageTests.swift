@@ -37,7 +37,7 @@ import Testing
         #expect(Set(generations).count == 3)
     }
 
-    @Test func aThreadThatHoldsTheLinkersLockDelaysNothing() {
+    @Test func `a thread that holds the linker's lock delays nothing`() {
         defer { cunwind_engine_destroy(engine) }
         #expect(cunwind_test_refreshes_beside_held_linker_lock(engine))
     }

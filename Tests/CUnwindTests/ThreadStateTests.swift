@@ -100,7 +100,7 @@ import Testing
     }
 
     /// The parent of a vfork(2) waits in state D until its child, which sleeps for 400 ms, is done.
-    @Test func aThreadInUninterruptibleSleepIsReadAndCannotBeStopped() throws {
+    @Test func `a thread in uninterruptible sleep is read and cannot be stopped`() throws {
         let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_VFORK, 3))
         let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
         let status = try engine.status()

@@ -178,7 +178,7 @@ private struct DemoRun {
 /// libunwind also exports `_Unwind_RaiseException`. If the program's own link line names libunwind, every C++ exception
 /// goes through it and takes twenty times as long.
 @Suite struct ExceptionOwnerTests {
-    @Test func exceptionsOfTheHostProgramGoThroughLibgcc() throws {
+    @Test func `exceptions of the host program go through libgcc`() throws {
         let directory = try TemporaryDirectory()
         let owner = try Command(
             program: try Command.product("stallwatch-demo"),

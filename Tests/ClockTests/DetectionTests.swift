@@ -41,7 +41,7 @@ import TestSupport
 
     /// The watchdog wakes up once per early age, an eighth of the threshold, earlier by the age of the oldest turn at a
     /// poll (here a millisecond).
-    @Test func turningLoopsWakeTheWatchdogOncePerEarlyAge() async throws {
+    @Test func `turning loops wake the watchdog once per early age`() async throws {
         let watchdog = try await Self.watchdog(.turning, in: .seconds(10))
         let wakeUps = try #require(watchdog.wakeUps)
         print("50 turning loops: \(wakeUps) wake-ups in 40 thresholds")

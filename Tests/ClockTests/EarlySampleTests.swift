@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func aLongComputationBeforeTheThresholdIsBlamed() async throws {
+    @Test func `a long computation before the threshold is blamed`() async throws {
         // Beside other busy threads, waiting for a CPU takes most of the time.
         let measured = try await remeasured(
             { try stall(.cpu, 220, 90, threshold: 250) },
@@ -81,7 +81,7 @@ import Testing
         #expect(measured.report.summary.contains("% of it in \(measured.first)"), "\(measured.report.summary)")
     }
 
-    @Test func aBlockedThreadThatDoesNotRunIsCapturedOnce() throws {
+    @Test func `a blocked thread that does not run is captured once`() throws {
         let report = try stall(.sleep, 400, 0, threshold: 100).report
         #expect(report.samples.count == 1)
         #expect((report.samples.first?.timesSeen ?? 0) > 20)
@@ -92,7 +92,7 @@ import Testing
     /// A load whose turns are mostly short, and sometimes nearly as long as the threshold.
     ///
     /// STALLWATCH_HEALTHY_SECONDS sets its length.
-    @Test func healthyTurnsAreStoppedAtMostOnceInAThousand() throws {
+    @Test func `healthy turns are stopped at most once in a thousand`() throws {
         let seconds = ProcessInfo.processInfo.environment["STALLWATCH_HEALTHY_SECONDS"].flatMap(UInt64.init) ?? 8
         let probe = LoopProbe(label: "load")
         let monitor = try StallMonitor(.init(threshold: .milliseconds(500), reports: .none))
@@ -120,7 +120,7 @@ import Testing
     }
 
     /// Each stop gives the CPU to the others, so stops again and again would keep the turn from ending.
-    @Test func aThreadThatCompetesForItsCPUIsHardlyStopped() throws {
+    @Test func `a thread that competes for its CPU is hardly stopped`() throws {
         let probe = LoopProbe(label: "starved")
         let monitor = try StallMonitor(.init(threshold: .seconds(4), reports: .none))
         try monitor.watch(.probe(probe))

@@ -181,7 +181,7 @@ import TestSupport
         #expect((json?["loops"] as? [[String: Any]])?.first?["turns"] as? Int == 1_001)
     }
 
-    @Test func noArgumentsEnvironmentOrMemoryAreInAReport() throws {
+    @Test func `no arguments, environment or memory are in a report`() throws {
         let secret = "hunter2-" + String(repeating: "x", count: 8)
         setenv("STALLWATCH_TEST_SECRET", secret, 1)
         defer { unsetenv("STALLWATCH_TEST_SECRET") }

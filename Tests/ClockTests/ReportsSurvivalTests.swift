@@ -123,7 +123,7 @@ import TestSupport
         }
     }
 
-    @Test func twoProcessesAndFiveRestartsShareADirectory() throws {
+    @Test func `two processes and five restarts share a directory`() throws {
         for _ in 0..<5 {
             // Long enough for a watchdog that starts beside busy threads: in a debug build that takes 20 ms of CPU time.
             let hosts = try (0..<2).map { _ in
@@ -199,7 +199,7 @@ private let ownMounts: [String]? = [["unshare", "--mount"], ["unshare", "--mount
 @Suite(.serialized) struct DeadlockReportTests {
     private static let threshold = 100
 
-    @Test func aDeadlockIsOnDiskWithinASecondWithAllStacks() throws {
+    @Test func `a deadlock is on disk within a second with all stacks`() throws {
         let directory = try TemporaryDirectory()
         let host = try TestHost(["deadlock", directory.path, "\(Self.threshold)"])
         let isReported = eventually { (try? directory.reports())?.contains(where: \.isWholeDeadlock) ?? false }

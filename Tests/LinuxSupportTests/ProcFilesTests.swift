@@ -207,7 +207,7 @@ import Testing
 
 /// Lines of an epoll instance's file in /proc/self/fdinfo.
 @Suite struct EpollEntryTests {
-    @Test func libdispatchArmsAnEntryAndTheKernelDisarmsIt() {
+    @Test func `libdispatch arms an entry and the kernel disarms it`() {
         let armed = EpollEntry(line: "tfd:       22 events: 40004019 data:     7f8be8000b70  pos:0 ino:80751 sdev:f")
         #expect(armed?.descriptor == 22)
         #expect(armed?.isArmed == true)

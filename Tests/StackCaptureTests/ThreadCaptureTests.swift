@@ -93,7 +93,7 @@ private func stack(
         #expect(engine.asked == [.read])
     }
 
-    @Test func aRunningThreadThatMustNotBeStoppedHasNoStack() {
+    @Test func `a running thread that must not be stopped has no stack`() {
         let engine = ScriptedEngine([running], [.ptrace: [stack(.ptrace, frames: 5)]])
         #expect(throws: CaptureFailure.notStopped) {
             try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false)
@@ -101,7 +101,7 @@ private func stack(
         #expect(engine.asked.isEmpty)
     }
 
-    @Test func anIncompleteReadIsEnoughForAThreadThatMustNotBeStopped() throws {
+    @Test func `an incomplete read is enough for a thread that must not be stopped`() throws {
         let engine = ScriptedEngine(
             [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 5)]])
         #expect(try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false).frames.count == 2)
@@ -126,7 +126,7 @@ private func stack(
         #expect(try ThreadCapture(engine: engine).capture(thread: 1).frames.count == 7)
     }
 
-    @Test func aThreadThatWakesDuringTheReadIsTriedAgain() throws {
+    @Test func `a thread that wakes during the read is tried again`() throws {
         let engine = ScriptedEngine(
             [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
         #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .ptrace)
@@ -281,7 +281,7 @@ private func stack(
         #expect(open.methods(for: ThreadStatus(state: .running)) == [.ptrace])
     }
 
-    @Test func aRunningThreadIsSignaledIfPtraceIsRefused() {
+    @Test func `a running thread is signaled if ptrace is refused`() {
         #expect(closed.methods(for: ThreadStatus(state: .running)) == [.signal])
     }
 

@@ -53,7 +53,7 @@ import Testing
         #expect(try decoder.decode(SuppressionCounts.self, from: data) == counts)
     }
 
-    @Test func aReportWithoutOptionalFieldsSurvivesARoundTrip() throws {
+    @Test func `a report without optional fields survives a round trip`() throws {
         var report = try StallReport.literal()
         report.callout = nil
         report.culprit = nil

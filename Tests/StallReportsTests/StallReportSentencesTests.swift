@@ -30,7 +30,7 @@ import Testing
         ).sentence
     }
 
-    @Test func aLockIsDescribedWithItsOwnerAndTheOwnersState() {
+    @Test func `a lock is described with its owner and the owner's state`() {
         #expect(
             sentence(.lock, mutex([owner(2, "saver", isRunning: true)]))
                 == "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which is running."
@@ -99,7 +99,7 @@ import Testing
         )
     }
 
-    @Test func anInitializationIsDescribedAsRunByItsOwner() {
+    @Test func `an initialization is described as run by its owner`() {
         let once = StallReport.Lock(
             kind: .once, function: "swift_once", isDeadlock: false, owners: [owner(2, "init", isRunning: true)])
         #expect(
@@ -225,7 +225,7 @@ import Testing
             blockedMilliseconds: blocked, uncertaintyMilliseconds: 0, kernelShare: 0.6, systemCall: call, lock: lock)
     }
 
-    @Test func theSentenceNamesFunctionsOnceTheyAreKnown() throws {
+    @Test func `the sentence names functions once they are known`() throws {
         let clock = StallReport.SystemCall(number: 228, name: "clock_gettime")
         #expect(
             try named(cause(.cpu, onCPU: 600, blocked: 400, call: clock))
@@ -401,7 +401,7 @@ import Testing
 }
 
 @Suite struct SampleSharesTests {
-    @Test func withoutWeightsTheNearestValidSampleCounts() throws {
+    @Test func `without weights, the nearest valid sample counts`() throws {
         var report = try StallReport.literal()
         #expect(report.sampleShares == [1, 0], "the second sample is invalid")
         report.samples[1].isValid = true

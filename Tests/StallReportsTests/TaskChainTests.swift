@@ -26,7 +26,7 @@ import Testing
         #expect(chain([task(1, .pool)]).end == .pool)
     }
 
-    @Test func aChainEndsAtTheThreadThatRunsATaskOrAnActor() {
+    @Test func `a chain ends at the thread that runs a task or an actor`() {
         #expect(chain([task(1, nil, thread: 9)]).end == .thread(9))
         #expect(chain([task(1, .task, 2), task(2, nil, thread: 9)]).end == .thread(9))
         let busy = TaskList.Executor(kind: .actor, name: "Cache", address: "0x10", thread: 8)
@@ -43,7 +43,7 @@ import Testing
         #expect(chain([task(1, .group, 5), task(2, .task, 1, group: 5)]).end == .circle)
     }
 
-    @Test func aCircleThroughOneOfSeveralChildrenIsNotCertain() {
+    @Test func `a circle through one of several children is not certain`() {
         let found = chain([task(1, .group, 5), task(2, .task, 1, group: 5), task(3, .sleep, group: 5)])
         #expect(found.ids == [1, 2])
         #expect(found.end == .unknown)

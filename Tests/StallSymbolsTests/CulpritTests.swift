@@ -49,7 +49,7 @@ import TestSupport
     }
 
     /// The runtime deinitializes each object of a graph; what has released the graph is to blame.
-    @Test func deinitializerThatOnlyReleasesIsPassedOver() {
+    @Test func `a deinitializer that only releases is passed over`() {
         let object = [
             frame("Node.deinit", line: 3, symbol: "$s5notes4NodeCfd"),
             frame("Node.__deallocating_deinit", line: 3, symbol: "$s5notes4NodeCfD"),
@@ -89,7 +89,7 @@ import TestSupport
         #expect(culprit(of: [nested] + frames.dropFirst(2)) == "save()")
     }
 
-    @Test func functionWithoutLineIsSkippedIfOthersHaveLines() {
+    @Test func `a function without a line is skipped if others have lines`() {
         let frames = [frame("stub"), frame("load()", line: 7)]
         #expect(culprit(of: frames) == "load()")
         // Where the image has no debug information, no function has a line.
@@ -97,7 +97,7 @@ import TestSupport
         #expect(culprit(of: [frame("stub"), frame("load()")]) == "stub")
     }
 
-    @Test func outermostDependencyIsBlamedWhereNothingIsTheApps() {
+    @Test func `the outermost dependency is blamed where nothing is the app's`() {
         let dependencies = [
             frame("usleep", isInApp: false), frame("step()", line: 1, isInApp: false, isDependency: true),
             frame("fetch()", line: 2, isInApp: false, isDependency: true), frame("outer", isInApp: false),
@@ -107,7 +107,7 @@ import TestSupport
     }
 
     /// An event loop is on every stack of its thread, and so is what passes an event through the pipeline.
-    @Test func eventLoopIsBlamedOnlyWithoutAnotherDependency() {
+    @Test func `an event loop is blamed only without another dependency`() {
         let loop = [
             frame(
                 "ChannelHandlerContext.invokeChannelRead(_:)", line: 4, isInApp: false, isDependency: true,
@@ -157,7 +157,7 @@ import TestSupport
     }
 
     /// As with Debian's libraries, which have no names of functions that they do not export.
-    @Test func withoutNamesWorkersAreThreadsThatDispatchHasStarted() throws {
+    @Test func `without names, workers are threads that dispatch has started`() throws {
         var report = try StallReport.literal()
         let names = ["demo", "libdispatch.so", "libc.so.6"]
         report.images = names.map { StallReport.Image(name: $0, path: "/lib/" + $0, baseAddress: "0x0") }

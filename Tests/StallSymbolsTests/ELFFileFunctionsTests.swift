@@ -15,7 +15,7 @@ import TestSupport
         return Dictionary(try file.functions(where: isWanted).map { ($0.name, $0.addresses) }) { first, _ in first }
     }
 
-    @Test func wantedFunctionsAreFoundWithTheirAddresses() throws {
+    @Test func `wanted functions are found with their addresses`() throws {
         let elf = SmallELF(symbols: [
             .init(name: "read", address: 0x1000, size: 0x20), .init(name: "main", address: 0x2000),
             .init(name: "write", address: 0x3000, binding: UInt8(STB_LOCAL)),
@@ -31,7 +31,7 @@ import TestSupport
         #expect(all == Dictionary(uniqueKeysWithValues: addresses.map { ("function\($0)", $0..<$0 + 0x10) }))
     }
 
-    @Test func otherSymbolsAndEndlessFunctionsAreIgnored() throws {
+    @Test func `other symbols and endless functions are ignored`() throws {
         let elf = SmallELF(symbols: [
             .init(name: "assembly", address: 0x1000, size: 0), .init(name: "endless", address: 0x1000, size: .max),
             .init(name: "data", address: 0x1000, type: UInt8(STT_OBJECT)),

@@ -67,7 +67,7 @@ import TestSupport
     }
 
     /// In a stripped executable all local functions after `main` would have its name.
-    @Test func anExportedFunctionWithoutASizeReachesNowhere() throws {
+    @Test func `an exported function without a size reaches nowhere`() throws {
         let symbols = [
             SmallELF.Symbol(name: "main", address: 0x1000, size: 0), .init(name: "next", address: 0x1100, size: 0x10),
         ]
@@ -165,7 +165,7 @@ import TestSupport
     // MARK: Damaged files
 
     @Test(arguments: [4, 5, 0xffff, .max] as [UInt32])
-    func aSymbolTableThatNamesNoStringTableIsAnError(link: UInt32) throws {
+    func `a symbol table that names no string table is an error`(link: UInt32) throws {
         let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], link: link)
         expectUnreadable(try directory.write("image", elf.bytes))
     }
@@ -194,7 +194,7 @@ import TestSupport
     }
 
     /// A damaged file gives an error or some names, and no crash.
-    @Test func aFileWithRandomDamageNeverCrashesTheReader() throws {
+    @Test func `a file with random damage never crashes the reader`() throws {
         let good = SmallELF(
             symbols: (1...8).map { .init(name: "function\($0)", address: UInt64($0) << 12) },
             dynamicSymbols: [.init(name: "exported", address: 0x1000)]

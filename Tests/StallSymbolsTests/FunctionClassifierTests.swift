@@ -197,7 +197,7 @@ import Testing
         ("__CFRUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION__", .observer),
         ("__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__", .mainQueue),
     ])
-    func theFunctionThatMakesTheCalloutShowsItsKind(symbol: String, callout: StallReport.Callout) {
+    func `the function that makes the callout shows its kind`(symbol: String, callout: StallReport.Callout) {
         #expect(StallReport.Callout(symbols: ["$s5notes4workyyF", nil, symbol, "__CFRunLoopRun"]) == callout)
     }
 

@@ -129,7 +129,7 @@ import Testing
         #expect(report.callout == .mainQueue)
     }
 
-    @Test func metadataOfDerivedCodableIsTheDecodingFunction() throws {
+    @Test func `metadata of a derived Codable is the decoding function`() throws {
         let report = try expectCulprit(
             "load()", line: 38,
             in: [
@@ -174,7 +174,7 @@ import Testing
     }
 
     /// A function that is inlined into a merged body may stand for another function's call, too.
-    @Test func functionInlinedIntoMergedFunctionIsNotBlamed() throws {
+    @Test func `a function inlined into a merged function is not blamed`() throws {
         let report = try expectCulprit(
             "openPreferences()", line: 57,
             in: [
@@ -208,7 +208,7 @@ import Testing
     }
 
     /// A macro may write the body of a function that is declared in a source file.
-    @Test func functionWithBodyOfMacroHasTheLineOfItsDeclaration() throws {
+    @Test func `a function with the body of a macro has the line of its declaration`() throws {
         _ = try expectCulprit(
             "save()", line: 21,
             in: [
@@ -220,7 +220,7 @@ import Testing
     /// The compiler gives a copy constructor the line of its class.
     ///
     /// It also calls Swift's closures artificial.
-    @Test func functionThatTheCompilerSaysItMadeIsItsCaller() throws {
+    @Test func `a function that the compiler says it made is its caller`() throws {
         let report = try expectCulprit(
             "sort_words", line: 44,
             in: [
@@ -235,7 +235,7 @@ import Testing
     }
 
     /// Names are not proof: the file of an image of the app may claim any name.
-    @Test func moduleThatClaimsToBeOfTheToolchainIsNotBlamed() throws {
+    @Test func `a module that claims to be of the toolchain is not blamed`() throws {
         let report = try report([Recorded("$s10Foundation4saveyyF", "Sources/Foundation/Save.swift", 5)] + loop)
         #expect(report.culprit == nil)
         #expect(

@@ -34,7 +34,7 @@ import TextOutput
         #expect(scratch.names == ["file"])
     }
 
-    @Test func aLinksTargetIsReplacedAndKeepsItsPermissions() throws {
+    @Test func `a link's target is replaced and keeps its permissions`() throws {
         let path = try scratch.write("file", "old")
         #expect(chmod(path, 0o604) == 0)
         #expect(symlink("file", scratch.path + "/link") == 0)

@@ -44,7 +44,7 @@ import Testing
         #expect(error?.status == .usage)
     }
 
-    @Test func withoutACollectorTheErrorSaysHowToNameOne() {
+    @Test func `without a collector, the error says how to name one`() {
         let error = #expect(throws: CommandFailure.self) { try settings() }
         #expect(error?.sentence.contains("--otlp") == true)
     }

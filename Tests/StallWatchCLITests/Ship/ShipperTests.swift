@@ -228,7 +228,7 @@ import Testing
         #expect(shipper.waiting == 0)
     }
 
-    @Test func theFlushDoesNotWaitForACollectorThatIsAway() throws {
+    @Test func `the flush does not wait for a collector that is away`() throws {
         let world = try World()
         try world.write([1])
         world.answer = { _ in OTLPAnswer(status: 0, error: "Connection refused") }

@@ -199,7 +199,7 @@ import Testing
         #expect(outcome(expected, injected: injected, report(reported)).result == .wrongDuration)
     }
 
-    @Test func aStallThatWasNotInjectedHasAWrongDuration() {
+    @Test func `a stall that was not injected has a wrong duration`() {
         #expect(outcome(expected, injected: nil, report()).result == .wrongDuration)
     }
 

@@ -72,7 +72,7 @@ import Testing
         #expect(try written(.plain, missed) == ["[ 2/12] spin: missed, injected 500.0 ms, no report\n"])
     }
 
-    @Test func theReasonOfAnUnavailableScenarioIsWritten() throws {
+    @Test func `the reason of an unavailable scenario is written`() throws {
         let outcome = Outcome.stub("glib", in: "sleep()", injected: nil, unavailable: "there is no library")
         #expect(try written(.plain, outcome) == ["[ 2/12] glib: not-available, there is no library\n"])
     }

@@ -57,7 +57,7 @@ import TestSupport
     }
 
     @Test(arguments: [ScenarioResult.wrongDuration, .wrongSplit, .falseAlarm, .suppressed])
-    func aResultOfTheClockIsRepeatedOnADisturbedHost(result: ScenarioResult) async throws {
+    func `a result of the clock is repeated on a disturbed host`(result: ScenarioResult) async throws {
         #expect(try await counts(result, isDisturbed: true) == .all)
         #expect(try await counts(result, isDisturbed: false) == .one)
     }
@@ -65,7 +65,7 @@ import TestSupport
     @Test(arguments: [
         ScenarioResult.ok, .missed, .wrongFunction, .wrongCause, .wrongOwner, .incompleteStack, .notAvailable,
     ])
-    func otherResultsAreNotRepeatedOnADisturbedHost(result: ScenarioResult) async throws {
+    func `other results are not repeated on a disturbed host`(result: ScenarioResult) async throws {
         #expect(try await counts(result, isDisturbed: true) == .one)
     }
 
@@ -175,7 +175,7 @@ import TestSupport
         #expect(try await row(script).result == .noResult)
     }
 
-    @Test func aProcessThatDiesAfterItsSummaryHasNoResult() async throws {
+    @Test func `a process that dies after its summary has no result`() async throws {
         #expect(try await row(summary("ok") + "\nkill -SEGV $$").result == .noResult)
     }
 

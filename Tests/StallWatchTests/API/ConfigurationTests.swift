@@ -6,7 +6,7 @@ import Testing
 @testable import StallWatch
 
 @Suite struct StallMonitorConfigurationTests {
-    @Test func theDefaultsAreAQuarterOfASecondAndTenSeconds() throws {
+    @Test func `the defaults are a quarter of a second and ten seconds`() throws {
         let configuration = StallMonitor.Configuration()
         #expect(configuration.threshold == .milliseconds(250))
         #expect(
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: [Duration.zero, .milliseconds(100)])
-    func aMonitorWithAnInvalidThresholdCreatesNoDirectory(threshold: Duration) throws {
+    func `a monitor with an invalid threshold creates no directory`(threshold: Duration) throws {
         let temporary = try TemporaryDirectory()
         let configuration = StallMonitor.Configuration(
             threshold: .fixed(threshold), reports: .directory(temporary.path + "/new"),

@@ -25,7 +25,7 @@ private let ms: UInt64 = 1_000_000
         #expect(EarlySampling.ages(threshold: threshold * ms) == ages)
     }
 
-    @Test func theShortestAgeThatOneTurnInAThousandExceedsIsUnusual() {
+    @Test func `the shortest age that one turn in a thousand exceeds is unusual`() {
         let short = turns([(1, 9_990), (40, 10)])
         #expect(EarlySampling.unusualAge(of: short, threshold: threshold) == threshold / 8)
         let longer = turns([(1, 9_989), (40, 11)])
@@ -34,7 +34,7 @@ private let ms: UInt64 = 1_000_000
         #expect(EarlySampling.unusualAge(of: long, threshold: threshold) == threshold / 2)
     }
 
-    @Test func noAgeIsUnusualForALoopWhoseTurnsAreNearlyStalls() {
+    @Test func `no age is unusual for a loop whose turns are nearly stalls`() {
         #expect(EarlySampling.unusualAge(of: turns([(1, 900), (200, 100)]), threshold: threshold) == nil)
     }
 
@@ -47,7 +47,7 @@ private let ms: UInt64 = 1_000_000
         #expect(EarlySampling.unusualAge(of: turns([(200, 999)]), threshold: threshold) == threshold / 8)
     }
 
-    @Test func theHistogramIsReadOncePerThousandTurnsAndForANewThreshold() {
+    @Test func `the histogram is read once per thousand turns and for a new threshold`() {
         var early = EarlySampling()
         var reads = 0
         func read() -> TurnHistogram.Snapshot {
@@ -62,7 +62,7 @@ private let ms: UInt64 = 1_000_000
 
     // MARK: The ration
 
-    @Test func theFirstTurnAndOneInAThousandMayBeStopped() {
+    @Test func `the first turn and one in a thousand may be stopped`() {
         var early = EarlySampling()
         var stops = 0
         for turn in 0..<20_000 as Range<UInt64> {

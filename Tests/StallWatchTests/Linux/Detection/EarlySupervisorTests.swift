@@ -63,7 +63,7 @@ import Testing
 
     private var lastRecord: StallRecord? { world.records.withLock { $0.last } }
 
-    @Test mutating func aStallHasSamplesOfTheTimeBeforeItsThreshold() throws {
+    @Test mutating func `a stall has samples of the time before its threshold`() throws {
         let capturer = capturer
         runTurn(from: Self.begin, for: 310_000_000) { capturer.address = $0 < 220_000_000 ? 0x1000 : 0x3000 }
         let record = try #require(lastRecord)
@@ -75,14 +75,14 @@ import Testing
         #expect((210_000_000...230_000_000).contains(weights[0]))
     }
 
-    @Test mutating func aHealthyTurnIsDroppedAndCountedIfItWasStopped() {
+    @Test mutating func `a healthy turn is dropped and counted if it was stopped`() {
         runTurn(from: Self.begin, for: 200_000_000)
         #expect(world.records.withLock { $0.isEmpty })
         #expect(capturer.stops > 5, "one turn, stopped several times")
         #expect(loop.earlyStops == 1)
     }
 
-    @Test mutating func runningThreadsAreStoppedInOneTurnUntilThereIsAnotherCredit() {
+    @Test mutating func `running threads are stopped in one turn until there is another credit`() {
         for turn in 0..<200 as Range<UInt64> { runTurn(from: Self.begin + turn * 40_000_000, for: 35_000_000) }
         #expect(loop.earlyStops == 1)
     }
@@ -120,7 +120,7 @@ import Testing
         #expect(addresses == [0x3000])
     }
 
-    @Test mutating func afterAFailedStopTheTurnIsNotStoppedBeforeItsThreshold() {
+    @Test mutating func `after a failed stop, the turn is not stopped before its threshold`() {
         let failing = FailingCapturer()
         capture(with: failing)
         runTurn(from: Self.begin, for: 240_000_000)
@@ -138,7 +138,7 @@ import Testing
     }
 
     /// The thread leaves the kernel after 200 ms, and then computes.
-    @Test mutating func aCallBeforeTheThresholdHasTheStackOfItsReturn() throws {
+    @Test mutating func `a call before the threshold has the stack of its return`() throws {
         let kernel = KernelCapturer()
         capture(with: kernel)
         runTurn(from: Self.begin, for: 310_000_000) { kernel.isInKernel = $0 < 200_000_000 }

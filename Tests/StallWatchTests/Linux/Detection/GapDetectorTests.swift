@@ -94,7 +94,7 @@ import Testing
     }
 
     /// Reading it takes 30 µs or more.
-    @Test mutating func stolenTimeIsNotReadWhileTheWatchdogIsOnTime() {
+    @Test mutating func `stolen time is not read while the watchdog is on time`() {
         detector.sleep(at: clocks(1_000), until: 2_000)
         var isAsked = false
         let gap = detector.wake(at: clocks(2_000 + Self.tolerance), firstBegin: nil) {
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// A parked watchdog has no deadline; a turn that begins wakes it.
-    @Test mutating func aParkedWatchdogIsDueWhenTheFirstTurnBegins() {
+    @Test mutating func `a parked watchdog is due when the first turn begins`() {
         detector.sleep(at: clocks(1_000), until: .max)
         let now = 60_000 + Self.tolerance
         #expect(wake(at: clocks(now), firstBegin: 60_000) == nil)

@@ -100,7 +100,7 @@ import TestSupport
         #expect(world.states == [.ongoing, .ongoing])
     }
 
-    @Test mutating func aThreadThatHasEndedIsCountedAndNotPolledAgain() {
+    @Test mutating func `a thread that has ended is counted and not polled again`() {
         capturer.threadHasEnded = {}
         let next = poll(at: Self.begin + Self.threshold)
         #expect(world.states.isEmpty)
@@ -111,7 +111,7 @@ import TestSupport
         #expect(world.suppressed.current[.threadEnded] == 1)
     }
 
-    @Test mutating func anAbandonedLoopIsWatchedAgainFromItsNextTurnOn() {
+    @Test mutating func `an abandoned loop is watched again from its next turn on`() {
         capturer.threadHasEnded = {}
         _ = poll(at: Self.begin + Self.threshold)
         capturer.threadHasEnded = nil

@@ -79,7 +79,7 @@ import Testing
     }
 
     /// Another turn of the default mode is in progress at each poll.
-    @Test mutating func aLoopThatComesBackInBetweenServesItsDefaultMode() {
+    @Test mutating func `a loop that comes back in between serves its default mode`() {
         for _ in 0..<30 {
             pass(3, queue: true)
             turn.number += 1
@@ -115,14 +115,14 @@ import Testing
     }
 
     /// No observer has seen the run begin, in which it waits in its default mode.
-    @Test mutating func aLoopThatWaitsSinceBeforeItWasObservedIsNotPolled() {
+    @Test mutating func `a loop that waits since before it was observed is not polled`() {
         (load.isOutside, load.lastEnd, turn.began, turn.number) = (true, 0, nil, 0)
         pass(30, mode: "default")
         #expect(detector.absence == nil)
         #expect(detector.nextPoll(load) == nil)
     }
 
-    @Test mutating func aLoopThatWaitsInItsDefaultModeIsNotPolled() {
+    @Test mutating func `a loop that waits in its default mode is not polled`() {
         (turn.began, turn.isWaitingUnobserved) = (nil, false)
         pass(30, mode: "default")
         #expect(detector.nextPoll(load) == nil)
@@ -165,7 +165,7 @@ import Testing
         #expect(detector.nextPoll(load) == nil)
     }
 
-    @Test mutating func aLoopThatNeverRanItsDefaultModeIsNotAsked() {
+    @Test mutating func `a loop that never ran its default mode is not asked`() {
         load.defaultRuns = 0
         pass(30, queue: true)
         #expect(actions.isEmpty)

@@ -175,7 +175,7 @@ import Testing
         actions.lazy.compactMap { if case .end(let end) = $0 { end / 1_000_000 } else { nil } }.last
     }
 
-    @Test mutating func aLoopWithoutAWaitForTheThresholdIsSaturated() {
+    @Test mutating func `a loop without a wait for the threshold is saturated`() {
         pass(300, idle: 10_000)
         pass(980)
         #expect(!isReported)
@@ -196,7 +196,7 @@ import Testing
     }
 
     /// A poll may find that two readings have become old enough since the last one.
-    @Test mutating func aSaturationBeginsBeforeTheFirstOfTwoOldReadings() {
+    @Test mutating func `a saturation begins before the first of two old readings`() {
         busy = 40
         pass(10, inTurnSince: 1_005)
         pass(10)
@@ -234,7 +234,7 @@ import Testing
         #expect(isReported)
     }
 
-    @Test mutating func aLoopThatIsIdleForMoreThanTwoPercentIsNotSaturated() {
+    @Test mutating func `a loop that is idle for more than two percent is not saturated`() {
         pass(20_000, idle: 210)
         #expect(!isReported)
         #expect(detector.start == nil)

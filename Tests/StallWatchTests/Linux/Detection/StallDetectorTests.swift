@@ -19,7 +19,7 @@ import Testing
 
     // MARK: The threshold
 
-    @Test mutating func aTurnIsNoStallOneNanosecondBeforeTheThreshold() {
+    @Test mutating func `a turn is no stall one nanosecond before the threshold`() {
         let decision = detector.decide(turn(1, began: 1_000), at: 1_099)
         #expect(decision.actions.isEmpty)
         #expect(decision.nextPoll == 1_100)
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// The loop may read its clock after the watchdog has read its own.
-    @Test mutating func aTurnThatBeginsAfterThePollsTimeIsNoStall() {
+    @Test mutating func `a turn that begins after the poll's time is no stall`() {
         let decision = detector.decide(turn(1, began: 2_000), at: 1_999)
         #expect(decision == StallDetector.Decision(actions: [], nextPoll: 2_100))
     }
@@ -63,7 +63,7 @@ import Testing
     }
 
     /// Otherwise a loop that turns slightly less than once per threshold would wake the watchdog for every turn.
-    @Test mutating func aLoopThatWaitsAfterASeenTurnIsPolledOnceMore() {
+    @Test mutating func `a loop that waits after a seen turn is polled once more`() {
         #expect(detector.decide(turn(3, began: 500), at: 500).nextPoll == 600)
         #expect(detector.decide(between(3), at: 600).nextPoll == 700)
         #expect(detector.decide(between(3), at: 700).nextPoll == nil)
@@ -98,7 +98,7 @@ import Testing
 
     // MARK: Samples
 
-    @Test mutating func samplesAreTakenWhenTheyAreDueAndNotBefore() throws {
+    @Test mutating func `samples are taken when they are due and not before`() throws {
         _ = detector.decide(turn(1, began: 1_000), at: 1_100)
         #expect(detector.decide(turn(1, began: 1_000), at: 1_149).actions.isEmpty)
         let decision = detector.decide(turn(1, began: 1_000), at: 1_150)
@@ -107,7 +107,7 @@ import Testing
         #expect(decision == StallDetector.Decision(actions: [.sample(stall)], nextPoll: 1_225))
     }
 
-    @Test mutating func anEndlessStallIsNotSampledBeyondTheBudget() {
+    @Test mutating func `an endless stall is not sampled beyond the budget`() {
         detector = StallDetector(threshold: 100, schedule: SampleSchedule(budget: 4, growth: 2))
         var now: UInt64 = 1_100
         var actions: [UInt64] = []
@@ -166,7 +166,7 @@ import Testing
     }
 
     /// The turn's own work was late; the nested run then waits for its own events.
-    @Test mutating func aStallEndsWhenItsTurnBeginsToWaitUnobserved() throws {
+    @Test mutating func `a stall ends when its turn begins to wait unobserved`() throws {
         _ = detector.decide(turn(1, began: 1_000), at: 1_100)
         let stall = try #require(detector.stall)
         let decision = detector.decide(waitingUnobserved(1, began: 1_000), at: 1_150)
@@ -194,7 +194,7 @@ import Testing
         #expect(ages(SampleSchedule(budget: budget, growth: 1.5), threshold: 100).count == budget)
     }
 
-    @Test func twentySamplesLastForNineMinutesAtTheDefaultThreshold() throws {
+    @Test func `twenty samples last for nine minutes at the default threshold`() throws {
         let last = try #require(ages(.standard, threshold: 250_000_000).last)
         #expect((540...560).contains(last / 1_000_000_000))
     }
@@ -220,7 +220,7 @@ import Testing
         return turn.turnBegan == 10_000 && turn.start == start
     }
 
-    @Test mutating func aTurnIsCheckedFromTheGivenAgeOnAtGrowingIntervals() {
+    @Test mutating func `a turn is checked from the given age on at growing intervals`() {
         #expect(decide(at: 10_000) == StallDetector.Decision(actions: [], nextPoll: 10_100))
         var time: UInt64 = 10_100
         var ages: [UInt64] = []
@@ -271,7 +271,7 @@ import Testing
         #expect(detector.decide(turn, at: 10_001, checkAge: 100).nextPoll == 10_100)
     }
 
-    @Test mutating func aCheckAgeOverTheThresholdChangesNothingBeforeIt() {
+    @Test mutating func `a check age over the threshold changes nothing before it`() {
         let decision = detector.decide(turn, at: 10_999, checkAge: 1_000)
         #expect(decision == StallDetector.Decision(actions: [], nextPoll: 11_000))
     }
@@ -311,7 +311,7 @@ import Testing
         #expect(detector.decide(next, at: 9_600).actions.count == 1)
     }
 
-    @Test mutating func aChangedThresholdAppliesFromTheNextPollOn() {
+    @Test mutating func `a changed threshold applies from the next poll on`() {
         #expect(detector.decide(turn, at: 1_050).nextPoll == 1_100)
         detector.threshold = 500
         #expect(detector.decide(turn, at: 1_100) == StallDetector.Decision(actions: [], nextPoll: 1_500))

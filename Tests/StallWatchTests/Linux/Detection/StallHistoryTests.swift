@@ -51,7 +51,7 @@ import Testing
         #expect(kept.map(\.began) == [(Self.start - 5_001) * Self.millisecond])
     }
 
-    @Test func otherLoopsAreShownBeforeAndDuringTheStall() throws {
+    @Test func `other loops are shown before and during the stall`() throws {
         let own = loop("main", turns: [(Self.start, nil)])
         let other = loop("db", turns: [(Self.start - 10, Self.start - 5), (Self.start + 50, nil)])
         var history = history(own, [other], at: Self.start + 250)
@@ -115,7 +115,7 @@ import Testing
         try sample.stack.get().frames.map(\.address)
     }
 
-    @Test func theSameStackInAnotherContextIsAnotherSample() {
+    @Test func `the same stack in another context is another sample`() {
         var first = sample(at: 30, [1, 2])
         var second = sample(at: 40, [1, 2])
         first.setContext(CapturedContext(task: .init(id: 1)))
@@ -143,7 +143,7 @@ import Testing
         #expect(Array(samples.dropFirst()).weights(duration: 100) == [100], "there is no other")
     }
 
-    @Test func aThreadThatHasNotRunIsStillInTheSamePlace() {
+    @Test func `a thread that has not run is still in the same place`() {
         var samples = [sample(at: 30, [1, 2], method: .read, slices: 7)]
         #expect(samples.isCurrent(slices: 7))
         #expect(!samples.isCurrent(slices: 8))
@@ -153,7 +153,7 @@ import Testing
         #expect(samples[0].timesSeen == 2)
     }
 
-    @Test func onlyAReadOfABlockedThreadProvesThatItHasNotRun() {
+    @Test func `only a read of a blocked thread proves that it has not run`() {
         #expect(![sample(at: 30, [1], method: .ptrace, slices: 7)].isCurrent(slices: 7))
         #expect(![sample(at: 30, [1], method: .read, slices: 0)].isCurrent(slices: 0), "slices are not counted")
         #expect(![sample(at: 30, [1], method: .read, slices: 7, isValid: false)].isCurrent(slices: 7))
@@ -161,7 +161,7 @@ import Testing
     }
 
     /// Two phases of a computation whose innermost frames always differ.
-    @Test func overTheLimitTheMostSimilarNeighborsAreMerged() throws {
+    @Test func `over the limit, the most similar neighbors are merged`() throws {
         var samples: [StallRecord.Sample] = []
         for age in 1...100 as ClosedRange<UInt64> {
             samples.add(sample(at: age * 10, [1_000 + age, age < 70 ? 2 : 3, 4]))
@@ -175,7 +175,7 @@ import Testing
         #expect(first == 695, "the boundary between the phases stays exact")
     }
 
-    @Test func aStackIsNotMergedWithAMissingOneBeforeAllOthers() {
+    @Test func `a stack is not merged with a missing one before all others`() {
         var samples: [StallRecord.Sample] = []
         samples.append(StallRecord.Sample(age: 5, isValid: true, stack: .failure(CaptureFailure.timedOut)))
         for age in 1...100 as ClosedRange<UInt64> { samples.add(sample(at: age * 10, [1_000 + age, 4])) }

@@ -57,7 +57,7 @@ import Testing
         #expect(world.records.withLock { $0.isEmpty })
     }
 
-    @Test mutating func aTurnThatMayHaveWaitedAndEndsDuringAPollIsNoStall() {
+    @Test mutating func `a turn that may have waited and ends during a poll is no stall`() {
         poll(after: 1)
         let recorder = loop.recorder
         capturer.meanwhile = { [source] in
@@ -85,7 +85,7 @@ import Testing
         #expect(record.startUncertainty == 2 * Self.threshold)
     }
 
-    @Test mutating func aTurnThatWaitedAndEndsDuringTheNextPollIsNoStall() {
+    @Test mutating func `a turn that waited and ends during the next poll is no stall`() {
         source.isWaiting.store(true, ordering: .relaxed)
         poll(after: 1)
         source.isWaiting.store(false, ordering: .relaxed)
@@ -96,7 +96,7 @@ import Testing
         #expect(world.records.withLock { $0.isEmpty })
     }
 
-    @Test mutating func aTurnWithoutAnUnobservedRunIsAStallThatIsOver() {
+    @Test mutating func `a turn without an unobserved run is a stall that is over`() {
         let recorder = loop.recorder
         capturer.meanwhile = { recorder.endTurn(at: Self.begin + Self.threshold + 1) }
         poll(after: 1)

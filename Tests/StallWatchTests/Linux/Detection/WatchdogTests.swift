@@ -128,7 +128,7 @@ import TestSupport
     }
 
     @Test(arguments: [1, 20], [1, 10, 100, 500] as [UInt64])
-    func pollsAreAThresholdMinusTheLongestTurnApart(loops: Int, thousandths: UInt64) {
+    func `polls are a threshold minus the longest turn apart`(loops: Int, thousandths: UInt64) {
         var generator = SeededGenerator(seed: thousandths)
         let longest = Self.threshold / 1_000 * thousandths
         let turning = (0..<loops).map { _ in
@@ -154,7 +154,7 @@ import TestSupport
     }
 
     /// The same bound holds for the age from which turns are checked.
-    @Test func oneCheckedLoopIsPolledAtMostTwicePerCheckAge() {
+    @Test func `one checked loop is polled at most twice per check age`() {
         var generator = SeededGenerator(seed: 8)
         let checkAge = Self.threshold / 8
         for longest in [checkAge / 3, checkAge / 2, checkAge - 1] {
@@ -166,7 +166,7 @@ import TestSupport
     }
 
     /// The loop of the proof: no watchdog that is never late can poll it less often.
-    @Test func turnsOfHalfAThresholdNeedTwoPollsPerThreshold() {
+    @Test func `turns of half a threshold need two polls per threshold`() {
         var generator = SeededGenerator(seed: 5)
         let half = Self.threshold / 2
         let times = wakeUps([Loop(turns: (half + 2)...(half + 2), waits: 1...1, &generator)])
@@ -174,7 +174,7 @@ import TestSupport
     }
 
     /// Parking does not pay here: each turn would wake the watchdog, and each would need one more poll.
-    @Test func aLoopWithRareTurnsIsPolledAtMostTwicePerThreshold() {
+    @Test func `a loop with rare turns is polled at most twice per threshold`() {
         var generator = SeededGenerator(seed: 6)
         let loop = Loop(turns: 1...100, waits: (Self.threshold * 11 / 10)...(Self.threshold * 19 / 10), &generator)
         let times = wakeUps([loop])
@@ -183,7 +183,7 @@ import TestSupport
     }
 
     /// One poll when the turn begins, one to see that it is over, and one to see that no other follows.
-    @Test func aLoopWithLongWaitsIsPolledThreeTimesPerTurn() {
+    @Test func `a loop with long waits is polled three times per turn`() {
         var generator = SeededGenerator(seed: 7)
         let wait = 4 * Self.threshold
         let loop = Loop(turns: 1...100, waits: wait...wait, &generator)

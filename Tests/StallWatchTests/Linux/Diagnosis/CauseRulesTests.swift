@@ -48,7 +48,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     }
 
     /// A reading before the first sample has no stack, and so no place, and may have the largest weight.
-    @Test func aStackOfTheSameCallStandsForAReadingWithoutOne() throws {
+    @Test func `a stack of the same call stands for a reading without one`() throws {
         let reading = try observe(at: 60, in: "futex")
         var sample = try observe(at: 70, in: "futex")
         (sample.place, sample.shown) = (1, .all)
@@ -61,7 +61,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     }
 
     /// On aarch64 a thread that was only read often has one frame: the lock is known when it was stopped.
-    @Test func aWholeStackOfTheSameCallStandsForAPartOfOne() throws {
+    @Test func `a whole stack of the same call stands for a part of one`() throws {
         let one: [UInt64] = [0x1000, 1, 0, 0, 0, 0]
         var (part, whole) = (try observe(at: 60, in: "futex", one), try observe(at: 70, in: "futex", one))
         (part.place, part.shown) = (1, .part)
@@ -232,7 +232,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     }
 
     /// The thread waited in the same place until shortly before the second observation.
-    @Test func anObservationWeighsTheTimeForWhichNothingChanged() throws {
+    @Test func `an observation weighs the time for which nothing changed`() throws {
         var sleep = try observe(at: 30, in: "nanosleep")
         sleep.until = 80_000_000
         let reading = try observe(at: 90, in: "read")
@@ -270,7 +270,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         arguments: [
             ("fsync", Cause.Kind.io), ("pwrite", .io), ("read", .io), ("memcpy", .unknown), (nil, .unknown),
         ] as [(String?, Cause.Kind)])
-    func withoutAnObservedWaitTheLibcFunctionDecides(function: String?, kind: Cause.Kind) {
+    func `without an observed wait, the libc function decides`(function: String?, kind: Cause.Kind) {
         let observation = Observation(time: 50_000_000, activity: .running, function: function)
         let conclusion = CauseRules.conclusion(from: evidence(cpu: 30, queue: 20, blocked: 50, [observation]))
         #expect(conclusion.kind == kind)
@@ -294,7 +294,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
     @Test func aLockWithoutAConfirmedOwnerIsNotCertain() throws {
         var observation = try observe(at: 50, in: "futex")
-        observation.lock = LockOwnership(
+        observation.lock = LockChain(
             lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .unknown("it moved")))
         #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).confidence == .likely)
     }
@@ -302,7 +302,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     /// The last observation may be of a thread that was woken and has not run yet.
     @Test func `a lock that was seen stays known`() throws {
         var observation = try observe(at: 50, in: "futex")
-        observation.lock = LockOwnership(lock: AwaitedLock(kind: .dispatchSemaphore, address: 8, ownership: .none))
+        observation.lock = LockChain(lock: AwaitedLock(kind: .dispatchSemaphore, address: 8, ownership: .none))
         let woken = try observe(at: 90, in: "futex")
         let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [observation, woken]))
         #expect(conclusion.observation?.lock?.lock.kind == .dispatchSemaphore)
@@ -313,16 +313,16 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         func look(at time: UInt64, _ stack: CapturedStack?, in call: String?) throws -> Observation {
             let wait = try call.flatMap { try observe(at: time, in: $0).activity.call }
             var observation = try observe(at: time, in: "futex")
-            observation.lock = LockOwnership(
+            observation.lock = LockChain(
                 lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)),
                 owners: [
-                    LockOwnership.Owner(
+                    LockChain.Owner(
                         thread: ThreadIdentity(id: 2, name: "holder"), stack: stack,
                         systemCall: wait.map { DescribedCall($0, memory: nil) }, isRunning: call == nil)
                 ])
             return observation
         }
-        func owner(_ looks: Observation...) -> LockOwnership.Owner? {
+        func owner(_ looks: Observation...) -> LockChain.Owner? {
             CauseRules.conclusion(from: evidence(blocked: 100, looks)).observation?.lock?.owners.first
         }
         let running = try look(at: 20, .stub([0x1000]), in: nil)
@@ -336,7 +336,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
     @Test func aCycleOfOwnersIsADeadlock() throws {
         var observation = try observe(at: 50, in: "futex")
-        observation.lock = LockOwnership(
+        observation.lock = LockChain(
             lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
         #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).kind == .deadlock)
         #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).confidence == .certain)

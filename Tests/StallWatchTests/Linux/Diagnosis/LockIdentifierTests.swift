@@ -106,7 +106,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
     }
 
     /// Swift's Mutex, swift_once and libdispatch use such a futex; a stripped executable does not show which.
-    @Test func anInheritingFutexOfAStrippedExecutableIsOfNoKind() throws {
+    @Test func `an inheriting futex of a stripped executable is of no kind`() throws {
         let word = Int32(bitPattern: 0x8000_0000 | 103)
         let frames = [
             NamedFrame(function: "syscall", image: "libc.so.6"),

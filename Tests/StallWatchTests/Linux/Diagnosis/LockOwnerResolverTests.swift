@@ -189,7 +189,7 @@ import Testing
     }
 
     /// A loop without early checks has one reading from before its threshold, which has no stack.
-    @Test func aWaitThatWasReadBeforeItsFirstSampleKeepsItsLock() throws {
+    @Test func `a wait that was read before its first sample keeps its lock`() throws {
         let waiter = Waiter()
         pthread_mutex_lock(waiter.mutex)
         let thread = try WorkerThread(name: "waiter") {

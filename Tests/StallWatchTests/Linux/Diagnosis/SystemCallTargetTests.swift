@@ -22,7 +22,7 @@ import Testing
 
     private func address(_ pointer: UnsafeRawPointer?) -> UInt64 { UInt64(UInt(bitPattern: pointer)) }
 
-    @Test func aFileIsNamedByItsPathAndSaysThatItIsDeleted() throws {
+    @Test func `a file is named by its path and says that it is deleted`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/wal"
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -69,12 +69,12 @@ import Testing
             ([nil, nil, "pthread_cond_timedwait"], "futex"), ([nil, nil], "restart_syscall"),
             (["syscall"], "restart_syscall"), (["read"], "restart_syscall"), ([], "restart_syscall"),
         ] as [([String?], String)])
-    func theInnermostFunctionsShowTheRestartedCall(functions: [String?], name: String) throws {
+    func `the innermost functions show the restarted call`(functions: [String?], name: String) throws {
         let frames = functions.map { NamedFrame(function: $0, image: "libc.so.6") }
         #expect(try call("restart_syscall", 0, 0, 7).original(frames: frames).name == name)
     }
 
-    @Test func functionsOutsideTheInnermostLibraryFramesDoNotCount() throws {
+    @Test func `functions outside the innermost library frames do not count`() throws {
         let frames = [
             NamedFrame(function: nil, image: "app"), NamedFrame(function: "pthread_once", image: "libc.so.6"),
         ]

@@ -129,7 +129,7 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
 
     /// The loop's first turn, during which the monitor starts.
     @Test(arguments: [("R", 100, 120), ("R", 20, 60), ("S", 100, 40), ("S", 20, 40)] as [(Character, UInt64, UInt64)])
-    func theFirstReadingsStateHoldsForTheTimeBefore(state: Character, cpu: UInt64, onCPU: UInt64) throws {
+    func `the first reading's state holds for the time before`(state: Character, cpu: UInt64, onCPU: UInt64) throws {
         let readings = [reading(at: 80, cpu: cpu, state: state), reading(at: 200, cpu: cpu + 40, switches: 1)]
         let split = try #require(timeSplit(readings, from: 0, to: 200))
         #expect(split.onCPU == onCPU * 1_000_000)
@@ -179,7 +179,7 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
     }
 
     /// The thread slept, and then used 15 of the 20 ns between the sightings.
-    @Test func theUsedTimeBelongsToTheSightingInWhichTheThreadRan() {
+    @Test func `the used time belongs to the sighting in which the thread ran`() {
         let asleep = Sighting(from: 30, to: 210, used: (5, 5))
         let running = Sighting(from: 230, to: 230, isRunning: true, used: (20, 20))
         #expect(SampleWeights.weights([asleep, running], duration: 300) == [215, 85])

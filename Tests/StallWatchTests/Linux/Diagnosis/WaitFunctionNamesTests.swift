@@ -65,7 +65,7 @@ import TestSupport
     }
 
     /// From glibc 2.41 on, functions without names make the calls that can be cancelled.
-    @Test func theFunctionOfACallIsFoundBeyondGlibcsHelpers() {
+    @Test func `the function of a call is found beyond glibc's helpers`() {
         func called(_ frames: [(String?, String)]) -> String? {
             NamedFrame.calledFunctionOfLibc(in: frames.map { NamedFrame(function: $0, image: $1) })
         }
@@ -78,7 +78,7 @@ import TestSupport
     }
 
     /// Libraries that are linked into the executable.
-    @Test func functionsOfLinkedLibrariesAreFoundInTheExecutable() throws {
+    @Test func `functions of linked libraries are found in the executable`() throws {
         let directory = try TemporaryDirectory()
         let symbols = [
             "_dispatch_group_wait_slow", "_dispatch_other", "$s5notes4saveyyF", "pthread_mutex_lock", "read",

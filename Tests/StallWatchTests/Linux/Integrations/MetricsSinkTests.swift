@@ -134,7 +134,7 @@ import TestSupport
 
     /// The time limit ends a test whose service group does not end.
     @Suite(.timeLimit(.minutes(10))) struct ServiceTests {
-        @Test func aServiceGroupStartsTheMonitorAndFinishesTheOpenReport() async throws {
+        @Test func `a service group starts the monitor and finishes the open report`() async throws {
             let scratch = try TemporaryDirectory()
             let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(scratch.path)))
             let probe = LoopProbe(label: "probe")

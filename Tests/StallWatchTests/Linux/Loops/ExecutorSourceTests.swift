@@ -41,7 +41,7 @@ import Testing
 
     private let recorder = TurnRecorder(alarm: WatchdogAlarm())
 
-    @Test func aHeartbeatRunsOnTheThreadOfASerialExecutor() throws {
+    @Test func `a heartbeat runs on the thread of a serial executor`() throws {
         let executor = Serial()
         let source: HeartbeatSource = try #require(.executor(executor))
         defer { source.remove() }

@@ -104,7 +104,7 @@ import Testing
         #expect(source.startUncertainty(of: began) == uncertainty)
     }
 
-    @Test func theCurrentOwnerIsCapturedAndNoEarlierThread() {
+    @Test func `the current owner is captured and no earlier thread`() {
         recorder.noteThread()
         #expect(source(owner: .thread(77)).target(of: recorder) == .thread(77))
         #expect(source(owner: .unknown).target(of: recorder) == .unknown)

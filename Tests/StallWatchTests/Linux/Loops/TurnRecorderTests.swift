@@ -59,7 +59,7 @@ import Testing
     }
 
     /// Timers and main-queue blocks run after AfterWaiting, and the pass that follows belongs to the same turn.
-    @Test func leavingTheWaitAndThenReachingTheSourcesIsOneTurn() {
+    @Test func `leaving the wait and then reaching the sources is one turn`() {
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
         recorder.enterWait(at: 20)
@@ -72,7 +72,7 @@ import Testing
     }
 
     /// A loop that always has events never waits: each pass that handles sources is a turn.
-    @Test func reachingTheSourcesAgainWithoutAWaitIsANewTurn() {
+    @Test func `reaching the sources again without a wait is a new turn`() {
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
         for pass in 2...100 as ClosedRange<UInt64> {
@@ -83,7 +83,7 @@ import Testing
         #expect(now == turn(100, began: nil))
     }
 
-    @Test func theClockIsReadAtTheSourcesOnlyForANewTurn() {
+    @Test func `the clock is read at the sources only for a new turn`() {
         var reads = 0
         let clock: () -> UInt64 = {
             reads += 1
@@ -148,7 +148,7 @@ import Testing
     }
 
     /// Observers that are added in a callout see the loop's exit, but not its entry.
-    @Test func aLoopObservedFromTheMiddleOfARunIsFollowed() {
+    @Test func `a loop observed from the middle of a run is followed`() {
         recorder.leaveWait(at: 10)
         #expect(now == turn(1, began: 10))
         recorder.exit(at: 20)
@@ -223,7 +223,7 @@ extension TurnRecorderTests {
     }
 
     /// The turn may end between the poll that found it late and the mark.
-    @Test func theEndOfATurnMarkedTooLateIsStoredAndRings() {
+    @Test func `the end of a turn marked too late is stored and rings`() {
         recorder.enter(at: 10)
         recorder.enterWait(at: 50)
         #expect(recorder.markStalled(10) == 50)

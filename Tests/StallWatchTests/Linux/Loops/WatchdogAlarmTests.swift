@@ -45,7 +45,7 @@ import Testing
         #expect(!alarm.sleep(until: 0), "one post for all of them")
     }
 
-    @Test func aWatchdogThatMayNotParkReturnsAndClearsTheFlag() {
+    @Test func `a watchdog that may not park returns and clears the flag`() {
         alarm.park { false }
         alarm.wakeIfParked()
         #expect(!alarm.sleep(until: 0))
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// Each turn begins while the watchdog is about to park, is parked, or is about to wake up; it must miss none.
-    @Test func noTurnIsMissedByAWatchdogThatParksAllTheTime() throws {
+    @Test func `no turn is missed by a watchdog that parks all the time`() throws {
         let turns: UInt64 = 5_000
         let recorder = TurnRecorder(alarm: alarm)
         let isSeen = Semaphore()

@@ -15,7 +15,7 @@ import Testing
         registry.look(at: now, countingFrom: countingFrom, atMost: most)
     }
 
-    @Test func anOperationIsOverdueAtItsLimitAndFoundOnce() {
+    @Test func `an operation is overdue at its limit and found once`() {
         _ = begin(limit: 100, at: 1_000)
         #expect(registry.nextLook == 1_100)
         #expect(look(at: 1_099).overdue.isEmpty)
@@ -54,7 +54,7 @@ import Testing
         #expect(registry.nextLook == 1_012)
     }
 
-    @Test func timeInWhichNothingCountsIsAddedToTheLimit() {
+    @Test func `time in which nothing counts is added to the limit`() {
         _ = begin(limit: 100, at: 1_000)
         #expect(look(at: 1_100, countingFrom: 1_050).overdue.isEmpty)
         #expect(registry.nextLook == 1_150)
@@ -69,7 +69,7 @@ import Testing
         #expect(look(at: 2_000).omitted == 0)
     }
 
-    @Test func whatExceedsTheRegistryIsNotWatchedAndCounted() {
+    @Test func `what exceeds the registry is not watched and counted`() {
         for _ in 0..<OperationRegistry.maximumOperations { _ = begin(limit: 100, at: 1_000) }
         let operation = begin(limit: 100, at: 1_000)
         #expect(operation.slot == -1)
@@ -77,7 +77,7 @@ import Testing
         #expect(registry.unwatched == 1)
     }
 
-    @Test func nothingIsWatchedBeforeTheStartAndAfterTheStop() {
+    @Test func `nothing is watched before the start and after the stop`() {
         let operation = begin(limit: 100, at: 1_000)
         registry.close()
         #expect(begin(limit: 100, at: 1_000).slot == -1)

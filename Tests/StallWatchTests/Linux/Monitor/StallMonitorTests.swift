@@ -131,7 +131,7 @@ import Testing
         monitor.stop()
     }
 
-    @Test func aReportDirectoryThatCannotBeCreatedIsRefused() throws {
+    @Test func `a report directory that cannot be created is refused`() throws {
         let temporary = try TemporaryDirectory()
         let file = try temporary.write("taken", "")
         #expect(code { _ = try StallMonitor(.init(reports: .directory(file))) } == .unwritableReports)
@@ -182,7 +182,7 @@ import Testing
     }
 
     /// The loop's thread may have loaded a recorder that it has not called yet, so that recorder must stay alive.
-    @Test func aDetachedRecorderLivesUntilALaterOneHasATurn() throws {
+    @Test func `a detached recorder lives until a later one has a turn`() throws {
         weak var detached: TurnRecorder?
         func attachAndDetach(_ recorder: TurnRecorder) throws {
             detached = recorder

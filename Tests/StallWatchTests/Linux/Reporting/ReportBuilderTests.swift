@@ -185,7 +185,7 @@ import TestSupport
         #expect(report.culprit == StallReport.Culprit(function: "NoteStore.save(_:)", image: "notes", share: 0.7))
     }
 
-    @Test func amongFunctionsWithEqualTimeTheFirstIsTheCulprit() {
+    @Test func `among functions with equal time, the first is the culprit`() {
         let report = builder.report(of: .stub(samples: [sample([0x10200], at: 100), sample(locked, at: 300)]))
         #expect(report.culprit?.function == "run()")
         #expect(report.culprit?.share == 0.5)

@@ -202,7 +202,7 @@ import Testing
         #expect(started?.microsecondsSince1970 == 1_795_248_000_000_000 + 12_345 * 1_000_000 / ticks)
     }
 
-    @Test func withoutOneOfItsSourcesTheStartTimeIsUnknown() {
+    @Test func `without one of its sources, the start time is unknown`() {
         let whole = stat(name: "notes")
         #expect(Description.startTime(stat: nil, systemStat: systemStat) == nil)
         #expect(Description.startTime(stat: whole, systemStat: nil) == nil)

@@ -11,7 +11,7 @@ import Testing
 
 /// The fingerprint of one path through a program that is rebuilt after changes to other code.
 @Suite struct FingerprintRebuildTests {
-    @Test func aRebuildThatLeavesThePathAloneKeepsTheFingerprint() throws {
+    @Test func `a rebuild that leaves the path alone keeps the fingerprint`() throws {
         let scratch = try TemporaryDirectory()
         let first = try path(in: scratch, name: "first", before: "", after: "")
         let second = try path(

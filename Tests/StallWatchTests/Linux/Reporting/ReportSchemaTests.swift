@@ -33,7 +33,7 @@ import TestSupport
     }
 
     /// A report with every field of the schema keeps all of them when decoded and encoded, and gains none.
-    @Test func theSchemaHasTheFieldsOfTheTypeAndNoOthers() throws {
+    @Test func `the schema has the fields of the type and no others`() throws {
         let file = scratch.path + "/stall-full.json"
         try AtomicFile.write(Array(fullReport.utf8), to: file)
         let result = try Repository.validateReports(file)

@@ -74,7 +74,7 @@ import TestSupport
         }
     }
 
-    @Test func redactionSeesEveryReportAndKeepsIdentifiers() throws {
+    @Test func `redaction sees every report and keeps identifiers`() throws {
         var settings = Reporter.Settings.fixture()
         settings.redact = { report in
             report.process.hostname = "somewhere"
@@ -114,7 +114,7 @@ import TestSupport
         #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
     }
 
-    @Test func anInvalidRedactedReportSaysNothingOfOtherLoops() throws {
+    @Test func `an invalid redacted report says nothing of other loops`() throws {
         var report = try StallReport.literal()
         report.history = .init(
             windowMilliseconds: 5_000, loops: [.init(label: "secret", kind: report.loop.kind, turns: [])])
@@ -159,7 +159,7 @@ import TestSupport
         #expect(try groups([saving, loading, loading]) == [[1], [2, 3]])
     }
 
-    @Test func workersAreKnownWhereDispatchIsLinkedIntoTheExecutable() throws {
+    @Test func `workers are known where dispatch is linked into the executable`() throws {
         let idle: [UInt64] = [0x10500, 0x10400]
         #expect(try groups([idle, idle, other, [0x10100, 0x10400]]) == [[1, 2], [4]])
     }
@@ -169,7 +169,7 @@ import TestSupport
     }
 
     /// In a stripped executable the names of its functions are missing, and so are libdispatch's if it is linked into it.
-    @Test func withoutAKnownWorkerThreadsWithUnnamedFunctionsMayBeWorkers() throws {
+    @Test func `without a known worker, threads with unnamed functions may be workers`() throws {
         #expect(try groups([[0x40020], other, [0x10100, 0x10300, 0x40020]]) == [[2], [3]])
     }
 }

@@ -29,7 +29,7 @@ import TestSupport
 
     // MARK: Creating
 
-    @Test func missingDirectoriesAreCreatedForTheirOwnerOnly() throws {
+    @Test func `missing directories are created for their owner only`() throws {
         let path = temporary.path + "/a/b/c"
         _ = try ReportDirectory(path: path)
         for directory in ["/a", "/a/b", "/a/b/c"] { #expect(try mode(of: temporary.path + directory) == 0o700) }
@@ -60,7 +60,7 @@ import TestSupport
     }
 
     /// Not even root can create a file in /proc (proc(5)).
-    @Test func anUnwritableDirectoryIsRefusedWithTheSystemsReason() throws {
+    @Test func `an unwritable directory is refused with the system's reason`() throws {
         let error = try #require(expectUnwritable("/proc/self/fdinfo"))
         #expect(error.message.contains("/proc/self/fdinfo"))
         #expect(error.errno != nil)
@@ -222,7 +222,7 @@ import TestSupport
         #expect(try scratch.reports().first { $0.id == living.id }?.state == .ongoing)
     }
 
-    @Test func ownReportsAreAbandonedOnlyWithoutAMonitor() throws {
+    @Test func `own reports are abandoned only without a monitor`() throws {
         let open = report()
         let left = report()
         for report in [open, left] { try directory.write(report) }
@@ -238,7 +238,7 @@ import TestSupport
         #expect(directory.recover().isEmpty)
     }
 
-    @Test func onlyEndedProcessesTemporaryFilesAreRemoved() throws {
+    @Test func `only ended processes' temporary files are removed`() throws {
         var gone = try parent
         gone.startTicks -= 1
         let names = [

@@ -325,7 +325,7 @@ import TestSupport
         #expect(error.description == "the disk: No space left on device")
     }
 
-    @Test func withoutAnErrorNumberTheDescriptionIsTheMessage() {
+    @Test func `without an error number, the description is the message`() {
         #expect(StallWatchError(.stopped, "the monitor has been stopped").description == "the monitor has been stopped")
     }
 
