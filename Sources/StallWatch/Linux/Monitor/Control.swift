@@ -1,7 +1,7 @@
 import Glibc
 import LinuxSupport
 import StackCapture
-package import StallReports
+import StallReports
 import Synchronization
 
 extension StallMonitor {
@@ -201,62 +201,5 @@ final class LatestStalls: Sendable {
                 if stalls.count > Self.limit { stalls.removeLast() }
             }
         }
-    }
-}
-
-/// Reports all threads of a process that has made no progress for a while.
-package enum HangDump {
-    /// The calling task and those that it waits for, which a dump may be about.
-    package static var currentTask: ReportedTasks { .chain(SwiftTask.currentAddress) }
-
-    /// The longest time until there is a report, in nanoseconds.
-    static let longestTime: UInt64 = 10_000_000_000
-    /// The time that is kept for the report when the tasks take long, in nanoseconds (2 s).
-    private static let settlingTime: UInt64 = 2_000_000_000
-
-    /// Captures all threads of this process now, and reports them while they stay as they are.
-    ///
-    /// The report describes the main thread as a loop in a turn since `since`, and each other thread with what it waits
-    /// for. Blocks the calling thread until the report is finished: some 50 ms, and a second and more if a task awaits a
-    /// continuation, for which it searches. The result is `nil` if that takes too long. `settings` are those of the
-    /// monitor whose names, metadata, paths and redaction the report has; it then has no tasks.
-    package static func take(
-        _ label: String, since: UInt64, directory: String?, tasks: ReportedTasks = .all,
-        like settings: StallMonitor.Configuration? = nil
-    ) throws(StallWatchError) -> StallReport? {
-        let begun = Semaphore()
-        let found = Mutex<StallReport?>(nil)
-        let keep = { @Sendable (report: StallReport) in
-            // The directory may have reports of earlier processes.
-            if report.process.pid == getpid() { found.withLock { $0 = report } }
-        }
-        var configuration = StallMonitor.Configuration(
-            threshold: .fixed(StallMonitor.Configuration.minimumThreshold),
-            reports: directory.map { .directory($0) } ?? .none,
-            sinks: [.closure(keep)], captureAllThreads: true, saturationThreshold: nil,
-            whenDebugged: .report
-        )
-        configuration.modeStarvation = nil
-        configuration.tasks = settings == nil ? tasks : .none
-        if let settings {
-            configuration.metadata = settings.metadata
-            configuration.symbolication = settings.symbolication
-            configuration.inApp = settings.inApp
-            configuration.pathStyle = settings.pathStyle
-            configuration.redact = settings.redact
-        }
-        configuration.onStallBegan = { _ in begun.post() }
-        let monitor = try StallMonitor(configuration)
-        let probe = LoopProbe(label: label)
-        try monitor.watch(.probe(probe))
-        try monitor.start()
-        defer { monitor.stop() }
-        let deadline = monotonicNow() &+ longestTime
-        probe.beginTurn(at: since, of: getpid())
-        guard begun.wait(until: deadline) else { return nil }
-        monitor.tasks.finish(until: deadline &- settlingTime)
-        probe.endTurn()
-        _ = monitor.settle([label], until: deadline)
-        return found.withLock { $0 }
     }
 }
