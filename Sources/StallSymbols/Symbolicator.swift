@@ -210,7 +210,7 @@ package struct CodeLocation: Sendable, Equatable {
     var declaration: Declaration?
     /// The directory that the compiler ran in: with Swift packages, the root package's.
     var directory: String?
-    /// Whether the compiler says that no source has the function.
+    /// Whether the compiler made the function (DW_AT_artificial).
     var isArtificial = false
     /// Whether the function was inlined into the next location's.
     var isInlined = false

@@ -58,7 +58,7 @@ typedef struct csymbols_location {
   const char *_Nullable declaration_file;  ///< Where the function is declared. Lives as long as the image.
   uint32_t declaration_line;               ///< 0: not known, or a function that the compiler made.
   const char *_Nullable directory;         ///< Where the compiler ran. Lives as long as the image.
-  bool is_artificial;                      ///< The compiler says that no source has the function.
+  bool is_artificial;                      ///< The compiler made the function (DW_AT_artificial).
   bool is_inlined;                         ///< The next location is the function that it was inlined into.
 } csymbols_location;
 

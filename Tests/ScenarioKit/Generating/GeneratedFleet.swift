@@ -110,7 +110,7 @@ struct GeneratedKind {
     /// The culprit's line in the first version.
     let line: Int
     let template: ReportTemplate
-    /// The mean of what stalls last over the threshold, in milliseconds, in the first version.
+    /// The mean excess over the threshold in the first version, in milliseconds.
     private let mean: Double
     /// How many times longer stalls are in the second version.
     private let slowdown: Double

@@ -36,7 +36,7 @@ extension Scenario {
 
     /// Scenarios that wait until a moment of the wall clock.
     ///
-    /// A moment chosen while the clock is two seconds slow is past when the clock is right again.
+    /// A moment computed while the clock is set back has passed when the clock is restored.
     static let endingByTheWallClock: Set<String> = [
         "timer", "source0", "perform-block", "semaphore", "deadlock-main-queue", "deadlock-self",
     ]

@@ -8,7 +8,7 @@ import Synchronization
 /// Threads in system calls that a signal would end with EINTR, while a monitor captures them.
 ///
 /// Each call is a turn over the threshold of a loop, so the monitor captures it several times and reports it.
-final class CallWitnesses: Sendable {
+final class InterruptionProbes: Sendable {
     /// The counts of all threads.
     struct Count: Equatable, Encodable, Sendable {
         var calls = 0

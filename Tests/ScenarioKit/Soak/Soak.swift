@@ -46,7 +46,7 @@ package struct Soak: Sendable {
         let begin = ContinuousClock.now
         let faults = ColdStart.majorFaults()
         let chaos = Chaos(ChaosKind.allCases.filter { $0 != .clock || stepsClock }, seed: seed)
-        let witnesses = try CallWitnesses(seed: seed)
+        let witnesses = try InterruptionProbes(seed: seed)
         let history = try await runScenarios(from: begin, beside: chaos, &totals)
         totals.chaos = chaos.stop()
         totals.calls = await witnesses.stop()

@@ -32,7 +32,7 @@ package struct SoakTotals: Sendable {
     var growth: HealthGrowth?
     /// Children that existed at the end.
     var leftChildren: [LeftChild] = []
-    var calls = CallWitnesses.Count()
+    var calls = InterruptionProbes.Count()
     var chaos: [ChaosKind: ChaosCount] = [:]
     /// The steps of stacks for which libunwind and the built-in unwinder had different results.
     var unwindDisagreements = 0

@@ -13,7 +13,8 @@ struct LoopSupervisor {
     private var modes: ModeStarvationSupervisor?
     /// Whether the next poll may be for the loop's load only, which must not delay the look at a turn that begins.
     private(set) var isLoadFollowed = false
-    private var early = EarlySampling()
+    /// From which age turns are checked, and which may be stopped for it.
+    private var earlySampling = EarlySampling()
     /// The threshold that is learned; `nil` if it is fixed.
     private var adaptive: AdaptiveThreshold?
     /// What is known of the turn that the last poll saw.
@@ -196,7 +197,7 @@ extension LoopSupervisor {
         record.tasks = context.readTasks(loop.source.kind, target, stall.start)
         turn.record = record
         turn.escalation = context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
-        _ = early.finish(stall.turnBegan, isStall: true)
+        _ = earlySampling.finish(stall.turnBegan, isStall: true)
         add(first, to: stall, of: target, isFirst: true, overSince: overSince)
     }
 
@@ -329,21 +330,22 @@ extension LoopSupervisor {
         let mayWaitUnobserved = poll.turn.began == turn.began && (turn.unobservedRun != nil || turn.isUncertain)
         guard !mayWaitUnobserved, !poll.turn.isWaitingUnobserved else { return nil }
         let threshold = loop.threshold
-        return early.age(atTurn: poll.turn.number, threshold: threshold, loop.recorder.histogram.snapshot) ?? threshold
+        let age = earlySampling.age(atTurn: poll.turn.number, threshold: threshold, loop.recorder.histogram.snapshot)
+        return age ?? threshold
     }
 
     private mutating func checkEarly(_ early: StallDetector.EarlyTurn, _ target: CaptureTarget) {
         guard case .thread(let thread) = target else { return }
         beginSamples(from: early.start)
         guard resolvePending() else { return }
-        let isPermitted = turn.mayStop && self.early.mayStop(turn.began)
+        let isPermitted = turn.mayStop && earlySampling.mayStop(turn.began)
         var mayStop = false
         let inspection = turn.inspect(target, context, &diagnostician) {
             // A stop of a thread that a debugger holds would be refused, and ptrace would no longer be used.
             mayStop = isPermitted && !isTraced(thread)
             return mayStop
         }
-        if mayStop, inspection.mayHaveStopped { self.early.noteStop(of: turn.began) }
+        if mayStop, inspection.mayHaveStopped { earlySampling.noteStop(of: turn.began) }
         keep(inspection, of: thread, isEarly: true)
     }
 
@@ -377,7 +379,7 @@ extension LoopSupervisor {
         dropPending()
         turn.restart(from: turn.began)
         diagnostician.forget()
-        if early.finish(turn.began, isStall: false) { loop.stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
+        if earlySampling.finish(turn.began, isStall: false) { loop.stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
     }
 
     /// Completes the samples that waited for the thread to leave the kernel; returns `false` if it has not left yet.

@@ -34,7 +34,7 @@ struct AwaitedLock: Equatable, Sendable {
 }
 
 /// A thread's wait for a lock, followed from owner to owner.
-struct LockOwnership: Sendable {
+struct LockChain: Sendable {
     struct Owner: Sendable {
         var thread: ThreadIdentity
         /// The stack; `nil` if it was not captured.

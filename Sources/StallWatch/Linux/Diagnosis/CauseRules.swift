@@ -205,7 +205,7 @@ enum CauseRules {
         return doSame && owners.count { $0.stack != nil } > later.count { $0.stack != nil } ? old : new
     }
 
-    private static func knownParts(of lock: LockOwnership?) -> (Int, Int, Int) {
+    private static func knownParts(of lock: LockChain?) -> (Int, Int, Int) {
         let owners = lock?.owners ?? []
         // What an owner does is known by its call or its stack.
         return (lock == nil ? 0 : 1, owners.count, owners.count { $0.systemCall != nil || $0.stack != nil })

@@ -1,3 +1,4 @@
+/// What ``CauseRules`` concludes the cause of a stall from.
 struct Evidence: Sendable {
     var split: TimeSplit
     /// Whether the kernel counted the time without a CPU; if not, some of the blocked time may be such time.
@@ -48,7 +49,7 @@ struct Observation: Sendable {
     var call: DescribedCall?
     /// The innermost libc function with a known name of a running thread, if its innermost frame was in libc.
     var function: String?
-    var lock: LockOwnership?
+    var lock: LockChain?
     /// The kernel function that the thread waited in.
     var waitChannel: String?
     /// The waiting thread's kernel functions, innermost first; `nil` without permission to read them.

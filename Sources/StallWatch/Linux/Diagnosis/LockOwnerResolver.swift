@@ -34,19 +34,19 @@ struct LockOwnerResolver {
     }
 
     /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
-    func follow(_ waiter: Int32, stack: CapturedStack?) -> LockOwnership? {
+    func follow(_ waiter: Int32, stack: CapturedStack?) -> LockChain? {
         guard let state = threads.state(of: waiter), let first = link(waiter, state, stack) else { return nil }
-        var wait = LockOwnership(lock: first.lock, images: threads.images())
+        var found = LockChain(lock: first.lock, images: threads.images())
         var links = [first]
         var last: Link? = first
         while let link = last, let owner = link.lock.owner {
-            guard wait.owners.count < Self.maximumOwners else { break }
+            guard found.owners.count < Self.maximumOwners else { break }
             let closesCircle = links.contains { $0.thread == owner }
             let (described, next) = describe(owner, own: owner == waiter ? stack : nil)
-            wait.owners.append(described)
+            found.owners.append(described)
             if closesCircle {
                 // Also a stalled thread outside of the circle waits for it forever.
-                wait.isDeadlock = links.allSatisfy(isUnchanged)
+                found.isDeadlock = links.allSatisfy(isUnchanged)
                 break
             }
             if let next { links.append(next) }
@@ -54,11 +54,11 @@ struct LockOwnerResolver {
         }
         // A thread that has run meanwhile did not own a lock that others still wait for.
         if let moved = links.firstIndex(where: { !isUnchanged($0) }) {
-            wait.owners = Array(wait.owners.prefix(moved))
-            if moved == 0 { wait.lock.ownership = .unknown("the lock's owner changed during the inspection") }
-            wait.isDeadlock = false
+            found.owners = Array(found.owners.prefix(moved))
+            if moved == 0 { found.lock.ownership = .unknown("the lock's owner changed during the inspection") }
+            found.isDeadlock = false
         }
-        return wait
+        return found
     }
 
     /// Returns the call that a thread waits in, and the lock that it waits for; `nil` if it is in no known call.
@@ -76,11 +76,11 @@ struct LockOwnerResolver {
         for thread in DeadlockSearch.deadlocked(owners) { waits[thread]?.isDeadlock = true }
     }
 
-    private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockOwnership.Owner, Link?) {
+    private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockChain.Owner, Link?) {
         let before = threads.state(of: thread)
         let captured = stack ?? (try? threads.capture(thread).get())
         let after = threads.state(of: thread)
-        var owner = LockOwnership.Owner(
+        var owner = LockChain.Owner(
             thread: ThreadIdentity(thread), stack: captured,
             // A thread that was stopped in a call may not have come back to it yet.
             isRunning: after?.activity == .running && captured.flatMap(SystemCall.init(ofStopped:)) == nil
@@ -139,6 +139,7 @@ enum DeadlockSearch {
     }
 }
 
+/// The threads of this process, as far as a diagnosis needs them: state, stack and the names of functions that wait.
 final class ProcessThreads {
     private let capturer: any StackCapturing
     private let functionNames: WaitFunctionNames

@@ -14,7 +14,7 @@ struct OwnerWatch {
     private let files: ThreadProc
     private var readings: [ThreadReading] = []
 
-    init?(_ ownership: LockOwnership) {
+    init?(_ ownership: LockChain) {
         guard let owner = ownership.owners.last?.thread.id, !ownership.isDeadlock,
             let files = ThreadProc(thread: owner, files: [.schedstat, .stat, .status])
         else { return nil }
@@ -23,7 +23,7 @@ struct OwnerWatch {
     }
 
     /// Returns whether the owner, and the lock that it delays, are the same.
-    func follows(_ ownership: LockOwnership) -> Bool {
+    func follows(_ ownership: LockChain) -> Bool {
         ownership.owners.last?.thread.id == owner && ownership.lock == lock
     }
 

@@ -61,8 +61,8 @@ struct StallDiagnostician {
     /// Observes the thread of a turn without stopping any thread; discards the observation if the turn is over then.
     mutating func observe(_ thread: Int32, stack: CapturedStack, isOver: () -> Bool) {
         guard let reading = read(thread) else { return }
-        let observation = observe(reading, thread: thread, stack: stack, among: unstoppedThreads, peers: nil)
-        if !isOver() { note(observation) }
+        let observation = observe(reading, thread: thread, stack: stack, isLate: false)
+        if !isOver() { keep(observation) }
     }
 
     mutating func forget() {
@@ -71,7 +71,7 @@ struct StallDiagnostician {
     }
 
     /// Keeps an observation and follows the owner of its lock.
-    private mutating func note(_ observation: Observation) {
+    private mutating func keep(_ observation: Observation) {
         observations.append(observation)
         guard let lock = observation.lock else { return owner = nil }
         if owner?.follows(lock) == true {
@@ -89,7 +89,7 @@ struct StallDiagnostician {
         if isFirst { faults = nil }
         guard let reading = read(thread) else { return nil }
         let earlier = isFirst && observations.isEmpty ? readings.dropLast().last : nil
-        var observation = observe(reading, thread: thread, stack: stack, among: threads, peers: peers)
+        var observation = observe(reading, thread: thread, stack: stack, isLate: true)
         let end = turnEnd()
         if let earlier, earlier.time >= start, earlier.time <= end ?? .max {
             if end == nil, !reading.hasRun(since: earlier) {
@@ -102,7 +102,7 @@ struct StallDiagnostician {
             }
         }
         if end == nil {
-            note(observation)
+            keep(observation)
         } else if let stack, let time = stack.capturedAt, time <= end ?? .max, stack.threadState == .running {
             // The thread has gone on since it was captured, so only the stack counts.
             var earlier = Observation(time: min(time, reading.time), activity: .running)
@@ -152,10 +152,14 @@ struct StallDiagnostician {
         )
     }
 
+    /// Describes where the thread is.
+    ///
+    /// Owners of its lock are stopped, and peers searched for, only in a late turn.
     private func observe(
-        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, among threads: ProcessThreads,
-        peers: PeerFinder?
+        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool
     ) -> Observation {
+        let threads = isLate ? self.threads : unstoppedThreads
+        let peers = isLate ? self.peers : nil
         var observation = Observation(
             time: reading.time, used: (reading.used, reading.used),
             place: stack.map { $0.frames.map(\.address).hashValue }, activity: reading.activity,

@@ -130,10 +130,10 @@ final class HeartbeatSource: LoopSource {
 
 extension LoopSource where Self == HeartbeatSource {
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
-        let lock = QueueOwner(queue)
-        return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }, idle: lock) { item in
+        let owner = QueueOwner(queue)
+        return HeartbeatSource(kind: .dispatchQueue, owner: { owner.current() }, idle: owner) { item in
             queue.async {
-                lock.check()
+                owner.confirm()
                 item()
             }
         }
@@ -144,15 +144,15 @@ extension LoopSource where Self == HeartbeatSource {
     static func mainQueue(
         _ recorder: TurnRecorder, unless isRunLoopUsed: @escaping @Sendable () -> Bool
     ) -> HeartbeatSource {
-        let lock = QueueOwner(.main)
-        let isServed = isOnMainActor(lock)
+        let owner = QueueOwner(.main)
+        let isServed = isOnMainActor(owner)
         if isServed { recorder.noteThread() }
         return HeartbeatSource(
-            kind: .mainQueue, isServed: isServed, owner: { lock.answer() }, idle: lock,
+            kind: .mainQueue, isServed: isServed, owner: { owner.current() }, idle: owner,
             unless: isRunLoopUsed
         ) { item in
             DispatchQueue.main.async {
-                lock.check()
+                owner.confirm()
                 item()
             }
         }
@@ -162,9 +162,9 @@ extension LoopSource where Self == HeartbeatSource {
     /// suspends, then the one that drains the main queue.
     private static func isOnMainActor(_ main: QueueOwner) -> Bool {
         // Also without a task: a block on the main queue confirms the layout.
-        main.check()
+        main.confirm()
         guard withUnsafeCurrentTask(body: { $0 != nil }) else { return false }
-        return main.answer() == .thread(clinux_gettid()) || clinux_gettid() == getpid()
+        return main.current() == .thread(clinux_gettid()) || clinux_gettid() == getpid()
     }
 
     static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {

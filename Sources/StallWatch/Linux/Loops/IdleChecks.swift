@@ -155,8 +155,8 @@ final class QueueOwner: IdleCheck {
         self.queue = queue
     }
 
-    /// Checks the layout, in an item that runs on the queue.
-    func check() {
+    /// Confirms the layout, in an item that runs on the queue.
+    func confirm() {
         guard state.load(ordering: .relaxed) == 0 else { return }
         // The layout may be another one: until it is confirmed, every word is read through the kernel.
         let memory = GuardedMemory()
@@ -178,7 +178,7 @@ final class QueueOwner: IdleCheck {
 
     /// Whether the queue has no item and runs none; `false` if it cannot be determined.
     var isIdle: Bool {
-        // As in `answer()`.
+        // As in `current()`.
         guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)) else { return false }
         return DispatchLayout.isIdle(clinux_load_word(word))
     }
@@ -187,7 +187,7 @@ final class QueueOwner: IdleCheck {
     ///
     /// It is unknown if the queue is empty or suspended, or waits for its target queue. The thread that ran the queue last
     /// may be doing other work then, or have ended.
-    func answer() -> CaptureTarget? {
+    func current() -> CaptureTarget? {
         // `self` retains the queue, and the queue its state, so a confirmed address stays mapped.
         guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)),
             let thread = Int32(exactly: clinux_load_word(word) & DispatchLayout.ownerMask)

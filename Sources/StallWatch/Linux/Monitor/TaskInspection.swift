@@ -126,7 +126,7 @@ struct TaskInspection {
             guard let state = threads.state(of: id) else { continue }
             let captured = try? threads.capture(id).get()
             let wait = resolver.wait(of: id, stack: captured)
-            var lock = wait?.lock.map { LockOwnership(lock: $0) }
+            var lock = wait?.lock.map { LockChain(lock: $0) }
             if let owner = wait?.lock?.owner {
                 lock?.owners = [.init(thread: .init(owner), isRunning: false)]
                 if seen.insert(owner).inserted { next.append(owner) }

@@ -37,23 +37,23 @@ extension StallReport.Cause {
 extension StallReport.Lock {
     static func awaited(in wait: ThreadWait, of record: StallRecord) -> StallReport.Lock? {
         guard let lock = wait.lock else { return nil }
-        var ownership = LockOwnership(lock: lock, isDeadlock: wait.isDeadlock)
+        var ownership = LockChain(lock: lock, isDeadlock: wait.isDeadlock)
         if case .thread(let id) = lock.ownership { ownership.owners = [owner(id, in: record)] }
         return StallReport.Lock(ownership) { _ in 0 }
     }
 
     /// Returns a thread of the record as the owner of a lock, without a stack.
-    private static func owner(_ id: Int32, in record: StallRecord) -> LockOwnership.Owner {
+    private static func owner(_ id: Int32, in record: StallRecord) -> LockChain.Owner {
         let captured = record.otherThreads.first { $0.thread.id == id }
         var thread = captured?.thread ?? ThreadIdentity(id: id, name: nil)
         if let ofLoop = record.loop.thread, ofLoop.id == id { thread.name = ofLoop.name }
         let stack = try? captured?.stack.get()
-        return LockOwnership.Owner(thread: thread, isRunning: stack?.threadState == .running)
+        return LockChain.Owner(thread: thread, isRunning: stack?.threadState == .running)
     }
 
     /// Creates a report's lock; `stack` adds a stack to the report's tables and returns its index.
-    init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
-        let holders = wait.owners.map { owner in
+    init(_ chain: LockChain, stack: (CapturedStack) -> Int) {
+        let holders = chain.owners.map { owner in
             var described = StallReport.LockOwner(thread: .init(owner.thread), isRunning: owner.isRunning)
             described.stack = owner.stack.map(stack)
             described.systemCall = owner.systemCall
@@ -62,22 +62,22 @@ extension StallReport.Lock {
             described.waitsForLabel = owner.waitsFor?.label
             return described
         }
-        self.init(kind: wait.lock.kind, isDeadlock: wait.isDeadlock, owners: holders)
-        address = wait.lock.address == 0 ? nil : "0x" + hexadecimal(wait.lock.address)
-        function = wait.lock.function
-        label = wait.lock.label
-        switch wait.lock.ownership {
+        self.init(kind: chain.lock.kind, isDeadlock: chain.isDeadlock, owners: holders)
+        address = chain.lock.address == 0 ? nil : "0x" + hexadecimal(chain.lock.address)
+        function = chain.lock.function
+        label = chain.lock.label
+        switch chain.lock.ownership {
         case .thread, .process: break
         case .none: reason = "this kind has no owner"
         case .unknown(let why): reason = why
         }
-        guard let time = wait.lastOwnerTime, let last = owners.indices.last else { return }
+        guard let time = chain.lastOwnerTime, let last = owners.indices.last else { return }
         owners[last].time = .init(
             observedMilliseconds: milliseconds(time.split.duration), onCPUMilliseconds: milliseconds(time.split.onCPU),
             runQueueMilliseconds: milliseconds(time.split.runQueue))
         guard time.isPriorityInversion, let nice = time.nice, let waiterNice = time.waiterNice else { return }
         // The queue of a chain's last lock is the one that its owner runs.
-        let lock = wait.owners.dropLast().last?.waitsFor ?? wait.lock
+        let lock = chain.owners.dropLast().last?.waitsFor ?? chain.lock
         owners[last].priorityInversion = .init(
             nice: Int(nice), waiterNice: Int(waiterNice), queue: lock.kind == .dispatchQueue ? lock.label : nil)
     }

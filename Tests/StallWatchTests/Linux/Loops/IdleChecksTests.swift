@@ -13,8 +13,8 @@ import Testing
     @Test func theThreadThatRunsTheQueueIsItsOwner() {
         let queue = DispatchQueue(label: "owned")
         let owner = QueueOwner(queue)
-        #expect(owner.answer() == nil)
-        queue.sync { owner.check() }
+        #expect(owner.current() == nil)
+        queue.sync { owner.confirm() }
         let isRunning = DispatchSemaphore(value: 0)
         let mayEnd = DispatchSemaphore(value: 0)
         nonisolated(unsafe) var thread: Int32 = 0
@@ -26,23 +26,23 @@ import Testing
         }
         isRunning.wait()
         // Written before the semaphore was signaled.
-        #expect(owner.answer() == .thread(thread))
+        #expect(owner.current() == .thread(thread))
         mayEnd.signal()
     }
 
     @Test func aQueueThatRunsNothingHasNoOwner() {
         let queue = DispatchQueue(label: "idle")
         let owner = QueueOwner(queue)
-        queue.sync { owner.check() }
+        queue.sync { owner.confirm() }
         queue.sync {}
-        #expect(owner.answer() == .unknown)
+        #expect(owner.current() == .unknown)
     }
 
     @Test func `only an empty queue that runs is idle`() {
         let queue = DispatchQueue(label: "idle or not")
         let owner = QueueOwner(queue)
         #expect(!owner.isIdle, "the layout is not confirmed")
-        queue.sync { owner.check() }
+        queue.sync { owner.confirm() }
         #expect(owner.isIdle)
         queue.sync { #expect(!owner.isIdle) }
         queue.suspend()
@@ -76,7 +76,7 @@ import Testing
         for queue in queues {
             let owner = QueueOwner(queue)
             for quality in [.background, .default, .userInteractive] as [DispatchQoS] {
-                queue.async(qos: quality) { owner.check() }
+                queue.async(qos: quality) { owner.confirm() }
             }
             queue.sync {}
             #expect(eventually { owner.isIdle }, "\(queue.label)")
