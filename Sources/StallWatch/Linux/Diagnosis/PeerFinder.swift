@@ -168,10 +168,18 @@ final class PeerFinder {
         return nil
     }
 
-    /// Returns what processes do that have been seen with the file, other processes first.
+    /// Returns what processes do that have been seen with the file: other processes first, then this one, and last those
+    /// that have begun since the wait, which as a rule have inherited the file and close it soon.
     private func peers(_ processes: [Int32], _ role: StallReport.PeerRole, _ since: UInt64) -> [Peer] {
+        // Before the readings, so that no process seems to be younger than the wait because they took long.
+        let now = bootTimeNow()
+        let waited = milliseconds(now - min(since, now))
         let all = processes.compactMap { Peer.reading($0, as: role, isConfirmed: true, waitingSince: since) }
-        return all.filter { $0.isThisProcess != true } + all.filter { $0.isThisProcess == true }
+        func place(_ peer: Peer) -> Int {
+            if peer.isThisProcess == true { return 1 }
+            return peer.runningMilliseconds.map { $0 < waited } == true ? 2 : 0
+        }
+        return (0...2).flatMap { wanted in all.filter { place($0) == wanted } }
     }
 
     private func answer(_ peers: [Peer]) -> PeerAnswer {

@@ -165,6 +165,26 @@ import Testing
         for end in ends { close(end) }
     }
 
+    /// A child of fork(2) has every descriptor of this process until it execs.
+    @Test func `a process that began after the wait is named last`() throws {
+        let input = Pipe()
+        // Foundation closes the end that it gives to the child.
+        let own = fcntl(input.fileHandleForReading.fileDescriptor, F_DUPFD_CLOEXEC, 0)
+        defer { close(own) }
+        let process = try sleeper(input: input)
+        defer { process.kill() }
+        let call = SystemCall(
+            number: try #require(SystemCallNames.current.number(of: "write")),
+            arguments: [number(input.fileHandleForWriting.fileDescriptor), 0, 0, 0, 0, 0], stackPointer: 0,
+            programCounter: 0)
+        func found(since: UInt64) -> [Int32?] {
+            PeerFinder().find(call, of: 0, runs: 0, since: since)?.peers.map(\.pid) ?? []
+        }
+        #expect(found(since: monotonicNow()) == [process.processIdentifier, getpid()])
+        // Half of the machine's time ago.
+        #expect(found(since: monotonicNow() / 2) == [getpid(), process.processIdentifier])
+    }
+
     @Test func `an awaited child is described`() throws {
         let process = try sleeper()
         defer { process.kill() }
