@@ -81,6 +81,14 @@ extension RunningProcess {
         (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }.compactMap { RunningProcess(id: $0) }
     }
 
+    /// Returns whether a process has a thread with this name in the kernel; `false` if /proc does not show its threads.
+    package static func hasThread(named name: String, in process: Int32) -> Bool {
+        let directory = "/proc/\(process)/task"
+        return (directoryEntries(directory) ?? []).contains { thread in
+            readSmallFile("\(directory)/\(thread.name)/comm").map(firstLine) == name
+        }
+    }
+
     /// Returns the processes that descend from one, children before their own children.
     package static func descendants(of ancestor: Int32, among all: [RunningProcess]) -> [RunningProcess] {
         let children = Dictionary(grouping: all, by: \.parent)

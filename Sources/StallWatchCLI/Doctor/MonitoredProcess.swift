@@ -60,10 +60,7 @@ extension MonitoredProcess {
 
     /// Returns whether a monitor's watchdog runs in the process; `false` if its threads are hidden.
     static func hasWatchdog(_ pid: Int32) -> Bool {
-        let directory = "/proc/\(pid)/task"
-        return (directoryEntries(directory) ?? []).contains { thread in
-            readSmallFile("\(directory)/\(thread.name)/comm").map(firstLine) == Capabilities.watchdogThread
-        }
+        RunningProcess.hasThread(named: Capabilities.watchdogThread, in: pid)
     }
 
     var notMonitored: CommandFailure {

@@ -47,10 +47,7 @@ package struct ChildProcess: Sendable {
     /// Waits until a monitor's watchdog runs in the child, for `limit` at most: on a slow machine a start takes seconds.
     package func waitForMonitor(within limit: Duration) async {
         let end = ContinuousClock.now + limit
-        let threads = "/proc/\(id)/task"
-        while ContinuousClock.now < end {
-            let names = (directoryEntries(threads) ?? []).map { readSmallFile("\(threads)/\($0.name)/comm") }
-            if names.contains("\(Capabilities.watchdogThread)\n") { return }
+        while ContinuousClock.now < end, !RunningProcess.hasThread(named: Capabilities.watchdogThread, in: id) {
             await pause(.milliseconds(5))
         }
     }
