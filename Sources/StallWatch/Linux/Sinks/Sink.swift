@@ -40,7 +40,7 @@ typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
     -> SinkDescription
 
-enum Delivery: Sendable {
+indirect enum Delivery: Sendable {
     /// A stall's first named report: `ongoing`, unless the stall has already ended.
     case began(StallReport)
     /// A newer report of an ongoing stall, or its first report without names.
