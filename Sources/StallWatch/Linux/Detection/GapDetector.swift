@@ -88,3 +88,31 @@ struct GapDetector: Equatable {
         return now - before > planned &* processors &+ late / Self.leastShare
     }
 }
+
+/// Tells when the watchdog reads how long its own thread has run and waited for a CPU: the reading would be a quarter of a
+/// wake-up's CPU time.
+///
+/// A pure value. That time has grown by no more than the time in which the thread did not sleep as planned. So the value
+/// for a sleep, read at its end, is too large by ``limit`` at most.
+struct UnreadTime: Equatable {
+    /// The largest time that stays unread, in nanoseconds: a fifth of the lateness that is normal.
+    static let limit = GapDetector.tolerance / 5
+
+    private var unread: UInt64 = 0
+    private var deadline = UInt64.max
+
+    /// Notes that the watchdog, awake since a moment, goes to sleep until `deadline`; `.max` for none.
+    mutating func sleep(awakeSince wakeUp: UInt64, at time: UInt64, until deadline: UInt64) {
+        unread += time - min(wakeUp, time)
+        self.deadline = deadline
+    }
+
+    /// Notes that the watchdog has woken up, and returns whether the time is to be read; after a sleep without a deadline
+    /// it always is.
+    mutating func wake(at time: UInt64) -> Bool {
+        if deadline != .max { unread += time - min(deadline, time) }
+        guard deadline == .max || unread > Self.limit else { return false }
+        unread = 0
+        return true
+    }
+}

@@ -92,12 +92,14 @@ struct ModeStarvationDetector {
 
     /// When something began to wait, in monotonic nanoseconds; `nil` if nothing does.
     func start(countingFrom: UInt64) -> UInt64? {
-        [timerSince, queueSince].compactMap { $0 }.min().map { max($0, countingFrom) }
+        guard timerSince != nil || queueSince != nil else { return nil }
+        return max(min(timerSince ?? .max, queueSince ?? .max), countingFrom)
     }
 
     mutating func decide(
         _ new: Absence?, _ answer: RunLoopModeReader.Answer?, _ load: LoopLoad, countingFrom: UInt64 = 0
     ) -> PeriodAction? {
+        if new == nil, absence == nil { return nil }
         guard let new, let old = absence, new.isSame(as: old) else { return begin(new, load) }
         if load.turns != turns, nextQuestion == .max {
             (searchSince, nextQuestion) = (load.time, load.time &+ Self.interval)
@@ -196,7 +198,9 @@ struct ModeStarvationDetector {
     func nextPoll(_ load: LoopLoad) -> UInt64? {
         if absence != nil { return nextQuestion == .max ? nil : nextQuestion }
         guard load.isOutside, load.defaultRuns > 0, load.lastEnd > 0 else { return nil }
-        return [1, 2].map { load.lastEnd &+ $0 &* rule.limit }.first { $0 > load.time }
+        let first = load.lastEnd &+ rule.limit
+        let second = first &+ rule.limit
+        return second <= load.time ? nil : first <= load.time ? second : first
     }
 }
 

@@ -103,7 +103,7 @@ final class Watchdog: Sendable {
             if let graceEnd = timekeeper.wake(
                 capturing: capturer.timeTaken + context.timeOfChecks, supervisors, suppressed, now)
             {
-                timekeeper.sleep(until: graceEnd)
+                timekeeper.sleep(at: now(), until: graceEnd)
                 alarm.sleep(until: graceEnd)
                 continue
             }
@@ -111,8 +111,8 @@ final class Watchdog: Sendable {
             let deadline = poll(&supervisors, timekeeper)
             passed(context.loops, now(), false)
             answer(&requests, supervisors)
+            timekeeper.sleep(at: now(), until: deadline)
             sleep(supervisors, version, until: deadline)
-            timekeeper.sleep(until: deadline)
         }
         passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }
@@ -125,8 +125,10 @@ final class Watchdog: Sendable {
         _ supervisors: inout [LoopSupervisor], _ requests: inout [ProgressRequest], _ context: WatchdogContext
     ) -> Int? {
         let (version, isStopping, loops) = shared.withLock { shared in
-            requests += shared.requests
-            shared.requests = []
+            if !shared.requests.isEmpty {
+                requests += shared.requests
+                shared.requests = []
+            }
             return (shared.version, shared.isStopping, shared.loops)
         }
         guard !isStopping else { return nil }
@@ -190,7 +192,7 @@ struct Timekeeper {
     /// The largest age of the CPU steal reading, in nanoseconds: a new reading per poll would cost too much.
     private static let stealAge: UInt64 = 1_000_000_000
 
-    private let clocks = WatchdogClocks()
+    private var clocks = WatchdogClocks()
     private var steal = CPUSteal()
     private var gaps = GapDetector()
     private var awake = GapDetector.Reading(monotonic: 0, boot: 0, occupied: 0)
@@ -229,23 +231,29 @@ struct Timekeeper {
         if time > countingFrom { (countingFrom, reason) = (time, .paused) }
     }
 
-    /// Notes that the watchdog sleeps from its last wake-up until `deadline`, in monotonic nanoseconds.
-    mutating func sleep(until deadline: UInt64) { gaps.sleep(at: awake, until: deadline) }
+    /// Notes that the watchdog sleeps from `time`, after its last wake-up, until `deadline`, in monotonic nanoseconds.
+    mutating func sleep(at time: UInt64, until deadline: UInt64) {
+        gaps.sleep(at: awake, until: deadline)
+        clocks.unread.sleep(awakeSince: awake.monotonic, at: time, until: deadline)
+    }
 }
 
-/// The clocks that show whether the watchdog itself was late, by one `pread` and two vDSO calls; to be created and used
-/// on its thread, whose file they keep open.
-final class WatchdogClocks {
+/// The clocks that show whether the watchdog itself was late, by two vDSO calls and sometimes one `pread`; to be created
+/// and used on its thread, whose file they keep open.
+struct WatchdogClocks {
     private let files = ThreadProc.ofThisThread([.schedstat])
+    private var times: SchedulingTimes?
+    var unread = UnreadTime()
 
     /// Reads the clocks; `capturing` is the total time of captures and checks so far, in nanoseconds.
     ///
     /// If the kernel does not record the others (CONFIG_SCHED_INFO), the process's CPU time takes their place. The CPU
     /// time of captures counts twice, which hardly matters: a long capture spends its time waiting.
-    func read(capturing: UInt64) -> GapDetector.Reading {
-        let times = files?.times.flatMap { $0.slices > 0 ? $0 : nil }
+    mutating func read(capturing: UInt64) -> GapDetector.Reading {
+        let time = monotonicNow()
+        if unread.wake(at: time) { times = files?.times.flatMap { $0.slices > 0 ? $0 : nil } }
         return GapDetector.Reading(
-            monotonic: monotonicNow(), boot: bootTimeNow(),
+            monotonic: time, boot: bootTimeNow(),
             occupied: capturing + (times.map { $0.onCPU + $0.runQueue } ?? 0),
             processTime: times == nil ? processTimeNow() : nil)
     }

@@ -80,7 +80,7 @@ final class OperationWatch: Sendable {
     }
 
     private func run() {
-        let clocks = WatchdogClocks()
+        var clocks = WatchdogClocks()
         var gaps = GapDetector()
         var inspector: OperationInspector?
         var open: [UInt64: Open] = [:]

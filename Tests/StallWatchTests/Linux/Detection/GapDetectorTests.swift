@@ -141,3 +141,40 @@ import Testing
         #expect(wake(at: clocks(1_000_000_000_000), firstBegin: firstBegin) == nil)
     }
 }
+
+@Suite struct UnreadTimeTests {
+    private var unread = UnreadTime()
+    private static let limit = UnreadTime.limit
+
+    /// Sleeps after some work, and wakes up too late; returns whether the time is to be read then.
+    private mutating func isRead(afterWork work: UInt64 = 0, late: UInt64) -> Bool {
+        unread.sleep(awakeSince: 1_000, at: 1_000 + work, until: 90_000_000)
+        return unread.wake(at: 90_000_000 + late)
+    }
+
+    @Test mutating func `a wake-up that may be a gap is read`() {
+        let read = [isRead(late: GapDetector.tolerance + 1), isRead(late: Self.limit), isRead(late: 1)]
+        #expect(read == [true, false, true])
+    }
+
+    @Test mutating func `work and lateness add up until they are read`() {
+        let read = [
+            isRead(afterWork: Self.limit / 2, late: Self.limit / 4), isRead(afterWork: Self.limit / 4, late: 0),
+            isRead(late: 1),
+        ]
+        #expect(read == [false, false, true])
+        #expect(isRead(afterWork: Self.limit, late: 0) == false, "all was read before")
+    }
+
+    @Test mutating func `a wake-up before its deadline adds its work only`() {
+        unread.sleep(awakeSince: 1_000, at: 2_000, until: 90_000_000)
+        let read = [unread.wake(at: 5_000), isRead(late: Self.limit - 1_000), isRead(late: 1)]
+        #expect(read == [false, false, true])
+    }
+
+    @Test mutating func `a sleep without a deadline is read`() {
+        let isFirstRead = unread.wake(at: 1_000)
+        unread.sleep(awakeSince: 1_000, at: 2_000, until: .max)
+        #expect([isFirstRead, unread.wake(at: 3_000)] == [true, true])
+    }
+}
