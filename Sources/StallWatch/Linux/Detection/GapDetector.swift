@@ -50,7 +50,8 @@ struct GapDetector: Equatable {
     /// Notes that the watchdog goes to sleep until `deadline`, in monotonic nanoseconds; `.max` for no deadline.
     ///
     /// `reading` has the clocks at the last wake-up. All work since then excuses as much lateness, even work before the
-    /// deadline. Without captures that is some 100 µs, while a gap is over 50 ms.
+    /// deadline, and so does what was unread until then (``UnreadTime/limit``). Without captures that is some 100 µs and
+    /// up to 10 ms, while a gap is over 50 ms.
     mutating func sleep(at reading: Reading, until deadline: UInt64) {
         last = reading
         self.deadline = deadline

@@ -12,8 +12,6 @@ final class TaskWatch: Sendable {
     private static let restFactor: UInt64 = 50
     /// The shortest time between two readings, in nanoseconds (100 ms).
     private static let shortestRest: UInt64 = 100_000_000
-    /// The time until the next reading if no task was found, in nanoseconds (1 minute): the program has none.
-    private static let restWithoutTasks: UInt64 = 60_000_000_000
     /// The longest reading, in nanoseconds (11 s): 5 s for the memory, and 5 s for the search for a continuation.
     static let longestReading: UInt64 = 11_000_000_000
     /// The most tasks of a dump of a hang.
@@ -43,9 +41,9 @@ final class TaskWatch: Sendable {
             let waiting = WaitingTasks(began: began)
             state.thread = try? WorkerThread(name: "stallwatch-task") { [self] in
                 let begin = monotonicNow()
-                let isEmpty = Self.fill(waiting, chosen)
+                Self.fill(waiting, chosen)
                 let end = monotonicNow()
-                let rest = isEmpty ? Self.restWithoutTasks : max((end - begin) * Self.restFactor, Self.shortestRest)
+                let rest = max((end - begin) * Self.restFactor, Self.shortestRest)
                 self.state.withLock { ($0.isReading, $0.next) = (false, end + rest) }
             }
             state.isReading = state.thread != nil
@@ -95,9 +93,9 @@ final class TaskWatch: Sendable {
         }
     }
 
-    /// Reads the tasks; returns whether there is none at all.
-    private static func fill(_ waiting: WaitingTasks, _ choose: Choice) -> Bool {
-        guard let reader = try? TaskReader.ofThisProcess() else { return true }
+    /// Reads the tasks, and keeps those that are chosen.
+    private static func fill(_ waiting: WaitingTasks, _ choose: Choice) {
+        guard let reader = try? TaskReader.ofThisProcess() else { return }
         let begin = monotonicNow()
         let reading = reader.read()
         var stacks: [CapturedStack] = []
@@ -114,6 +112,5 @@ final class TaskWatch: Sendable {
             list.note(reader.tasksWithoutContinuation(among: searched))
             waiting.set(list, stacks, at: end)
         }
-        return reading.tasks.isEmpty
     }
 }
