@@ -27,7 +27,7 @@ extension StallMonitor {
         ///
         /// Put no secrets here: reports contain the values as they are.
         public var metadata: [String: String]
-        /// The log that receives one line per stall at level info, or `nil` for none.
+        /// The log that receives one line per stall, at level warning or error; `nil` for none.
         public var logger: Logger?
         /// Whether each report includes the stacks of the process's other threads.
         ///
@@ -186,7 +186,7 @@ extension StallMonitor {
         ///
         /// A thread of the monitor serves it from ``StallMonitor/start()`` to ``StallMonitor/stop()``, also while every
         /// loop and the task pool are stuck. The monitored threads pay nothing, except while `stacks` captures them, and
-        /// during a `profile`, which stops them for at most 0.5 % of the time.
+        /// during a `profile`, which stops them for at most 1 ms and 0.5 % of the time.
         ///
         /// - Parameter directory: The directory of the socket, created if it does not exist. Its path has at most some
         ///   80 bytes. One monitor of a process at a time may have a socket in it.

@@ -85,8 +85,8 @@ extension WatchedLoop {
 extension WatchedLoop {
     /// Returns a serial dispatch queue to watch by heartbeats.
     ///
-    /// The watchdog sends the queue an item twice per threshold. The queue stalls if the item has not run within the
-    /// threshold. A report's duration counts from the time that the item was sent. The stall may be older by up to
+    /// The watchdog looks at the queue twice per threshold, and sends it an item if it has work. The queue stalls if the
+    /// item has not run within the threshold. A report's duration counts from the time that the item was sent. The stall may be older by up to
     /// ``StallReport/startUncertaintyMilliseconds``.
     ///
     /// - Parameters:
@@ -162,8 +162,8 @@ extension WatchedLoop {
     extension WatchedLoop {
         /// Returns an event loop of SwiftNIO to watch by heartbeats.
         ///
-        /// The watchdog sends the loop a task twice per threshold. The loop stalls if the task has not run within the
-        /// threshold. A report's duration counts from the time that the task was sent. The stall may be older by up to
+        /// The watchdog looks at the loop twice per threshold, and sends it a task if it has work. The loop stalls if the
+        /// task has not run within the threshold. A report's duration counts from the time that the task was sent. The stall may be older by up to
         /// ``StallReport/startUncertaintyMilliseconds``. Watching ends when the loop shuts down. Each heartbeat costs
         /// the loop one empty task.
         ///
