@@ -99,10 +99,11 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:
   // otherwise another allocation could get their addresses.
   cunwind_pending_destroy(engine);
-  engine->sampler.left_until = 0;
+  // Only the parent may kill its helpers, not a child of fork(2).
+  uint64_t left_until = engine->process == getpid() ? 0 : UINT64_MAX;
+  engine->sampler.left_until = engine->helper.left_until = left_until;
   if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS))
     cunwind_helper_destroy(&engine->sampler);
-  engine->helper.left_until = 0;
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS))
     cunwind_helper_destroy(&engine->helper);
   free(engine);
@@ -113,6 +114,8 @@ size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   cunwind_helper_has_ended(&engine->helper, 0);
   cunwind_tidy_pending(engine);
   cunwind_helper_has_ended(&engine->sampler, 0);
+  // The app may have added a filter that ends the process for the call that reads memory.
+  cunwind_guarded_renew();
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);
     cunwind_unwinder_flush(&engine->unwinder);

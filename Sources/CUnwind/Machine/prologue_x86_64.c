@@ -187,7 +187,7 @@ static void follow_arithmetic(const instruction *at, distance *now) {
   enum { ADD = 0, AND = 4, SUB = 5, CMP = 7 };
   unsigned operation = (at->modrm >> 3) & 7;
   if (operation == SUB) grow(now, at->immediate, true);
-  else if (operation == ADD) grow(now, -at->immediate, true);
+  else if (operation == ADD) grow(now, -(int64_t)at->immediate, true);
   else if (operation == AND) now->slack += -(int64_t)at->immediate - 1;
   else if (operation != CMP) now->is_fixed = false;
 }
@@ -313,7 +313,7 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
   bool is_certain = found.is_fixed;
   uint64_t lowest = stack_pointer, highest = stack_pointer + SEARCHED_BYTES;
   if (is_certain) {
-    if (found.bytes < 0 || found.slack < 0) return CUNWIND_STEP_UNKNOWN_REGISTER;
+    if (found.bytes < 0 || found.slack < 0 || found.slack > SEARCHED_BYTES) return CUNWIND_STEP_UNKNOWN_REGISTER;
     lowest = stack_pointer + (uint64_t)found.bytes;
     highest = lowest + (uint64_t)found.slack;
   }

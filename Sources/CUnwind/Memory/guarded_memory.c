@@ -168,19 +168,24 @@ bool cunwind_guarded_choose(cunwind_memory_access wanted) {
     __atomic_store_n(&chosen_access, access, __ATOMIC_RELEASE);
     return true;
   }
+  // Without a pipe, reads by it fail, and no call ends the process.
+  if (wanted == CUNWIND_MEMORY_ANY) __atomic_store_n(&chosen_access, CUNWIND_MEMORY_PIPE, __ATOMIC_RELEASE);
   errno = EPERM;
   return false;
 }
 
-bool cunwind_read_memory(uint64_t address, void *to, size_t length) {
+bool cunwind_guarded_renew(void) {
   cunwind_memory_access access = cunwind_memory_access_in_use();
   bool is_chosen =
       access != CUNWIND_MEMORY_ANY && __atomic_load_n(&chosen_under, __ATOMIC_RELAXED) == cunwind_seccomp_filters();
   // After fork(2) the file is the parent's.
   if (access == CUNWIND_MEMORY_FILE)
     is_chosen &= __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE) >> 32 == (uint64_t)own_process();
-  return (is_chosen || cunwind_guarded_choose(CUNWIND_MEMORY_ANY)) && length > 0 &&
-         cunwind_guarded_read(address, to, length) == length;
+  return is_chosen || cunwind_guarded_choose(CUNWIND_MEMORY_ANY);
+}
+
+bool cunwind_read_memory(uint64_t address, void *to, size_t length) {
+  return cunwind_guarded_renew() && length > 0 && cunwind_guarded_read(address, to, length) == length;
 }
 
 size_t cunwind_find_words(uint64_t address, size_t length, uint64_t word, void *buffer, uint64_t *found,

@@ -18,7 +18,8 @@
 // for children with SIGCHLD only (wait(2): such a "clone" child needs __WALL or __WCLONE). CLONE_UNTRACED: a debugger
 // that follows forks does not trace it. No CLONE_THREAD: ptrace(2) refuses the caller's own thread group. No
 // CLONE_SIGHAND, no CLONE_SETTLS; rseq and the robust-futex list are not inherited (copy_process, rseq_fork).
-#define HELPER_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+// No CLONE_FS: another user of it takes the privilege from a setuid program that the app executes (check_unsafe_exec).
+#define HELPER_FLAGS (CLONE_VM | CLONE_FILES | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
 bool cunwind_helper_init(cunwind_helper_memory *helper) {
   memset(helper, 0, sizeof *helper);

@@ -57,6 +57,10 @@ CUNWIND_BARE int cunwind_sample_helper(void *context) {
   cunwind_sample_request *sample = &request->sample;
   long event = cunwind_raw(SYS_perf_event_open, (long)&sample->event_attributes, request->order.tid, -1, -1,
                            PERF_FLAG_FD_CLOEXEC, 0);
+  if (!is_error(event) && __atomic_load_n(&sample->is_canceled, __ATOMIC_ACQUIRE)) {
+    cunwind_raw(SYS_close, event, 0, 0, 0, 0, 0);
+    return 0;
+  }
   sample->event = event;
   __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_MAPS, __ATOMIC_RELEASE);
   if (is_error(event)) return 0;
@@ -139,7 +143,8 @@ static bool wait_for_sampler(cunwind_stop_request *request) {
   return false;
 }
 
-// Lets the helper open the event and wait for its sample. False: the helper did not end in time, and was killed.
+// Lets the helper open the event and wait for its sample. False: the helper did not end in time. It was killed, unless it
+// still opens the event: a kill would leave that to nobody.
 static bool run_sampler(cunwind_engine *engine, pid_t tid, size_t ring_bytes) {
   cunwind_helper_memory *helper = &engine->sampler;
   cunwind_stop_request *request = helper->request;
@@ -168,6 +173,8 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, size_t ring_bytes) {
   helper->unreaped = (pid_t)made;
   helper->left_until = cunwind_now() + CUNWIND_OPEN_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
   if (wait_for_sampler(request)) return cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS);
+  __atomic_store_n(&request->sample.is_canceled, true, __ATOMIC_RELEASE);
+  if (__atomic_load_n(&request->sample.progress, __ATOMIC_ACQUIRE) == CUNWIND_SAMPLER_OPENS) return false;
   // Kill it at once: while its mmap(2) waits, page faults of the app's threads wait behind it.
   helper->left_until = 0;
   cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS);

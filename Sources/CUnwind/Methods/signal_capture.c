@@ -229,7 +229,13 @@ static cunwind_status choose_signal(const cunwind_engine *engine, cunwind_thread
 
 static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                       cunwind_registers *registers, cunwind_capture_info *info) {
-  cunwind_thread_status thread_status;
+  // The app may have added a filter that ends the process for this call.
+  if (!cunwind_may_send_signals()) {
+    info->error = EPERM;
+    return CUNWIND_REFUSED;
+  }
+  // All zero: without /proc nothing says that the thread blocks a signal.
+  cunwind_thread_status thread_status = {0};
   int signal_number;
   cunwind_status can_arrive = choose_signal(engine, thread, &thread_status, &signal_number);
   if (can_arrive != CUNWIND_OK) return can_arrive;

@@ -32,6 +32,7 @@ typedef struct cunwind_sample_request {
   struct perf_event_attr event_attributes;
   uint64_t ring_bytes;
   uint32_t progress;  ///< Atomic.
+  bool is_canceled;   ///< Atomic. Nobody waits for the event any more: the helper closes it and ends.
   // The answer: negative errnos, or the event and its ring, which the parent then owns.
   long event;
   long ring;
@@ -122,9 +123,10 @@ void cunwind_set_stopped_registers(pid_t tid, cunwind_ptrace_registers *register
 /// Returns whether a stop can make the system call `number` return EINTR. Async-signal-safe: yes.
 bool cunwind_may_be_interrupted(long number);
 
-/// Returns whether the stopped thread has a pending signal of the app: EINTR then belongs to that signal, and stays.
+/// Returns whether the stopped thread has a pending signal of the app, which may have ended its call: EINTR then belongs to
+/// that signal, and stays.
 /// Async-signal-safe: yes.
-bool cunwind_has_pending_signal(pid_t tid);
+bool cunwind_has_pending_signal(pid_t tid, long interrupted_call);
 
 // ---- Pending stops --------------------------------------------------------------------------------------------------
 

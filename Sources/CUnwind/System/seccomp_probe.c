@@ -75,7 +75,7 @@ CUNWIND_BARE static int make_calls(void *context) {
 // Runs children until all calls are tried. `*is_gone`: no child uses `shared` any more.
 static bool run_children(trials *shared, uint32_t *deadly, bool *is_gone) {
   // Exit signal 0: the app gets no SIGCHLD. With signals blocked, the one of SECCOMP_RET_TRAP is fatal, too.
-  unsigned long flags = CLONE_UNTRACED | (shared->shares_memory ? CLONE_VM | CLONE_FS | CLONE_FILES : 0);
+  unsigned long flags = CLONE_UNTRACED | (shared->shares_memory ? CLONE_VM | CLONE_FILES : 0);
   for (;;) {
     long pid = cunwind_clone_blocked(flags, shared->stack + CHILD_STACK_BYTES, NULL, make_calls, shared);
     if (pid < 0) return false;
