@@ -68,11 +68,10 @@ package struct CPUQuota {
             } else {
                 continue
             }
-            var path = fields[2].split(separator: UInt8(ascii: "/")).map(text).prefix(maximumDepth)
-            while true {
-                let group = path.map { "/\($0)" }.joined()
+            let path = fields[2].split(separator: UInt8(ascii: "/")).map(text)
+            for depth in (0...path.count).suffix(maximumDepth).reversed() {
+                let group = path.prefix(depth).map { "/\($0)" }.joined()
                 files += roots.map { $0 + group + "/cpu.stat" }
-                guard path.popLast() != nil else { break }
             }
         }
         return files

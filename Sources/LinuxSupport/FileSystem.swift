@@ -33,11 +33,15 @@ package struct DirectoryEntry {
 
 /// Returns the entries of a directory, in no order, with "." and ".."; `nil` with the reason in `errno` if it cannot be
 /// opened.
-package func directoryEntries(_ path: String) -> [DirectoryEntry]? {
+///
+/// It ends early at a deadline, in monotonic nanoseconds.
+package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> [DirectoryEntry]? {
     guard let directory = opendir(path) else { return nil }
     defer { closedir(directory) }
     var entries: [DirectoryEntry] = []
-    while let entry = readdir(directory) { entries.append(DirectoryEntry(entry)) }
+    while deadline == .max || monotonicNow() < deadline, let entry = readdir(directory) {
+        entries.append(DirectoryEntry(entry))
+    }
     return entries
 }
 

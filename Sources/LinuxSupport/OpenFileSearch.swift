@@ -47,10 +47,12 @@ package struct OpenFileSearch: Equatable, Sendable {
         let order = first + all.filter { !known.contains($0) }.sorted(by: >)
         isCut = order.count > Self.maximumProcesses
         for process in order.prefix(Self.maximumProcesses) {
-            guard let entries = directoryEntries("/proc/\(process)/fd") else {
+            guard let entries = directoryEntries("/proc/\(process)/fd", until: end) else {
                 if errno == EACCES { refused += 1 }
                 continue
             }
+            // Of a process with very many descriptors, the list alone takes longer.
+            isCut = isCut || monotonicNow() >= end
             for number in entries.compactMap({ Int32($0.name) }) {
                 guard monotonicNow() < end, found.count < Self.maximumFound else {
                     isCut = true

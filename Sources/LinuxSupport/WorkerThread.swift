@@ -56,14 +56,17 @@ package final class WorkerThread: @unchecked Sendable {
         }
     }
 
-    /// Returns the result of `body`, which runs on a thread of its own; `nil` if the system refuses the thread.
-    package static func value<Value: Sendable>(of body: @escaping @Sendable () -> Value) -> Value? {
+    /// Returns the result of `body`, which runs on a thread of its own; `nil` if the system refuses the thread, or at a
+    /// deadline in monotonic nanoseconds, after which the thread ends on its own.
+    package static func value<Value: Sendable>(
+        until deadline: UInt64 = .max, of body: @escaping @Sendable () -> Value
+    ) -> Value? {
         let result = Mutex<Value?>(nil)
         let thread = try? WorkerThread(name: "stallwatch-try") {
             let value = body()
             result.withLock { $0 = value }
         }
-        thread?.join()
+        thread?.finish(until: deadline)
         return result.withLock { $0 }
     }
 

@@ -156,7 +156,13 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack {
         cunwind_engine_refresh_images(engine)
-        return try result(of: thread, .ptrace, hasReturned: true) { cunwind_collect_stop(engine, $0, stack, &$1) }
+        do throws(CaptureFailure) {
+            return try result(of: thread, .ptrace, hasReturned: true) { cunwind_collect_stop(engine, $0, stack, &$1) }
+        } catch {
+            // Of a thread that is gone nobody takes the result, which the next one with its id would get.
+            if !error.isPending { cancelStop(of: thread) }
+            throw error
+        }
     }
 
     package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
@@ -304,13 +310,15 @@ extension CUnwindEngine {
         var image = cunwind_image()
         guard cunwind_engine_image(engine, index, &image), let file = image.path else { return nil }
         let path = String(cString: file)
+        // An upgrade may have replaced the file since the program's start.
+        let isExecutable = path.isEmpty || path == executable || path == executable + " (deleted)"
         let buildID = withUnsafeBytes(of: image.build_id) { Array($0.prefix(Int(image.build_id_length))) }
         return LoadedImage(
-            path: path.isEmpty ? executable : path,
+            path: isExecutable ? executable : path,
             base: image.base,
             addresses: image.low..<max(image.high, image.low),
             buildID: buildID,
-            isExecutable: path.isEmpty || path == executable
+            isExecutable: isExecutable
         )
     }
 

@@ -137,8 +137,9 @@ package struct TaskReader {
                     addresses += found.prefix(count).map(each)
                     reading.searchedBytes += length
                 }
-                pieces += resident.isEmpty ? 0 : 1
-                if pieces % Self.piecesPerSlice == Self.piecesPerSlice - 1 { usleep(Self.pause) }
+                guard !resident.isEmpty else { continue }
+                pieces += 1
+                if pieces % Self.piecesPerSlice == 0 { usleep(Self.pause) }
             }
         }
         return addresses

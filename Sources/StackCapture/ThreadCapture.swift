@@ -159,6 +159,8 @@ package final class ThreadCapture: StackCapturing {
                 failure = error
                 switch error {
                 case .notBlocked, .moved, .notSampled: continue
+                // The caller has to take the stack later, also if a part of it is known.
+                case .pending where mayWait: throw error
                 case .refused(EBUSY): policy.mayUsePtrace = false
                 case .refused where policy.mayUsePtrace:
                     // Another engine's helper may have held the thread.

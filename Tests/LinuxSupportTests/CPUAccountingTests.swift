@@ -18,6 +18,9 @@ import TestSupport
             ]
         )
         #expect(CPUQuota.candidates("0::/\n") == ["/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/unified/cpu.stat"])
+        let deep = CPUQuota.candidates("3:cpu:/1/2/3/4/5/6/7/8/9/10\n")
+        #expect(deep.first == "/sys/fs/cgroup/cpu/1/2/3/4/5/6/7/8/9/10/cpu.stat")
+        #expect(deep.count == CPUQuota.maximumDepth)
     }
 }
 

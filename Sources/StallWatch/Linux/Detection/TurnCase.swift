@@ -91,10 +91,13 @@ struct TurnCase {
     /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.
     mutating func resolvePending(_ stack: Result<CapturedStack, CaptureFailure>, images: ImageList) {
         pendingThread = nil
+        // A stack from before the turn is that of another one.
+        let captured = (try? stack.get())?.capturedAt
+        let isEarlier = captured.map { $0 < start } ?? false
         for index in samples.indices where samples[index].isPending {
-            samples[index].stack = stack
+            samples[index].stack = isEarlier ? .failure(.timedOut) : stack
             samples[index].images = images
-            guard let captured = (try? stack.get())?.capturedAt, captured > start else { continue }
+            guard let captured, captured > start else { continue }
             samples[index].seenUntil = max(samples[index].seenUntil, captured - start)
         }
         record?.samples = samples
