@@ -297,6 +297,10 @@ extension StallReport {
         ///
         /// Together with ``pid`` and ``startTicks`` it identifies the process permanently. `nil` if unknown.
         public var bootID: String?
+        /// The PID namespace that ``pid`` belongs to, as in `pid:[4026531836]`; `nil` if unknown.
+        ///
+        /// Containers have their own, also those that share a host name, as in a pod of Kubernetes.
+        public var pidNamespace: String?
 
         package init(
             name: String, pid: Int32, executable: String, architecture: String, kernel: String, hostname: String

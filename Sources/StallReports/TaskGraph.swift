@@ -221,13 +221,17 @@ package struct TaskGraph {
     package var roots: [UInt64] {
         let awaited = Set(list.tasks.lazy.flatMap { self.awaited(by: $0) })
         var seen: Set<UInt64> = []
-        return list.tasks.map(\.id).filter { id in
-            // A circle has no beginning.
-            guard deadlocked.contains(id) else { return !awaited.contains(id) }
-            if seen.contains(id) { return false }
+        func isNew(_ id: UInt64) -> Bool {
+            guard !seen.contains(id) else { return false }
             seen.formUnion(chain(from: id, limit: list.tasks.count).map(\.task.id))
             return true
         }
+        // A circle has no beginning.
+        var roots = list.tasks.map(\.id).filter { deadlocked.contains($0) ? isNew($0) : !awaited.contains($0) }
+        for id in roots { _ = isNew(id) }
+        // Nor has one through a group or an actor, which is not known to be a deadlock.
+        roots += list.tasks.map(\.id).filter(isNew)
+        return roots.sorted()
     }
 
     /// What identifies a task's place in two answers: it has not moved if it is the same in both.

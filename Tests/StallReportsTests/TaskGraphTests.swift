@@ -138,6 +138,7 @@ import Testing
         #expect(circle.deadlocked.isEmpty)
         #expect(circle.task(1).map { circle.wait(of: $0).hasSuffix("which waits for more") } == true)
         #expect(circle.chain(from: 1, limit: 50).count == 2)
+        #expect(circle.roots == [1], "a circle has no beginning")
     }
 
     @Test func `a list with an index that does not exist is refused`() {

@@ -108,11 +108,12 @@ struct UnreadTime: Equatable {
         self.deadline = deadline
     }
 
-    /// Notes that the watchdog has woken up, and returns whether the time is to be read; after a sleep without a deadline
-    /// it always is.
+    /// Notes that the watchdog has woken up, and returns whether the time is to be read.
+    ///
+    /// It always is before the deadline, or without one: it is not known then since when the thread has waited for a CPU.
     mutating func wake(at time: UInt64) -> Bool {
-        if deadline != .max { unread += time - min(deadline, time) }
-        guard deadline == .max || unread > Self.limit else { return false }
+        if time >= deadline { unread += time - deadline }
+        guard time < deadline || unread > Self.limit else { return false }
         unread = 0
         return true
     }

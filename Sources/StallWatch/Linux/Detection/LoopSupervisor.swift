@@ -139,7 +139,6 @@ struct LoopSupervisor {
                 end(stall, at: ended)
             } else if turn.record != nil {
                 resolvePending()
-                dropPending()
             }
             if var record = turn.record {
                 record.state = .abandoned
@@ -148,6 +147,8 @@ struct LoopSupervisor {
                 context.submit(record)
             }
         }
+        // Also of a turn that is no stall: a stop that stays would give its stack to a later turn.
+        dropPending()
         saturation?.leave(context, at: time)
         spin?.leave(context, at: time)
         modes?.leave(context, at: time)

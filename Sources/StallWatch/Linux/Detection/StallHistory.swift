@@ -6,7 +6,15 @@ struct StallHistory: Sendable, Equatable {
     private(set) var own: LoopTurns
     /// The turns of the other loops, in the order in which they were watched.
     private(set) var others: [LoopTurns]
+    /// The same loops: several may have one label.
+    private let loops: [Followed]
     let omittedLoops: Int
+
+    private struct Followed: Equatable {
+        let loop: LoopMonitor
+
+        static func == (first: Self, second: Self) -> Bool { first.loop === second.loop }
+    }
 
     /// The time before a stall that counts, in nanoseconds: 5 s.
     static let window: UInt64 = 5_000_000_000
@@ -19,15 +27,17 @@ struct StallHistory: Sendable, Equatable {
         own = LoopTurns(of: loop, since: since, now: now)
         own.turns.removeAll { $0.began >= start || $0.ended == nil }
         let others = loops.filter { $0 !== loop }
-        self.others = others.prefix(Self.maximumOthers).map { LoopTurns(of: $0, since: since, now: now) }
+        self.loops = others.prefix(Self.maximumOthers).map(Followed.init)
+        self.others = self.loops.map { LoopTurns(of: $0.loop, since: since, now: now) }
         omittedLoops = others.count - self.others.count
     }
 
     /// Adds what the other loops did since the last reading; one that is no longer watched keeps its turns.
-    mutating func update(among loops: [LoopMonitor], now: UInt64) {
+    mutating func update(among watched: [LoopMonitor], now: UInt64) {
         let since = start - min(start, Self.window)
         for index in others.indices {
-            guard let loop = loops.first(where: { $0.label == others[index].label }) else { continue }
+            let loop = loops[index].loop
+            guard watched.contains(where: { $0 === loop }) else { continue }
             others[index].add(LoopTurns(of: loop, since: since, now: now))
         }
     }

@@ -111,8 +111,7 @@ final class Watchdog: Sendable {
             let deadline = poll(&supervisors, timekeeper)
             passed(context.loops, now(), false)
             answer(&requests, supervisors)
-            timekeeper.sleep(at: now(), until: deadline)
-            sleep(supervisors, version, until: deadline)
+            sleep(supervisors, version, until: deadline, &timekeeper)
         }
         passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }
@@ -157,18 +156,22 @@ final class Watchdog: Sendable {
     }
 
     /// Sleeps until a deadline, or until a loop begins a turn that may be late before.
-    private func sleep(_ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
+    private func sleep(
+        _ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64, _ timekeeper: inout Timekeeper
+    ) {
         let time = now()
-        let left = deadline - min(time, deadline)
         // Through the index, because a supervisor is large and would be copied.
-        let mayWake = supervisors.indices.contains { index in
-            let mayBeLate = left > supervisors[index].loop.threshold || supervisors[index].isLoadFollowed
-            return mayBeLate && supervisors[index].mayWake
+        let loops = supervisors.indices.lazy.map { index in
+            WatchdogSleep.Loop(
+                threshold: supervisors[index].loop.threshold, mayWake: supervisors[index].mayWake,
+                mayPark: supervisors[index].mayPark, isLoadFollowed: supervisors[index].isLoadFollowed)
         }
-        if deadline == .max || mayWake {
-            alarm.park(until: deadline) { mayPark(supervisors, version) }
+        let sleep = WatchdogSleep(loops, at: time, until: deadline)
+        timekeeper.sleep(at: time, until: sleep.deadline)
+        if sleep.isParked {
+            alarm.park(until: sleep.deadline) { mayPark(supervisors, version) }
         } else {
-            alarm.sleep(until: deadline)
+            alarm.sleep(until: sleep.deadline)
         }
     }
 
@@ -184,6 +187,42 @@ final class Watchdog: Sendable {
     /// Whether no loop is in a turn, and neither a loop nor ``stop()`` waits for the watchdog.
     private func mayPark(_ supervisors: [LoopSupervisor], _ version: Int) -> Bool {
         shared.withLock { !$0.isStopping && $0.version == version } && supervisors.allSatisfy(\.mayPark)
+    }
+}
+
+/// How the watchdog sleeps until its next poll (a pure value).
+struct WatchdogSleep: Equatable {
+    struct Loop {
+        var threshold: UInt64
+        /// Whether it waits, and may wake the watchdog with its next turn.
+        var mayWake: Bool
+        /// Whether it wakes the watchdog before anything can happen.
+        var mayPark: Bool
+        /// Whether the next poll may be for its load only.
+        var isLoadFollowed: Bool
+    }
+
+    var deadline: UInt64
+    /// Whether a turn that begins ends the sleep, which costs that turn a system call.
+    var isParked: Bool
+
+    init(deadline: UInt64, isParked: Bool) { (self.deadline, self.isParked) = (deadline, isParked) }
+
+    /// Decides for the watched loops, at a moment and until the next poll, both in monotonic nanoseconds.
+    ///
+    /// A loop that waits may begin a turn that is late before the deadline of the others. Where all others wait, too, its
+    /// turn ends the sleep; but each turn of a loop that is busy would, so then the sleep ends before a turn can be late.
+    init(_ loops: some Sequence<Loop>, at time: UInt64, until deadline: UInt64) {
+        let left = deadline - min(time, deadline)
+        var threshold: UInt64?
+        var mayPark = true
+        for loop in loops {
+            mayPark = mayPark && loop.mayPark
+            guard loop.mayWake, left > loop.threshold || loop.isLoadFollowed else { continue }
+            threshold = min(threshold ?? .max, loop.threshold)
+        }
+        isParked = deadline == .max || threshold != nil && mayPark
+        self.deadline = isParked ? deadline : min(deadline, threshold.map { time &+ $0 } ?? .max)
     }
 }
 

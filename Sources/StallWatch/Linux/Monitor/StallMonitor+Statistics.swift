@@ -79,11 +79,11 @@ extension StallMonitor {
         guard let path = configuration.statisticsPath else { return }
         let bytes = statistics.jsonData()
         // Not on the caller's thread, which a limit on file sizes would end (SIGXFSZ).
-        let outcome = WorkerThread.value {
+        let outcome = WorkerThread.value(until: monotonicNow() &+ SinkSet.storeTimeLimit) {
             Result { () throws(SystemError) in try AtomicFile.replace(path, with: bytes) }
         }
         do throws(SystemError) {
-            guard let outcome else { throw SystemError("\(path) needs a thread to be written", errno: EAGAIN) }
+            guard let outcome else { throw SystemError("\(path) could not be written in time") }
             try outcome.get()
         } catch {
             reporter.counts.add(StallWatchError(.unwritableReports, error))

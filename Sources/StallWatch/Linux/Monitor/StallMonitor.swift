@@ -326,11 +326,12 @@ public final class StallMonitor: Sendable {
         // Takes no lock: in a child, a thread that is gone may hold it, and Swift's mutexes know threads by their ids.
         let process = startedBy.load(ordering: .relaxed)
         guard process == 0 || process == getpid() else { return }
-        control.withLock { $0.take() }?.stop()
         let phase = state.withLock { state in
             if case .running = state.phase { state.stopped = monotonicNow() }
             return exchange(&state.phase, with: .stopped)
         }
+        // After start(), which may have made it meanwhile, and without the lock, for which a request may wait.
+        control.withLock { $0.take() }?.stop()
         switch phase {
         case .stopped:
             return
@@ -339,7 +340,7 @@ public final class StallMonitor: Sendable {
         case .running(let threads):
             // First: a supervisor learns at once that the stop is on purpose.
             healthReporter?.stop()
-            threads.noticeThread?.join()
+            threads.noticeThread?.finish(until: monotonicNow() &+ SinkSet.storeTimeLimit)
             operations.stop()
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()

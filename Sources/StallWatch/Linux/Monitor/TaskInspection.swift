@@ -34,10 +34,9 @@ struct TaskInspection {
         let ids = Set(made.executors.compactMap(\.thread) + made.tasks.compactMap(\.thread))
         let first = Array(ids.sorted().prefix(Self.maximumThreads))
         let threads = describe(first, capturer) { tables.stack($0, in: $1) }
-        let report = named(report(threads, tables))
+        var report = named(report(threads, tables))
         made.markSleeps(report)
-        // A closure that redacts reports cannot see the names of tasks.
-        if configuration.redact != nil { for index in made.tasks.indices { made.tasks[index].name = nil } }
+        if let redact = configuration.redact { made.redact(with: &report, redact) }
         return ControlAnswer(pid: getpid(), report: report, tasks: made)
     }
 
@@ -154,13 +153,11 @@ struct TaskInspection {
         return report
     }
 
-    /// Returns the report with its names, by the app's rules about what may leave the process.
     private func named(_ raw: StallReport) -> StallReport {
         let symbolication = ReportSymbolication.inProcess(configuration.symbolication, inApp: configuration.inApp)
         var report = symbolication.symbolicate(raw, until: monotonicNow() &+ Self.timeForNames)
         (report.culprit, report.missingCulpritReason, report.callout) = (nil, nil, nil)
         report.shortenPaths(configuration.pathStyle)
-        if let redact = configuration.redact { _ = report.redact(with: redact) }
         return report
     }
 }
@@ -197,6 +194,19 @@ extension CapturedStack {
 }
 
 extension TaskList {
+    /// Applies the app's redaction to the list's report, and to the list what follows from it.
+    mutating func redact(with report: inout StallReport, _ body: @Sendable (inout StallReport) -> Void) {
+        report.tasks = self
+        _ = report.redact(with: body)
+        // The closure may remove stacks, but it cannot see the tasks that refer to them, nor their names.
+        let hasStacks = report.tasks != nil
+        report.tasks = nil
+        for index in tasks.indices {
+            tasks[index].name = nil
+            if !hasStacks { tasks[index].stack = nil }
+        }
+    }
+
     /// Marks the waits for continuations that are those of `Task.sleep` and of clocks.
     mutating func markSleeps(_ report: StallReport) {
         let isSleep = report.stacks.map { stack in

@@ -37,7 +37,9 @@ final class CapabilityNotice: Sendable {
     private func write(_ capabilities: Capabilities) {
         guard let directory else { return }
         let bytes = capabilities.jsonData()
-        file.withLock { $0 = UnlinkedFile(bytes, named: Capabilities.fileName, in: directory) }
+        // Not under the lock, because a disk may hang.
+        let written = UnlinkedFile(bytes, named: Capabilities.fileName, in: directory)
+        file.withLock { $0 = written }
     }
 
     func withdraw() {

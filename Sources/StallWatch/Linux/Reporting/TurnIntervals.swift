@@ -7,6 +7,8 @@ final class TurnIntervals: Sendable {
         /// When the interval began, in monotonic nanoseconds; `nil` before the first.
         var began: UInt64?
         var before: [ObjectIdentifier: TurnHistogram.Snapshot] = [:]
+        /// Keeps these loops, so that none that is new gets the identity of one of them.
+        var loops: [LoopMonitor] = []
     }
     private let length: UInt64
     // A mutex for the compiler: only the watchdog uses it.
@@ -24,7 +26,7 @@ final class TurnIntervals: Sendable {
             if let began = state.began, !isLast, now &- began < length { return [] }
             let turns = Dictionary(
                 loops.map { (ObjectIdentifier($0), $0.recorder.histogram.snapshot()) }, uniquingKeysWith: { $1 })
-            defer { state = State(began: now, before: turns) }
+            defer { state = State(began: now, before: turns, loops: loops) }
             guard let began = state.began, now > began else { return [] }
             return Dictionary(grouping: loops, by: \.label).map { label, loops in
                 LoopInterval(

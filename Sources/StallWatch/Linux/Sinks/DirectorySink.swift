@@ -49,9 +49,10 @@ final class DirectorySink: Sink {
         }
     }
 
-    func finish() {
+    func finish() -> [StallWatchError] {
         newest.values.forEach(settle)
         for id in open { OpenReports.remove(id) }
+        return []
     }
 
     /// Writes a suppressed stall in place of the suppressed one before it, which it counts.

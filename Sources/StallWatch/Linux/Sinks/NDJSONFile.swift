@@ -33,9 +33,7 @@ final class NDJSONFile: Sink {
 
     func take(_ delivery: Delivery) throws(StallWatchError) { try suppressed.take(delivery, write: write) }
 
-    func finish() {
-        for report in suppressed.all { try? write(report) }
-    }
+    func finish() -> [StallWatchError] { suppressed.errors(of: write) }
 
     private func write(_ report: StallReport) throws(StallWatchError) {
         do {
@@ -140,7 +138,19 @@ struct NewestSuppressed {
 
     private var reports: [String: StallReport] = [:]
 
-    var all: [StallReport] { reports.values.sorted { $0.id < $1.id } }
+    private var all: [StallReport] { reports.values.sorted { $0.id < $1.id } }
+
+    /// Writes the kept stalls at the end; returns the errors.
+    func errors(of write: (StallReport) throws(StallWatchError) -> Void) -> [StallWatchError] {
+        all.compactMap { report in
+            do throws(StallWatchError) {
+                try write(report)
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
 
     /// Writes a final report; a suppressed one is kept instead.
     mutating func take(
@@ -204,9 +214,7 @@ final class NDJSONStream: Sink {
 
     func take(_ delivery: Delivery) throws(StallWatchError) { try suppressed.take(delivery, write: write) }
 
-    func finish() {
-        for report in suppressed.all { try? write(report) }
-    }
+    func finish() -> [StallWatchError] { suppressed.errors(of: write) }
 
     private func write(_ report: StallReport) throws(StallWatchError) {
         let bytes = (isCut ? [UInt8(ascii: "\n")] : []) + report.jsonLine()

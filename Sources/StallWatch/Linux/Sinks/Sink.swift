@@ -11,13 +11,13 @@ protocol Sink {
     /// Handles one delivery; may block. If it throws, a store's worker tries the delivery again later.
     func take(_ delivery: Delivery) throws(StallWatchError)
 
-    /// Called once, after the last delivery.
-    func finish()
+    /// Called once, after the last delivery; returns the errors of what was still to be written.
+    func finish() -> [StallWatchError]
 }
 
 extension Sink {
     func start() {}
-    func finish() {}
+    func finish() -> [StallWatchError] { [] }
 }
 
 /// The properties of a sink that its worker thread uses.

@@ -135,8 +135,10 @@ extension SinkWorker {
             if isClosed { break }
             arrival.wait(until: retries.nextAttempt ?? .max)
         }
-        if retries.waiting > 0 { counts.add { $0.reportsLost += retries.waiting } }
-        sink.finish()
+        let errors = sink.finish()
+        errors.forEach(counts.add)
+        let lost = retries.waiting + errors.count
+        if lost > 0 { counts.add { $0.reportsLost += lost } }
     }
 
     private func give(_ delivery: Delivery, to sink: any Sink, _ retries: inout Retries) {
@@ -156,15 +158,17 @@ extension SinkWorker {
     }
 
     private func retryFailed(_ sink: any Sink, _ retries: inout Retries) {
-        while let delivery = retries.first {
+        var failure: StallWatchError?
+        // All of them: on a disk that is nearly full, one may fit where another one does not.
+        for delivery in retries.takeAll() {
             do throws(StallWatchError) {
                 try sink.take(delivery)
-                retries.removeFirst()
-                retries.succeeded()
             } catch {
-                return failed(error, &retries)
+                failure = failure ?? error
+                wait(delivery, &retries)
             }
         }
+        if let failure { failed(failure, &retries) } else { retries.succeeded() }
     }
 
     private func failed(_ error: StallWatchError, _ retries: inout Retries) {
@@ -188,7 +192,6 @@ struct Retries {
     /// The earliest time of an attempt after a failure, in monotonic nanoseconds; `nil` after a success.
     private(set) var earliest: UInt64?
 
-    var first: Delivery? { deliveries.first }
     var waiting: Int { deliveries.count }
     var isFailing: Bool { earliest != nil }
     /// The time of the next attempt in monotonic nanoseconds; `nil` while nothing waits.
@@ -213,7 +216,10 @@ struct Retries {
         return 1
     }
 
-    mutating func removeFirst() { deliveries.removeFirst() }
+    mutating func takeAll() -> [Delivery] {
+        defer { deliveries = [] }
+        return deliveries
+    }
 
     mutating func failed(at now: UInt64) {
         earliest = now &+ delay

@@ -176,6 +176,17 @@ import Testing
         #expect(loop.earlyStops == 1)
     }
 
+    @Test mutating func `a pending stop is dropped with its loop`() {
+        let kernel = KernelCapturer()
+        capture(with: kernel)
+        loop.recorder.beginTurn(at: Self.begin)
+        var time = Self.begin
+        while kernel.requests == 0, time < Self.begin + 200_000_000 { time = watch.poll(at: time, in: world) }
+        #expect(kernel.requests == 1)
+        watch.leave(at: time)
+        #expect(kernel.canceled == 1)
+    }
+
     /// A capturer of a thread that stays in the kernel for a time.
     private final class KernelCapturer: StackCapturing {
         var isInKernel = true

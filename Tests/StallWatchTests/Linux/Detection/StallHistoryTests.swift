@@ -66,6 +66,16 @@ import Testing
         #expect(last?.turns.last?.isOngoing == nil)
     }
 
+    /// As those of the main thread, or of a group of event loops.
+    @Test func `loops with one label keep their own turns`() {
+        let own = loop("main", turns: [(Self.start, nil)])
+        let other = loop("main", turns: [(Self.start - 10, Self.start - 5)])
+        var history = history(own, [other], at: Self.start + 250)
+        let before = history.others
+        history.update(among: [own, other], now: (Self.start + 400) * Self.millisecond)
+        #expect(history.others == before)
+    }
+
     @Test func earlierReadingsKeepWhatALoopHasReplaced() {
         let own = loop("main", turns: [(Self.start, nil)])
         let other = loop("db", turns: [(Self.start - 10, Self.start - 5)])

@@ -31,6 +31,38 @@ import TestSupport
     }
 }
 
+@Suite struct WatchdogSleepTests {
+    private func loop(
+        _ threshold: UInt64, mayWake: Bool = true, mayPark: Bool = true, isLoadFollowed: Bool = false
+    ) -> WatchdogSleep.Loop {
+        .init(threshold: threshold, mayWake: mayWake, mayPark: mayPark, isLoadFollowed: isLoadFollowed)
+    }
+
+    private func sleep(_ loops: [WatchdogSleep.Loop], until deadline: UInt64) -> WatchdogSleep {
+        WatchdogSleep(loops, at: 1_000, until: deadline)
+    }
+
+    @Test func `while all loops wait, a turn ends the sleep`() {
+        #expect(sleep([loop(250), loop(500)], until: .max) == sleep([], until: .max))
+        #expect(sleep([loop(250)], until: .max).isParked)
+        // The next poll is for a heartbeat, which may come later than a turn that begins now is late.
+        let heartbeat = loop(500, mayWake: false)
+        #expect(sleep([loop(250), heartbeat], until: 1_500) == WatchdogSleep(deadline: 1_500, isParked: true))
+        #expect(sleep([loop(250), heartbeat], until: 1_250) == WatchdogSleep(deadline: 1_250, isParked: false))
+        #expect(sleep([loop(250, isLoadFollowed: true), heartbeat], until: 1_250).isParked)
+    }
+
+    /// Parked, it would not sleep at all, because a loop is in a turn.
+    @Test func `beside a loop in a turn it ends before a turn can be late`() {
+        let busy = loop(1_000, mayWake: false, mayPark: false)
+        #expect(sleep([loop(250), busy], until: 2_000) == WatchdogSleep(deadline: 1_250, isParked: false))
+        #expect(sleep([loop(250), loop(100), busy], until: 2_000) == WatchdogSleep(deadline: 1_100, isParked: false))
+        #expect(sleep([loop(250), busy], until: 1_200) == WatchdogSleep(deadline: 1_200, isParked: false))
+        #expect(sleep([busy], until: 2_000) == WatchdogSleep(deadline: 2_000, isParked: false))
+        #expect(sleep([loop(250, isLoadFollowed: true), busy], until: 1_200).deadline == 1_200)
+    }
+}
+
 @Suite struct SuppressionCountsTests {
     private func decoded(_ json: String) throws -> SuppressionCounts {
         try JSONDecoder().decode(SuppressionCounts.self, from: Data(json.utf8))

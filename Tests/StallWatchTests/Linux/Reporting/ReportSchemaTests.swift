@@ -92,7 +92,8 @@ import TestSupport
           "process": {
             "name": "notes", "pid": 4700, "startedAt": "2026-11-21T07:59:01.000000Z", "startTicks": 123456,
             "executable": "/opt/notes/bin/notes", "architecture": "x86_64", "operatingSystem": "Debian GNU/Linux 12",
-            "kernel": "6.18.44", "hostname": "web-3", "bootID": "5c9d0e2a-0000-4000-8000-000000000000"
+            "kernel": "6.18.44", "hostname": "web-3", "bootID": "5c9d0e2a-0000-4000-8000-000000000000",
+            "pidNamespace": "pid:[4026531836]"
           },
           "metadata": { "version": "1.4.2" },
           "loop": {

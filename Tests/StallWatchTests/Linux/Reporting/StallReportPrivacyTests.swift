@@ -22,6 +22,25 @@ import TestSupport
         return try scratch.reports()
     }
 
+    @Test func `tasks refer to no stack that redaction has removed`() throws {
+        func list() -> TaskList {
+            var task = TaskList.Task(id: 1, state: .suspended, wait: .continuation, stack: 0)
+            task.name = "sync"
+            return TaskList(tasks: [task])
+        }
+        var (report, tasks) = (try StallReport.literal(), list())
+        tasks.redact(with: &report) { $0.metadata = [:] }
+        #expect(tasks.tasks.map(\.stack) == [0])
+        #expect(tasks.tasks.map(\.name) == [nil])
+        tasks = list()
+        tasks.redact(with: &report) { ($0.stacks, $0.samples, $0.otherThreads) = ([], [], nil) }
+        #expect(tasks.tasks.map(\.stack) == [nil])
+        (report, tasks) = (try StallReport.literal(), list())
+        tasks.redact(with: &report) { $0.frames = [] }
+        #expect(tasks.tasks.map(\.stack) == [nil], "an invalid report keeps no stack")
+        #expect(report.fault == nil)
+    }
+
     @Test func pathsCanBeLeftOut() throws {
         var settings = Reporter.Settings.fixture()
         settings.pathStyle = .fileNames
