@@ -71,11 +71,14 @@ struct DiffCommand: ParsableCommand {
     }
 
     func run() throws {
-        let before = try ReportSet(base, filters: filters, strict: strict, hours: baseTime?.hours)
-        let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours)
+        // A loop or a context may be on one side only.
+        var values: UnknownFilterValues?
+        let before = try ReportSet(base, filters: filters, strict: strict, hours: baseTime?.hours, noting: &values)
+        let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours, noting: &values)
+        try values?.check()
         let comparison = Comparison(base: before, new: after, tolerance: tolerance.share)
         let failing = failOn?.kinds ?? []
-        do {
+        try ClosedOutput.ignored {
             let findings = comparison.changes.map { Finding($0, failing: failing) }
             let markdown = comparison.markdown(showsSame: all)
             switch formatOptions.chosen {
@@ -85,8 +88,6 @@ struct DiffCommand: ParsableCommand {
             case .github: try CIOutput.printGitHub(findings, summary: markdown)
             case .junit: try StandardOutput.write(JUnitDocument(findings: findings).text)
             }
-        } catch is ClosedOutput {
-            // The exit status still has the result.
         }
         let found = failing.map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }
         guard !found.isEmpty else { return }
@@ -137,18 +138,20 @@ struct ReportSet: Encodable {
     let time: MonitoredTime
 
     /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
-    init(_ path: String, filters: FilterOptions, strict: Bool, hours: Double?) throws {
+    ///
+    /// A side without reports is a program that never stalled.
+    init(
+        _ path: String, filters: FilterOptions, strict: Bool, hours: Double?, noting values: inout UnknownFilterValues?
+    ) throws {
         let reports = try filters.read([path], strict: strict)
         var spans = ProcessSpans(reports.filter)
         var groups = StallGroups()
-        do {
-            try reports.forEachSummary { report, origin in
-                spans.add(report)
-                groups.add(report, origin)
-            }
-        } catch let failure as CommandFailure where failure.status == .nothing && groups.reports == 0 {
-            // A side without reports is a program that never stalled.
+        var known = values ?? UnknownFilterValues(reports.filter)
+        try reports.forEachSummary(noting: &known) { report, origin in
+            spans.add(report)
+            groups.add(report, origin)
         }
+        values = known
         self.groups = groups
         time = MonitoredTime(given: hours, statistics: reports.statistics, reports: spans.hours)
     }

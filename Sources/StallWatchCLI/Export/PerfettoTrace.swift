@@ -147,6 +147,13 @@ struct LoopTimeline: Equatable {
         var stall: Int?
 
         var end: Int64 { begin + microseconds }
+
+        /// The place among spans in order that do not overlap; `nil` if it overlaps one of them.
+        fileprivate func index(in spans: [Span]) -> Int? {
+            // The first span that ends after this one begins.
+            let index = spans.partitioningIndex { $0.end > begin }
+            return index < spans.count && spans[index].begin < end ? nil : index
+        }
     }
 
     struct Loop: Hashable {
@@ -199,14 +206,24 @@ struct LoopTimeline: Equatable {
 
     /// Adds to stalls the turns that overlap nothing; of several that overlap each other, the longest.
     private static func merge(_ stalls: [Span], _ turns: [Span]) -> [Span] {
-        var merged = stalls
-        for turn in turns.sorted(by: { ($0.microseconds, $1.begin) > ($1.microseconds, $0.begin) }) {
-            // The first span that ends after the turn begins.
-            let index = merged.partitioningIndex { $0.end > turn.begin }
-            if index < merged.count, merged[index].begin < turn.end { continue }
-            merged.insert(turn, at: index)
+        let free = turns.filter { $0.index(in: stalls) != nil }.sorted { $0.begin < $1.begin }
+        var chosen: [Span] = []
+        var begin = 0
+        while begin < free.count {
+            // Turns of which each overlaps an earlier one of them: few, while a service has millions.
+            var (next, end) = (begin + 1, free[begin].end)
+            while next < free.count, free[next].begin < end {
+                end = max(end, free[next].end)
+                next += 1
+            }
+            var cluster: [Span] = []
+            for turn in free[begin..<next].sorted(by: { ($0.microseconds, $1.begin) > ($1.microseconds, $0.begin) }) {
+                if let index = turn.index(in: cluster) { cluster.insert(turn, at: index) }
+            }
+            chosen += cluster
+            begin = next
         }
-        return merged
+        return (stalls + chosen).sorted { $0.begin < $1.begin }
     }
 }
 

@@ -74,10 +74,13 @@ struct HTMLCommand: ParsableCommand {
     }
 
     private func compared() throws -> PageData {
+        var values: UnknownFilterValues?
         let sides = try selection.paths.map { path in
-            let set = try ReportSet(path, filters: selection.filters, strict: selection.strict, hours: nil)
+            let set = try ReportSet(
+                path, filters: selection.filters, strict: selection.strict, hours: nil, noting: &values)
             return PageData.Side(name: path, hours: set.time.hours)
         }
+        try values?.check()
         var data = PageData(comparing: sides, sources: sourceOptions.files, link: link)
         for (side, path) in selection.paths.enumerated() {
             let before = data.count

@@ -210,7 +210,7 @@ struct PageData {
     private static func flags(_ values: [Bool]) -> JSONText.Value { .ints(values.map { $0 ? 1 : 0 }) }
 
     private static func describe(_ side: Side) -> JSONText.Value {
-        ["name": .string(side.name), "microseconds": .int(max(Int(side.hours * 3_600_000_000), 1))]
+        ["name": .string(side.name), "microseconds": .int(max(StallWeights.microseconds(side.hours * 3_600_000), 1))]
     }
 
     private static func describe(_ loop: StallProfile.Loop) -> JSONText.Value {

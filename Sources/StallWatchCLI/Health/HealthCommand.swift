@@ -52,10 +52,11 @@ struct HealthCommand: ParsableCommand {
 
     func run() throws {
         let (record, verdict) = try read()
-        if json {
-            let answer = Answer(status: verdict.status.rawValue, sentence: verdict.sentence, record: record)
-            try StandardOutput.write(JSONOutput.bytes(answer))
-        } else {
+        try ClosedOutput.ignored {
+            if json {
+                let answer = Answer(status: verdict.status.rawValue, sentence: verdict.sentence, record: record)
+                return try StandardOutput.write(JSONOutput.bytes(answer))
+            }
             let word =
                 switch verdict.status {
                 case .healthy: "ok"

@@ -37,13 +37,40 @@ struct ReadReports {
         }
     }
 
+    /// The same of one of several sides, which may have no report that matches; notes the values that filters may name.
+    func forEachSummary(
+        noting values: inout UnknownFilterValues, _ body: (ReportSummary, ReportOrigin) throws -> Void
+    ) throws {
+        var matched = 0
+        do {
+            try forEachMatch(
+                { _, _ throws(UnreadableReport) in }, noting: &values,
+                body: { summary, _, origin in
+                    matched += 1
+                    try body(summary, origin)
+                })
+        } catch let failure as CommandFailure where failure.status == .nothing && matched == 0 {}
+    }
+
     /// The summaries of the reports that match ``filter``, each with what `decode` makes of its JSON.
     func forEachMatch<Value: Sendable>(
         _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
         body: (ReportSummary, Value, ReportOrigin) throws -> Void
     ) throws {
-        let filter = filter
         var values = UnknownFilterValues(filter)
+        let (read, matched) = try forEachMatch(decode, noting: &values, body: body)
+        try values.check()
+        guard matched == 0 else { return }
+        throw CommandFailure(.nothing, "No report matches: \(counted(read, "report was", "reports were")) read.")
+    }
+
+    /// Returns how many reports were read, and how many of them match.
+    @discardableResult
+    private func forEachMatch<Value: Sendable>(
+        _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
+        noting values: inout UnknownFilterValues, body: (ReportSummary, Value, ReportOrigin) throws -> Void
+    ) throws -> (read: Int, matched: Int) {
+        let filter = filter
         var (read, matched) = (0, 0)
         try forEachDocument { bytes throws(UnreadableReport) -> (summary: ReportSummary, value: Value?) in
             let summary = try ReportSummary(json: bytes, functions: filter.needsFunctions)
@@ -57,9 +84,7 @@ struct ReadReports {
             matched += 1
             try body(report.summary, value, origin)
         }
-        try values.check()
-        guard matched == 0 else { return }
-        throw CommandFailure(.nothing, "No report matches: \(counted(read, "report was", "reports were")) read.")
+        return (read, matched)
     }
 
     /// Decodes each report on one of several threads and passes it to `body` in their order.
@@ -99,6 +124,8 @@ struct ReadReports {
                     read += 1
                     try body(value, document.origin)
                 case .failure(let fault):
+                    // A monitor removes reports over its quota, also after the directory was listed.
+                    if document.content == nil, !document.exists { continue }
                     skip(document.origin, fault.reason)
                 }
             }

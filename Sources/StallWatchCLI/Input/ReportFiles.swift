@@ -33,8 +33,10 @@ struct ReportFiles {
         }
     }
 
-    /// Whether a file in a directory is a report's: other programs' files may be next to it.
-    static func isReport(_ name: String) -> Bool { name.hasPrefix("stall-") && name.hasSuffix(".json") }
+    /// Whether a file in a directory is a report's: other programs' files may be next to it, and a baseline.
+    static func isReport(_ name: String) -> Bool {
+        name.hasPrefix("stall-") && name.hasSuffix(".json") && name != BaselineUpdateCommand.standardFile
+    }
 
     /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1`, into which it is rotated.
     static func hasLines(_ name: String) -> Bool {
@@ -135,7 +137,10 @@ struct ReportDocuments {
             guard file.kind != .report else {
                 return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
             }
-            let reader = try FileReader(path: file.path)
+            guard let reader = try? FileReader(path: file.path) else {
+                // Where it is decoded, the reason is told, and the other files are read all the same.
+                return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
+            }
             stream = (DocumentStream(isLines: file.kind == .lines, read: reader.read), file.path)
         }
     }
@@ -147,6 +152,8 @@ struct ReportDocument: Sendable {
     /// `nil` for a file with one report, which is read where it is decoded.
     var content: [UInt8]?
     var size: Int
+
+    var exists: Bool { FileStatus(path: origin.path) != nil || errno != ENOENT }
 
     func bytes() throws(UnreadableReport) -> [UInt8] {
         guard let content else { return try FileReader.contents(of: origin.path) }

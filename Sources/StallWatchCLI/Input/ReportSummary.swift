@@ -40,6 +40,7 @@ struct ReportSummary: Sendable, Equatable, Decodable {
         var startedAt: Timestamp?
         var startTicks: UInt64?
         var bootID: String?
+        var pidNamespace: String?
         var hostname: String
     }
 
@@ -74,7 +75,7 @@ extension ReportSummary {
             startedAt: report.startedAt, durationMilliseconds: report.durationMilliseconds,
             process: Process(
                 name: process.name, pid: process.pid, startedAt: process.startedAt, startTicks: process.startTicks,
-                bootID: process.bootID, hostname: process.hostname
+                bootID: process.bootID, pidNamespace: process.pidNamespace, hostname: process.hostname
             ),
             metadata: report.metadata, loopPart: Loop(label: report.loop.label), fingerprint: report.fingerprint,
             repeats: report.repeats, repeated: report.repeated,
@@ -149,14 +150,16 @@ extension CountedStall {
 }
 
 extension ReportSummary {
-    /// Whether its process ran on this host since this boot, and has ended; most containers have another host name.
+    /// Whether its process ran on this host since this boot, and has ended; of one in another PID namespace that is not
+    /// known, as of one whose report does not name its own.
     var processIsGone: Bool {
         guard let startTicks = process.startTicks, let bootID = process.bootID, bootID == Self.bootID,
-            process.hostname == Self.hostname
+            process.hostname == Self.hostname, let namespace = process.pidNamespace, namespace == Self.pidNamespace
         else { return false }
         return !ProcessIdentity(pid: process.pid, startTicks: startTicks, bootID: bootID).isAlive
     }
 
     private static let bootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
+    private static let pidNamespace = readLink("/proc/self/ns/pid")
     static let hostname = readSmallFile("/proc/sys/kernel/hostname").map(firstLine)
 }

@@ -163,8 +163,10 @@ struct WatchedProcess {
     /// The report with this id, in the folder named stalls of the process or of the tool; `nil` if it is in neither.
     func report(_ id: String) -> (report: StallReport, origin: ReportOrigin)? {
         for folder in ["/proc/\(client.pid)/cwd/\(ReportFiles.standardFolder)", ReportFiles.standardFolder] {
+            // The latest of equal stalls that was not reported has a file of its own.
+            let endings = [".json", StallReport.newestSuffix].map { "-\(id.suffix(12))" + $0 }
             for entry in directoryEntries(folder) ?? []
-            where ReportFiles.isReport(entry.name) && entry.name.hasSuffix("-\(id.suffix(12)).json") {
+            where ReportFiles.isReport(entry.name) && endings.contains(where: entry.name.hasSuffix) {
                 let path = "\(folder)/\(entry.name)"
                 guard let bytes = try? FileReader.contents(of: path), let report = try? StallReport(json: bytes),
                     report.id == id

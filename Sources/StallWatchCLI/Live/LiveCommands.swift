@@ -40,13 +40,15 @@ struct PsCommand: ParsableCommand {
             }
             return row
         }
-        try output.write(rows) { terminal in
-            guard !rows.isEmpty else { return "No process has a monitor.\n" }
-            return rows.map { row in
-                let title = "\(row.pid)  \((row.executable ?? "unknown executable").printable)"
-                let loops = row.loops.map { LoopStateText.table($0, for: terminal) } ?? "\(row.reason ?? "")\n"
-                return terminal.style(title, .bold) + "\n" + loops
-            }.joined(separator: "\n")
+        try ClosedOutput.ignored {
+            try output.write(rows) { terminal in
+                guard !rows.isEmpty else { return "No process has a monitor.\n" }
+                return rows.map { row in
+                    let title = "\(row.pid)  \((row.executable ?? "unknown executable").printable)"
+                    let loops = row.loops.map { LoopStateText.table($0, for: terminal) } ?? "\(row.reason ?? "")\n"
+                    return terminal.style(title, .bold) + "\n" + loops
+                }.joined(separator: "\n")
+            }
         }
         if rows.isEmpty { throw ExitCode(CommandFailure.Status.nothing.rawValue) }
     }

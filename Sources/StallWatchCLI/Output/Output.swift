@@ -41,7 +41,12 @@ extension String {
 }
 
 /// The reader has closed standard output, as in `stallwatch top | head`, which ends the command without an error.
-struct ClosedOutput: Error {}
+struct ClosedOutput: Error {
+    /// Writes a result that the exit status has, too: it has it also when the reader has closed its end.
+    static func ignored(by write: () throws -> Void) throws {
+        do { try write() } catch is ClosedOutput {}
+    }
+}
 
 /// A progress bar on standard error, for work over a second on a terminal.
 final class ProgressBar {

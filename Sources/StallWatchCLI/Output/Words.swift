@@ -34,9 +34,8 @@ extension Double {
 
     /// The number with that many digits after the point.
     func fixed(_ digits: Int) -> String {
-        guard isFinite, magnitude < 1e15 else { return "\(self)" }
         let factor = (0..<digits).reduce(1) { value, _ in value * 10 }
-        let scaled = Int((self * Double(factor)).rounded())
+        guard magnitude < 1e15, let scaled = Int(exactly: (self * Double(factor)).rounded()) else { return "\(self)" }
         let fraction = String(scaled.magnitude % UInt(factor))
         let sign = scaled < 0 ? "-" : ""
         let whole = "\(sign)\(scaled.magnitude / UInt(factor))"

@@ -17,7 +17,7 @@ struct MetricsRequest {
         self.file = file
         self.end = end
         let watched = file.loops.map(\.watchedSeconds).max() ?? 0
-        begin = end - min(UInt64(watched * 1e9), end)
+        begin = end - min(UInt64(min(watched * 1e9, Double(Int64.max / 2))), end)
     }
 
     func bytes(from resource: OTLPAttributes) -> [UInt8] {
@@ -85,7 +85,7 @@ struct MetricsRequest {
                         ($0.belowMicroseconds ?? .infinity) < ($1.belowMicroseconds ?? .infinity)
                     }
                     let bounded = buckets.filter { $0.belowMicroseconds != nil }
-                    let counts = bounded.map(\.turns) + [buckets.dropFirst(bounded.count).reduce(0) { $0 + $1.turns }]
+                    let counts = bounded.map(\.turns) + [buckets.dropFirst(bounded.count).reduce(0) { $0 &+ $1.turns }]
                     histogram.message(1) { point in
                         self.write("stallwatch.loop.label", loop.label, as: 9, to: &point)
                         point.fixed(4, counts.reduce(0, &+))

@@ -136,7 +136,8 @@ struct StatisticsSum: Sendable, Encodable {
         fileprivate func milliseconds(quantile: Double) -> Double? {
             let all = latency.values.reduce(0, &+)
             guard all > 0 else { return nil }
-            let rank = max(UInt64((quantile * Double(all)).rounded(.up)), 1)
+            // Of a damaged file the sum may be near 2^64, which no Double below it stands for.
+            let rank = max(UInt64(exactly: (quantile * Double(all)).rounded(.up)) ?? .max, 1)
             var seen: UInt64 = 0
             for (bound, turns) in latency.sorted(by: { $0.key < $1.key }) {
                 seen &+= turns

@@ -100,7 +100,12 @@ struct SymbolicateCommand: ParsableCommand {
             if let output {
                 try write(named, to: output + "/" + named.fileName)
             } else if inPlace {
-                if named != report { try write(named, to: origin.path) }
+                guard named != report else { return }
+                // Names take seconds. A report that a monitor has replaced meanwhile is newer than this one.
+                guard let now = try? StallReport(json: FileReader.contents(of: origin.path)), now == report else {
+                    return StandardError.write("Left \(origin.path.printable) as it is: it has changed meanwhile.\n")
+                }
+                try write(named, to: origin.path)
             } else {
                 try printed.add(named)
             }

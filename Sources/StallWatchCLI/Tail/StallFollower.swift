@@ -131,7 +131,9 @@ struct DirectoryWatch {
             return []
         }
         if let lookedAt, lookedAt.changedAt == status.changedAt, lookedAt.isSettled { return [] }
-        lookedAt = (status.changedAt, wallClock() - status.changedAt > Self.clockStep)
+        // A directory's time may be any number.
+        let (age, overflows) = wallClock().subtractingReportingOverflow(status.changedAt)
+        lookedAt = (status.changedAt, overflows || age > Self.clockStep)
         var changed: [String] = []
         var present: [String: Seen] = [:]
         for name in (directoryEntries(path) ?? []).map(\.name) where ReportFiles.isReport(name) {

@@ -108,7 +108,7 @@ enum PreloadedLibraries {
     static func environment(requests: String) throws(CommandFailure) -> [String: String] {
         let directory = try directory()
         return [
-            "LD_PRELOAD": preloaded(in: directory),
+            "LD_PRELOAD": try preloaded(in: directory),
             "STALLWATCH_HANG_LIBRARY": "\(directory)/\(names.agent)",
             "STALLWATCH_HANG_REQUESTS": requests,
         ]
@@ -119,14 +119,8 @@ enum PreloadedLibraries {
         running settings: RunSettings, output: ReportOutput
     ) throws(CommandFailure) -> [String: String] {
         let directory = try directory()
-        guard !directory.contains(where: { $0 == ":" || $0.isWhitespace }) else {
-            throw CommandFailure(
-                .nothing,
-                "\(names.preload) is in \(directory), and LD_PRELOAD cannot name a path with a space or a colon: "
-                    + "install the tool in another directory")
-        }
         return [
-            "LD_PRELOAD": preloaded(in: directory),
+            "LD_PRELOAD": try preloaded(in: directory),
             "STALLWATCH_RUN_LIBRARY": "\(directory)/\(names.agent)",
             "STALLWATCH_RUN_OUTPUT": output.path,
             "STALLWATCH_RUN_SETTINGS": settings.text,
@@ -134,7 +128,13 @@ enum PreloadedLibraries {
     }
 
     /// The value of LD_PRELOAD, in which other libraries stay.
-    private static func preloaded(in directory: String) -> String {
+    private static func preloaded(in directory: String) throws(CommandFailure) -> String {
+        guard !directory.contains(where: { $0 == ":" || $0.isWhitespace }) else {
+            throw CommandFailure(
+                .nothing,
+                "\(names.preload) is in \(directory), and LD_PRELOAD cannot name a path with a space or a colon: "
+                    + "install the tool in another directory")
+        }
         let before = getenv("LD_PRELOAD").map { ":" + String(cString: $0) } ?? ""
         return "\(directory)/\(names.preload)\(before)"
     }

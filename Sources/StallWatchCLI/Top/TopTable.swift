@@ -67,9 +67,9 @@ struct TopTable {
     /// The command that shows the latest report of the first group that has a fingerprint; `nil` if reports came from standard input.
     private var next: String? {
         guard let fingerprint = shown.lazy.compactMap(\.fingerprint).first, !paths.contains("-") else { return nil }
-        let words = paths == [ReportFiles.standardFolder] ? [] : paths.map(\.printable)
+        let words = paths == [ReportFiles.standardFolder] ? [] : paths
         let command = (["stallwatch show"] + words + [String(fingerprint.prefix(fingerprintDigits))])
-        return "Next: \(command.joined(separator: " "))"
+        return "Next: \(command.joined(separator: " "))".printable
     }
 
     /// Marks sums over reports that do not say what the stalls lasted that they stand for.

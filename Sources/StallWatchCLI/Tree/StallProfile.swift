@@ -136,13 +136,15 @@ enum StallWeights {
 
     /// The longest duration that is counted, in microseconds: 115 days.
     ///
-    /// A damaged report may claim 10¹⁵ ms; the sum of 900,000 such reports still fits an `Int`.
+    /// A damaged report may claim 10¹⁵ ms for itself or for the stalls that it stands for; the sum of 900,000 such reports still
+    /// fits an `Int`.
     static let maximumMicroseconds = 10_000_000_000_000
 
     /// By which a report's shares are multiplied to stand for the stalls that it counts, too.
     static func factor(of report: StallReport) -> Double {
         let own = report.durationMilliseconds
-        return own > 0 ? max(report.totalMilliseconds / own, 1) : 1
+        let total = min(report.totalMilliseconds, Double(maximumMicroseconds) / 1_000)
+        return own > 0 ? max(total / own, 1) : 1
     }
 
     /// Microseconds times a factor, at most ``maximumMicroseconds``.

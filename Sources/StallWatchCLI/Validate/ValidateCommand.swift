@@ -36,7 +36,10 @@ struct ValidateCommand: ParsableCommand {
         } body: { faults, origin in
             result.add(faults, origin)
         }
-        if json { try StandardOutput.write(JSONOutput.bytes(result)) } else { try StandardOutput.write(result.text) }
+        try ClosedOutput.ignored {
+            if json { return try StandardOutput.write(JSONOutput.bytes(result)) }
+            try StandardOutput.write(result.text)
+        }
         if result.faulty > 0 { throw ExitCode(CommandFailure.Status.faultyData.rawValue) }
     }
 }

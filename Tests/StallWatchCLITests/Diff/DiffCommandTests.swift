@@ -40,6 +40,21 @@ import Testing
 
     private let times = ["--base-time", "10h", "--new-time", "10h"]
 
+    @Test func `a loop may be on one side only, and a misspelled one is on neither`() throws {
+        try scratch.write([ReportFixture(number: 1)], in: "base/")
+        let other = ReportFixture(number: 3, loop: "render", fingerprint: "b2c41d07a3be8159")
+        try scratch.write([ReportFixture(number: 2), other], in: "new/")
+        let gate = ["diff", "base", "new", "--fail-on", "new", "--loop"]
+        let one = try Tool.run(gate + ["render"], in: scratch)
+        #expect(one.errors == "Failed: 1 new.\n")
+        #expect(one.output.hasPrefix("change"))
+        let both = try Tool.run(gate + ["main", "--loop", "render"], in: scratch)
+        #expect(both.errors == "Failed: 1 new.\n")
+        let neither = try Tool.run(gate + ["mian"], in: scratch)
+        #expect(neither.errors == "Error: --loop: no report has 'mian'. The values are: main, render.\n")
+        #expect(neither.status == 1)
+    }
+
     @Test func changesAreListedWorstFirst() throws {
         let result = try Tool.run(["diff", "base", "new"] + times, in: try folders())
         #expect(

@@ -127,6 +127,13 @@ import TestSupport
         #expect(result.status == 65)
     }
 
+    @Test func `a baseline beside reports is none`() throws {
+        try scratch.write([ReportFixture()])
+        #expect(try Tool.run(["baseline", "update", "."], in: scratch).status == 0)
+        #expect(try Tool.run(["validate", "."], in: scratch).status == 0)
+        #expect(try Tool.run(["baseline", "update", ".", "--strict"], in: scratch).status == 0)
+    }
+
     @Test func eachSkippedReportHasAReason() throws {
         let good = ReportFixture().json
         for (name, text, reason) in [
@@ -230,12 +237,14 @@ import TestSupport
 
     /// Control characters from a report do not reach the terminal.
     @Test func controlCharactersAreNotPrinted() throws {
-        try scratch.write([ReportFixture(function: "\\u001b[2Jclear", cause: "\\u009b31m")])
+        try scratch.write([
+            ReportFixture(fingerprint: "\\u001b]0;x\\u0007", function: "\\u001b[2Jclear", cause: "\\u009b31m")
+        ])
         for command in ["top", "show"] {
             let result = try Tool.run([command, scratch.path])
             #expect(result.status == 0)
             #expect(result.output.contains("\u{fffd}[2Jclear"))
-            #expect(!result.output.unicodeScalars.contains { $0.value == 0x1b || $0.value == 0x9b })
+            #expect(!result.output.unicodeScalars.contains { [0x07, 0x1b, 0x9b].contains($0.value) })
         }
     }
 }

@@ -180,8 +180,11 @@ import TextOutput
             }
             try scratch.write(reports, in: "\(folder)/")
         }
+        var values: UnknownFilterValues?
         let sets = try ["base", "new"].map {
-            try ReportSet(scratch.path + "/" + $0, filters: try FilterOptions.parse([]), strict: false, hours: 10)
+            try ReportSet(
+                scratch.path + "/" + $0, filters: try FilterOptions.parse([]), strict: false, hours: 10, noting: &values
+            )
         }
         let comparison = Comparison(base: sets[0], new: sets[1], tolerance: 0.25)
         try expect(comparison.text(for: terminal(width), showsSame: true), "diff", width)

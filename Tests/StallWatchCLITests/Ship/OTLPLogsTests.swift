@@ -130,6 +130,12 @@ func messages(_ bytes: [UInt8], _ field: Int) -> [[UInt8]] {
             uniqueKeysWithValues: metrics.map { (String(decoding: messages($0, 1)[0], as: UTF8.self), $0) })
     }
 
+    @Test func `damaged statistics have bounds`() throws {
+        let buckets = (0..<2_049).map { _ in #"{ "turns": 9007199254740991 }"# }.joined(separator: ", ")
+        let loop = #""label": "main", "watchedSeconds": 20000000000, "latency": [ \#(buckets) ]"#
+        #expect(try metrics(#"{ "suppressed": {}, "loops": [ { \#(loop) } ] }"#).count == 8)
+    }
+
     @Test func sumsAreCumulativeFromTheMonitorsStart() throws {
         let sum = try #require(try metrics(statistics)["stallwatch.loop.stalls"].map { messages($0, 7)[0] })
         let fields = try #require(ProtobufReader.fields(sum))

@@ -85,6 +85,13 @@ import Testing
         #expect(result.status == 65)
     }
 
+    @Test func `the sum of damaged counts may be any number`() throws {
+        let buckets = Array(repeating: "{ \"turns\": 9007199254740991 }", count: 2_048) + ["{ \"turns\": 1500 }"]
+        let loop = "\"label\": \"main\", \"watchedSeconds\": 10, \"latency\": [ \(buckets.joined(separator: ", ")) ]"
+        try scratch.write("file", "{ \"suppressed\": {}, \"loops\": [ { \(loop) } ] }")
+        #expect(try Tool.run(["stats", "file"], in: scratch).status == 0)
+    }
+
     @Test func aDirectoryWithoutStatistics() throws {
         try scratch.write([ReportFixture()])
         let result = try Tool.run(["stats", "."], in: scratch)

@@ -25,6 +25,7 @@ struct ReportFixture {
     var startTicks: UInt64 = 123_456
     var bootID = "5c9d0e2a-0000-4000-8000-000000000000"
     var hostname = "web-3"
+    var pidNamespace: String?
     /// The context, as JSON.
     var context: String?
 
@@ -58,7 +59,7 @@ struct ReportFixture {
               "process": {
                 "name": "\(process)", "pid": \(pid), "startedAt": "2026-11-21T07:00:00.000000Z", "startTicks": \(startTicks),
                 "executable": "/opt/notes/bin/notes", "architecture": "x86_64", "kernel": "6.18.44",
-                "hostname": "\(hostname)", "bootID": "\(bootID)"
+                "hostname": "\(hostname)", "bootID": "\(bootID)"\(pidNamespace.map { ", \"pidNamespace\": \"\($0)\"" } ?? "")
               },
               "metadata": { \(metadata) },
               "loop": {

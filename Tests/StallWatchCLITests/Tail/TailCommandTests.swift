@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxSupport
 import StallReports
 import TestSupport
 import Testing
@@ -76,6 +77,23 @@ import TextOutput
         #expect(following.lines(1).count == 1)
     }
 
+    /// In a pod of Kubernetes, containers have one host name, and each has its own processes.
+    @Test func `a process of another container is not known to be gone`() throws {
+        var report = ReportFixture(
+            state: "ongoing", pid: 0x3f_ffff, startTicks: 1, bootID: text("/proc/sys/kernel/random/boot_id"),
+            hostname: text("/proc/sys/kernel/hostname"))
+        func isGone() throws -> Bool {
+            try ReportSummary(json: Array(report.json.utf8), functions: false).processIsGone
+        }
+        #expect(try !isGone(), "a report of an older version does not name its namespace")
+        report.pidNamespace = "pid:[1]"
+        #expect(try !isGone())
+        report.pidNamespace = readLink("/proc/self/ns/pid")
+        #expect(try isGone())
+    }
+
+    private func text(_ path: String) -> String { readSmallFile(path).map(firstLine) ?? "" }
+
     /// A process that is killed during a stall cannot report the end of the stall.
     @Test func aStallEndsWithItsProcess() throws {
         func line(_ path: String) throws -> String {
@@ -88,7 +106,7 @@ import TextOutput
         let report = ReportFixture(
             number: 2, state: "ongoing", milliseconds: 250, pid: sleeper.processIdentifier,
             startTicks: try #require(UInt64(fields[21])), bootID: try line("/proc/sys/kernel/random/boot_id"),
-            hostname: try line("/proc/sys/kernel/hostname")
+            hostname: try line("/proc/sys/kernel/hostname"), pidNamespace: readLink("/proc/self/ns/pid")
         )
         try scratch.write([report], in: "stalls/")
         let following = try Following(scratch)

@@ -231,6 +231,16 @@ import TextOutput
         #expect(found.reduce(0) { $0 + $1.microseconds } == StallWeights.maximumMicroseconds)
     }
 
+    /// All shares of a report together, each of which may be tiny.
+    @Test func `what a damaged report stands for is bounded`() throws {
+        var report = try StackFixture.report(1_000, [.init(at: 250, stack: ["a"])])
+        report.repeats = 9_007_199_254_740_991
+        let whole = Double(1_000_000) * StallWeights.factor(of: report)
+        #expect(whole == Double(StallWeights.maximumMicroseconds))
+        #expect((-9.6e14).fixed(4) == "-960000000000000.0")
+        #expect(9.6e14.fixed(0) == "960000000000000")
+    }
+
     @Test func sharesAlwaysAddUp() throws {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<200 {
