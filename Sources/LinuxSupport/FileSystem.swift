@@ -86,21 +86,30 @@ package struct FileStatus {
     }
 }
 
+/// Closes a descriptor that was open for long, if it is still the file with that ``FileStatus/identity``.
+///
+/// A program that closes all descriptors, as daemons do, gives their numbers to other files.
+package func close(_ descriptor: Int32, if identity: [UInt64]?) {
+    if FileStatus(descriptor: descriptor)?.identity == identity { Glibc.close(descriptor) }
+}
+
 /// Returns whether the file at a path gives capabilities to the program that it is (setcap(8)).
 package func hasFileCapabilities(_ path: String) -> Bool { clinux_has_file_capabilities(path) }
 
 /// An open file that can be read repeatedly from its start.
 package final class OpenFile {
     private let descriptor: Int32
+    private let identity: [UInt64]?
 
     package init?(_ path: String) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         self.descriptor = descriptor
+        identity = FileStatus(descriptor: descriptor)?.identity
     }
 
     deinit {
-        close(descriptor)
+        close(descriptor, if: identity)
     }
 
     /// Reads as many of the file's first bytes as `buffer` has, with one system call; returns 0 if it cannot be read.

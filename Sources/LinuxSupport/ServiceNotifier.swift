@@ -13,6 +13,7 @@ package final class ServiceNotifier: Sendable {
     private let descriptor: Int32
     private let address: sockaddr_un
     private let addressLength: socklen_t
+    private let identity: [UInt64]?
 
     /// Opens a socket for messages to a value of `NOTIFY_SOCKET`: an absolute path, or `@` and a name in the abstract
     /// namespace.
@@ -35,9 +36,10 @@ package final class ServiceNotifier: Sendable {
         addressLength = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
         descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw SystemError("no socket can be opened for NOTIFY_SOCKET", errno: errno) }
+        identity = FileStatus(descriptor: descriptor)?.identity
     }
 
-    deinit { close(descriptor) }
+    deinit { close(descriptor, if: identity) }
 
     /// Sends assignments such as `READY=1`, one per line, and never waits; returns the error number if that fails.
     package func send(_ message: String) -> Int32? {

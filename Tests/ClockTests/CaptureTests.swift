@@ -129,10 +129,22 @@ private final class SyncingThread: Sendable {
         #expect(run.permitted == [[.read, .signal]])
     }
 
-    /// The reference: with both refused, the signal is sent and is fatal, so the first test can fail.
-    @Test func aSentSignalIsFatalUnderTheFilter() throws {
+    /// With both refused, a running thread has no stack.
+    @Test func `a filter that kills for signals costs stacks, and not the program`() throws {
         let run = try DemoRun(["FORBID_CALLS": "ptrace:1", "FORBID_SIGNALS": "1"])
-        #expect(run.endedBy == .signal(SIGSYS), "\(run.output)")
+        #expect(run.endedBy == .exit(1), "\(run.output)")
+        #expect(run.methods["spinTheCPU(for:)"] == nil)
+        #expect(run.methods["sleepTooLong(for:)"] == [.read])
+    }
+
+    /// The reference: the filter ends a program that sends a signal, so these tests can fail.
+    @Test func aSentSignalIsFatalUnderTheFilter() throws {
+        let directory = try TemporaryDirectory()
+        let result = try Command(
+            program: "/bin/sh", arguments: ["-c", "kill -0 $$"],
+            environment: ["FORBID_SIGNALS": "1", "LD_PRELOAD": try Preload.forbid.make(in: directory)]
+        ).run()
+        #expect(result.reason == .uncaughtSignal && result.status == SIGSYS, "\(result.text)")
     }
 }
 

@@ -118,6 +118,22 @@ struct CRC32Tests {
     }
 }
 
+@Suite struct KeptDescriptorTests {
+    /// As after close_range(2) in a daemon, whose next file gets the number.
+    @Test func `a file that has the number of a closed one stays open`() {
+        let (kept, other) = (open("/dev/null", O_RDONLY | O_CLOEXEC), open("/dev/zero", O_RDONLY | O_CLOEXEC))
+        let identity = FileStatus(descriptor: kept)?.identity
+        #expect(identity != nil)
+        dup2(other, kept)
+        close(kept, if: identity)
+        var byte: UInt8 = 1
+        #expect(read(kept, &byte, 1) == 1 && byte == 0, "it is the other file")
+        close(kept, if: FileStatus(descriptor: other)?.identity)
+        #expect(read(other, &byte, 1) == 1)
+        close(other)
+    }
+}
+
 @Suite struct OpenFileSearchTests {
     @Test(arguments: [("0100000", true, false), ("02000001", false, true), ("02", true, true)])
     func `the flags say what the descriptor is open for`(flags: String, reads: Bool, writes: Bool) throws {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "Engine/engine.h"
@@ -57,6 +58,12 @@ static bool shows_something(int file) {
   return got > 0 || got == -ESRCH;
 }
 
+// The file's number in /proc. A program that closes all descriptors, as daemons do, gives theirs to its own files.
+static uint64_t identity_of(int file) {
+  struct stat status;
+  return fstat(file, &status) == 0 ? (uint64_t)status.st_ino ^ (uint64_t)status.st_dev << 48 : 0;
+}
+
 cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   cunwind_thread *thread = calloc(1, sizeof *thread);
   if (!thread) return NULL;
@@ -73,6 +80,7 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
       close(*file);
       *file = -1;
     }
+    if (*file >= 0) thread->identities[index] = identity_of(*file);
   }
   // The thread may have ended meanwhile, which would explain missing files.
   if (error == 0 && thread->files[CUNWIND_FILE_STATUS] < 0 && !cunwind_thread_exists(tid)) error = ESRCH;
@@ -85,7 +93,8 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
 void cunwind_thread_close(cunwind_thread *thread) {
   if (!thread) return;
   for (int index = 0; index < CUNWIND_THREAD_FILES; index++) {
-    if (thread->files[index] >= 0) close(thread->files[index]);
+    int file = thread->files[index];
+    if (file >= 0 && identity_of(file) == thread->identities[index]) close(file);
   }
   free(thread);
 }

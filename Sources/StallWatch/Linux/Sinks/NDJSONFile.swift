@@ -242,11 +242,13 @@ final class NDJSONStream: Sink {
         let descriptor: Int32
         /// The number that the app knows.
         let number: Int32
+        private let identity: [UInt64]?
 
         init(_ descriptor: Int32, of number: Int32) {
             (self.descriptor, self.number) = (descriptor, number)
+            identity = FileStatus(descriptor: descriptor)?.identity
         }
 
-        deinit { close(descriptor) }
+        deinit { close(descriptor, if: identity) }
     }
 }
