@@ -14,8 +14,7 @@ import Testing
         let ids = Mutex<[Int32]>([])
         for index in 0..<count {
             let thread = try WorkerThread(name: "test-mortal-\(index)") {
-                let id = readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }
-                ids.withLock { $0.append(id ?? 0) }
+                ids.withLock { $0.append(Self.currentID) }
             }
             thread.join()
         }
@@ -24,6 +23,10 @@ import Testing
             for _ in 0..<1_000 where ThreadProc(thread: id) != nil { usleep(1_000) }
             return id > 0 && ThreadProc(thread: id) == nil
         }
+    }
+
+    private static var currentID: Int32 {
+        readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) } ?? 0
     }
 
     private static func isLive(_ thread: Int32) -> Bool { ThreadProc(thread: thread)?.read()?.isAlive ?? false }
@@ -48,7 +51,21 @@ import Testing
         let dead = try Self.deadThreads(8)
         try #require(dead.count >= 4, "most numbers are not used again at once")
         let number = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
-        let own = try #require(ThreadIdentity.all().first)
+        // Any other thread may end meanwhile.
+        let living = Mutex<Int32>(0)
+        let (begun, end) = (LinuxSupport.Semaphore(), LinuxSupport.Semaphore())
+        let thread = try WorkerThread(name: "test-living") {
+            living.withLock { $0 = Self.currentID }
+            begun.post()
+            end.wait()
+        }
+        defer {
+            end.post()
+            thread.join()
+        }
+        begun.wait()
+        let own = living.withLock { $0 }
+        try #require(Self.isLive(own))
         let identifier = LockIdentifier(memory: GuardedMemory(), isLive: Self.isLive)
         var named = 0
         for owner in dead + [own] {
