@@ -52,7 +52,10 @@ package struct OpenFileSearch: Equatable, Sendable {
                 continue
             }
             // Of a process with very many descriptors, the list alone takes longer.
-            isCut = isCut || monotonicNow() >= end
+            guard monotonicNow() < end else {
+                isCut = true
+                return
+            }
             for number in entries.compactMap({ Int32($0.name) }) {
                 guard monotonicNow() < end, found.count < Self.maximumFound else {
                     isCut = true

@@ -43,6 +43,7 @@ package final class ServiceNotifier: Sendable {
 
     /// Sends assignments such as `READY=1`, one per line, and never waits; returns the error number if that fails.
     package func send(_ message: String) -> Int32? {
+        guard FileStatus(descriptor: descriptor)?.identity == identity else { return EBADF }
         let bytes = Array(message.utf8)
         var address = address
         let count = withUnsafePointer(to: &address) { address in

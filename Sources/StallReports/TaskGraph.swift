@@ -223,14 +223,23 @@ package struct TaskGraph {
         var seen: Set<UInt64> = []
         func isNew(_ id: UInt64) -> Bool {
             guard !seen.contains(id) else { return false }
-            seen.formUnion(chain(from: id, limit: list.tasks.count).map(\.task.id))
+            var next = [id]
+            while let id = next.popLast() {
+                guard let task = task(id), seen.insert(id).inserted else { continue }
+                next += self.awaited(by: task)
+            }
             return true
         }
         // A circle has no beginning.
         var roots = list.tasks.map(\.id).filter { deadlocked.contains($0) ? isNew($0) : !awaited.contains($0) }
         for id in roots { _ = isNew(id) }
-        // Nor has one through a group or an actor, which is not known to be a deadlock.
-        roots += list.tasks.map(\.id).filter(isNew)
+        // Nor has one through a group or an actor, which is not known to be a deadlock. What is after such a circle is none.
+        var circles: [UInt64] = []
+        for id in list.tasks.map(\.id) where isNew(id) {
+            let reached = Set(chain(from: id, limit: list.tasks.count).map(\.task.id))
+            circles = circles.filter { !reached.contains($0) } + [id]
+        }
+        roots += circles
         return roots.sorted()
     }
 

@@ -139,6 +139,11 @@ import Testing
         #expect(circle.task(1).map { circle.wait(of: $0).hasSuffix("which waits for more") } == true)
         #expect(circle.chain(from: 1, limit: 50).count == 2)
         #expect(circle.roots == [1], "a circle has no beginning")
+        // 5 waits for 6 in a circle of its own, and 4 for that one.
+        var (inner, after) = (Self.waiting(6, .task, 5), Self.waiting(5, .group, 9))
+        (inner.group, after.stack) = (9, 1)
+        let two = try Self.graph([Self.waiting(1, .group, 8), child, Self.waiting(4, .task, 5), after, inner])
+        #expect(two.roots == [1, 4])
     }
 
     @Test func `a list with an index that does not exist is refused`() {

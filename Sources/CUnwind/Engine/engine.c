@@ -102,8 +102,11 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   // Only the parent may kill its helpers, not a child of fork(2).
   uint64_t left_until = engine->process == getpid() ? 0 : UINT64_MAX;
   engine->sampler.left_until = engine->helper.left_until = left_until;
-  if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS))
+  if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
+    if (engine->sampler.request && engine->process == getpid())
+      cunwind_release_sample(&engine->sampler.request->sample);
     cunwind_helper_destroy(&engine->sampler);
+  }
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS))
     cunwind_helper_destroy(&engine->helper);
   free(engine);

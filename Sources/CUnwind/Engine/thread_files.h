@@ -17,8 +17,8 @@ enum { CUNWIND_FILE_STATUS, CUNWIND_FILE_SYSCALL, CUNWIND_FILE_SCHEDSTAT, CUNWIN
 
 struct cunwind_thread {
   pid_t tid;
-  int files[CUNWIND_THREAD_FILES];  ///< -1: the file does not exist, or the process may not open it.
-  uint64_t identities[CUNWIND_THREAD_FILES];
+  int files[CUNWIND_THREAD_FILES];            ///< -1: the file does not exist, or the process may not open it.
+  uint64_t identities[CUNWIND_THREAD_FILES];  ///< What the open files are, in case their numbers are others' later.
   cunwind_stack_bounds bounds;
   uint64_t thread_pointer;  ///< 0: not known yet.
   char text[CUNWIND_STATUS_BYTES];

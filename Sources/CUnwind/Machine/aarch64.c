@@ -236,7 +236,8 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
   if ((long)registers->regs[0] != -EINTR || !cunwind_may_be_interrupted((long)registers->regs[8])) return;
   code_window window;
   read_code(&window, call);
-  if (instruction(&window, call) != SVC || cunwind_has_pending_signal(tid, (long)registers->regs[8]) ||
+  if (instruction(&window, call) != SVC ||
+      cunwind_has_pending_signal(tid, (long)registers->regs[8], registers->regs[4], registers->regs[5]) ||
       has_handlers(tid))
     return;
   unsigned source = source_of_first_argument(&window, call);

@@ -201,7 +201,7 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
   if ((long)registers->orig_rax < 0 || (long)registers->rax != -EINTR ||
       !cunwind_may_be_interrupted((long)registers->orig_rax))
     return;
-  if (cunwind_has_pending_signal(tid, (long)registers->orig_rax)) return;
+  if (cunwind_has_pending_signal(tid, (long)registers->orig_rax, registers->r8, registers->r9)) return;
   cunwind_ptrace_registers restarted = *registers;
   restarted.rax = registers->orig_rax;
   restarted.rip -= SYSCALL_INSTRUCTION_BYTES;

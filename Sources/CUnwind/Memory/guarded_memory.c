@@ -168,7 +168,7 @@ bool cunwind_guarded_choose(cunwind_memory_access wanted) {
     __atomic_store_n(&chosen_access, access, __ATOMIC_RELEASE);
     return true;
   }
-  // Without a pipe, reads by it fail, and no call ends the process.
+  // Nothing can be read: reads by a pipe fail, and no call ends the process.
   if (wanted == CUNWIND_MEMORY_ANY) __atomic_store_n(&chosen_access, CUNWIND_MEMORY_PIPE, __ATOMIC_RELEASE);
   errno = EPERM;
   return false;

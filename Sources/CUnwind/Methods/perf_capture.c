@@ -57,12 +57,14 @@ CUNWIND_BARE int cunwind_sample_helper(void *context) {
   cunwind_sample_request *sample = &request->sample;
   long event = cunwind_raw(SYS_perf_event_open, (long)&sample->event_attributes, request->order.tid, -1, -1,
                            PERF_FLAG_FD_CLOEXEC, 0);
-  if (!is_error(event) && __atomic_load_n(&sample->is_canceled, __ATOMIC_ACQUIRE)) {
-    cunwind_raw(SYS_close, event, 0, 0, 0, 0, 0);
+  sample->event = event;
+  uint32_t opens = CUNWIND_SAMPLER_OPENS;
+  if (!__atomic_compare_exchange_n(&sample->progress, &opens, CUNWIND_SAMPLER_MAPS, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    if (!is_error(event)) cunwind_raw(SYS_close, event, 0, 0, 0, 0, 0);
+    sample->event = -ECANCELED;
     return 0;
   }
-  sample->event = event;
-  __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_MAPS, __ATOMIC_RELEASE);
   if (is_error(event)) return 0;
   sample->ring = cunwind_raw(SYS_mmap, 0, (long)sample->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
   if (is_error(sample->ring)) return 0;
@@ -118,7 +120,7 @@ static cunwind_status take_sample(const sample *from, cunwind_stack_copy *copy, 
 }
 
 // The helper shared memory and descriptors with this process, so the event and its ring outlive it.
-static void release_sample(cunwind_sample_request *sample) {
+void cunwind_release_sample(cunwind_sample_request *sample) {
   if (sample->ring_bytes == 0) return;
   if (!is_error(sample->ring)) munmap((void *)sample->ring, sample->ring_bytes);
   if (!is_error(sample->event)) close((int)sample->event);
@@ -149,7 +151,7 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, size_t ring_bytes) {
   cunwind_helper_memory *helper = &engine->sampler;
   cunwind_stop_request *request = helper->request;
   if (!cunwind_helper_has_ended(helper, 0)) return false;
-  release_sample(&request->sample);
+  cunwind_release_sample(&request->sample);
   request->order.tid = tid;
   request->phase = CUNWIND_HELPER_WAITS;
   request->sample =
@@ -173,8 +175,10 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, size_t ring_bytes) {
   helper->unreaped = (pid_t)made;
   helper->left_until = cunwind_now() + CUNWIND_OPEN_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
   if (wait_for_sampler(request)) return cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS);
-  __atomic_store_n(&request->sample.is_canceled, true, __ATOMIC_RELEASE);
-  if (__atomic_load_n(&request->sample.progress, __ATOMIC_ACQUIRE) == CUNWIND_SAMPLER_OPENS) return false;
+  uint32_t opens = CUNWIND_SAMPLER_OPENS;
+  if (__atomic_compare_exchange_n(&request->sample.progress, &opens, CUNWIND_SAMPLER_CANCELED, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE))
+    return false;
   // Kill it at once: while its mmap(2) waits, page faults of the app's threads wait behind it.
   helper->left_until = 0;
   cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS);
@@ -198,7 +202,7 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   if (!run_sampler(engine, thread->tid, page + RING_BYTES)) {
     uint32_t progress = __atomic_load_n(&engine->sampler.request->sample.progress, __ATOMIC_ACQUIRE);
-    if (engine->sampler.unreaped == 0) release_sample(&engine->sampler.request->sample);
+    if (engine->sampler.unreaped == 0) cunwind_release_sample(&engine->sampler.request->sample);
     return progress == CUNWIND_SAMPLER_MAPS ? CUNWIND_TIMED_OUT : CUNWIND_NOT_SAMPLED;
   }
   cunwind_sample_request *answer = &engine->sampler.request->sample;
@@ -213,7 +217,7 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
     const sample *found = find_sample((const uint8_t *)answer->ring, page);
     status = found ? take_sample(found, engine->helper.copy, registers, info) : CUNWIND_NOT_SAMPLED;
   }
-  release_sample(answer);
+  cunwind_release_sample(answer);
   *copy = engine->helper.copy;
   return status;
 }

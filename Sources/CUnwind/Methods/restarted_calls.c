@@ -21,33 +21,33 @@
 typedef struct call {
   long number;
   bool on_sockets_only;  // With SO_RCVTIMEO or SO_SNDTIMEO. Not checked: that would be a call on the app's socket.
-  bool has_mask;         // It takes the signals that are blocked meanwhile.
+  uint8_t mask;          // Which argument has the signals that are blocked meanwhile, from 1 on; 0: none.
 } call;
 
 static const call interrupted_calls[] = {
-    {SYS_epoll_pwait, false, true},
-    {SYS_epoll_pwait2, false, true},
-    {SYS_semop, false, false},
-    {SYS_semtimedop, false, false},
-    {SYS_rt_sigtimedwait, false, false},
-    {SYS_io_getevents, false, false},
-    {SYS_io_pgetevents, false, true},
-    {SYS_io_uring_enter, false, true},
-    {SYS_connect, true, false},
-    {SYS_accept, true, false},
-    {SYS_accept4, true, false},
-    {SYS_sendto, true, false},
-    {SYS_recvfrom, true, false},
-    {SYS_sendmsg, true, false},
-    {SYS_recvmsg, true, false},
-    {SYS_sendmmsg, true, false},
-    {SYS_recvmmsg, true, false},
-    {SYS_read, true, false},
-    {SYS_write, true, false},
-    {SYS_readv, true, false},
-    {SYS_writev, true, false},
+    {SYS_epoll_pwait, false, 5},
+    {SYS_epoll_pwait2, false, 5},
+    {SYS_semop, false, 0},
+    {SYS_semtimedop, false, 0},
+    {SYS_rt_sigtimedwait, false, 0},
+    {SYS_io_getevents, false, 0},
+    {SYS_io_pgetevents, false, 6},
+    {SYS_io_uring_enter, false, 5},
+    {SYS_connect, true, 0},
+    {SYS_accept, true, 0},
+    {SYS_accept4, true, 0},
+    {SYS_sendto, true, 0},
+    {SYS_recvfrom, true, 0},
+    {SYS_sendmsg, true, 0},
+    {SYS_recvmsg, true, 0},
+    {SYS_sendmmsg, true, 0},
+    {SYS_recvmmsg, true, 0},
+    {SYS_read, true, 0},
+    {SYS_write, true, 0},
+    {SYS_readv, true, 0},
+    {SYS_writev, true, 0},
 #ifdef SYS_epoll_wait
-    {SYS_epoll_wait, false, false},  // Not on aarch64.
+    {SYS_epoll_wait, false, 0},  // Not on aarch64.
 #endif
 };
 
@@ -114,13 +114,13 @@ CUNWIND_BARE void cunwind_set_stopped_registers(pid_t tid, cunwind_ptrace_regist
 /// The most pending signals that are checked. If there are more, one of them is certainly not blocked.
 #define MAX_PENDING_SIGNALS 32
 
-CUNWIND_BARE bool cunwind_has_pending_signal(pid_t tid, long interrupted_call) {
+CUNWIND_BARE bool cunwind_has_pending_signal(pid_t tid, long interrupted_call, uint64_t fifth, uint64_t sixth) {
   uint64_t blocked = 0;
   if (cunwind_raw(SYS_ptrace, PTRACE_GETSIGMASK, tid, sizeof blocked, (long)&blocked, 0, 0) != 0) return true;
   // Until such a call has returned, the kernel shows the mask that it restores then, and not the one in force (Linux 5.2,
   // ptrace_request). The signal that ended the call may be blocked in that one.
   const call *interrupted = find(interrupted_call);
-  if (interrupted && interrupted->has_mask) blocked = 0;
+  if (interrupted && interrupted->mask != 0 && (interrupted->mask == 5 ? fifth : sixth) != 0) blocked = 0;
   for (unsigned shared = 0; shared < 2; shared++) {
     for (unsigned offset = 0;; offset++) {
       if (offset == MAX_PENDING_SIGNALS) return true;

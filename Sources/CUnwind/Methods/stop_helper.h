@@ -22,9 +22,10 @@ enum {
 
 /// The progress of the helper of a perf event.
 enum {
-  CUNWIND_SAMPLER_OPENS,  ///< It opens the event.
-  CUNWIND_SAMPLER_MAPS,   ///< It maps the event's ring, or the event was refused.
-  CUNWIND_SAMPLER_WAITS,  ///< It waits for the sample.
+  CUNWIND_SAMPLER_OPENS,     ///< It opens the event.
+  CUNWIND_SAMPLER_MAPS,      ///< It maps the event's ring, or the event was refused.
+  CUNWIND_SAMPLER_WAITS,     ///< It waits for the sample.
+  CUNWIND_SAMPLER_CANCELED,  ///< Nobody waits for the event any more: it closes the event and ends.
 };
 
 /// A perf event that a helper opens, because mmap(2) waits for calls such as munmap(2) of other threads.
@@ -32,7 +33,6 @@ typedef struct cunwind_sample_request {
   struct perf_event_attr event_attributes;
   uint64_t ring_bytes;
   uint32_t progress;  ///< Atomic.
-  bool is_canceled;   ///< Atomic. Nobody waits for the event any more: the helper closes it and ends.
   // The answer: negative errnos, or the event and its ring, which the parent then owns.
   long event;
   long ring;
@@ -94,6 +94,9 @@ int cunwind_stop_helper(void *request);
 /// The helper's function for `sample`: opens the event, maps its ring and waits for one sample.
 int cunwind_sample_helper(void *request);
 
+/// Unmaps and closes what the helper has left, after its end. Async-signal-safe: no.
+void cunwind_release_sample(cunwind_sample_request *sample);
+
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
 
@@ -123,10 +126,9 @@ void cunwind_set_stopped_registers(pid_t tid, cunwind_ptrace_registers *register
 /// Returns whether a stop can make the system call `number` return EINTR. Async-signal-safe: yes.
 bool cunwind_may_be_interrupted(long number);
 
-/// Returns whether the stopped thread has a pending signal of the app, which may have ended its call: EINTR then belongs to
-/// that signal, and stays.
-/// Async-signal-safe: yes.
-bool cunwind_has_pending_signal(pid_t tid, long interrupted_call);
+/// Returns whether the stopped thread has a pending signal of the app, which may have ended its call: EINTR then belongs
+/// to that signal, and stays. Takes the call's number and two of its arguments. Async-signal-safe: yes.
+bool cunwind_has_pending_signal(pid_t tid, long interrupted_call, uint64_t fifth, uint64_t sixth);
 
 // ---- Pending stops --------------------------------------------------------------------------------------------------
 

@@ -86,8 +86,8 @@ extension WatchedLoop {
     /// Returns a serial dispatch queue to watch by heartbeats.
     ///
     /// The watchdog looks at the queue twice per threshold, and sends it an item if it has work. The queue stalls if the
-    /// item has not run within the threshold. A report's duration counts from the time that the item was sent. The stall may be older by up to
-    /// ``StallReport/startUncertaintyMilliseconds``.
+    /// item has not run within the threshold. A report's duration counts from the time that the item was sent. The stall
+    /// may be older by up to ``StallReport/startUncertaintyMilliseconds``.
     ///
     /// - Parameters:
     ///   - queue: The queue.
@@ -163,9 +163,9 @@ extension WatchedLoop {
         /// Returns an event loop of SwiftNIO to watch by heartbeats.
         ///
         /// The watchdog looks at the loop twice per threshold, and sends it a task if it has work. The loop stalls if the
-        /// task has not run within the threshold. A report's duration counts from the time that the task was sent. The stall may be older by up to
-        /// ``StallReport/startUncertaintyMilliseconds``. Watching ends when the loop shuts down. Each heartbeat costs
-        /// the loop one empty task.
+        /// task has not run within the threshold. A report's duration counts from the time that the task was sent. The
+        /// stall may be older by up to ``StallReport/startUncertaintyMilliseconds``. Watching ends when the loop shuts
+        /// down. Each heartbeat costs the loop one empty task.
         ///
         /// - Parameters:
         ///   - loop: The event loop.

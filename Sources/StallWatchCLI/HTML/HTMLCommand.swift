@@ -83,14 +83,9 @@ struct HTMLCommand: ParsableCommand {
         try values?.check()
         var data = PageData(comparing: sides, sources: sourceOptions.files, link: link)
         for (side, path) in selection.paths.enumerated() {
-            let before = data.count
-            do {
-                try selection.filters.read([path], strict: selection.strict).forEach { report, _ in
-                    data.add(report, side: side)
-                }
-            } catch let failure as CommandFailure where failure.status == .nothing && data.count == before {
-                // A side without reports is a program that never stalled.
-            }
+            let reports = try selection.filters.read([path], strict: selection.strict)
+            var known = UnknownFilterValues(reports.filter)
+            try reports.forEach(noting: &known) { report, _ in data.add(report, side: side) }
         }
         return data
     }

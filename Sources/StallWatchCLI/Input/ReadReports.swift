@@ -37,19 +37,35 @@ struct ReadReports {
         }
     }
 
-    /// The same of one of several sides, which may have no report that matches; notes the values that filters may name.
+    /// The summaries of one of several sides, which may have no report that matches; notes what filters may name.
     func forEachSummary(
         noting values: inout UnknownFilterValues, _ body: (ReportSummary, ReportOrigin) throws -> Void
     ) throws {
+        try forEachOfSide({ _, _ throws(UnreadableReport) in }, noting: &values) { try body($0, $2) }
+    }
+
+    /// The same with whole reports.
+    func forEach(
+        noting values: inout UnknownFilterValues, _ body: (StallReport, ReportOrigin) throws -> Void
+    ) throws {
+        try forEachOfSide({ bytes, _ throws(UnreadableReport) in try StallReport(json: bytes) }, noting: &values) {
+            try body($1, $2)
+        }
+    }
+
+    private func forEachOfSide<Value: Sendable>(
+        _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
+        noting values: inout UnknownFilterValues, body: (ReportSummary, Value, ReportOrigin) throws -> Void
+    ) throws {
         var matched = 0
         do {
-            try forEachMatch(
-                { _, _ throws(UnreadableReport) in }, noting: &values,
-                body: { summary, _, origin in
-                    matched += 1
-                    try body(summary, origin)
-                })
-        } catch let failure as CommandFailure where failure.status == .nothing && matched == 0 {}
+            try forEachMatch(decode, noting: &values) {
+                matched += 1
+                try body($0, $1, $2)
+            }
+        } catch let failure as CommandFailure where failure.status == .nothing && matched == 0 {
+            // A side without reports is a program that never stalled.
+        }
     }
 
     /// The summaries of the reports that match ``filter``, each with what `decode` makes of its JSON.
@@ -189,7 +205,8 @@ struct UnknownFilterValues {
     }
 
     func check() throws(CommandFailure) {
-        for (name, wanted, known, status) in options {
+        // Without a report nothing is known of loops and contexts.
+        for (name, wanted, known, status) in options where !known.isEmpty {
             guard let unknown = wanted.first(where: { !known.contains($0) }) else { continue }
             let list = known.sorted().joined(separator: ", ").printable
             throw CommandFailure(status, "\(name): no report has '\(unknown)'. The values are: \(list).")

@@ -50,6 +50,11 @@ import Testing
         #expect(one.output.hasPrefix("change"))
         let both = try Tool.run(gate + ["main", "--loop", "render"], in: scratch)
         #expect(both.errors == "Failed: 1 new.\n")
+        let page = ["html", "base", "new", "-o", "page.html", "--loop", "main", "--loop", "render"]
+        #expect(try Tool.run(page, in: scratch).status == 0)
+        try scratch.write("none/other.txt", "")
+        let empty = try Tool.run(["diff", "none", "none", "--loop", "main"], in: scratch)
+        #expect(empty.status == 0, "programs that never stalled: \(empty.errors)")
         let neither = try Tool.run(gate + ["mian"], in: scratch)
         #expect(neither.errors == "Error: --loop: no report has 'mian'. The values are: main, render.\n")
         #expect(neither.status == 1)

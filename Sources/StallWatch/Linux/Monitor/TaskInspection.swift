@@ -205,6 +205,7 @@ extension TaskList {
             tasks[index].name = nil
             if !hasStacks { tasks[index].stack = nil }
         }
+        if !hasStacks { for index in executors.indices { executors[index].name = nil } }
     }
 
     /// Marks the waits for continuations that are those of `Task.sleep` and of clocks.

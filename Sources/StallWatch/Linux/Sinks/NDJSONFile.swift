@@ -218,6 +218,10 @@ final class NDJSONStream: Sink {
 
     private func write(_ report: StallReport) throws(StallWatchError) {
         let bytes = (isCut ? [UInt8(ascii: "\n")] : []) + report.jsonLine()
+        guard file.isOpen else {
+            throw StallWatchError(
+                .unwritableReports, "the program has closed the duplicate of descriptor \(file.number): leave it open")
+        }
         let deadline = monotonicNow() &+ Self.timeLimit
         var left = bytes[...]
         while !left.isEmpty {
@@ -248,6 +252,9 @@ final class NDJSONStream: Sink {
             (self.descriptor, self.number) = (descriptor, number)
             identity = FileStatus(descriptor: descriptor)?.identity
         }
+
+        /// Whether the program has not closed it.
+        var isOpen: Bool { FileStatus(descriptor: descriptor)?.identity == identity }
 
         deinit { close(descriptor, if: identity) }
     }

@@ -159,8 +159,13 @@ extension SinkWorker {
 
     private func retryFailed(_ sink: any Sink, _ retries: inout Retries) {
         var failure: StallWatchError?
-        // All of them: on a disk that is nearly full, one may fit where another one does not.
+        let end = monotonicNow() &+ SinkSet.otherTimeLimit
+        // All of them: on a disk that is nearly full, one may fit where another one does not. Only one that hangs ends it.
         for delivery in retries.takeAll() {
+            guard failure == nil || monotonicNow() < end else {
+                wait(delivery, &retries)
+                continue
+            }
             do throws(StallWatchError) {
                 try sink.take(delivery)
             } catch {

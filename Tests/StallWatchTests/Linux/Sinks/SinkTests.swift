@@ -53,6 +53,37 @@ import TestSupport
         #expect(try lines.map { try StallReport(jsonData: Array($0)) } == first.reports)
     }
 
+    /// A disk that is nearly full: one report does not fit, and the others do.
+    private final class SmallStore: Sink {
+        private let box: Box
+        private let refused: String
+
+        init(_ box: Box, refusing refused: String) { (self.box, self.refused) = (box, refused) }
+
+        func take(_ delivery: Delivery) throws(StallWatchError) {
+            guard case .ended(let report, _) = delivery else { return }
+            guard report.id != refused else { throw StallWatchError(.unwritableReports, "it does not fit") }
+            box.add(report)
+        }
+    }
+
+    @Test func `a report that does not fit holds back no other`() throws {
+        let box = Box()
+        let counts = ReportCounts()
+        let reports = (0..<3).map { _ in Reporter.Settings.fixture().builder().report(of: .fixture()) }
+        let description = SinkDescription(name: "test-store", interests: [.ended], isStore: true) { [reports] in
+            SmallStore(box, refusing: reports[0].id)
+        }
+        let worker = SinkWorker(description, counts: counts) { _ in }
+        // The first one fails, so the others wait behind it for a second, or for the end.
+        for report in reports { worker.submit(.ended(report, nil)) }
+        try worker.start()
+        worker.close()
+        worker.join(until: monotonicNow() + SinkSet.storeTimeLimit)
+        #expect(Set(box.reports.map(\.id)) == Set(reports.dropFirst().map(\.id)))
+        #expect(counts.current.reportsLost == 1)
+    }
+
     @Test func aThrowingSinkIsCountedAndNotRetried() throws {
         let calls = Atomic<Int>(0)
         let handler = InMemoryLogHandler()
