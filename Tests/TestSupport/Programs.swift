@@ -25,12 +25,18 @@ package enum Tool {
     }
 
     /// Runs the demo, which stalls real loops and writes the reports to `directory`.
+    ///
+    /// Beside other tests a stall may last longer than was injected, so the demo is run once more if that is all its fault.
     package static func stallDemo(into directory: String) throws {
         let scenarios = ["cpu-spin", "sleep", "lock", "timer", "source0"]
-        try Command(
+        let demo = try Command(
             program: Command.product("stallwatch-demo"),
-            arguments: ["--output", directory] + scenarios.flatMap { ["--scenario", $0] }
-        ).succeed()
+            arguments: ["--output", directory] + scenarios.flatMap { ["--scenario", $0] })
+        let first = try demo.run()
+        guard first.status != 0 else { return }
+        guard first.text.contains(": wrong-duration") else { throw Command.Failure(description: first.text) }
+        try FileManager.default.removeItem(atPath: directory)
+        try demo.succeed()
     }
 
     /// The function in which the scenario `cpu-spin` computes.
