@@ -34,7 +34,10 @@ for file in bin/stallwatch share/man/man1/stallwatch.1 share/bash-completion/com
     [ -s "$prefix/$file" ] || fail "$file is missing or empty"
 done
 exits_with 0 "$prefix/bin/stallwatch" --version
-exits_with 0 "$prefix/bin/stallwatch" test -- true
+# LD_PRELOAD cannot name the library there, and elsewhere it is found.
+exits_with 1 "$prefix/bin/stallwatch" test -- true
+cp -r "$prefix" "$scratch/elsewhere"
+exits_with 0 "$scratch/elsewhere/bin/stallwatch" test -- true
 
 # Each command has its part of the man page.
 for command in show top tree diff stats validate tail symbolicate export html test run doctor health ps state stacks tasks profile watch; do
