@@ -86,11 +86,23 @@ package struct FileStatus {
     }
 }
 
-/// Closes a descriptor that was open for long, if it is still the file with that ``FileStatus/identity``.
+/// A descriptor that stays open for long.
 ///
 /// A program that closes all descriptors, as daemons do, gives their numbers to other files.
-package func close(_ descriptor: Int32, if identity: [UInt64]?) {
-    if FileStatus(descriptor: descriptor)?.identity == identity { Glibc.close(descriptor) }
+package struct KeptDescriptor: Sendable {
+    package let number: Int32
+    private let identity: [UInt64]?
+
+    package init(_ number: Int32) {
+        self.number = number
+        identity = FileStatus(descriptor: number)?.identity
+    }
+
+    /// Whether the number still stands for the same file.
+    package var isOpen: Bool { FileStatus(descriptor: number)?.identity == identity }
+
+    /// Closes the file, unless the program has.
+    package func close() { if isOpen { Glibc.close(number) } }
 }
 
 /// Returns whether the file at a path gives capabilities to the program that it is (setcap(8)).
@@ -98,24 +110,20 @@ package func hasFileCapabilities(_ path: String) -> Bool { clinux_has_file_capab
 
 /// An open file that can be read repeatedly from its start.
 package final class OpenFile {
-    private let descriptor: Int32
-    private let identity: [UInt64]?
+    private let descriptor: KeptDescriptor
 
     package init?(_ path: String) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
-        self.descriptor = descriptor
-        identity = FileStatus(descriptor: descriptor)?.identity
+        self.descriptor = KeptDescriptor(descriptor)
     }
 
-    deinit {
-        close(descriptor, if: identity)
-    }
+    deinit { descriptor.close() }
 
     /// Reads as many of the file's first bytes as `buffer` has, with one system call; returns 0 if it cannot be read.
     package func read(into buffer: inout [UInt8]) -> Int {
         // Never fails with EINTR: a read of /proc waits for nothing that a signal ends.
-        max(pread(descriptor, &buffer, buffer.count, 0), 0)
+        max(pread(descriptor.number, &buffer, buffer.count, 0), 0)
     }
 }
 

@@ -22,13 +22,10 @@ package final class LineServer: Sendable {
     private static let backlog: Int32 = 16
 
     package let path: String
-    let listener: Int32
+    let listener: KeptDescriptor
     /// The two ends of the pipe that ends the thread.
-    let stopReader: Int32
-    let stopWriter: Int32
-    /// What identifies the socket and the pipe: a program that closes all descriptors gives their numbers to others.
-    private let listenerIdentity: [UInt64]?
-    private let pipeIdentity: [UInt64]?
+    let stopReader: KeptDescriptor
+    let stopWriter: KeptDescriptor
     private let isStopping = Atomic<Bool>(false)
     private let answer: @Sendable ([UInt8]) -> Response
     /// The user whose connections are accepted, beside root.
@@ -48,34 +45,26 @@ package final class LineServer: Sendable {
             throw SystemError("no pipe can be created: raise the limit on open files (ulimit -n)", errno: failure)
         }
         do {
-            listener = try UnixSocket.listen(at: path, backlog: Self.backlog)
+            listener = KeptDescriptor(try UnixSocket.listen(at: path, backlog: Self.backlog))
         } catch {
             for end in ends { close(end) }
             throw error
         }
-        (stopReader, stopWriter) = (ends[0], ends[1])
-        listenerIdentity = FileStatus(descriptor: listener)?.identity
-        pipeIdentity = FileStatus(descriptor: stopReader)?.identity
+        (stopReader, stopWriter) = (KeptDescriptor(ends[0]), KeptDescriptor(ends[1]))
         self.path = path
         self.answer = answer
     }
 
     deinit {
-        if isListening { close(listener) }
-        for descriptor in [stopReader, stopWriter] where FileStatus(descriptor: descriptor)?.identity == pipeIdentity {
-            close(descriptor)
-        }
+        for descriptor in [listener, stopReader, stopWriter] { descriptor.close() }
     }
-
-    /// Whether the socket still has its number.
-    private var isListening: Bool { FileStatus(descriptor: listener)?.identity == listenerIdentity }
 
     /// Makes ``run()`` return, and removes the socket; call it once.
     package func stop() {
         isStopping.store(true, ordering: .releasing)
         var byte: UInt8 = 0
-        if FileStatus(descriptor: stopWriter)?.identity == pipeIdentity {
-            write(stopWriter, &byte, 1)
+        if stopWriter.isOpen {
+            write(stopWriter.number, &byte, 1)
         } else if case .connected(let descriptor) = UnixSocket.connect(to: path) {
             // The program has closed the pipe. A connection wakes the thread, too.
             close(descriptor)
@@ -95,7 +84,7 @@ package final class LineServer: Sendable {
         var clients: [Client] = []
         defer { for client in clients { close(client.descriptor) } }
         while true {
-            let descriptors = [stopReader, listener] + clients.map(\.descriptor)
+            let descriptors = [stopReader.number, listener.number] + clients.map(\.descriptor)
             var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             let timeout = clients.map(\.deadline).min().map(UnixSocket.milliseconds) ?? -1
             guard poll(&polled, nfds_t(polled.count), timeout) >= 0 else {
@@ -105,7 +94,7 @@ package final class LineServer: Sendable {
             }
             if polled[0].revents != 0 || isStopping.load(ordering: .acquiring) { return }
             // The number may be the app's by now: its connections are not to be accepted.
-            if polled[1].revents != 0, !isListening { return }
+            if polled[1].revents != 0, !listener.isOpen { return }
             let now = monotonicNow()
             var waiting: [Client] = []
             for (index, var client) in clients.enumerated() {
@@ -126,7 +115,7 @@ package final class LineServer: Sendable {
 
     /// Accepts a connection; `nil` if there is none or it is another user's.
     private func accept(at now: UInt64) -> Client? {
-        let descriptor = clinux_accept(listener)
+        let descriptor = clinux_accept(listener.number)
         guard descriptor >= 0 else {
             // Without a free descriptor the connection stays, and poll(2) would return at once.
             if errno != EINTR, errno != EAGAIN { usleep(100_000) }

@@ -10,10 +10,9 @@ package final class ServiceNotifier: Sendable {
     /// The longest text of a message, in bytes (systemd, `src/core/manager.c`: NOTIFY_BUFFER_MAX is PIPE_BUF).
     package static let maximumBytes = 4096
 
-    private let descriptor: Int32
+    private let descriptor: KeptDescriptor
     private let address: sockaddr_un
     private let addressLength: socklen_t
-    private let identity: [UInt64]?
 
     /// Opens a socket for messages to a value of `NOTIFY_SOCKET`: an absolute path, or `@` and a name in the abstract
     /// namespace.
@@ -34,22 +33,23 @@ package final class ServiceNotifier: Sendable {
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
         self.address = address
         addressLength = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
-        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw SystemError("no socket can be opened for NOTIFY_SOCKET", errno: errno) }
-        identity = FileStatus(descriptor: descriptor)?.identity
+        self.descriptor = KeptDescriptor(descriptor)
     }
 
-    deinit { close(descriptor, if: identity) }
+    deinit { descriptor.close() }
 
     /// Sends assignments such as `READY=1`, one per line, and never waits; returns the error number if that fails.
     package func send(_ message: String) -> Int32? {
-        guard FileStatus(descriptor: descriptor)?.identity == identity else { return EBADF }
+        guard descriptor.isOpen else { return EBADF }
         let bytes = Array(message.utf8)
         var address = address
         let count = withUnsafePointer(to: &address) { address in
             // Every address of a socket begins like `sockaddr` (bind(2)).
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                sendto(descriptor, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL), address, addressLength)
+                sendto(
+                    descriptor.number, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL), address, addressLength)
             }
         }
         return count == bytes.count ? nil : count < 0 ? errno : EMSGSIZE

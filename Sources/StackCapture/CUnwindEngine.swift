@@ -159,7 +159,7 @@ package final class CUnwindEngine: CaptureEngine {
         do throws(CaptureFailure) {
             return try result(of: thread, .ptrace, hasReturned: true) { cunwind_collect_stop(engine, $0, stack, &$1) }
         } catch {
-            // Of a thread that is gone nobody takes the result, which the next one with its id would get.
+            // The thread is gone. If the result stayed, the next thread with its id would get it.
             if !error.isPending { cancelStop(of: thread) }
             throw error
         }

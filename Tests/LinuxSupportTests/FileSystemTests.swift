@@ -122,13 +122,14 @@ struct CRC32Tests {
     /// As after close_range(2) in a daemon, whose next file gets the number.
     @Test func `a file that has the number of a closed one stays open`() {
         let (kept, other) = (open("/dev/null", O_RDONLY | O_CLOEXEC), open("/dev/zero", O_RDONLY | O_CLOEXEC))
-        let identity = FileStatus(descriptor: kept)?.identity
-        #expect(identity != nil)
+        let first = KeptDescriptor(kept)
+        #expect(first.isOpen)
         dup2(other, kept)
-        close(kept, if: identity)
+        #expect(!first.isOpen)
+        first.close()
         var byte: UInt8 = 1
         #expect(read(kept, &byte, 1) == 1 && byte == 0, "it is the other file")
-        close(kept, if: FileStatus(descriptor: other)?.identity)
+        KeptDescriptor(kept).close()
         #expect(read(other, &byte, 1) == 1)
         close(other)
     }

@@ -12,21 +12,21 @@ import Testing
         let server = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
         let worker = try WorkerThread(name: "test-server") { server.run() }
         let theirs = try UnixSocket.listen(at: directory.path("theirs"), backlog: 4)
-        try #require(dup2(theirs, server.listener) == server.listener)
+        try #require(dup2(theirs, server.listener.number) == server.listener.number)
         close(theirs)
         let client = try #require(Self.connect(to: directory.path("theirs")))
         // If the server waits, it holds its own socket, whose next connection wakes it.
         let waking = Self.connect(to: directory.path("s"))
         worker.join()
-        let isTheirs = UnixSocket.wait(for: server.listener, POLLIN, until: monotonicNow() + 1_000_000_000)
+        let isTheirs = UnixSocket.wait(for: server.listener.number, POLLIN, until: monotonicNow() + 1_000_000_000)
         #expect(isTheirs, "the connection waits for the app")
         server.stop()
-        for descriptor in [client, server.listener] + (waking.map { [$0] } ?? []) { close(descriptor) }
+        for descriptor in [client, server.listener.number] + (waking.map { [$0] } ?? []) { close(descriptor) }
     }
 
     @Test(.timeLimit(.minutes(1))) func `a server that lost its socket ends, and closes no file of the app`() throws {
         var server: LineServer? = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
-        let number = try #require(server?.listener)
+        let number = try #require(server?.listener.number)
         let theirs = open("/dev/null", O_RDWR | O_CLOEXEC)
         // Always ready, as a closed descriptor is for poll(2).
         try #require(dup2(theirs, number) == number)
@@ -43,13 +43,13 @@ import Testing
         let worker = try WorkerThread(name: "test-server") { server.run() }
         var theirs: [Int32] = [0, 0]
         try #require(pipe(&theirs) == 0)
-        try #require(dup2(theirs[0], server.stopReader) >= 0 && dup2(theirs[1], server.stopWriter) >= 0)
+        try #require(dup2(theirs[0], server.stopReader.number) >= 0 && dup2(theirs[1], server.stopWriter.number) >= 0)
         for end in theirs { close(end) }
         server.stop()
         worker.join()
-        var polled = pollfd(fd: server.stopReader, events: Int16(POLLIN), revents: 0)
+        var polled = pollfd(fd: server.stopReader.number, events: Int16(POLLIN), revents: 0)
         #expect(poll(&polled, 1, 0) == 0, "nothing is written to the app's pipe")
-        for number in [server.stopReader, server.stopWriter] { close(number) }
+        for number in [server.stopReader.number, server.stopWriter.number] { close(number) }
     }
 
     private static func connect(to path: String) -> Int32? {

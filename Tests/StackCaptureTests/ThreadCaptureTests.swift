@@ -182,8 +182,8 @@ private func stack(
         #expect(try capture.capture(thread: 1).method == .ptrace)
     }
 
-    /// Otherwise nobody would take the stack, and a later turn would get it.
-    @Test func `a pending stop is told, also if a part of the stack was read`() throws {
+    /// The caller collects the stack later; one that stays would be taken for a later turn's.
+    @Test func `a pending stop is an error, even if part of the stack was read`() throws {
         let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 2, isComplete: false)]])
         engine.stops = [.failure(.pending)]
         #expect(throws: CaptureFailure.pending) { try ThreadCapture(engine: engine).captureOrWait(thread: 1) }

@@ -92,19 +92,18 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
 void cunwind_engine_destroy(cunwind_engine *engine) {
   if (!engine) return;
   cunwind_signal_slot_destroy(engine);
+  bool is_parent = engine->process == getpid();
   // In a child of fork(2), the watchdog may have held libunwind's locks.
-  if (engine->unwinder.library && engine->process == getpid()) cunwind_library_destroy(engine->unwinder.library);
+  if (engine->unwinder.library && is_parent) cunwind_library_destroy(engine->unwinder.library);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
   // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:
   // otherwise another allocation could get their addresses.
   cunwind_pending_destroy(engine);
   // Only the parent may kill its helpers, not a child of fork(2).
-  uint64_t left_until = engine->process == getpid() ? 0 : UINT64_MAX;
-  engine->sampler.left_until = engine->helper.left_until = left_until;
+  engine->sampler.left_until = engine->helper.left_until = is_parent ? 0 : UINT64_MAX;
   if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
-    if (engine->sampler.request && engine->process == getpid())
-      cunwind_release_sample(&engine->sampler.request->sample);
+    if (engine->sampler.request && is_parent) cunwind_release_sample(&engine->sampler.request->sample);
     cunwind_helper_destroy(&engine->sampler);
   }
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS))

@@ -138,7 +138,7 @@ struct ReportDocuments {
                 return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
             }
             guard let reader = try? FileReader(path: file.path) else {
-                // Where it is decoded, the reason is told, and the other files are read all the same.
+                // The decoding reports why, and the other files are still read.
                 return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
             }
             stream = (DocumentStream(isLines: file.kind == .lines, read: reader.read), file.path)

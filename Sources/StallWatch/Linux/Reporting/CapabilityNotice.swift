@@ -80,8 +80,7 @@ struct CapabilityProbe: Sendable {
 
 /// An unlinked file that lives as long as this object: found through /proc/<pid>/fd, also from outside of a container.
 final class UnlinkedFile: Sendable {
-    private let descriptor: Int32
-    private let identity: [UInt64]?
+    private let descriptor: KeptDescriptor
 
     /// Writes the file, which readers find by the link's end `/.<name>.<identity>.tmp (deleted)`; `nil` if that fails.
     init?(_ bytes: [UInt8], named name: String, in directory: String) {
@@ -93,9 +92,8 @@ final class UnlinkedFile: Sendable {
             close(descriptor)
             return nil
         }
-        self.descriptor = descriptor
-        identity = FileStatus(descriptor: descriptor)?.identity
+        self.descriptor = KeptDescriptor(descriptor)
     }
 
-    deinit { close(descriptor, if: identity) }
+    deinit { descriptor.close() }
 }

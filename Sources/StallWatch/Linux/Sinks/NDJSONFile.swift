@@ -218,21 +218,21 @@ final class NDJSONStream: Sink {
 
     private func write(_ report: StallReport) throws(StallWatchError) {
         let bytes = (isCut ? [UInt8(ascii: "\n")] : []) + report.jsonLine()
-        guard file.isOpen else {
+        guard file.kept.isOpen else {
             throw StallWatchError(
                 .unwritableReports, "the program has closed the duplicate of descriptor \(file.number): leave it open")
         }
         let deadline = monotonicNow() &+ Self.timeLimit
         var left = bytes[...]
         while !left.isEmpty {
-            let count = left.withUnsafeBytes { Glibc.write(file.descriptor, $0.baseAddress, $0.count) }
+            let count = left.withUnsafeBytes { Glibc.write(file.kept.number, $0.baseAddress, $0.count) }
             if count > 0 {
                 left = left.dropFirst(count)
                 continue
             }
             let reason = count < 0 ? errno : EIO
             if reason == EINTR { continue }
-            if reason == EAGAIN, UnixSocket.wait(for: file.descriptor, POLLOUT, until: deadline) { continue }
+            if reason == EAGAIN, UnixSocket.wait(for: file.kept.number, POLLOUT, until: deadline) { continue }
             if left.count < bytes.count { isCut = true }
             throw StallWatchError(
                 .unwritableReports, "descriptor \(file.number) cannot be written: its reader has gone or reads nothing",
@@ -243,19 +243,14 @@ final class NDJSONStream: Sink {
 
     /// A duplicated descriptor, closed with the last reference.
     final class Duplicate: Sendable {
-        let descriptor: Int32
+        let kept: KeptDescriptor
         /// The number that the app knows.
         let number: Int32
-        private let identity: [UInt64]?
 
         init(_ descriptor: Int32, of number: Int32) {
-            (self.descriptor, self.number) = (descriptor, number)
-            identity = FileStatus(descriptor: descriptor)?.identity
+            (kept, self.number) = (KeptDescriptor(descriptor), number)
         }
 
-        /// Whether the program has not closed it.
-        var isOpen: Bool { FileStatus(descriptor: descriptor)?.identity == identity }
-
-        deinit { close(descriptor, if: identity) }
+        deinit { kept.close() }
     }
 }
