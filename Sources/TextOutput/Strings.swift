@@ -42,24 +42,29 @@ extension String {
                 continue
             }
             if !isBlank { lines.append(line) }
-            line = lines.isEmpty ? String(word) : indentation + word
-            while line.columns > room {
-                let part = line.prefix(columns: room)
-                lines.append(part)
-                line = indentation + line.dropFirst(part.count)
+            var rest = word
+            line = lines.isEmpty ? "" : indentation
+            while true {
+                let part = rest.prefix(columns: room - line.columns)
+                guard part.endIndex < rest.endIndex else { break }
+                lines.append(line + part)
+                rest = rest[part.endIndex...]
+                line = indentation
             }
+            line += rest
         }
         return (lines + [line]).joined(separator: "\n")
     }
+}
 
+extension StringProtocol {
     /// The longest beginning with at most `width` columns, at least one character unless it may be empty.
-    fileprivate func prefix(columns width: Int, mayBeEmpty: Bool = false) -> String {
+    fileprivate func prefix(columns width: Int, mayBeEmpty: Bool = false) -> SubSequence {
         var used = 0
-        return String(
-            prefix { character in
-                used += character.columns
-                return used <= width || !mayBeEmpty && used == character.columns
-            })
+        return prefix { character in
+            used += character.columns
+            return used <= width || !mayBeEmpty && used == character.columns
+        }
     }
 }
 

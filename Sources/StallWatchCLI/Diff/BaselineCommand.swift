@@ -27,7 +27,6 @@ struct BaselineUpdateCommand: ParsableCommand {
               stallwatch baseline update reports --file ci/stalls.json --expires 2027-03-31
             """
     )
-    static let standardFile = "stall-baseline.json"
     static let standardDays = 30
     /// A larger file is no baseline.
     private static let maximumBytes = 16 << 20
@@ -37,7 +36,7 @@ struct BaselineUpdateCommand: ParsableCommand {
     @Option(
         name: [.long, .customShort("o"), .customLong("output")],
         help: ArgumentHelp("The baseline; it is created if it does not exist.", valueName: "path"))
-    var file = standardFile
+    var file = ReportFiles.baseline
 
     @Option(
         help: ArgumentHelp(

@@ -148,6 +148,8 @@ struct ReportSelection: ParsableArguments {
 struct DurationArgument: Sendable, Equatable {
     let milliseconds: Double
 
+    /// 100 years, so that it can be counted in nanoseconds too.
+    private static let longest = 36_500 * 86_400_000.0
     private static let units = [
         ("us", 0.001), ("ms", 1), ("min", 60_000), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
     ]
@@ -157,6 +159,9 @@ extension DurationArgument: CustomStringConvertible {
     init(parsing text: String) throws {
         for (unit, milliseconds) in Self.units where text.hasSuffix(unit) {
             guard let number = Double(text.dropLast(unit.count)), number.isFinite, number >= 0 else { break }
+            guard number * milliseconds <= Self.longest else {
+                throw ValidationError("'\(text)' is more than 100 years.")
+            }
             self.init(milliseconds: number * milliseconds)
             return
         }
@@ -181,7 +186,7 @@ struct TimeArgument: Sendable, Equatable {
     }
 
     init(parsing text: String, now: Timestamp) throws {
-        if let ago = try? DurationArgument(parsing: text), ago.milliseconds < 1e14 {
+        if let ago = try? DurationArgument(parsing: text) {
             time = Timestamp(microsecondsSince1970: now.microsecondsSince1970 - Int64(ago.milliseconds * 1_000))
             return
         }

@@ -8,6 +8,8 @@ import Synchronization
 struct ReportFiles {
     /// The folder that is read without paths: that of the guides.
     static let standardFolder = "stalls"
+    /// The file that `stallwatch baseline update` writes, and no report.
+    static let baseline = "stall-baseline.json"
 
     /// The files in the order of the command line; within a directory by name, which is by time.
     private(set) var files: [ReportFile] = []
@@ -35,12 +37,16 @@ struct ReportFiles {
 
     /// Whether a file in a directory is a report's: other programs' files may be next to it, and a baseline.
     static func isReport(_ name: String) -> Bool {
-        name.hasPrefix("stall-") && name.hasSuffix(".json") && name != BaselineUpdateCommand.standardFile
+        name.hasPrefix("stall-") && name.hasSuffix(".json") && name != baseline
     }
 
-    /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1`, into which it is rotated.
+    /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1` or `stalls.ndjson-20261127`, into which it
+    /// is rotated.
     static func hasLines(_ name: String) -> Bool {
-        [".ndjson", ".jsonl"].contains { name.hasSuffix($0) || name.contains("\($0).") }
+        let rotated = String(name.reversed().drop { ("0"..."9").contains($0) }.reversed())
+        return [".ndjson", ".jsonl"].contains {
+            name.hasSuffix($0) || rotated.hasSuffix($0 + ".") || rotated.hasSuffix($0 + "-")
+        }
     }
 
     private static func kind(of path: String) -> ReportFile.Kind {

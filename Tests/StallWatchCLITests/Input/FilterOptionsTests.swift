@@ -16,7 +16,9 @@ import Testing
         #expect(try DurationArgument(parsing: text).milliseconds == milliseconds)
     }
 
-    @Test(arguments: ["", "5", "ms", "-5ms", "5 years", "infs", "nans", "s"]) func noDurations(text: String) {
+    @Test(arguments: ["", "5", "ms", "-5ms", "5 years", "infs", "nans", "s", "1e30h", "36501d"]) func noDurations(
+        text: String
+    ) {
         #expect(throws: ValidationError.self) { try DurationArgument(parsing: text) }
     }
 

@@ -203,6 +203,7 @@ import TextOutput
         }
         #expect("  a word of ten".wrapped(to: 12, indentation: "  ") == "  a word of\n  ten")
         #expect("a longerthanten".wrapped(to: 12, indentation: "  ") == "a\n  longerthan\n  ten")
+        #expect(String(repeating: "w", count: 1_000_000).wrapped(to: 10, indentation: "").utf8.count == 1_099_999)
         #expect("漢字漢字漢字漢字".wrapped(to: 12).split(separator: "\n").map(String.init) == ["漢字漢字漢字", "漢字"])
     }
 }
