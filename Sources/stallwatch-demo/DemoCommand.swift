@@ -1,6 +1,7 @@
+import ArgumentParser
+import Foundation
 import Glibc
 import ScenarioKit
-import ArgumentParser
 import StallWatch
 
 struct DemoCommand: ParsableCommand {
@@ -9,7 +10,7 @@ struct DemoCommand: ParsableCommand {
         abstract: "Injects stalls into real event loops and checks the report of each.",
         discussion: """
             Exit status: 0 if no result is wrong and few are not-available or inconclusive, 1 otherwise, 64 for a usage error, 73 if a \
-            file cannot be made, 74 if one cannot be written or read.
+            file cannot be made, 74 if one cannot be written or read, 71 if the system refuses something else.
 
             stallwatch-demo generate --help: made-up reports of a fleet.
             """
@@ -180,10 +181,19 @@ struct DemoCommand: ParsableCommand {
 
     /// Runs the scenarios in rounds, and shows the counts; returns whether all passed.
     private func runRounds(_ count: Int) throws -> Bool {
+        do {
+            try FileManager.default.createDirectory(atPath: output, withIntermediateDirectories: true)
+        } catch {
+            throw DemoFailure(.cannotCreate, "\(output) cannot be made: \(error.localizedDescription)")
+        }
         let file = try summary.map(SummaryFile.init(path:))
+        // A scenario takes up to 20 thresholds, and a while to start and to end.
+        let attempt = threshold.duration * 20 + .seconds(loadSeconds)
         let stress = StressRounds(
-            scenarios: try selectedScenarios(), count: count, output: output,
-            options: ["--threshold", threshold.description, "--load-seconds", "\(loadSeconds)"]
+            // Each once: a process removes what is in its scenario's folder.
+            scenarios: Scenario.all.filter { names.isEmpty || names.contains($0.name) }, count: count, output: output,
+            options: ["--threshold", threshold.description, "--load-seconds", "\(loadSeconds)"],
+            timeout: .seconds(120) + attempt * RetryPolicy.maximumAttempts
         )
         let tally = try MainLoop.run { () async throws(DemoFailure) in try await stress.run() }
         try file?.write(tally)
@@ -236,7 +246,7 @@ struct DemoCommand: ParsableCommand {
     private func startMonitor() throws(DemoFailure) -> StallMonitor {
         do throws(StallWatchError) {
             var configuration = StallMonitor.Configuration(
-                threshold: .fixed(threshold.duration), reports: .directory(output)
+                threshold: .fixed(threshold.duration), reports: .all(in: output)
             )
             // Several scenarios stall in the same function, and each needs a report of its own.
             configuration.reportsEveryRepeat = true

@@ -16,7 +16,7 @@ struct HostProgram: Sendable {
     init(_ shape: HostShape, threshold: Duration, stall: Duration, directory: String) throws {
         self.shape = shape
         self.stall = stall
-        monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .directory(directory)))
+        monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .all(in: directory)))
         // The same `main` in every shape, to show that it works in each.
         try monitor.watch(.main)
         try monitor.start()

@@ -10,6 +10,8 @@ import StallWatch
 @main
 enum Program {
     @MainActor static func main() async {
+        // A reader that ends is an error of the write, which says so.
+        signal(SIGPIPE, SIG_IGN)
         let arguments = CommandLine.arguments.dropFirst()
         // Not a subcommand: the demo's own --seed and --output would take those of `generate`.
         if arguments.first == "generate" { return GenerateCommand.main(Array(arguments.dropFirst())) }

@@ -76,7 +76,7 @@ import TestSupport
     /// Each wait takes about 10 us, and the thread repeats it every 35 us.
     @Test func aThreadInManyShortSleepsHasAStack() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
-        let syncing = SyncingThread(for: .seconds(3))
+        let syncing = try SyncingThread(for: .seconds(3))
         defer { syncing.hasEnded.wait() }
         var errors: [CaptureFailure] = []
         for _ in 0..<300 {
@@ -92,10 +92,10 @@ private final class SyncingThread: Sendable {
     private let kernelID = Atomic<Int32>(0)
     let hasEnded = DispatchSemaphore(value: 0)
 
-    init(for duration: Duration) {
+    init(for duration: Duration) throws {
+        let file = try ScratchFile(megabytes: 1, in: ".")
         Thread.detachNewThread { [self] in
             kernelID.store(clinux_gettid(), ordering: .releasing)
-            let file = ScratchFile(megabytes: 1)
             synchronize(file, for: duration)
             file.close()
             hasEnded.signal()

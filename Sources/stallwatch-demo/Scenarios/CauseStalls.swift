@@ -50,8 +50,8 @@ func connectTo(_ server: BusyServer) {
 }
 
 @inline(never)
-func lookUpAName(at server: SilentServer) {
-    guard demo_use_name_server(server.port) else { return }
+func lookUpAName(at server: SilentServer, for duration: Duration) {
+    guard demo_use_name_server(server.port, Int32(duration.seconds.rounded(.up))) else { return }
     var wanted = addrinfo()
     // Only one query: none for an IPv6 address.
     wanted.ai_family = AF_INET

@@ -44,11 +44,11 @@ extension Scenario {
         .inMainLoop(
             "file-read", "a timer reads a file that is not in memory",
             .main(.timer, in: "readTheBlocks(of:for:)", call: "pread64(/"),
-            with: { _ in ScratchFile(megabytes: 128) }, end: { $0.close() }, readTheBlocks),
+            with: { try ScratchFile(megabytes: 128, in: $0.directory) }, end: { $0.close() }, readTheBlocks),
         .inMainLoop(
             "file-write", "a source0 writes a file, whose blocks have to reach the disk",
             .main(.source0, in: "writeTheBlocks(of:for:)", cause: "io", call: "pwrite64(/"),
-            with: { _ in ScratchFile(megabytes: 4) }, end: { $0.close() }, writeTheBlocks),
+            with: { try ScratchFile(megabytes: 4, in: $0.directory) }, end: { $0.close() }, writeTheBlocks),
         .inMainLoop(
             "pipe-write", "a timer writes to a full pipe",
             .main(.timer, in: "Holding.writeSlowly(for:)", cause: "io", call: "write(pipe:")
@@ -105,11 +105,11 @@ extension Scenario {
 
     /// A scenario in which the work of a stall was moved off the loop.
     private static func moved<Resource: Sendable>(
-        _ rule: String, _ summary: String, _ make: @escaping @Sendable (Duration) throws -> Resource,
+        _ rule: String, _ summary: String, _ make: @escaping @Sendable (ScenarioContext, Duration) throws -> Resource,
         _ work: @escaping @Sendable (Resource, Duration) -> Void
     ) -> Scenario {
-        cured(rule, "another thread " + summary) { _, stall in
-            let resource = try make(stall)
+        cured(rule, "another thread " + summary) { context, stall in
+            let resource = try make(context, stall)
             await MainLoop.untilDone { done in
                 DispatchQueue.global().async {
                     work(resource, stall)
@@ -124,7 +124,10 @@ extension Scenario {
         _ rule: String, _ summary: String, megabytes: Int, isDirty: Bool = false,
         _ work: @escaping @Sendable (ScratchFile, Duration) -> Void
     ) -> Scenario {
-        moved(rule, summary, { _ in ScratchFile(megabytes: megabytes, isDirty: isDirty) }) { file, stall in
+        moved(
+            rule, summary,
+            { context, _ in try ScratchFile(megabytes: megabytes, isDirty: isDirty, in: context.directory) }
+        ) { file, stall in
             work(file, stall)
             file.close()
         }
@@ -174,10 +177,8 @@ extension Scenario {
         moved("fsync", "calls fsync(2) of a large file", megabytes: 64, isDirty: true, synchronize),
         moved("fileRead", "reads a file that is not in memory", megabytes: 128, readTheBlocks),
         moved("fileWrite", "writes a file, whose blocks have to reach the disk", megabytes: 4, writeTheBlocks),
-        moved("nameResolution", "asks a name server that never answers", { _ in SilentServer() }) { server, _ in
-            lookUpAName(at: server)
-        },
-        moved("socket", "connects to a port whose queue is full", { BusyServer(.tcp, for: $0) }) { server, _ in
+        moved("nameResolution", "asks a name server that never answers", { _, _ in SilentServer() }, lookUpAName),
+        moved("socket", "connects to a port whose queue is full", { BusyServer(.tcp, for: $1) }) { server, _ in
             connectTo(server)
         },
         cured("childPipe", "a child's output is read to its end before the wait for the child") { context, _ in
@@ -208,9 +209,9 @@ extension Scenario {
                 }
             }
         },
-        moved("json", "decodes JSON", { _ in largeTable }) { decodeTheTable($0, for: $1) },
-        moved("regex", "matches a regular expression", { _ in }) { _, stall in matchTheText(for: stall) },
-        moved("image", "decodes a picture", { _ in try Picture() }) { $0.decode(for: $1) },
+        moved("json", "decodes JSON", { _, _ in largeTable }) { decodeTheTable($0, for: $1) },
+        moved("regex", "matches a regular expression", { _, _ in }) { _, stall in matchTheText(for: stall) },
+        moved("image", "decodes a picture", { _, _ in try Picture() }) { $0.decode(for: $1) },
         cured("contention", "nine nice threads compute on the CPU to which the main thread is bound") { context, _ in
             let competitors = Competitors(count: 9, isNice: true)
             // Without the nice values, a quarter of the threshold on a tenth of a CPU is a stall of 2.5 thresholds.

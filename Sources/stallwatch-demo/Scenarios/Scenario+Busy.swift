@@ -29,7 +29,7 @@ extension Scenario {
             source.setEventHandler {}
             let begin = SuspendingClock.now
             source.resume()
-            await pause(context.stall)
+            await pause(context.spin)
             source.cancel()
             _ = await MainLoop.mainQueue {}
             return SuspendingClock.now - begin
@@ -38,7 +38,7 @@ extension Scenario {
             "spinning-block", "a main-queue block submits itself again and does nothing else", times: 16,
             ExpectedReport(kind: .spinning, callout: .mainQueue, differingSamples: true)
         ) { context in
-            await DispatchQueue.main.chain(for: context.stall) {}
+            await DispatchQueue.main.chain(for: context.spin) {}
         },
         .stalling(
             "spinning-empty-mode", "a thread runs its loop in a mode without sources", times: 16,
@@ -47,10 +47,10 @@ extension Scenario {
             let injected = DurationBox()
             let style: LoopThread.Style = { thread in
                 CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.3, false)
-                injected.measure { runTheEmptyMode(for: context.stall) }
+                injected.measure { runTheEmptyMode(for: context.spin) }
                 while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true) }
             }
-            try await context.withLoop("empty", style) { _ in await pause(context.stall + .seconds(1)) }
+            try await context.withLoop("empty", style) { _ in await pause(context.spin + .seconds(1)) }
             return injected.value
         },
         .quiet("game-loop", "60 turns a second, and the thread computes in between") { context in
@@ -147,4 +147,9 @@ extension BytePipe {
             await pause(.milliseconds(1))
         }
     }
+}
+
+extension ScenarioContext {
+    /// How long a loop spins: a loop that has spun for 3 s is reported, whatever the threshold is.
+    fileprivate var spin: Duration { max(stall, .seconds(4)) }
 }

@@ -25,7 +25,7 @@ extension Scenario {
         .inMainLoop(
             "paging", "a block touches the pages of a mapped file that is not in memory",
             .main(.performedBlock, in: "touchThePages(of:for:)", cause: "paging"),
-            with: { _ in ScratchFile(megabytes: 128) }, end: { $0.close() }, touchThePages),
+            with: { try ScratchFile(megabytes: 128, in: $0.directory) }, end: { $0.close() }, touchThePages),
     ]
 
     private static let throttled = Scenario.stalling(
@@ -53,10 +53,10 @@ extension Scenario {
         // Closed after the stall, because freeing the blocks takes time and must not stall the main thread.
         .inMainLoop(
             "fsync", "fsync(2) of a large file", .main(.mainQueue, in: "synchronize(_:for:)", cause: "io"),
-            with: { _ in ScratchFile(megabytes: 64, isDirty: true) }, end: { $0.close() }, synchronize),
+            with: { try ScratchFile(megabytes: 64, isDirty: true, in: $0.directory) }, end: { $0.close() }, synchronize),
         .inMainLoop(
             "fifo", "read(2) of an empty FIFO", .main(.timer, in: "readTheEmptyPipe(_:)", cause: "io", call: "read(/"),
-            with: { BytePipe(isFIFO: true, emptyFor: $0.stall) }
+            with: { BytePipe(fifoIn: $0.directory, emptyFor: $0.stall) }
         ) { fifo, _ in readTheEmptyPipe(fifo) },
         .inMainLoop(
             "connect", "connect(2) to a socket whose queue is full",
@@ -70,8 +70,7 @@ extension Scenario {
         ) { server, _ in connectTo(server) },
         .inMainLoop(
             "silent-server", "getaddrinfo(3) asks a name server that never answers",
-            .main(.performedBlock, in: "lookUpAName(at:)", cause: "io", call: "poll(socket to 127.0.0.1:"),
-            with: { _ in SilentServer() }
-        ) { server, _ in lookUpAName(at: server) },
+            .main(.performedBlock, in: "lookUpAName(at:for:)", cause: "io", call: "poll(socket to 127.0.0.1:"),
+            with: { _ in SilentServer() }, lookUpAName),
     ]
 }

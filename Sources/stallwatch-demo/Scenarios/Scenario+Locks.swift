@@ -180,7 +180,7 @@ extension Scenario {
             .main(.timer, in: "waitForTheFileLock(_:)", lock: .file).waiting(for: .holder),
             with: { context in
                 context.expectPeer(getpid())
-                return HeldFileLock(for: context.stall)
+                return HeldFileLock(for: context.stall, in: context.directory)
             }
         ) { lock, _ in waitForTheFileLock(lock) },
     ]

@@ -52,6 +52,15 @@ extension Scenario {
             return await fillPool(for: context.stall, { item in Task.detached { item() } }, waitForTheSemaphore)
         },
         .stalling(
+            "cooperative-pool-high", "the same with tasks of the priority that the main thread's tasks have", times: 3,
+            .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
+                .keeping(tasks: 100)
+        ) { context in
+            try await context.warmUp(.cooperativePool())
+            return await fillPool(
+                for: context.stall, { item in Task.detached(priority: .high) { item() } }, waitForTheSemaphore)
+        },
+        .stalling(
             "main-actor-queue", "a timer sleeps, and twenty tasks wait for the main actor", times: 3,
             .main(.timer, in: "sleepTooLong(for:)", cause: "sleep").keeping(tasks: 20, in: "useTheMainActor()")
         ) { context in

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
+#include <linux/magic.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <resolv.h>
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -114,6 +117,13 @@ bool demo_sleep_in_handler(uint32_t milliseconds) {
 // the function.
 extern void dispatch_once_f(intptr_t *predicate, void *context, void (*function)(void *));
 
+bool demo_make_pipe(int32_t *ends) { return pipe2(ends, O_CLOEXEC) == 0; }
+
+bool demo_is_in_memory(int32_t descriptor) {
+  struct statfs system;
+  return fstatfs(descriptor, &system) == 0 && system.f_type == TMPFS_MAGIC;
+}
+
 void demo_once(intptr_t *token, void (*work)(void *), void *argument) {
   dispatch_once_f(token, argument, work);
   // Work after the call keeps it from becoming a jump, so that this function stays on the stack.
@@ -122,14 +132,14 @@ void demo_once(intptr_t *token, void (*work)(void *), void *argument) {
 
 // glibc keeps the resolver's state per thread (`_res`, resolver(3)), and getaddrinfo(3) uses it.
 
-bool demo_use_name_server(uint16_t port) {
+bool demo_use_name_server(uint16_t port, int32_t seconds) {
   if (res_init() != 0) return false;
   struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(port)};
   server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   _res.nscount = 1;
   _res.nsaddr_list[0] = server;
   // The timeout in seconds, and the number of attempts.
-  _res.retrans = 1;
+  _res.retrans = seconds;
   _res.retry = 1;
   return true;
 }

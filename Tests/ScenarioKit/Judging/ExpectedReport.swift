@@ -39,7 +39,7 @@ package struct ExpectedReport: Equatable, Sendable {
     package var tasks: Int?
     /// The function in which most of them wait.
     package var tasksFunction: String?
-    /// The label of a loop that may have a report, too.
+    /// The label of a loop that must have a stall, too.
     package var besides: String?
     /// The id of the rule that says what to do, or ``noAdvice``.
     package var advice: String?

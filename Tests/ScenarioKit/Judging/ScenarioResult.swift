@@ -71,6 +71,7 @@ extension Outcome {
     ///
     /// If several things are wrong, the most informative one.
     package var result: ScenarioResult {
+        if hasFailed { return .noResult }
         if unavailable != nil { return .notAvailable }
         if notCounted != nil { return .notCounted }
         let result = expected.map(judge) ?? judgeQuiet()
@@ -111,8 +112,11 @@ extension Outcome {
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
             if !expected.mayBeIncomplete, report.hasIncompleteStacks { return .incompleteStack }
         }
-        let others = reports.count { $0.loop == expected.besides }
-        return reports.count - others == expected.count ? .ok : .falseAlarm
+        let others = reports.filter { $0.loop == expected.besides }
+        guard expected.besides == nil || others.map(\.kind) == [.stall] else {
+            return others.isEmpty ? .missed : .falseAlarm
+        }
+        return reports.count - others.count == expected.count ? .ok : .falseAlarm
     }
 
     private func judgeQuiet() -> ScenarioResult {
@@ -143,10 +147,9 @@ extension ExpectedReport {
 
     /// Returns what is wrong in the report's cause.
     fileprivate func causeMismatch(with report: ReportedStall) -> ScenarioResult? {
+        guard call.map({ report.call?.contains($0) == true }) ?? true else { return .wrongCause }
         guard let cause else { return nil }
-        guard report.cause == cause, lock == nil || report.lock == lock,
-            call.map({ report.call?.contains($0) == true }) ?? true
-        else { return .wrongCause }
+        guard report.cause == cause, lock == nil || report.lock == lock else { return .wrongCause }
         return report.owner == owner && (ownerDoes == nil || report.ownerDoes == ownerDoes) ? nil : .wrongOwner
     }
 
@@ -207,6 +210,8 @@ package struct Outcome: Equatable, Sendable {
     package var peer: Int32?
     /// Why the scenario cannot run.
     package var unavailable: String?
+    /// Whether the scenario's child crashed, failed or did not end in time.
+    package var hasFailed = false
     /// The number of attempts before this one (``RetryPolicy``).
     package var retries = 0
 

@@ -6,9 +6,9 @@ import TextOutput
 
 /// The counts of many results, and the overall judgement.
 package struct ScenarioTally: Equatable, Sendable {
-    /// The number of different scenarios that may be unavailable on a machine: a library, a cgroup of version 1, and a global
-    /// that a process initializes only once.
-    package static let unavailableLimit = 3
+    /// The number of things that a machine may lack for scenarios: two libraries, a cgroup of version 1, nice workers of
+    /// libdispatch, a disk, and a global that a process initializes only once.
+    package static let unavailableLimit = 6
     /// The share of runs that may be inconclusive.
     ///
     /// One run always may.
@@ -18,14 +18,17 @@ package struct ScenarioTally: Equatable, Sendable {
     /// The number of runs that did not stand (``RetryPolicy``).
     private(set) var retries = 0
     private var judged: Set<String> = []
-    private var unavailable: Set<String> = []
+    /// What each unavailable scenario lacks.
+    private var unavailable: [String: String] = [:]
 
-    /// Counts one more result.
-    package mutating func add(_ result: ScenarioResult, of scenario: String, retries: Int = 0) {
+    /// Counts one more result, and what an unavailable scenario lacks.
+    package mutating func add(
+        _ result: ScenarioResult, of scenario: String, lacking missing: String? = nil, retries: Int = 0
+    ) {
         counts[result, default: 0] += 1
         self.retries += retries
         switch result {
-        case .notAvailable: unavailable.insert(scenario)
+        case .notAvailable: unavailable[scenario] = missing ?? scenario
         case .inconclusive: break
         default: judged.insert(scenario)
         }
@@ -33,7 +36,7 @@ package struct ScenarioTally: Equatable, Sendable {
 
     /// Counts one more outcome.
     package mutating func add(_ outcome: Outcome) {
-        add(outcome.result, of: outcome.scenario, retries: outcome.retries)
+        add(outcome.result, of: outcome.scenario, lacking: outcome.unavailable, retries: outcome.retries)
     }
 
     package subscript(result: ScenarioResult) -> Int { counts[result] ?? 0 }
@@ -47,11 +50,11 @@ package struct ScenarioTally: Equatable, Sendable {
         var problems: [String] = []
         if judged.isEmpty { problems.append("no scenario was judged") }
         // A scenario that was judged once is available, whatever a repetition in the same process found.
-        let never = unavailable.subtracting(judged).sorted()
+        let never = Set(unavailable.filter { !judged.contains($0.key) }.values).sorted()
         if never.count > Self.unavailableLimit {
             problems.append(
-                "\(never.count) scenarios are not available, where \(Self.unavailableLimit) may be: \(never.joined(separator: ", "))"
-            )
+                "scenarios are not available for \(never.count) reasons, where \(Self.unavailableLimit) may be: "
+                    + never.joined(separator: ", "))
         }
         let allowed = max(1, Int(Double(total) * Self.inconclusiveShare))
         if self[.inconclusive] > allowed {
@@ -127,6 +130,7 @@ package struct RecordedOutcome: Codable, Equatable {
     package var waitedMilliseconds: Double
     package var peer: Int32?
     package var unavailable: String?
+    package var hasFailed: Bool?
     package var retries: Int
 
     package init(_ outcome: Outcome) {
@@ -140,6 +144,7 @@ package struct RecordedOutcome: Codable, Equatable {
         waitedMilliseconds = outcome.waitedMilliseconds
         peer = outcome.peer
         unavailable = outcome.unavailable
+        hasFailed = outcome.hasFailed ? true : nil
         retries = outcome.retries
     }
 
@@ -170,7 +175,8 @@ package struct RecordedOutcome: Codable, Equatable {
             scenario: scenario.name, expected: scenario.expected, thresholdMilliseconds: thresholdMilliseconds,
             injected: injected, reports: read, toleratedCause: scenario.toleratedCause, notCounted: notCounted,
             suppressedStalls: suppressedStalls, runnableMilliseconds: runnableMilliseconds,
-            waitedMilliseconds: waitedMilliseconds, peer: peer, unavailable: unavailable, retries: retries
+            waitedMilliseconds: waitedMilliseconds, peer: peer, unavailable: unavailable, hasFailed: hasFailed ?? false,
+            retries: retries
         )
     }
 }
@@ -309,7 +315,7 @@ package struct SummaryTable {
 extension Double {
     /// The number with one decimal.
     package var oneDecimal: String {
-        let tenths = Int((self * 10).rounded())
-        return "\(tenths / 10).\(abs(tenths % 10))"
+        let tenths = Int(exactly: (self * 10).rounded()) ?? .max
+        return (tenths < 0 ? "-" : "") + "\(tenths.magnitude / 10).\(tenths.magnitude % 10)"
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CDemo
 package import Foundation
 import Glibc
 import LinuxSupport
@@ -66,6 +67,8 @@ package struct ChildProcess: Sendable {
             await pause(.milliseconds(5))
         }
         defer { close(output) }
+        // A process that the child has left behind may keep the pipe open.
+        _ = fcntl(output, F_SETFL, O_NONBLOCK)
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65536)
         while case let count = read(output, &buffer, buffer.count), count > 0 { text += buffer.prefix(count) }
@@ -95,10 +98,9 @@ package struct ChildProcess: Sendable {
     /// Returns a pipe that no other child inherits.
     private static func makePipe() throws(DemoFailure) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else {
+        guard demo_make_pipe(&ends) else {
             throw DemoFailure(.systemError, "no pipe can be made: \(String(cString: strerror(errno)))")
         }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
     }
 }
@@ -110,7 +112,7 @@ extension ScenarioContext {
     ///   - shape: The program.
     ///   - body: Runs while the child does.
     /// - Returns: The durations of its stalls.
-    /// - Throws: `DemoFailure` if the child cannot be started, or fails.
+    /// - Throws: `DemoFailure` if the child cannot be started, ``NoResult`` if it fails.
     package func host(
         _ shape: HostShape, while body: (ChildProcess) async -> Void = { _ in }
     ) async throws -> [Duration] {
@@ -119,13 +121,18 @@ extension ScenarioContext {
             "--output", directory, "--host-stall", "\(Int(stall.milliseconds.rounded()))",
         ])
         await body(child)
-        let ending = await child.finish(within: .seconds(30))
+        let ending = await child.finish(within: .seconds(30) + stall * 3)
         guard let line = ending.answer,
             let result = try? JSONDecoder().decode(HostResult.self, from: Data(line.utf8))
-        else { throw DemoFailure(.systemError, "the child of shape \(shape.rawValue) \(ending)") }
+        else { throw NoResult(sentence: "the child of shape \(shape.rawValue) \(ending)") }
         take(result)
         return result.injectedMilliseconds.map { .microseconds(Int(($0 * 1000).rounded())) }
     }
+}
+
+/// The child of a scenario crashed, failed or did not end in time.
+struct NoResult: Error {
+    let sentence: String
 }
 
 /// The child's result, which is one line of JSON on its standard output.

@@ -143,7 +143,7 @@ package final class ScenarioContext: Sendable {
         modalModes: Set<String> = []
     ) async throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(
-            threshold: .fixed(threshold), reports: .directory(directory), saturationThreshold: saturationThreshold)
+            threshold: .fixed(threshold), reports: .all(in: directory), saturationThreshold: saturationThreshold)
         configuration.modeStarvation?.modalModes = modalModes
         let monitor = try StallMonitor(configuration)
         for loop in loops { try monitor.watch(loop) }
@@ -162,6 +162,13 @@ package final class ScenarioContext: Sendable {
     /// Adds the reports and counts of a child process to this scenario's.
     package func take(_ result: HostResult) {
         host.withLock { $0 = result }
+    }
+}
+
+extension StallMonitor.ReportDestination {
+    /// A directory that keeps all reports: the results of a long soak name those of its first hour.
+    package static func all(in directory: String) -> Self {
+        .directory(directory, quota: ReportQuota(reports: 1_000_000, bytes: 1 << 34))
     }
 }
 

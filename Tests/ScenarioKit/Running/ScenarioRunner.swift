@@ -73,10 +73,14 @@ package struct ScenarioRunner: Sendable {
             outcome.injected = try await scenario.run(context).map(\.milliseconds)
         } catch let missing as NotAvailable {
             outcome.unavailable = missing.reason
+        } catch let failure as NoResult {
+            StandardError.write("\(scenario.name): \(failure.sentence)\n")
+            outcome.hasFailed = true
         } catch {
             throw DemoFailure(error, of: "the scenario \(scenario.name)")
         }
-        let awaited = outcome.unavailable == nil ? scenario.expected?.count ?? 0 : 0
+        let expected = scenario.expected.map { $0.count + ($0.besides == nil ? 0 : 1) } ?? 0
+        let awaited = outcome.unavailable == nil && !outcome.hasFailed ? expected : 0
         let reports = await inbox.reports(
             atLeast: awaited - context.hostFiles.count, within: Self.timeout, settling: Self.settling
         )

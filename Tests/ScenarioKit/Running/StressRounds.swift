@@ -10,6 +10,11 @@ package struct StressRounds: Sendable {
         package var scenario: String
         package var result: ScenarioResult
         package var retries = 0
+        package var run: Run?
+
+        package struct Run: Codable, Equatable, Sendable {
+            package var unavailable: String?
+        }
     }
 
     package let scenarios: [Scenario]
@@ -18,22 +23,21 @@ package struct StressRounds: Sendable {
     package let output: String
     /// Options for each process, such as the threshold.
     package let options: [String]
+    /// The time after which a process is killed.
+    package let timeout: Duration
     package var executable: String
 
     package init(
-        scenarios: [Scenario], count: Int, output: String, options: [String], executable: String = ChildProcess.program
+        scenarios: [Scenario], count: Int, output: String, options: [String], timeout: Duration,
+        executable: String = ChildProcess.program
     ) {
         self.scenarios = scenarios
         self.count = count
         self.output = output
         self.options = options
+        self.timeout = timeout
         self.executable = executable
     }
-
-    /// The time after which a process is killed.
-    ///
-    /// One attempt takes 10 seconds at most.
-    package static let timeout = Duration.seconds(120)
 
     /// Runs all rounds, with a line for each wrong result and each round.
     ///
@@ -42,7 +46,7 @@ package struct StressRounds: Sendable {
         var tally = ScenarioTally()
         for round in 1...count {
             for row in try await rows(ofRound: round) {
-                tally.add(row.result, of: row.scenario, retries: row.retries)
+                tally.add(row.result, of: row.scenario, lacking: row.run?.unavailable, retries: row.retries)
                 guard row.result != .ok else { continue }
                 try StandardOutput.write("round \(round): \(row.scenario): \(row.result.rawValue)\n")
             }
@@ -79,7 +83,7 @@ package struct StressRounds: Sendable {
         let child = try ChildProcess(
             ["--quiet", "--scenario", scenario, "--output", folder, "--summary", summary] + options,
             executable: executable)
-        let ending = await child.finish(within: Self.timeout)
+        let ending = await child.finish(within: timeout)
         let rows = FileManager.default.contents(atPath: summary)
             .flatMap { try? JSONDecoder().decode([Row].self, from: $0) }
         // A process writes its summary last. Without one it has crashed, failed or been killed.

@@ -38,7 +38,8 @@ extension Scenario {
     ///
     /// A moment computed while the clock is set back has passed when the clock is restored.
     static let endingByTheWallClock: Set<String> = [
-        "timer", "source0", "perform-block", "semaphore", "deadlock-main-queue", "deadlock-self",
+        "timer", "source0", "perform-block", "semaphore", "deadlock-main-queue", "deadlock-self", "deadlock-two",
+        "deadlock-three",
     ]
 
     /// Scenarios with 5 ms of CPU time in 100.

@@ -111,6 +111,7 @@ extension SoakTotals {
         for (kind, count) in chaos.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             add(count.failed, "actions of the kind \(kind.rawValue) failed")
         }
+        if chaos[.clock]?.isRefused == true { problems.append("steps of the machine's clock are not permitted") }
         add(unwindDisagreements, "steps of stacks differ between libunwind and the built-in unwinder")
         if wasInterrupted { problems.append("a signal ended it early") }
         return problems

@@ -79,6 +79,28 @@ import Testing
         #expect(result(inMode) { $0.mode = "tracking" } == .ok)
     }
 
+    @Test func aCallIsJudgedWithoutACause() {
+        let reading = ExpectedReport(callout: .timer, function: "stall()", call: "read(/")
+        #expect(result(reading) { $0.call = "read(/data/a)" } == .ok)
+        #expect(result(reading) { _ in } == .wrongCause)
+    }
+
+    /// The other loop's stall has to be reported, once.
+    @Test func aStallBesidesIsJudged() {
+        var both = expected
+        both.besides = "worker"
+        let other = report(400, loop: "worker")
+        #expect(outcome(both, report(), other).result == .ok)
+        #expect(outcome(both, report()).result == .missed)
+        #expect(outcome(both, report(), other, other).result == .falseAlarm)
+    }
+
+    @Test func aChildThatFailedGivesNoResult() {
+        var failed = outcome(expected, report())
+        failed.hasFailed = true
+        #expect(failed.result == .noResult)
+    }
+
     @Test func anUnexpectedFieldIsNotJudged() {
         let anything = ExpectedReport(loopKind: nil)
         #expect(result(anything) { $0.loopKind = .probe } == .ok)

@@ -38,7 +38,15 @@ import TestSupport
         let judged = ("a", ScenarioResult.ok)
         #expect(tally([judged] + unavailable.dropLast()).problems == [])
         #expect(
-            tally([judged] + unavailable).problems == ["4 scenarios are not available, where 3 may be: s0, s1, s2, s3"])
+            tally([judged] + unavailable).problems == [
+                "scenarios are not available for 7 reasons, where 6 may be: s0, s1, s2, s3, s4, s5, s6"
+            ])
+    }
+
+    @Test func aThingThatIsMissingCountsOnce() {
+        var tally = tally([("a", .ok)])
+        for number in 0..<20 { tally.add(.notAvailable, of: "s\(number)", lacking: "libpng is not installed") }
+        #expect(tally.problems == [])
     }
 
     @Test func aScenarioThatWasJudgedOnceIsAvailable() {

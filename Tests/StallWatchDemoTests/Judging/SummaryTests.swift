@@ -181,6 +181,7 @@ extension Outcome {
 
     @Test(arguments: [
         (0.0, "0.0"), (0.04, "0.0"), (0.05, "0.1"), (99.96, "100.0"), (750, "750.0"), (1234.56, "1234.6"),
+        (-0.9, "-0.9"), (-12, "-12.0"),
     ])
     func millisecondsHaveOneDecimal(value: Double, text: String) {
         #expect(value.oneDecimal == text)

@@ -1,3 +1,4 @@
+import CDemo
 import ScenarioKit
 import Dispatch
 import Foundation
@@ -8,10 +9,11 @@ final class BytePipe: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
 
-    init(isFIFO: Bool = false) {
+    /// A pipe, or a FIFO that is made in a directory.
+    init(fifoIn directory: String? = nil) {
         var ends: [Int32] = [-1, -1]
-        if isFIFO {
-            let path = "./stallwatch-fifo-\(getpid())"
+        if let directory {
+            let path = "\(directory)/stallwatch-fifo-\(getpid())"
             mkfifo(path, 0o600)
             // One end that does both: opening one of two would wait for the other.
             ends[0] = open(path, O_RDWR | O_CLOEXEC)
@@ -25,8 +27,8 @@ final class BytePipe: Sendable {
     }
 
     /// A pipe to which a thread writes one byte after some time.
-    convenience init(isFIFO: Bool = false, emptyFor duration: Duration) {
-        self.init(isFIFO: isFIFO)
+    convenience init(fifoIn directory: String? = nil, emptyFor duration: Duration) {
+        self.init(fifoIn: directory)
         // The thread retains this object, so the ends stay open until the byte is written.
         NamedThread.start("pipe-writer", after: duration) { [self] in writeOne() }
     }
@@ -49,14 +51,22 @@ final class ScratchFile: Sendable {
     let descriptor: Int32
     let size: Int
 
-    /// Makes the file and flushes it to the disk, unless `isDirty`.
-    init(megabytes: Int, isDirty: Bool = false) {
-        var name = Array("./stallwatch-scratch-XXXXXX".utf8CString)
+    /// Makes the file in a directory and flushes it to the disk, unless `isDirty`.
+    ///
+    /// - Throws: ``NotAvailable`` if there is no disk behind the directory (tmpfs(5)), or no room on it.
+    init(megabytes: Int, isDirty: Bool = false, in directory: String) throws(NotAvailable) {
+        var name = Array("\(directory)/stallwatch-scratch-XXXXXX".utf8CString)
         descriptor = mkstemp(&name)
         unlink(name)
         size = megabytes << 20
         let block = [UInt8](repeating: 7, count: 1 << 20)
-        for index in 0..<megabytes { pwrite(descriptor, block, block.count, index << 20) }
+        let offsets = (0..<megabytes).map { $0 << 20 }
+        guard !demo_is_in_memory(descriptor),
+            offsets.allSatisfy({ pwrite(descriptor, block, block.count, $0) == block.count })
+        else {
+            Glibc.close(descriptor)
+            throw NotAvailable(reason: "the directory of the reports is not on a disk with room")
+        }
         if !isDirty { fsync(descriptor) }
     }
 

@@ -36,8 +36,8 @@ struct FoundationLock: ThreadLock {
 final class HeldFileLock: Sendable {
     let descriptor: Int32
 
-    init(for duration: Duration) {
-        let path = "./stallwatch-lock-\(getpid())"
+    init(for duration: Duration, in directory: String) {
+        let path = "\(directory)/stallwatch-lock-\(getpid())"
         let other = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         descriptor = open(path, O_RDWR | O_CLOEXEC)
         unlink(path)

@@ -27,20 +27,19 @@ final class PeerProcess: Sendable {
 
 /// A file that a child has locked.
 final class LockFile: Sendable {
-    private let path = "./stallwatch-locked-\(getpid())"
     let descriptor: Int32
     let peer: PeerProcess
 
     /// - Throws: ``NotAvailable`` if no child can be made.
     init(_ kind: demo_peer_kind, in context: ScenarioContext) throws(NotAvailable) {
+        let path = "\(context.directory)/stallwatch-locked-\(getpid())"
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        // The child has opened the file when this returns.
+        defer { unlink(path) }
         peer = try PeerProcess(kind, path: path, in: context, for: context.stall)
     }
 
-    deinit {
-        unlink(path)
-        close(descriptor)
-    }
+    deinit { close(descriptor) }
 }
 
 /// A connection with unsent data, which a thread named `late-reader` reads after some time.

@@ -105,10 +105,15 @@ final class BackgroundWorker: Sendable {
 struct QuotaGroup: Sendable {
     private static let root = "/sys/fs/cgroup/cpu"
     private let path: String
+    /// The group of the thread that makes this one.
+    private let before: String
 
     /// - Throws: ``NotAvailable`` if no such group can be made.
     init(share: Double) throws(NotAvailable) {
         path = Self.root + "/stallwatch-demo-\(getpid())"
+        // In a container the root may be the own group, under another name.
+        let own = Self.root + Self.ownGroup
+        before = access(own + "/tasks", W_OK) == 0 ? own : Self.root
         let refusal = NotAvailable(reason: "a CPU cgroup of version 1 cannot be created")
         guard mkdir(path, 0o755) == 0 else { throw refusal }
         // The largest weight: the group uses its quota at once and is then throttled.
@@ -125,8 +130,15 @@ struct QuotaGroup: Sendable {
 
     /// Moves the calling thread back and removes the group.
     func leave() {
-        Self.moveThisThread(to: Self.root)
+        Self.moveThisThread(to: before)
         rmdir(path)
+    }
+
+    /// The process's group below the root, such as `/small` (cgroups(7)).
+    private static var ownGroup: String {
+        let lines = (try? String(contentsOfFile: "/proc/self/cgroup", encoding: .utf8))?.split(separator: "\n") ?? []
+        let parts = lines.map { $0.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false) }
+        return parts.first { $0.count == 3 && $0[1].split(separator: ",").contains("cpu") }.map { String($0[2]) } ?? ""
     }
 
     private static func moveThisThread(to group: String) {

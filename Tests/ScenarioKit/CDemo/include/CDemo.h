@@ -18,6 +18,12 @@ void demo_wait_in_epoll(int32_t milliseconds);
 /// it came. Async-signal-safe: no.
 bool demo_sleep_in_handler(uint32_t milliseconds);
 
+/// Makes a pipe that no child inherits, in an array of two. Returns whether it succeeded. Async-signal-safe: yes.
+bool demo_make_pipe(int32_t *_Nonnull ends);
+
+/// Returns whether a file is only in memory, on a tmpfs(5). Async-signal-safe: yes.
+bool demo_is_in_memory(int32_t descriptor);
+
 /// Binds the calling thread to the first of its CPUs, until `demo_unpin_thread`. Async-signal-safe: yes.
 void demo_pin_thread(void);
 
@@ -34,9 +40,9 @@ void demo_signal_event(int32_t descriptor);
 /// Async-signal-safe: no.
 void demo_with_loader_lock(void (*_Nonnull work)(void *_Nullable argument), void *_Nullable argument);
 
-/// Makes the calling thread's resolver(3) ask only the name server at this port of 127.0.0.1, once, for one second.
-/// Returns whether it succeeded. `demo_use_own_name_servers` reverts it. Async-signal-safe: no.
-bool demo_use_name_server(uint16_t port);
+/// Makes the calling thread's resolver(3) ask only the name server at this port of 127.0.0.1, once, for so many seconds, at
+/// most 30. Returns whether it succeeded. `demo_use_own_name_servers` reverts it. Async-signal-safe: no.
+bool demo_use_name_server(uint16_t port, int32_t seconds);
 
 /// Makes the calling thread's resolver use /etc/resolv.conf again. Async-signal-safe: no.
 void demo_use_own_name_servers(void);
