@@ -1,9 +1,9 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Writes Sources/StallWatch/Linux/Diagnosis/SystemCallNames+Tables.swift from the kernel's headers for user space:
 #   x86-64:  asm/unistd_64.h
 #   aarch64: asm-generic/unistd.h, with the choices that the kernel's arch/arm64 makes in its own unistd.h
 # Needs a C preprocessor (CC, by default cc) and linux-libc-dev. Usage: scripts/generate-system-call-names.sh
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 CC=${CC:-cc}
 output=Sources/StallWatch/Linux/Diagnosis/SystemCallNames+Tables.swift
@@ -57,4 +57,7 @@ version=$(echo '#include <linux/version.h>' | "$CC" -E -dM - \
     -D__ARCH_WANT_TIME32_SYSCALLS -D__ARCH_WANT_SYS_CLONE3 -D__ARCH_WANT_MEMFD_SECRET | table
   echo "    ])"
   echo "}"
-} > "$output"
+} > "$output.new"
+# Both architectures have more than 300 calls, in rows of some eight.
+[ "$(wc -l < "$output.new")" -gt 60 ]
+mv -- "$output.new" "$output"

@@ -19,7 +19,7 @@ if [[ $prefix != /* ]] || [[ $configuration != release && $configuration != debu
     echo "usage: $0 PREFIX [release|debug [--option...]]; PREFIX is an absolute path" >&2
     exit $wrong_usage
 fi
-if ! mkdir -p -- "$prefix/bin" || ! [ -w "$prefix/bin" ]; then
+if ! (umask 022 && mkdir -p -- "$prefix/bin") || ! [ -w "$prefix/bin" ]; then
     echo "$prefix/bin cannot be written: choose another directory with PREFIX=…, or run make as root" >&2
     exit $cannot_create
 fi

@@ -38,7 +38,11 @@ fleet)
 esac
 readonly packages target
 
-installed() { [ "$(cat "$target/packages" 2>/dev/null)" = "${packages[*]}" ]; }
+# Some have modules for one version of Python only.
+wanted="$(python3 --version 2>/dev/null || true): ${packages[*]}"
+readonly wanted
+
+installed() { [ "$(cat "$target/packages" 2>/dev/null)" = "$wanted" ]; }
 
 if installed; then exit 0; fi
 for python in python3 /usr/bin/python3; do
@@ -48,7 +52,7 @@ for python in python3 /usr/bin/python3; do
         # For root, pip warns about system packages; with a target directory it changes none.
         "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
             --target "$target" "${packages[@]}" >&2 || break
-        echo "${packages[*]}" >"$target/packages"
+        echo "$wanted" >"$target/packages"
         exit 0
     fi
 done

@@ -8,14 +8,17 @@
 set -uo pipefail
 
 log=$(mktemp)
-trap 'rm -f -- "$log"' EXIT
-
-bash -c "$1" >"$log" 2>&1 &
+# A group of its own, which ends with this script.
+setsid bash -c "$1" >"$log" 2>&1 &
 quiet=$!
+trap '[ -z "$quiet" ] || kill -TERM -- "-$quiet"; rm -f -- "$log"' EXIT
+trap 'exit 130' INT TERM
 status=0
 bash -c "$2" || status=1
 began=$SECONDS
-if ! wait "$quiet"; then
+wait "$quiet"
+result=$? quiet=
+if ((result != 0)); then
     echo "== Failed beside other steps: $1"
     cat -- "$log"
     status=1

@@ -48,8 +48,10 @@ build() {
         fail "the build $1 fails"
         return 1
     }
-    ! grep -E '^/StallWatch/(Sources|Tests)/.*warning:' "$log" | sort -u | head -20 ||
+    if grep -qE '^/StallWatch/(Sources|Tests)/.*warning:' "$log"; then
+        grep -E '^/StallWatch/(Sources|Tests)/.*warning:' "$log" | sort -u | head -20 || true
         fail "the build $1 has warnings"
+    fi
 }
 
 # ---- Run ------------------------------------------------------------------------------------------------------------
@@ -92,12 +94,12 @@ mkdir -p "$root/stub" && ar rc "$root/stub/lib_Testing_Foundation.a"
 if build tests --build-tests --enable-all-traits -Xlinker -L/stub; then
     run $longest_run swift test --skip-build --package-path /StallWatch --scratch-path /StallWatch/.build-tests \
         --enable-all-traits --disable-xctest --filter "$unit_tests" >"$results/tests" 2>&1 || fail 'unit tests fail'
-    grep -E '^✘ Test .* failed|^. Test run with' "$results/tests" | tail -20 || fail 'no unit test has run'
+    grep -E '^✘ Test .* failed|^.{1,4} Test run with' "$results/tests" | tail -20 || fail 'no unit test has run'
     counts+=("unit tests: $(grep -oE 'Test run with .*' "$results/tests" | tail -1)")
     run $longest_run swift test --skip-build --package-path /StallWatch --scratch-path /StallWatch/.build-tests \
         --enable-all-traits --disable-xctest --no-parallel --filter "$unwinder_tests" >"$results/unwinders" 2>&1 ||
         fail 'libunwind and the built-in unwinder differ'
-    grep -E '^✘ Test .* failed|^. Test run with' "$results/unwinders" | tail -5 || fail 'no test of the unwinders has run'
+    grep -E '^✘ Test .* failed|^.{1,4} Test run with' "$results/unwinders" | tail -5 || fail 'no test of the unwinders has run'
 fi
 
 version=$(run 60 swift --version 2>/dev/null | grep -oE 'Swift version [0-9.]+' | head -1)

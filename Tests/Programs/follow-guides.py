@@ -355,7 +355,7 @@ def follow_docker(scratch):
             run([*inside, "bash", "-ec", rest])
         elif word == "COPY":
             source, target = rest.removeprefix("--from=build ").split()
-            shutil.copy(folder / source.removeprefix("/src/"), root / target[1:])
+            shutil.copy(scratch / source.removeprefix("/src/"), root / target[1:])
         elif word == "USER":
             user = rest
         elif word == "CMD":

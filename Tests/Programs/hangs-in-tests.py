@@ -13,8 +13,10 @@ not.
 """
 
 import argparse
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,7 +51,16 @@ def tests(name):
 
 def run(tool, *command, options=()):
     begun = time.monotonic()
-    done = subprocess.run([tool, "test", *options, "--", *command], capture_output=True, text=True, timeout=MOST_SECONDS)
+    words = [tool, "test", *options, "--", *command]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        try:
+            output, errors = process.communicate(timeout=MOST_SECONDS)
+        except BaseException:
+            # With the tests that it started, which may hang for ever.
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    done = subprocess.CompletedProcess(words, process.returncode, output, errors)
     return done, time.monotonic() - begun
 
 

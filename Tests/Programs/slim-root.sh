@@ -39,6 +39,11 @@ make_root() {
     [ -e "$roots/$name/complete" ] && return
     for package in "$@"; do packages+=,$package; done
     echo "Creating the root file system $name (one minute)."
+    # An unfinished root has its log beside it. Everything else belongs to somebody.
+    if [ -e "$roots/$name" ] && [ ! -e "$roots/$name.log" ]; then
+        echo "$roots/$name is no root of this script: set SLIM_ROOTS to another folder." >&2
+        exit $unavailable
+    fi
     rm -rf --one-file-system "${roots:?}/$name"
     mkdir -p "$roots/packages"
     debootstrap --variant=minbase --cache-dir="$roots/packages" --include="$packages" "$release" "$roots/$name" \

@@ -86,6 +86,18 @@ run make "$root"
 exits_with 0
 [ ! -s "$state/calls" ] || fail 'makes it again'
 
+# An unfinished root is made again; what belongs to somebody stays.
+machine of-somebody
+mkdir -p "$root" && touch "$root/thesis"
+run make "$root"
+exits_with 69
+says 'no root of this script'
+[ ! -s "$state/calls" ] || fail 'has begun'
+[ -e "$root/thesis" ] || fail 'removes a folder of somebody'
+touch "$root.log"
+run make "$root"
+exits_with 0
+
 machine another-mirror
 mirror=http://chosen.invalid/debian
 run make "$root"

@@ -18,6 +18,7 @@ checkout() {
     printf '#!%s\n%s\n' "$BASH" "$2" >"$root/bin/python3"
     chmod +x "$root/bin/python3"
     : >"$root/calls"
+    echo 'Python 3.11' >"$root/version"
 }
 
 run() {
@@ -37,6 +38,7 @@ installs() { [ "$(grep -c install "$root/calls" || true)" -eq "$1" ] || fail "di
 
 # Like pip, the stub creates the target directory.
 readonly pip='
+[ "$1" = --version ] && cat "$ROOT/version" && exit
 [ "$2" = pip ] || exit 1
 [ "$3" = --version ] && exit 0
 echo "$*" >>"$ROOT/calls"
@@ -57,13 +59,20 @@ run
 exits_with 0
 installs 2
 
+# Some packages are for one version of Python.
+echo 'Python 3.13' >"$root/version"
+run
+installs 3
+run
+installs 3
+
 # The two sets do not replace each other.
 run fleet
 exits_with 0
-installs 3
+installs 4
 grep -q rotel "$root/calls" || fail 'did not ask for rotel'
 run
-installs 3
+installs 4
 run other
 exits_with 64
 

@@ -41,11 +41,12 @@ apt() {
 
 download() {
     local kernel
-    apt apt-get update >/dev/null
-    kernel=$(apt apt-cache depends linux-image-arm64 | grep -oE 'linux-image-[0-9][^ ]*-arm64' | head -1)
+    # With ||, because a function that is called in a condition goes on after a failure.
+    apt apt-get update >/dev/null || return
+    kernel=$(apt apt-cache depends linux-image-arm64 | grep -oE 'linux-image-[0-9][^ ]*-arm64' | head -1) || return
     (cd "$build/packages" && apt apt-get download "$kernel" libdw1 libelf1 zlib1g liblzma5 libbz2-1.0 libunwind8 \
-        libunwind-dev >/dev/null)
-    for package in "$build"/packages/*.deb; do dpkg-deb --extract "$package" "$build/debian"; done
+        libunwind-dev >/dev/null) || return
+    for package in "$build"/packages/*.deb; do dpkg-deb --extract "$package" "$build/debian" || return; done
     touch "$build/debian/complete"
 }
 

@@ -30,7 +30,7 @@ readonly longest_build=3600 longest_run=5400
 
 root=${DEBIAN_ROOT:-$PWD/.build-debian/root}
 kernel=$PWD/.build/aarch64/debian
-work=$(dirname -- "$root")/aarch64
+work=$root.aarch64
 status=0
 fail() {
     echo "FAILED: $*" >&2
