@@ -53,12 +53,13 @@ extension StallMonitor {
         /// The largest number of reports in any minute: 1 to 10,000.
         ///
         /// Reports over this limit are counted in ``Statistics/suppressed``, not written. Repeated stalls, which have
-        /// the same ``StallReport/fingerprint``, are reported at occurrence 1, 2, 4, 8, …; the others are counted, too.
+        /// the same ``StallReport/fingerprint``, are reported at occurrence 1, 2, 4, 8, … and when one is four times as long
+        /// as those reported; the others are counted, too.
         public var maximumReportsPerMinute = 30
         /// Whether every occurrence of a repeated stall is reported, within the limit per minute.
         ///
         /// Use it in tests that stall in the same place many times and inspect each report. The default is `false`:
-        /// only occurrences 1, 2, 4, 8, … are reported.
+        /// only occurrences 1, 2, 4, 8, …, and those four times as long as the reported ones, are reported.
         public var reportsEveryRepeat = false
         /// The form in which reports contain file paths.
         public var pathStyle = PathStyle.full

@@ -46,7 +46,9 @@ extension WatchedLoop {
     ///
     /// That is the main run loop. In a program that never runs it (`dispatchMain()`, an async `@main`), it is the
     /// thread that currently holds the main dispatch queue.
-    /// If the program has an executor of its own for the main actor, that is watched by heartbeats, too.
+    /// If the program has an executor of its own for the main actor, that is watched by heartbeats, too. So is the main queue
+    /// in a run of the loop inside another one, in the default mode: one that a block of the main queue makes, as with
+    /// `Process.waitUntilExit()`, keeps all other blocks waiting.
     public static let main = WatchedLoop(label: "main", threshold: nil, source: .main)
 
     /// The main dispatch queue, whichever thread serves it.
@@ -87,7 +89,7 @@ extension WatchedLoop {
     ///
     /// The watchdog looks at the queue twice per threshold, and sends it an item if it has work. The queue stalls if the
     /// item has not run within the threshold. A report's duration counts from the time that the item was sent. The stall
-    /// may be older by up to ``StallReport/startUncertaintyMilliseconds``.
+    /// may be older by up to ``StallReport/startUncertaintyMilliseconds``. While the queue is suspended, nothing is late.
     ///
     /// - Parameters:
     ///   - queue: The queue.
@@ -115,7 +117,8 @@ extension WatchedLoop {
 
     /// Returns the thread pool of Swift's tasks, to watch by heartbeats, like ``queue(_:label:threshold:)``.
     ///
-    /// It stalls if a new task does not start within the threshold.
+    /// It stalls if a new task of the priority `medium` or `high` does not start within the threshold: each priority has threads
+    /// of its own, and a task that the main thread starts outside of other tasks is one of `high`.
     ///
     /// - Parameters:
     ///   - label: The pool's name in reports.

@@ -5,8 +5,10 @@ import Synchronization
 
 /// Tells supervisors whether the loops make progress, through a file and through the service manager's socket.
 final class HealthReporter: Sendable {
-    /// Whether a monitor of this process tells supervisors: two could contradict each other.
-    private static let isInUse = Atomic<Bool>(false)
+    /// The process of which a monitor tells supervisors, as two could contradict each other; 0 for none.
+    ///
+    /// A child of fork(2) inherits its parent's.
+    private static let process = Atomic<Int32>(0)
 
     private let settings: HealthOutput
     private let source: HealthSource
@@ -26,7 +28,10 @@ final class HealthReporter: Sendable {
         environment: (String) -> String? = { getenv($0).map { String(cString: $0) } },
         reading: @escaping HealthWorker.Reading
     ) throws(StallWatchError) {
-        guard Self.isInUse.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else {
+        let before = Self.process.load(ordering: .relaxed)
+        guard before != getpid(),
+            Self.process.compareExchange(expected: before, desired: getpid(), ordering: .relaxed).exchanged
+        else {
             throw StallWatchError(
                 .invalidConfiguration,
                 "another monitor of this process tells supervisors already: set health for one monitor only")
@@ -58,7 +63,7 @@ final class HealthReporter: Sendable {
     /// Reports the monitor as stopped and ends the threads, within ``HealthWorker/stopLimit``.
     func stop() {
         for worker in workers.withLock({ exchange(&$0, with: []) }) { worker.stop() }
-        if isStarted.exchange(false, ordering: .relaxed) { Self.isInUse.store(false, ordering: .relaxed) }
+        if isStarted.exchange(false, ordering: .relaxed) { Self.process.store(0, ordering: .relaxed) }
     }
 
     private func start(_ worker: HealthWorker, name: String) throws(StallWatchError) {

@@ -34,6 +34,9 @@ enum DispatchLayout {
 
     /// Returns whether a serial queue with this state has no item and runs none.
     static func isIdle(_ state: UInt64) -> Bool { state & ~idleIgnoredMask == idleState(width: 1) }
+
+    /// Returns whether a queue with this state is suspended and no thread runs it (DISPATCH_QUEUE_SUSPEND_BITS_MASK).
+    static func isSuspended(_ state: UInt64) -> Bool { state & 0xff80_0000_0000_0000 != 0 && state & ownerMask == 0 }
     static let labelOffset: UInt64 = 72
     /// The only property of a `DispatchQueue`, after type and reference count: the address of the C object.
     static let wrappedOffset: UInt64 = 16

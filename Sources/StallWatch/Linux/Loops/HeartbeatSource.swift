@@ -22,6 +22,10 @@ final class HeartbeatSource: LoopSource {
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> CaptureTarget?
     private let findsUnneeded: @Sendable () -> Bool
+    /// Returns whether the loop does not run its items on purpose.
+    private let findsExcuse: @Sendable () -> Bool
+    /// Whether another observer has seen the loop since the last item.
+    private let wasUnneeded = Atomic<Bool>(false)
     private let whenRemoved: @Sendable () -> Void
     /// Finds out that the loop waits for work; `nil` if that cannot be known.
     private let idle: (any IdleCheck)?
@@ -40,12 +44,13 @@ final class HeartbeatSource: LoopSource {
     ///
     /// `send` submits an item to the loop; it runs on the watchdog and must not wait. `owner` returns the thread that
     /// runs the loop now, if it can be known. `isUnneeded` returns whether the loop has ended, or is observed in a
-    /// better way.
+    /// better way. While `isExcused`, an item may be late.
     init(
         kind: LoopKind, isServed: Bool = false,
         owner: @escaping @Sendable () -> CaptureTarget? = { nil },
         idle: (any IdleCheck)? = nil,
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
+        excusedIf isExcused: @escaping @Sendable () -> Bool = { false },
         whenRemoved: @escaping @Sendable () -> Void = {},
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
@@ -55,6 +60,7 @@ final class HeartbeatSource: LoopSource {
         self.owner = owner
         self.idle = idle
         self.findsUnneeded = isUnneeded
+        self.findsExcuse = isExcused
         self.whenRemoved = whenRemoved
     }
 
@@ -69,7 +75,13 @@ final class HeartbeatSource: LoopSource {
         let interval = max(threshold / 2, 1)
         // The looks at all loops with this threshold are due at the same time, so that the watchdog wakes up once.
         let next = (now / interval + 1) &* interval
-        if isUnneeded { return nil }
+        if isUnneeded {
+            // What observes the loop in a better way sees that it runs items.
+            markServed()
+            wasUnneeded.store(true, ordering: .relaxed)
+            return nil
+        }
+        if wasUnneeded.exchange(false, ordering: .relaxed) { lastIdle.store(now, ordering: .relaxed) }
         // While an item is pending, the age of its turn decides when to poll again; its end then wakes the watchdog.
         // Before the first item has run there is no turn, so poll again.
         if isPending.load(ordering: .acquiring) {
@@ -109,6 +121,8 @@ final class HeartbeatSource: LoopSource {
         }
     }
 
+    func isWaitingUnobserved() -> Bool { findsExcuse() }
+
     /// Whether the loop has ended, or is observed in another way.
     var isUnneeded: Bool { findsUnneeded() }
 
@@ -131,7 +145,9 @@ final class HeartbeatSource: LoopSource {
 extension LoopSource where Self == HeartbeatSource {
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let owner = QueueOwner(queue)
-        return HeartbeatSource(kind: .dispatchQueue, owner: { owner.current() }, idle: owner) { item in
+        return HeartbeatSource(
+            kind: .dispatchQueue, owner: { owner.current() }, idle: owner, excusedIf: { owner.isSuspended }
+        ) { item in
             queue.async {
                 owner.confirm()
                 item()
@@ -141,15 +157,18 @@ extension LoopSource where Self == HeartbeatSource {
 
     /// Returns a source for the main dispatch queue, in use until the main run loop runs; called on the main actor, as
     /// in an async `main`, it also counts a stall that has already begun.
-    static func mainQueue(
-        _ recorder: TurnRecorder, unless isRunLoopUsed: @escaping @Sendable () -> Bool
-    ) -> HeartbeatSource {
+    ///
+    /// The queue is not served by a run of the loop in one of its own blocks, as `Process.waitUntilExit()` makes it
+    /// (CFRunLoop.c: `libdispatchQSafe`), so it is in use there, too. It is excused in the run's own turns, which are measured.
+    static func mainQueue(_ recorder: TurnRecorder, besides runLoop: TurnRecorder? = nil) -> HeartbeatSource {
         let owner = QueueOwner(.main)
-        let isServed = isOnMainActor(owner)
+        // A program's own executor of the main actor does not serve the queue.
+        let isServed = MainActorExecutor.custom == nil && isOnMainActor(owner)
         if isServed { recorder.noteThread() }
         return HeartbeatSource(
             kind: .mainQueue, isServed: isServed, owner: { owner.current() }, idle: owner,
-            unless: isRunLoopUsed
+            unless: { runLoop?.snapshot().servesMainQueue ?? false },
+            excusedIf: { runLoop?.snapshot().began != nil }
         ) { item in
             DispatchQueue.main.async {
                 owner.confirm()
@@ -176,10 +195,11 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    static func cooperativePool() -> HeartbeatSource {
+    /// Returns a source for the pool's threads of one priority: each has its own queue (DispatchGlobalExecutor.cpp).
+    static func cooperativePool(_ priority: TaskPriority) -> HeartbeatSource {
         let idle = TaskPoolIdleCheck()
         return HeartbeatSource(kind: .cooperativePool, idle: idle) { item in
-            Task.detached(name: HeartbeatSource.taskName) {
+            Task.detached(name: HeartbeatSource.taskName, priority: priority) {
                 idle.confirm()
                 item()
             }

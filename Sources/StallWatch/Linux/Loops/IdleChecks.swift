@@ -176,11 +176,16 @@ final class QueueOwner: IdleCheck {
 
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool { isIdle }
 
-    /// Whether the queue has no item and runs none; `false` if it cannot be determined.
-    var isIdle: Bool {
-        // As in `current()`.
-        guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)) else { return false }
-        return DispatchLayout.isIdle(clinux_load_word(word))
+    /// Whether the queue runs no item, and has none or is suspended; `false` if it cannot be determined.
+    var isIdle: Bool { word.map { DispatchLayout.isIdle($0) || DispatchLayout.isSuspended($0) } ?? false }
+
+    /// Whether the queue is suspended and runs no item: what waits in it does so on purpose.
+    var isSuspended: Bool { word.map(DispatchLayout.isSuspended) ?? false }
+
+    /// The queue's state; `nil` until the layout is confirmed.
+    private var word: UInt64? {
+        // `self` retains the queue, and the queue its state, so a confirmed address stays mapped.
+        UnsafePointer(bitPattern: state.load(ordering: .relaxed)).map { clinux_load_word($0) }
     }
 
     /// Returns the thread that runs the queue now: one load, once the layout is confirmed; `nil` until then.
@@ -188,10 +193,7 @@ final class QueueOwner: IdleCheck {
     /// It is unknown if the queue is empty or suspended, or waits for its target queue. The thread that ran the queue last
     /// may be doing other work then, or have ended.
     func current() -> CaptureTarget? {
-        // `self` retains the queue, and the queue its state, so a confirmed address stays mapped.
-        guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)),
-            let thread = Int32(exactly: clinux_load_word(word) & DispatchLayout.ownerMask)
-        else { return nil }
+        guard let word, let thread = Int32(exactly: word & DispatchLayout.ownerMask) else { return nil }
         return thread == 0 ? .unknown : .thread(thread)
     }
 }

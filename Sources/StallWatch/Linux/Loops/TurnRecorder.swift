@@ -282,6 +282,9 @@ struct TurnSnapshot: Equatable {
     var isGap = false
     /// Whether the run loop waits although no observer saw the wait begin, as in a nested run in an unwatched mode.
     var isWaitingUnobserved = false
+
+    /// Whether the loop, which runs on the main thread, has run and serves the main queue, as far as its runs show.
+    var servesMainQueue: Bool { number > 0 && !(nesting > 0 && mode == TurnRecorder.defaultMode) }
 }
 
 /// How a loop has spent its time until one moment, in nanoseconds.

@@ -54,16 +54,17 @@ extension WatchedLoop {
         switch source {
         case .main:
             let runLoop = try runLoopMonitor(.main, modes: [RunLoop.Mode.common.rawValue])
-            let isRunLoopUsed: @Sendable () -> Bool = { runLoop.recorder.snapshot().number > 0 }
-            var monitors = [runLoop, try monitor { .mainQueue($0, unless: isRunLoopUsed) }]
+            var monitors = [runLoop, try monitor { .mainQueue($0, besides: runLoop.recorder) }]
             if let custom = MainActorExecutor.custom { monitors.append(try executorMonitor(custom)) }
             return monitors
-        case .mainQueue: return [try monitor { .mainQueue($0, unless: { false }) }]
+        case .mainQueue: return [try monitor { .mainQueue($0) }]
         case .runLoop(let runLoop, let modes, let watchGaps):
             return [try runLoopMonitor(runLoop, modes: modes, watchGaps: watchGaps)]
         case .queue(let queue): return [try monitor { _ in .queue(queue) }]
         case .globalQueue(let quality): return [try monitor { _ in .globalQueue(quality) }]
-        case .cooperativePool: return [try monitor { _ in .cooperativePool() }]
+        case .cooperativePool:
+            // A task that the main thread starts outside of tasks has the priority high, and a detached one medium.
+            return [try monitor { _ in .cooperativePool(.high) }, try monitor { _ in .cooperativePool(.medium) }]
         case .executor(let executor): return [try executorMonitor(executor)]
         case .probe(let probe):
             return [try monitor { recorder throws(StallWatchError) in try ProbeSource(probe, recorder) }]

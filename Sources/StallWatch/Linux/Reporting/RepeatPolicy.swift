@@ -2,13 +2,16 @@ package import StallReports
 
 /// Decides which stalls are reported.
 ///
-/// Stalls with the same fingerprint are reported at occurrence 1, 2, 4, 8, …, up to a limit per minute. The next report
-/// of the fingerprint counts the stalls in between and sums up their durations. If the limit suppresses a report that is due, the next stall with
-/// that fingerprint is due instead. A pure value: the caller supplies fingerprints and times.
+/// Stalls with the same fingerprint are reported at occurrence 1, 2, 4, 8, …, and when one lasts four times as long as all that
+/// were reported, up to a limit per minute. The next report of the fingerprint counts the stalls in between and sums up their
+/// durations. If the limit suppresses a report that is due, the next stall with that fingerprint is due instead. A pure value:
+/// the caller supplies fingerprints and times.
 package struct RepeatPolicy {
     /// The maximum number of remembered fingerprints; beyond it, the least recently seen one begins at occurrence 1
     /// again.
     static let maximumFingerprints = 1024
+    /// How many times as long as the reported ones a stall lasts that is no mere repeat of them.
+    static let muchLonger = 4.0
     private static let minute: UInt64 = 60_000_000_000
 
     package struct ReportingDecision: Equatable {
@@ -36,6 +39,8 @@ package struct RepeatPolicy {
         var seen = 0
         /// The occurrence at which the next report is due: a power of two.
         var due = 1
+        /// The longest stall that was reported, in milliseconds.
+        var longest = 0.0
         var repeats = Repeats()
         var lastSeen: UInt64 = 0
     }
@@ -63,7 +68,7 @@ package struct RepeatPolicy {
         }
         entry.seen += 1
         entry.lastSeen = now
-        let isDue = reportsEveryRepeat || entry.seen >= entry.due
+        let isDue = reportsEveryRepeat || entry.seen >= entry.due || milliseconds >= entry.longest * Self.muchLonger
         if isDue { recent.removeAll { now &- $0 >= Self.minute } }
         guard isDue, recent.count < reportsPerMinute else {
             defer { entry.repeats.add(milliseconds: milliseconds) }
@@ -71,6 +76,7 @@ package struct RepeatPolicy {
         }
         recent.append(now)
         while entry.due <= entry.seen { entry.due *= 2 }
+        entry.longest = max(entry.longest, milliseconds)
         defer { entry.repeats = Repeats() }
         return ReportingDecision(repeats: entry.repeats)
     }

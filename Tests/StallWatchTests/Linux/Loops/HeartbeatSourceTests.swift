@@ -63,6 +63,42 @@ import Testing
         #expect(recorder.snapshot().began == 1000)
     }
 
+    /// The main run loop serves the main queue, but not in a run that one of the queue's blocks makes.
+    @Test func `a nested run of the main run loop may not serve the main queue`() {
+        let runLoop = TurnRecorder(alarm: WatchdogAlarm())
+        #expect(!runLoop.snapshot().servesMainQueue, "it has not run")
+        runLoop.enter(at: 10)
+        runLoop.noteMode(TurnRecorder.defaultMode)
+        #expect(runLoop.snapshot().servesMainQueue)
+        runLoop.enter(at: 20)
+        runLoop.noteMode(7)
+        #expect(runLoop.snapshot().servesMainQueue, "a mode of the app's is no run that waits for something")
+        runLoop.exit(at: 30)
+        runLoop.enter(at: 40)
+        runLoop.noteMode(TurnRecorder.defaultMode)
+        #expect(!runLoop.snapshot().servesMainQueue)
+        runLoop.exit(at: 50)
+        #expect(runLoop.snapshot().servesMainQueue)
+    }
+
+    /// What has observed the loop until now has seen it healthy, so the first item counts.
+    @Test func `a loop that was observed in another way is known to run`() {
+        let isUnneeded = Atomic(true)
+        let isExcused = Atomic(false)
+        let source = HeartbeatSource(
+            kind: .mainQueue, unless: { isUnneeded.load(ordering: .relaxed) },
+            excusedIf: { isExcused.load(ordering: .relaxed) }
+        ) { [loop] item in loop.items.withLock { $0.append(item) } }
+        #expect(source.beat(recorder, threshold: 100, at: 1000) == nil)
+        #expect(loop.pending == 0)
+        isUnneeded.store(false, ordering: .relaxed)
+        #expect(source.beat(recorder, threshold: 100, at: 2000) == 2050)
+        #expect(recorder.snapshot().began == 2000)
+        #expect(!source.isWaitingUnobserved())
+        isExcused.store(true, ordering: .relaxed)
+        #expect(source.isWaitingUnobserved())
+    }
+
     @Test func noItemIsSentWhileOneIsPending() {
         let source = source()
         _ = source.beat(recorder, threshold: 100, at: 1000)

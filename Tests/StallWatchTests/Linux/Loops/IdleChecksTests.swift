@@ -38,18 +38,31 @@ import Testing
         #expect(owner.current() == .unknown)
     }
 
-    @Test func `only an empty queue that runs is idle`() {
+    @Test func `an item of a suspended queue is not idle`() {
+        let queue = DispatchQueue(label: "suspended by its item")
+        let owner = QueueOwner(queue)
+        queue.sync { owner.confirm() }
+        queue.sync {
+            queue.suspend()
+            #expect(!owner.isIdle && !owner.isSuspended)
+        }
+        #expect(eventually { owner.isSuspended })
+        queue.resume()
+    }
+
+    @Test func `only an empty queue, or a suspended one, is idle`() {
         let queue = DispatchQueue(label: "idle or not")
         let owner = QueueOwner(queue)
         #expect(!owner.isIdle, "the layout is not confirmed")
         queue.sync { owner.confirm() }
         #expect(owner.isIdle)
         queue.sync { #expect(!owner.isIdle) }
+        #expect(!owner.isSuspended)
         queue.suspend()
-        #expect(!owner.isIdle)
+        #expect(owner.isIdle && owner.isSuspended)
         let isDone = DispatchSemaphore(value: 0)
         queue.async { isDone.signal() }
-        #expect(!owner.isIdle)
+        #expect(owner.isIdle, "its item waits on purpose")
         queue.resume()
         isDone.wait()
         #expect(eventually { owner.isIdle })

@@ -15,14 +15,22 @@ import Testing
 
     @Test func `powers of two are reported and the others counted`() {
         var policy = RepeatPolicy(reportsPerMinute: 1_000)
-        let decisions = (1...17).map { policy.decide("a", lasting: Double($0) * 100, at: 0) }
+        let decisions = (1...17).map { policy.decide("a", lasting: Double($0) * 10 + 1_000, at: 0) }
         let reported = decisions.enumerated().filter { $1.suppressed == nil }.map { [$0 + 1, $1.repeats.count] }
         #expect(reported == [[1, 0], [2, 0], [4, 1], [8, 3], [16, 7]])
         #expect(decisions[16].suppressed == .repeated)
-        #expect(decisions[15].repeats.durations?.totalMilliseconds == Double(100 * (9...15).reduce(0, +)))
-        #expect(decisions[15].repeats.durations?.leastMilliseconds == 900)
-        #expect(decisions[15].repeats.durations?.greatestMilliseconds == 1_500)
+        #expect(decisions[15].repeats.durations?.totalMilliseconds == Double(7_000 + 10 * (9...15).reduce(0, +)))
+        #expect(decisions[15].repeats.durations?.leastMilliseconds == 1_090)
+        #expect(decisions[15].repeats.durations?.greatestMilliseconds == 1_150)
         #expect(repeats(&policy, "b", at: 0) == 0, "another fingerprint")
+    }
+
+    /// A server that hangs for a minute is no repeat of one that is slow.
+    @Test func `a much longer stall is reported`() {
+        var policy = RepeatPolicy(reportsPerMinute: 1_000)
+        let decisions = [300, 300, 60_000, 300, 300, 300, 100_000].map { policy.decide("a", lasting: $0, at: 0) }
+        #expect(decisions.map { $0.suppressed == nil } == [true, true, true, true, false, false, false])
+        #expect(decisions[3].repeats.count == 0)
     }
 
     @Test func `a suppressed stall stands for those before it`() {
