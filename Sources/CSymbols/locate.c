@@ -1,5 +1,7 @@
 // From an address to functions and lines.
 
+#include <string.h>
+
 #include "image.h"
 
 /// The largest number of earlier rows that are searched for a line, for code without one.
@@ -107,10 +109,14 @@ static place place_of_declaration(const csymbols_libdw *libdw, Dwarf_Files *file
   return place;
 }
 
-// Whether the compiler made the function that `entry` is, or is an instance of, such as a C++ class's copy constructor.
+// Whether the compiler made the function that `entry` is, or is an instance of, such as a C++ class's copy constructor. GCC says
+// so of lambdas, too, and the compiler makes no other function of that name.
 static bool is_artificial(const csymbols_libdw *libdw, Dwarf_Die *entry) {
   Dwarf_Attribute attribute;
   bool is_set = false;
+  const char *name =
+      libdw->dwarf_attr_integrate(entry, DW_AT_name, &attribute) ? libdw->dwarf_formstring(&attribute) : NULL;
+  if (name && strcmp(name, "operator()") == 0) return false;
   return libdw->dwarf_attr_integrate(entry, DW_AT_artificial, &attribute) &&
          libdw->dwarf_formflag(&attribute, &is_set) == 0 && is_set;
 }

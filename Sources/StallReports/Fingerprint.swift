@@ -36,6 +36,11 @@ package struct Fingerprint: Equatable {
         text = hexadecimal(Self.hash((["1", loop.rawValue] + agreed).joined(separator: "\n").utf8), width: 16)
     }
 
+    /// Returns whether the function only calls a closure of the app, whose code the optimizer has often moved into it.
+    private static func forwardsClosure(_ frame: StallReport.Frame) -> Bool {
+        frame.isInApp && frame.function.map { $0.hasPrefix("partial apply for ") && functionName($0) != nil } == true
+    }
+
     /// Returns the names that count, outermost first.
     private static func normalise(_ places: [Place]) -> [String] {
         var seen: Set<String> = []
@@ -112,7 +117,7 @@ package struct Fingerprint: Equatable {
             loop: report.loop.kind,
             paths: stacks.map { stack in
                 let turn = stack.prefix { StallReport.Callout(symbol: $0.symbol) == nil }
-                    .filter { $0.isInlined != true && $0.isWritten }
+                    .filter { $0.isInlined != true && ($0.isWritten || Self.forwardsClosure($0)) }
                 // A turn without the app's code (a system library's own timer) is identified by all of its functions.
                 let inApp = turn.contains(where: \.isInApp) ? turn.filter(\.isInApp) : turn
                 return inApp.map { frame in

@@ -4,6 +4,17 @@ extension StallReport.Cause {
     /// Uses only the other fields of the cause.
     package var sentence: String { sentence(naming: CauseNames()) }
 
+    /// Whether the thread slept in many short pieces, as a loop does that waits for a condition or a spin lock.
+    package var polls: Bool {
+        guard kind == .sleep, let words = systemCall?.target?.split(separator: " "), words.count == 2, words[1] == "ms",
+            let each = Double(words[0])
+        else { return false }
+        return each * 10 < blockedMilliseconds && voluntarySwitches > 10
+    }
+
+    /// Whether the host of the virtual machine took the CPU for half of the time without one.
+    package var isStolen: Bool { kind == .cpuContention && (stolenMilliseconds ?? 0) * 2 >= runQueueMilliseconds }
+
     fileprivate func sentence(naming names: CauseNames) -> String {
         let all = (onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds).whole
         let blocked = "\(blockedMilliseconds.whole) of \(all) ms"
@@ -22,7 +33,11 @@ extension StallReport.Cause {
             let kernel = kernelShare.flatMap { $0 >= 0.5 ? ", \($0.percent) of it in the kernel" : nil } ?? ""
             return "On CPU for \(onCPUMilliseconds.whole) of \(all) ms\(kernel)\(names.work)\(others)."
         case .cpuContention:
-            return "Ready to run but without a CPU for \(ready): other threads used the CPUs"
+            let stolen = (stolenMilliseconds ?? 0).whole
+            let user =
+                isStolen
+                ? "the host of the virtual machine used a CPU itself for \(stolen) ms" : "other threads used the CPUs"
+            return "Ready to run but without a CPU for \(ready): \(user)"
                 + rest(onCPUMilliseconds, "on CPU") + rest(blockedMilliseconds, "blocked") + "."
         case .throttled:
             return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota"
@@ -33,9 +48,15 @@ extension StallReport.Cause {
             let handling = kernel * 10 >= all ? ", and handled them in the kernel for \(kernel) ms" : ""
             let pages = "Waited for memory pages for \(blocked)\(handling)"
             // A fault that a thread of userfaultfd(2) or a file system in user space serves is no major one.
-            if majorFaults == 0 { return "\(pages), though no page fault counts as one for a disk." }
+            // One that still waits is not counted yet.
+            if majorFaults == 0 {
+                return "\(pages)\(waitChannel.map { " in \($0)" } ?? ""), though no finished page fault went to a disk."
+            }
             return "\(pages): \(majorFaults) page faults went to a disk\(file)."
         case .sleep:
+            if polls {
+                return "Slept again and again, for \(blocked) in all, in \(place): it polls for something\(restOfWait)."
+            }
             return "Slept for \(blocked) in \(place)\(restOfWait)."
         case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
             return "Blocked for \(blockedMilliseconds.whole) ms and on CPU for "
@@ -49,7 +70,8 @@ extension StallReport.Cause {
         case .lock:
             return "Blocked for \(blocked) in \(lock.map { lockWait($0, names) } ?? place)\(restOfWait)."
         case .deadlock:
-            return lock.map { deadlock($0, names) } ?? "A deadlock."
+            return lock.map { deadlock($0, names) }
+                ?? "Deadlock: the initializer of a global needs itself, and Swift's runtime waits for it again and again."
         default:
             return "Blocked for \(blocked), in waits that no sample caught."
         }
@@ -67,7 +89,7 @@ extension StallReport.Cause {
     }
 
     private var place: String {
-        guard let systemCall else { return function ?? "a system call" }
+        guard let systemCall else { return function ?? waitChannel ?? "a system call" }
         switch (systemCall.name, systemCall.target) {
         case (_, "anon_inode:[eventpoll]"): return "\(systemCall.name), for an event on one of its descriptors"
         // The call has removed the descriptor already.

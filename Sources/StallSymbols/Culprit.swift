@@ -36,17 +36,28 @@ extension StallReport {
             return .culprit(Culprit(frame, images))
         }
         let dependencies = stack.filter { $0.isDependency == true }.reversed()
-        let called = dependencies.filter { !isOfEventLoop($0) }
-        if let frame = candidate(in: called, images) ?? candidate(in: dependencies, images) {
+        let called = dependencies.filter { !isIn(eventLoopModules, $0) }
+        let asked = called.filter { !isIn(handlerModules, $0) }
+        if let frame = candidate(in: asked, images) ?? candidate(in: called, images)
+            ?? candidate(in: dependencies, images)
+        {
             return .culprit(Culprit(frame, images))
+        }
+        // The body of an async let is an autoclosure, and its task has no caller.
+        if let frame = own.first(where: { writer(of: $0) != nil }), let function = writer(of: frame) {
+            let image = frame.image.map { images[$0].name }
+            return .culprit(Culprit(function: function, image: image, file: nil, line: nil))
         }
         if let frame = stack.first(where: { claimsToBeOfToolchain($0, images) }) {
             return .none(nameIsToolchains(frame))
         }
         let isGenerated = own.contains { $0.compilerGenerated != nil }
         let generated = "the compiler made all of the app's functions on the stack"
-        return .none(isGenerated ? generated : "no function of the app is on the stack")
+        return .none(isGenerated ? generated : noFunctionOfApp)
     }
+
+    /// The reason for no culprit on a whole stack.
+    package static let noFunctionOfApp = "no function of the app is on the stack"
 
     /// The function to blame for a stack, if there is one: see ``blame(for:images:)``.
     package static func culprit(of frames: [Frame], images: [Image]) -> Culprit? {
@@ -56,15 +67,28 @@ extension StallReport {
 
     /// The frames that the turn runs: how the loop was reached has not stalled.
     private static func turn(_ frames: [Frame]) -> [Frame] {
-        guard let callout = frames.firstIndex(where: { Callout(symbol: $0.symbol) != nil }) else { return frames }
+        // A callout may run another loop, such as that of a dialog, and wait in it.
+        let callout =
+            frames.firstIndex { Callout(symbol: $0.symbol) != nil }
+            ?? frames.firstIndex { $0.symbol.map(loops.contains) == true }
+        guard let callout else { return frames }
         return frames[..<callout] + frames[callout...].filter { $0.kind == .asyncCaller }
     }
 
+    /// The functions of GLib and libuv that run a loop, which the app's `main` calls.
+    private static let loops: Set<String> = [
+        "g_main_context_dispatch", "g_main_context_iteration", "g_main_loop_run", "g_application_run", "uv_run",
+    ]
+
     /// The modules of SwiftNIO that run an event loop and pass its events through a channel's pipeline.
     private static let eventLoopModules: Set<String> = ["NIOPosix", "NIOCore"]
+    /// The modules whose handlers pass the events of nearly every channel on.
+    private static let handlerModules: Set<String> = [
+        "NIOSSL", "NIOTLS", "NIOHTTP1", "NIOHTTP2", "NIOWebSocket", "NIOExtras",
+    ]
 
-    private static func isOfEventLoop(_ frame: Frame) -> Bool {
-        frame.symbol.flatMap(SwiftModule.of).map(eventLoopModules.contains) == true
+    private static func isIn(_ modules: Set<String>, _ frame: Frame) -> Bool {
+        frame.symbol.flatMap(SwiftModule.of).map(modules.contains) == true
     }
 
     /// The first frame that can be blamed.
@@ -198,6 +222,20 @@ extension StallReport {
             groups[Place(blame), default: DominantStack(stack: stack, blame: blame, share: 0)].share += share
         }
         return groups.values.max { ($0.share, $1.stack) < ($1.share, $0.stack) }
+    }
+
+    /// Whether the thread computes in Swift's wait for a global that is being initialized.
+    ///
+    /// Such a wait takes a CPU only if the kernel refuses it, because it would close a circle (EDEADLK of futex(2)): the runtime
+    /// then tries again for ever. That is a global whose initializer needs the global itself, through another one.
+    var waitsForItsOwnGlobal: Bool {
+        guard let cause, cause.kind == .cpu, (cause.kernelShare ?? 0) >= 0.5, let dominant = dominantStack else {
+            return false
+        }
+        let symbols = stacks[dominant.stack].lazy.compactMap { frames[$0].symbol }
+        // libc's function that makes the call.
+        let waiting = symbols.first { $0.prefix { $0 != "@" } != "syscall" }
+        return waiting?.hasPrefix("_ZN5swift14threading_impl9once_slow") == true
     }
 
     /// The frames of a stack, innermost first; if a mode starves, those that run the loop in the other mode, because it

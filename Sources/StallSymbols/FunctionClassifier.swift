@@ -121,8 +121,10 @@ enum RuntimeFrame {
     ]
     /// The same symbols by their whole names.
     private static let systemsOwnExactly: Set<String> = [
-        "_start", "start_thread", "clone", "clone3", "__clone", "__clone3", "async_MainTQ0_", "async_Main",
+        "_start", "start_thread", "clone", "clone3", "__clone", "__clone3",
     ]
+    /// The entry of an async program: the compiler's for an `@main` type, which then has no line, else the code of `main.swift`.
+    static let asyncMain: Set<String> = ["async_Main", "async_MainTQ0_"]
 
     /// Returns whether the function only passes a call or a value on.
     static func contains(function: String, generated: StallReport.CompilerGenerated?, symbol: String) -> Bool {
@@ -177,17 +179,29 @@ package struct InAppRule {
     private static let temporaryDirectories = ["/tmp", "/var/tmp", "/dev/shm"]
 
     private let excludedDirectories: [String]
+    /// Folders with the toolchain's libraries and the program's own, as beside an executable that was copied with both.
+    private let bundles: Set<String>
+    /// The beginnings of the names of the toolchain's libraries.
+    private static let toolchainLibraries = [
+        "libswift", "lib_", "libFoundation", "libdispatch", "libBlocksRuntime", "libXCTest", "libTesting",
+    ]
 
     /// One of the paths of the process's images tells where the toolchain's libraries are.
     package init(_ settings: InAppSettings, imagePaths: some Sequence<String>) {
-        let toolchain = imagePaths.filter { $0.hasSuffix("/libswiftCore.so") }.map { directory(of: $0) }
-        excludedDirectories = Self.systemDirectories + toolchain + settings.excludedDirectories
+        let runtimes = imagePaths.filter { $0.hasSuffix("/libswiftCore.so") }.map { directory(of: $0) }
+        let toolchains = runtimes.filter { $0.hasSuffix("/swift/linux") }
+        excludedDirectories = Self.systemDirectories + toolchains + settings.excludedDirectories
+        bundles = Set(runtimes).subtracting(toolchains)
     }
 
     /// Whether the image at `path` is the app's.
     package func isInApp(imageAt path: String, isExecutable: Bool) -> Bool {
         if isExecutable { return StallReport.interpretedLanguage(ofExecutable: path) == nil }
         guard path.hasPrefix("/") else { return false }
+        if bundles.contains(directory(of: path)) {
+            let name = path.dropFirst(directory(of: path).count + 1)
+            if Self.toolchainLibraries.contains(where: { name.hasPrefix($0) }) { return false }
+        }
         return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
     }
 

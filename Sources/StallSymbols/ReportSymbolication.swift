@@ -61,7 +61,9 @@ package struct ReportSymbolication {
             case .culprit(var culprit):
                 culprit.share = dominant.share.toThousandths
                 (result.culprit, result.missingCulpritReason) = (culprit, nil)
-            case .none(let reason):
+            case .none(var reason):
+                let cut = result.samples.first { $0.stack == dominant.stack && !$0.isComplete }?.reason
+                if let cut, reason == StallReport.noFunctionOfApp { reason += ", as far as it is known: \(cut)" }
                 result.missingCulpritReason = report.culprit == nil ? reason : nil
             }
         } else if report.culprit == nil {
@@ -70,6 +72,10 @@ package struct ReportSymbolication {
                 isLate && report.kind == .spinning
                 ? "no sample shows what the loop called"
                 : isLate ? "the turn had ended before a stack was captured" : "no sample has a stack"
+        }
+        if result.waitsForItsOwnGlobal {
+            result.cause?.kind = .deadlock
+            result.cause?.confidence = .likely
         }
         result.nameCause(since: report)
         return (result, pass.isFinished)
@@ -290,7 +296,8 @@ package struct ReportSymbolication {
             named.isInlined = location.isInlined ? true : nil
             named.isUncertain = frame.isUncertain
             named.isDependency = owner == .dependency ? true : nil
-            named.isRuntimeFrame = function?.isRuntimeFrame == true ? true : nil
+            let isEntry = location.line == nil && location.symbol.map(RuntimeFrame.asyncMain.contains) == true
+            named.isRuntimeFrame = function?.isRuntimeFrame == true || isEntry ? true : nil
             named.compilerGenerated = generated
             named.reason = answer.reason
             named.isTaskStart = frame.isTaskStart

@@ -157,8 +157,34 @@ import Testing
         )
         #expect(
             cause.sentence
-                == "Waited for memory pages for 600 of 601 ms, though no page fault counts as one for a disk."
+                == "Waited for memory pages for 600 of 601 ms, though no finished page fault went to a disk."
         )
+    }
+
+    @Test func `many short sleeps are a loop that polls`() {
+        var cause = StallReport.Cause(
+            kind: .sleep, confidence: .certain, onCPUMilliseconds: 10, runQueueMilliseconds: 0,
+            blockedMilliseconds: 390, uncertaintyMilliseconds: 0, voluntarySwitches: 380,
+            systemCall: .init(number: 230, name: "clock_nanosleep", target: "1 ms")
+        )
+        #expect(
+            cause.sentence
+                == "Slept again and again, for 390 of 400 ms in all, in clock_nanosleep(1 ms): it polls for something.")
+        cause.systemCall?.target = "390 ms"
+        #expect(cause.sentence == "Slept for 390 of 400 ms in clock_nanosleep(390 ms).")
+    }
+
+    @Test func `a CPU that the host took was not used by other threads`() {
+        var cause = StallReport.Cause(
+            kind: .cpuContention, confidence: .likely, onCPUMilliseconds: 200, runQueueMilliseconds: 800,
+            blockedMilliseconds: 0, uncertaintyMilliseconds: 0)
+        cause.stolenMilliseconds = 390
+        #expect(cause.sentence.contains("other threads used the CPUs"))
+        cause.stolenMilliseconds = 400
+        #expect(
+            cause.sentence
+                == "Ready to run but without a CPU for 800 of 1000 ms: the host of the virtual machine used a CPU itself "
+                + "for 400 ms; on CPU for 200 ms.")
     }
 
     @Test func `work in a call that also waits is part of its sentence`() {

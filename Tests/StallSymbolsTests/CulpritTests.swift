@@ -89,6 +89,12 @@ import TestSupport
         #expect(culprit(of: [nested] + frames.dropFirst(2)) == "save()")
     }
 
+    /// The task of an `async let` has no caller, and its body is an autoclosure.
+    @Test func `the function of an async let is blamed`() {
+        let body = frame("implicit closure #1 in loadAll()", compilerGenerated: .synthesized)
+        #expect(culprit(of: [frame("read", isInApp: false), body]) == "loadAll()")
+    }
+
     @Test func `a function without a line is skipped if others have lines`() {
         let frames = [frame("stub"), frame("load()", line: 7)]
         #expect(culprit(of: frames) == "load()")
@@ -120,6 +126,10 @@ import TestSupport
             "TLSHandler.channelRead(context:data:)", line: 3, isInApp: false, isDependency: true,
             symbol: "$s6NIOSSL10TLSHandlerC11channelReadyyF")
         #expect(culprit(of: [handler] + loop) == "TLSHandler.channelRead(context:data:)")
+        let query = frame(
+            "PostgresChannelHandler.channelRead(context:data:)", line: 3, isInApp: false, isDependency: true,
+            symbol: "$s11PostgresNIO0A14ChannelHandlerC11channelReadyyF")
+        #expect(culprit(of: [query, handler] + loop) == "PostgresChannelHandler.channelRead(context:data:)")
         #expect(culprit(of: loop) == "SelectableEventLoop.run()")
         #expect(culprit(of: [handler] + loop + [frame("serve()", line: 9)]) == "serve()")
     }
@@ -130,6 +140,17 @@ import TestSupport
         #expect(culprit(of: [frame("usleep", isInApp: false), callout, main]) == nil)
         #expect(culprit(of: [callout, main, frame("run()", line: 2, kind: .asyncCaller)]) == "run()")
         #expect(culprit(of: [frame("work()", line: 5), callout, main]) == "work()")
+    }
+
+    /// A GTK program's `main` runs the loop, and no more.
+    @Test(arguments: ["g_main_context_dispatch", "g_main_loop_run", "uv_run"])
+    func callersOfOtherLoopsAreNotBlamed(loop: String) {
+        let run = frame(loop, isInApp: false, symbol: loop)
+        #expect(culprit(of: [frame("gtk_css_parse", isInApp: false), run, frame("main", line: 1)]) == nil)
+        #expect(culprit(of: [frame("onClick", line: 5), run, frame("main", line: 1)]) == "onClick")
+        let callout = frame(
+            "timer", isInApp: false, symbol: "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__")
+        #expect(culprit(of: [run, frame("showDialog()", line: 5), callout, frame("main", line: 1)]) == "showDialog()")
     }
 
     /// A function further out does not stall, so it is not the culprit.

@@ -255,6 +255,19 @@ import Testing
         #expect(InAppRule.isForeign(imageAt: path, executable: executable) == isForeign)
     }
 
+    /// A program may be copied together with the toolchain's libraries.
+    @Test func theToolchainsLibrariesBesideTheAppsAreNotInApp() {
+        let bundle = ["/opt/game/game", "/opt/game/libswiftCore.so"]
+        for path in ["/opt/game/libEngine.so", "/opt/game/plugins/libEnemyAI.so"] {
+            #expect(isInApp(path, among: bundle))
+        }
+        for name in ["libswiftCore.so", "libFoundation.so", "lib_FoundationICU.so", "libdispatch.so"] {
+            #expect(!isInApp("/opt/game/\(name)", among: bundle))
+        }
+        #expect(
+            !isInApp("/opt/swift/usr/lib/swift/linux/x.so", among: ["/opt/swift/usr/lib/swift/linux/libswiftCore.so"]))
+    }
+
     @Test(arguments: ["linux-vdso.so.1", "[vdso]", ""])
     func anImageWithoutAFileIsNotInApp(path: String) {
         #expect(!isInApp(path))

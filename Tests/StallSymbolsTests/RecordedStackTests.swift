@@ -44,7 +44,7 @@ import Testing
     }
 
     /// The report of a stall with that stack, innermost frame first, after symbolication.
-    private func report(_ stack: [Recorded]) throws -> StallReport {
+    private func report(_ stack: [Recorded], _ cause: StallReport.Cause? = nil) throws -> StallReport {
         var lookups: [UInt64: CodeLookup] = [:]
         var frames: [StallReport.Frame] = []
         var inlined: [CodeLocation] = []
@@ -73,6 +73,7 @@ import Testing
         report.samples = Array(report.samples.prefix(1))
         report.culprit = nil
         report.callout = nil
+        report.cause = cause
         let symbolication = ReportSymbolication(
             symbolicator: Recording(lookups), functions: FunctionClassifier(InAppSettings()), ownExecutable: nil,
             timeLimit: 1_000_000_000, timeout: 1_000_000_000)
@@ -232,6 +233,22 @@ import Testing
         _ = try expectCulprit(
             "closure #1 in reload()", line: 14,
             in: [Recorded("$s5notes6reloadyyFSiyXEfU_", "Sources/notes/Store.swift", 14, isArtificial: true)])
+    }
+
+    /// The runtime waits for the global's initializer, which the same thread runs, and the kernel refuses that.
+    @Test func `a wait for a global on a CPU is a deadlock`() throws {
+        let once = Recorded("_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_")
+        let read = Recorded("$s5notes1AO1xSivau", "Sources/notes/Store.swift", 2)
+        var cause = StallReport.Cause(
+            kind: .cpu, confidence: .certain, onCPUMilliseconds: 300, runQueueMilliseconds: 0, blockedMilliseconds: 0,
+            uncertaintyMilliseconds: 0, kernelShare: 0.8)
+        cause.summary = cause.sentence
+        let spinning = try report([Recorded("syscall"), once, read, once, read] + loop, cause)
+        #expect(spinning.cause?.kind == .deadlock && spinning.cause?.confidence == .likely)
+        #expect(spinning.cause?.summary.hasPrefix("Deadlock: the initializer of a global needs itself") == true)
+        // The initializer itself computes.
+        let computing = try report([read, once, read] + loop, cause)
+        #expect(computing.cause?.kind == .cpu)
     }
 
     /// Names are not proof: the file of an image of the app may claim any name.

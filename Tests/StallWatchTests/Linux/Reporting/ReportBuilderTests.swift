@@ -269,6 +269,20 @@ import TestSupport
         #expect(fingerprint([["a()"], ["b()"]]) == fingerprint([["a()"]]), "nothing in common: the first counts")
     }
 
+    /// The optimizer moves a closure's code into the function that forwards calls to it.
+    @Test func closuresOfWhichOnlyTheForwarderIsLeftDiffer() throws {
+        func fingerprint(_ function: String) throws -> Fingerprint {
+            var report = try #require(fixture())
+            for index in report.frames.indices where report.frames[index].isInApp {
+                report.frames[index].function = "partial apply for closure #1 in \(function)"
+                report.frames[index].compilerGenerated = .thunk
+                report.frames[index].isRuntimeFrame = true
+            }
+            return Fingerprint(report)
+        }
+        #expect(try fingerprint("save()") != fingerprint("reload()"))
+    }
+
     @Test func addressesDoNotCount() throws {
         var report = try #require(fixture())
         let before = Fingerprint(report)
