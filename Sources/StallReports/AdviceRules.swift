@@ -73,10 +73,10 @@ extension AdviceRule {
                 : "await a continuation that the other side resumes (withCheckedContinuation)"
             return "Do not block the task in \(place): \(instead)."
         },
-        // Silent for a wait with a time limit, such as poll(2), and a library that sleeps between its tries.
+        // Silent for a wait with a time limit, such as poll(2), and for code that sleeps between its tries.
         AdviceRule(id: "sleep", topic: "sleep") { facts in
             guard facts.call(.sleep, in: sleeps) != nil || facts.cause.kind == .sleep && facts.calls(sleeps),
-                facts.isCalledDirectly, let place = facts.culprit
+                facts.isCalledDirectly, !facts.cause.polls, let place = facts.culprit
             else { return nil }
             return facts.isInTask
                 ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
@@ -215,9 +215,9 @@ extension AdviceRule {
         },
     ]
 
-    // Silent for code that computes while others do, too.
+    // Silent for code that computes while others do, too, and on a host that runs other machines.
     private static let contention = AdviceRule(id: "contention", topic: "contention") { facts in
-        guard facts.cause.kind == .cpuContention else { return nil }
+        guard facts.cause.kind == .cpuContention, !facts.cause.isStolen else { return nil }
         return "Run fewer busy threads than there are CPUs, or give the others a lower priority (nice, QoS utility): "
             + "\(facts.report.loop.label) was ready and had no CPU. In a container, give it more CPU shares."
     }

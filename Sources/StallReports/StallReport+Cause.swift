@@ -31,7 +31,12 @@ extension StallReport {
         /// The number of times that the scheduler preempted the thread; 0 if the system does not show it.
         public var involuntarySwitches: UInt64 = 0
         /// The time for which a CPU quota throttled the thread's cgroup, in milliseconds; `nil` if none did.
+        ///
+        /// At most the stall's duration. The kernel adds up all CPUs, so some of it may be other threads' time.
         public var throttledMilliseconds: Double?
+        /// The time that the host of a virtual machine took from the most affected CPU (steal, proc_stat(5)) since the turn was
+        /// late, in milliseconds; `nil` if it took none, or the thread mostly had a CPU or was blocked.
+        public var stolenMilliseconds: Double?
         /// The file of the last page that the thread waited for; `nil` if unknown.
         ///
         /// Needs a kernel that permits perf_event_open(2).

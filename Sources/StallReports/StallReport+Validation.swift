@@ -147,6 +147,7 @@ struct ReportCheck {
         checkNumber(cause.blockedMilliseconds, at: "cause.blockedMilliseconds")
         checkNumber(cause.uncertaintyMilliseconds, at: "cause.uncertaintyMilliseconds")
         checkNumber(cause.throttledMilliseconds, at: "cause.throttledMilliseconds")
+        checkNumber(cause.stolenMilliseconds, at: "cause.stolenMilliseconds")
         checkNumber(cause.pressure?.cpuSomeAvg10, at: "cause.pressure.cpuSomeAvg10")
         checkNumber(cause.pressure?.ioSomeAvg10, at: "cause.pressure.ioSomeAvg10")
         checkNumber(cause.pressure?.memorySomeAvg10, at: "cause.pressure.memorySomeAvg10")

@@ -31,14 +31,7 @@ enum CauseRules {
     static let waitPerMajorFault: UInt64 = 10_000_000
 
     static func conclusion(from evidence: Evidence) -> Cause {
-        if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
-            let endsByItself = deadlock.lock.map {
-                $0.lock.hasTimeout || $0.owners.contains { $0.waitsFor?.hasTimeout == true }
-            }
-            return Cause(
-                kind: .deadlock, confidence: endsByItself == true ? .likely : .certain, evidence: evidence,
-                observation: deadlock)
-        }
+        if let deadlock = deadlock(evidence) { return deadlock }
         if let paging = paging(evidence) { return paging }
         if let transfer = transfer(evidence) { return transfer }
         let split = evidence.split
@@ -48,11 +41,24 @@ enum CauseRules {
             return onCPU(evidence, share: Double(split.onCPU) / duration)
         }
         if split.runQueue == largest {
-            return Cause(
-                kind: evidence.throttled >= split.runQueue / 2 ? .throttled : .cpuContention,
-                confidence: confidence(ofShare: Double(split.runQueue) / duration), evidence: evidence)
+            return withoutCPU(evidence, share: Double(split.runQueue) / duration)
         }
         return blocked(evidence, share: Double(split.blocked) / duration)
+    }
+
+    /// A deadlock, if a sample saw a circle of locks: for half of the time, if one of its waits ends by itself.
+    private static func deadlock(_ evidence: Evidence) -> Cause? {
+        var waiting: UInt64 = 0
+        for (observation, weight) in zip(evidence.observations, evidence.weights)
+        where observation.lock?.isDeadlock == true { waiting += weight }
+        guard let seen = evidence.observations.last(where: { $0.lock?.isDeadlock == true }), let chain = seen.lock
+        else {
+            return nil
+        }
+        let endsByItself = chain.lock.hasTimeout || chain.owners.contains { $0.waitsFor?.hasTimeout == true }
+        guard !endsByItself || waiting * 2 >= evidence.split.duration else { return nil }
+        return Cause(
+            kind: .deadlock, confidence: endsByItself ? .likely : .certain, evidence: evidence, observation: seen)
     }
 
     /// Paging, if waiting for pages and handling their faults in the kernel are together the largest part of the time.
@@ -96,6 +102,20 @@ enum CauseRules {
         return Cause(
             kind: .io, confidence: confidence(ofShare: Double(sum) / Double(max(split.duration, 1))),
             evidence: evidence, observation: waits ? winner?.observation : busy.observation)
+    }
+
+    private static func withoutCPU(_ evidence: Evidence, share: Double) -> Cause {
+        let (half, confidence) = (evidence.split.runQueue / 2, confidence(ofShare: share))
+        guard evidence.throttled >= half else {
+            // The host's other machines may have used the CPU, and not this one's threads.
+            let isDoubtful = evidence.stolen >= half && confidence == .certain
+            return Cause(kind: .cpuContention, confidence: isDoubtful ? .likely : confidence, evidence: evidence)
+        }
+        // The kernel adds up the throttled time of all CPUs: some of it may be that of others.
+        let isCertain = evidence.throttled / UInt64(max(evidence.processors, 1)) >= half
+        return Cause(
+            kind: .throttled, confidence: isCertain || confidence != .certain ? confidence : .likely, evidence: evidence
+        )
     }
 
     private static func onCPU(_ evidence: Evidence, share: Double) -> Cause {
@@ -146,6 +166,8 @@ enum CauseRules {
         var isDoubtful = count < 3 && evidence.voluntarySwitches > UInt64(count) + 2
         if case .unknown? = winner.observation.lock?.lock.ownership { isDoubtful = true }
         if winner.observation.activity == .blocked || !evidence.countsRunQueue { isDoubtful = true }
+        // Other waits outside of calls look alike, such as that of a cgroup above memory.high.
+        if winner.kind == .paging, evidence.majorFaults == 0 { isDoubtful = true }
         let confidence = confidence(ofShare: min(share, part))
         return Cause(
             kind: winner.kind, confidence: isDoubtful && confidence == .certain ? .likely : confidence,
@@ -187,6 +209,8 @@ enum CauseRules {
         switch observation.activity {
         case .running: nil
         case .blocked: observation.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))
+        // The kernel makes a thread that writes to mapped files wait for the disk.
+        case .faulting where observation.waitChannel?.hasPrefix("balance_dirty_pages") == true: .io
         case .faulting, .waiting: Cause.Kind(of: observation.activity)
         }
     }

@@ -14,7 +14,13 @@ struct Evidence: Sendable {
     /// The kernel's share of the CPU time, 0 to 1; `nil` if there was too little CPU time to measure it.
     var kernelShare: Double?
     /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds.
+    ///
+    /// The sum over all CPUs.
     var throttled: UInt64 = 0
+    /// The number of CPUs that are online.
+    var processors = 1
+    /// The time that the host of a virtual machine took from the most affected CPU since the turn was late, in nanoseconds.
+    var stolen: UInt64 = 0
     var pagedFile: String?
 
     /// The time that each observation stands for, in nanoseconds.

@@ -81,7 +81,8 @@ final class PeerFinder {
         let locks = request.holders(in: text)
         guard !locks.isEmpty else {
             return PeerAnswer(
-                reason: "/proc/locks shows no holder: another PID namespace has it, or it was just released")
+                reason: "/proc/locks shows no holder: another PID namespace or, in a network file system, another "
+                    + "machine has it, or it was just released")
         }
         var named: [Int32] = []
         for lock in locks where lock.process > 0 && !named.contains(lock.process) { named.append(lock.process) }

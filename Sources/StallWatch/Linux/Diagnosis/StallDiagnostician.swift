@@ -1,5 +1,6 @@
 import StackCapture
 import StallReports
+import Glibc
 import LinuxSupport
 internal import CLinux
 
@@ -16,6 +17,8 @@ struct StallDiagnostician {
     private var observations: [Observation] = []
     /// Opened when a late turn waits for pages; closed when that stall ends or the next one begins.
     private var faults: PageFaultWatch?
+    /// Read when a turn is late.
+    private var steal: CPUSteal?
     /// The owner of the lock in the last observation.
     private var owner: OwnerWatch?
     private let memory = GuardedMemory()
@@ -26,6 +29,8 @@ struct StallDiagnostician {
 
     /// The number of readings kept while no turn is late: two before the turn, one inside it and one spare.
     static let readingsKept = 4
+    /// Below this share of all CPUs' time, a thread that gets no CPU finds another one.
+    static let leastStolenShare = 0.1
     /// The largest number of readings kept of one turn that is not late, which checks of a turn do not reach.
     static let maximumReadings = 64
 
@@ -86,7 +91,8 @@ struct StallDiagnostician {
     mutating func sample(
         _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, turnEnd: () -> UInt64?
     ) -> Cause? {
-        if isFirst { faults = nil }
+        if isFirst { (faults, steal) = (nil, nil) }
+        steal = steal ?? CPUSteal()
         guard let reading = read(thread) else { return nil }
         let earlier = isFirst && observations.isEmpty ? readings.dropLast().last : nil
         var observation = observe(reading, thread: thread, stack: stack, isLate: true)
@@ -117,7 +123,7 @@ struct StallDiagnostician {
     mutating func end(_ thread: Int32, start: UInt64, end: UInt64) -> Cause? {
         read(thread)
         faults?.read()
-        defer { faults = nil }
+        defer { (faults, steal) = (nil, nil) }
         return cause(from: start, to: end)
     }
 
@@ -233,6 +239,13 @@ struct StallDiagnostician {
         }
     }
 
+    /// The time that the host took from the most affected CPU since the turn was late; 0 if it is little of all CPUs' time.
+    private func stolen() -> UInt64 {
+        let now = CPUSteal()
+        guard let steal, steal.share(until: now) >= Self.leastStolenShare else { return 0 }
+        return steal.longest(until: now)
+    }
+
     private func cause(from start: UInt64, to end: UInt64) -> Cause? {
         guard let split = TimeSplit(readings: readings, from: start, to: end),
             let first = readings.last(where: { $0.time <= start }) ?? readings.first,
@@ -252,12 +265,16 @@ struct StallDiagnostician {
             involuntarySwitches: growth { $0.involuntarySwitches },
             // Fewer than five ticks are too coarse.
             kernelShare: user + system < 5 ? nil : Double(system) / Double(user + system),
-            throttled: growth { $0.throttled },
+            throttled: growth { $0.throttled }, processors: sysconf(Int32(_SC_NPROCESSORS_ONLN)),
+            // Only this cause is doubtful by it.
+            stolen: split.runQueue * 2 >= split.duration ? stolen() : 0,
             pagedFile: faults?.file
         )
         var cause = CauseRules.conclusion(from: evidence)
         if let owner, let lock = cause.observation?.lock, owner.follows(lock) {
-            cause.observation?.lock?.lastOwnerTime = owner.time(waiterNice: last.nice)
+            // A quota stops all threads, whatever their priority is.
+            cause.observation?.lock?.lastOwnerTime = owner.time(
+                waiterNice: evidence.throttled >= split.duration / 2 ? nil : last.nice)
         }
         cause.pressure = Pressure.current()
         return cause

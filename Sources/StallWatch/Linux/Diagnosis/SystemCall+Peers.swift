@@ -24,6 +24,14 @@ extension SystemCall {
         }
     }
 
+    /// The process group for a child of which the call waits; `nil` if it waits for another child, or for none.
+    var awaitedGroup: Int32? {
+        let number = Int32(truncatingIfNeeded: argument(0))
+        // P_PGID is 2.
+        if name == "waitid" { return argument(0) == 2 ? Int32(truncatingIfNeeded: argument(1)) : nil }
+        return number < -1 && number > .min ? -number : nil
+    }
+
     /// Returns the only descriptor that the call transfers data through or polls, and whether it waits to read.
     func transfer(_ memory: any MemoryReading) -> (descriptor: Int32, reads: Bool)? {
         let descriptor = Int32(truncatingIfNeeded: argument(0))

@@ -20,11 +20,9 @@ extension SystemCall {
             return "descriptor \(Int32(truncatingIfNeeded: argument(0))), which is no longer open"
         case "dup2", "dup3":
             return "descriptor \(Int32(truncatingIfNeeded: argument(1))), whose earlier file it closes"
-        case "wait4":
-            return Self.awaited(Int32(truncatingIfNeeded: argument(0)))
-        case "waitid":
-            // P_PID = 1.
-            return argument(0) == 1 ? Self.awaited(Int32(truncatingIfNeeded: argument(1))) : "any child"
+        case "wait4", "waitid":
+            return awaitedChild.map(Self.awaited)
+                ?? awaitedGroup.map { "any child of process group \($0)" } ?? "any child"
         case "poll", "ppoll":
             return Self.polled(at: argument(0), count: argument(1), memory)
         case "open", "creat", "stat", "lstat", "access", "readlink", "unlink", "mkdir", "rmdir", "truncate", "statfs":
@@ -62,7 +60,6 @@ extension SystemCall {
     }
 
     private static func awaited(_ process: Int32) -> String {
-        guard process > 0 else { return "any child" }
         guard let name = readSmallFile("/proc/\(process)/comm").map(firstLine) else { return "process \(process)" }
         return "process \(process) \"\(name)\""
     }

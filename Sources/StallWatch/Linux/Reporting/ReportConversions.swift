@@ -20,7 +20,9 @@ extension StallReport.Cause {
         majorFaults = evidence.majorFaults
         voluntarySwitches = evidence.voluntarySwitches
         involuntarySwitches = evidence.involuntarySwitches
-        throttledMilliseconds = evidence.throttled == 0 ? nil : milliseconds(evidence.throttled)
+        throttledMilliseconds =
+            evidence.throttled == 0 ? nil : milliseconds(min(evidence.throttled, evidence.split.duration))
+        stolenMilliseconds = evidence.stolen == 0 ? nil : milliseconds(evidence.stolen)
         pagedFile = evidence.pagedFile
         systemCall = observation?.call
         function = observation?.function

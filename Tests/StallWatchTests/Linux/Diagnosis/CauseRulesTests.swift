@@ -166,6 +166,37 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(CauseRules.conclusion(from: evidence(cpu: 20, queue: 80, throttled: 39)).kind == .cpuContention)
     }
 
+    /// The kernel counts it once for each CPU, so that other threads' CPUs may account for all of it.
+    @Test func throttlingOfSeveralCPUsIsNotCertain() {
+        var seen = evidence(cpu: 20, queue: 80, throttled: 80)
+        #expect(CauseRules.conclusion(from: seen).confidence == .certain)
+        seen.processors = 8
+        #expect(CauseRules.conclusion(from: seen).confidence == .likely)
+    }
+
+    @Test func contentionOnAHostThatTakesItsCPUsIsNotCertain() {
+        var seen = evidence(cpu: 20, queue: 80)
+        seen.stolen = 39_000_000
+        #expect(CauseRules.conclusion(from: seen).confidence == .certain)
+        seen.stolen = 40_000_000
+        #expect(CauseRules.conclusion(from: seen).confidence == .likely)
+        #expect(CauseRules.conclusion(from: seen).kind == .cpuContention)
+    }
+
+    private static let circle = LockChain(
+        lock: AwaitedLock(kind: .once, hasTimeout: true, ownership: .thread(7)), isDeadlock: true)
+
+    /// A lock with a time limit that ran out, after which the turn computed.
+    @Test func aDeadlockThatEndedIsNotTheCauseOfTheRest() throws {
+        var waiting = try observe(at: 20, in: "futex")
+        waiting.lock = Self.circle
+        let computing = try [60, 120, 180].map { try running(at: $0, in: nil) }
+        #expect(CauseRules.conclusion(from: evidence(cpu: 160, blocked: 40, [waiting] + computing)).kind == .cpu)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 40, [waiting])).kind == .deadlock)
+        waiting.lock?.lock.hasTimeout = false
+        #expect(CauseRules.conclusion(from: evidence(cpu: 160, blocked: 40, [waiting] + computing)).kind == .deadlock)
+    }
+
     @Test(arguments: [
         ("futex", Cause.Kind.lock), ("flock", .lock), ("nanosleep", .sleep), ("clock_nanosleep", .sleep), ("read", .io),
         ("fsync", .io), ("connect", .io), ("ppoll", .io), ("wait4", .syscall), ("rt_sigtimedwait", .syscall),

@@ -151,5 +151,7 @@ import Testing
         #expect(try target("wait4", argument(pid)) == "process \(pid)")
         #expect(try target("wait4", argument(-1)) == "any child")
         #expect(try target("waitid", 0, 0) == "any child")
+        #expect(try target("wait4", argument(-812)) == "any child of process group 812")
+        #expect(try target("waitid", 2, 812) == "any child of process group 812")
     }
 }

@@ -11,7 +11,8 @@ import Testing
     @Test func theWaitChannelConfirmsAPageFault() {
         #expect(activity(.faulting, "D", .function("folio_wait_bit_common")) == .faulting)
         #expect(activity(.faulting, "t", .function("ptrace_stop")) == .running)
-        #expect(activity(.faulting, "D", .none) == .running)
+        #expect(activity(.faulting, "D", .none) == .faulting, "Linux 5.4 and 5.10 show no function")
+        #expect(activity(.faulting, "R", .none) == .running)
         #expect(activity(.running, "R", .none) == .running)
     }
 

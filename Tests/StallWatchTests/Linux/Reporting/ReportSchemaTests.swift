@@ -117,7 +117,7 @@ import TestSupport
             "kind": "deadlock", "summary": "Blocked 801 ms.", "confidence": "certain", "onCPUMilliseconds": 9.5,
             "runQueueMilliseconds": 1.5, "blockedMilliseconds": 801, "uncertaintyMilliseconds": 0.5, "kernelShare": 0.25,
             "minorFaults": 3, "majorFaults": 0, "voluntarySwitches": 1, "involuntarySwitches": 2,
-            "throttledMilliseconds": 0.5, "pagedFile": "/data/pages",
+            "throttledMilliseconds": 0.5, "stolenMilliseconds": 1.5, "pagedFile": "/data/pages",
             "systemCall": { "number": 202, "name": "futex", "target": "0x7f1c2c0012a0", "omittedPeers": 1,
               "missingPeersReason": "it has ended", "peers": [
               { "role": "holder", "pid": 812, "isThisProcess": true, "thread": { "id": 4703 }, "name": "db", "state": "S",
