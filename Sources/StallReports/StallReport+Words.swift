@@ -240,7 +240,7 @@ public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
     case paused
     /// The thread that runs the loop had ended.
     case threadEnded
-    /// The stall repeated a reported one, and was not occurrence 1, 2, 4, 8, … of its fingerprint.
+    /// The stall repeated a reported one, and was not occurrence 1, 2, 4, 8, … of its fingerprint nor four times as long.
     case repeated
     /// The monitor had reached the limit of reports per minute, or of reports on overdue operations at a time.
     case rateLimit

@@ -67,10 +67,10 @@ extension StallReport {
 
     /// The frames that the turn runs: how the loop was reached has not stalled.
     private static func turn(_ frames: [Frame]) -> [Frame] {
-        // A callout may run another loop, such as that of a dialog, and wait in it.
+        // The app's code may run another loop, such as that of a dialog or of a call, and wait in it.
         let callout =
             frames.firstIndex { Callout(symbol: $0.symbol) != nil }
-            ?? frames.firstIndex { $0.symbol.map(loops.contains) == true }
+            ?? frames.lastIndex { $0.symbol.map(loops.contains) == true }
         guard let callout else { return frames }
         return frames[..<callout] + frames[callout...].filter { $0.kind == .asyncCaller }
     }
@@ -93,10 +93,23 @@ extension StallReport {
 
     /// The first frame that can be blamed.
     private static func candidate(in frames: some Collection<Frame>, _ images: [Image]) -> Frame? {
-        let written = frames.lazy.filter { $0.function != nil && $0.isWritten }
+        let written = frames.lazy.filter { $0.function != nil && ($0.isWritten || standsForClosure($0, images)) }
         let found = written.first { $0.line != nil || $0.isTailCall == true || !isLineExpected($0, images) }
         // Without any line on the stack, lines were not asked for.
         return found ?? (frames.contains { $0.line != nil } ? nil : written.first)
+    }
+
+    /// Whether the function is the only one that is left of a closure, where the symbols do not show what was moved into it.
+    private static func standsForClosure(_ frame: Frame, _ images: [Image]) -> Bool {
+        !isLineExpected(frame, images) && frame.line == nil && closure(ofForwarder: frame.function ?? "") != nil
+    }
+
+    /// The closure that a function of this name calls; `nil` for another function.
+    fileprivate static func closure(ofForwarder name: String) -> String? {
+        let prefixes = ["partial apply for ", "@objc "]
+        guard let prefix = prefixes.first(where: { name.hasPrefix($0) }) else { return nil }
+        let closure = String(name.dropFirst(prefix.count))
+        return closure.hasPrefix("closure #") || closure.hasPrefix("specialized closure #") ? closure : nil
     }
 
     /// Returns the frames without the deinitializers that only release an object's members.
@@ -184,7 +197,8 @@ extension StallReport.Culprit {
     fileprivate init(_ frame: StallReport.Frame, _ images: [StallReport.Image]) {
         self.init(
             // Only frames with a name are candidates.
-            function: frame.function ?? "", image: frame.image.map { images[$0].name }, file: frame.file,
+            function: frame.function.map { StallReport.closure(ofForwarder: $0) ?? $0 } ?? "",
+            image: frame.image.map { images[$0].name }, file: frame.file,
             line: frame.line
         )
     }
@@ -232,8 +246,8 @@ extension StallReport {
         guard let cause, cause.kind == .cpu, (cause.kernelShare ?? 0) >= 0.5, let dominant = dominantStack else {
             return false
         }
-        let symbols = stacks[dominant.stack].lazy.compactMap { frames[$0].symbol }
-        // libc's function that makes the call.
+        let symbols = stacks[dominant.stack].lazy.map { frames[$0].symbol ?? "" }
+        // libc's function makes the call.
         let waiting = symbols.first { $0.prefix { $0 != "@" } != "syscall" }
         return waiting?.hasPrefix("_ZN5swift14threading_impl9once_slow") == true
     }

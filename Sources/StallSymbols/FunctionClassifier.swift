@@ -74,7 +74,9 @@ final class FunctionClassifier {
         }
         if let source { return source }
         if function?.library != nil { return .library }
-        return isOutsideDebugInformation || isForeign && location.directory == nil ? .dependency : .app
+        // Code of C has no module: where the app names its own, what has no source is a package's.
+        let isUnknown = location.directory == nil && (isForeign || !includedModules.isEmpty)
+        return isOutsideDebugInformation || isUnknown ? .dependency : .app
     }
 
     /// Returns the owner of the source file; `nil` if the file is unknown.

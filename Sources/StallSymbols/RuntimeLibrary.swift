@@ -50,8 +50,9 @@ package enum RuntimeLibrary: Sendable {
         ],
     ]
 
-    /// `CFRunLoopRunSpecific`: CoreFoundation's prefix before a capital letter and a small one.
+    /// `CFRunLoopRunSpecific`: CoreFoundation's prefix before a capital letter and a small one, or one of its abbreviations.
     private static func isCoreFoundation(_ symbol: String) -> Bool {
+        if ["CFURL", "CFUUID", "CFQSort"].contains(where: { symbol.hasPrefix($0) }) { return true }
         let capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")
         return symbol.hasPrefix("CF") && symbol.utf8.dropFirst(2).prefix(2).map(capitals.contains) == [true, false]
     }

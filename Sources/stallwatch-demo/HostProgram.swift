@@ -40,7 +40,11 @@ struct HostProgram: Sendable {
         Task.detached { [self] in
             await inbox.open(monitor.reports)
             switch shape {
-            case .asyncMain, .asyncMainAtOnce, .dispatchMain, .runForever, .runBefore:
+            case .nestedRunInTimer:
+                await warmUp()
+                _ = await MainLoop.timer { waitUntilTheChildExits(for: monitor.configuration.threshold.ceiling * 3) }
+                await finish([])
+            case .asyncMain, .asyncMainAtOnce, .dispatchMain, .runForever, .runBefore, .nestedRun:
                 await warmUp()
                 await finish(await Task { @MainActor in stallHere() }.value)
             case .busy:
@@ -66,7 +70,7 @@ struct HostProgram: Sendable {
         }
         switch shape {
         case .dispatchMain: Dispatch.dispatchMain()
-        case .runForever: RunLoop.main.run()
+        case .runForever, .nestedRun, .nestedRunInTimer: RunLoop.main.run()
         case .runBefore: while RunLoop.main.run(mode: .default, before: .distantFuture) {}
         default: while true { CFRunLoopRun() }
         }
@@ -75,7 +79,8 @@ struct HostProgram: Sendable {
     }
 
     private func stallHere() -> [Duration] {
-        stall > .zero ? [DrivenLoop.time { sleepTooLong(for: stall) }] : []
+        let work = shape == .nestedRun ? waitUntilTheChildExits : sleepTooLong
+        return stall > .zero ? [DrivenLoop.time { work(stall) }] : []
     }
 
     /// Waits for the first heartbeat: on other threads than the main actor's, only later ones count.
@@ -101,6 +106,16 @@ struct HostProgram: Sendable {
             exit(DemoFailure.Status.inputOutput.rawValue)
         }
     }
+}
+
+/// Waits in a run of the main thread's loop, in pieces of 50 ms (`Process.waitUntilExit()`).
+@inline(never)
+private func waitUntilTheChildExits(for duration: Duration) {
+    let child = Process()
+    child.executableURL = URL(fileURLWithPath: "/bin/sleep")
+    child.arguments = ["\(duration.seconds)"]
+    guard (try? child.run()) != nil else { return }
+    child.waitUntilExit()
 }
 
 private func endOfInput() async {

@@ -89,6 +89,20 @@ import TestSupport
         #expect(culprit(of: [nested] + frames.dropFirst(2)) == "save()")
     }
 
+    /// Without debug information the optimizer may leave only the function that forwards calls to a closure.
+    @Test(arguments: ["partial apply for ", "@objc "]) func theClosureOfAForwarderIsBlamed(prefix: String) {
+        let forwarder = frame(
+            prefix + "closure #1 in save()", isRuntimeFrame: true, compilerGenerated: .thunk,
+            symbol: "$s5notes4saveyyFyycfU_TA")
+        let frames = [frame("usleep", isInApp: false), forwarder, frame("main")]
+        #expect(culprit(of: frames, reason: "no debug information was found") == "closure #1 in save()")
+        #expect(culprit(of: [frame("sync()")] + frames, reason: "no debug information was found") == "sync()")
+        #expect(
+            culprit(of: [frames[0], forwarder, frame("main", line: 9)]) == "main", "its frames would show the closure")
+        let other = frame(prefix + "save()", isRuntimeFrame: true, compilerGenerated: .thunk)
+        #expect(culprit(of: [other, frame("main")], reason: "no debug information was found") == "main")
+    }
+
     /// The task of an `async let` has no caller, and its body is an autoclosure.
     @Test func `the function of an async let is blamed`() {
         let body = frame("implicit closure #1 in loadAll()", compilerGenerated: .synthesized)
@@ -148,6 +162,7 @@ import TestSupport
         let run = frame(loop, isInApp: false, symbol: loop)
         #expect(culprit(of: [frame("gtk_css_parse", isInApp: false), run, frame("main", line: 1)]) == nil)
         #expect(culprit(of: [frame("onClick", line: 5), run, frame("main", line: 1)]) == "onClick")
+        #expect(culprit(of: [run, frame("save()", line: 5), run, frame("main", line: 1)]) == "save()", "its own loop")
         let callout = frame(
             "timer", isInApp: false, symbol: "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__")
         #expect(culprit(of: [run, frame("showDialog()", line: 5), callout, frame("main", line: 1)]) == "showDialog()")

@@ -140,6 +140,14 @@ import Testing
         #expect(owner("$s4GRDB3runyyF") == .app)
     }
 
+    /// Code of C has no module, so it is not one of those that the app names.
+    @Test func codeOfCWithoutASourceIsADependencysIfTheAppNamesItsModules() {
+        let named = FunctionClassifier(InAppSettings(includedModules: ["notes"]))
+        #expect(owner("sqlite3VdbeExec", in: named) == .dependency)
+        #expect(owner("sqlite3VdbeExec", file: "/src/notes/sqlite.c", in: named) == .app)
+        #expect(owner("sqlite3VdbeExec") == .app)
+    }
+
     /// Any settings give an answer.
     @Test func invalidSettingsAreHarmless() {
         let words = ["", "/", "$s", "\0", "Swift", String(repeating: "x", count: 100_000)]

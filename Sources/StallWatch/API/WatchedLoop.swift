@@ -70,7 +70,8 @@ extension WatchedLoop {
     ///   - modes: The modes to watch: the loop's common modes, and any others by name. A run in an unwatched mode
     ///     belongs to the turn that entered it, but its waits do not count. A stall in such a run is reported once it
     ///     has lasted for two thresholds without a wait.
-    ///   - watchGaps: Whether the time between two runs of the loop also counts as a turn.
+    ///   - watchGaps: Whether the time between two runs of the loop also counts as a turn. The time after the last run does, too:
+    ///     end the watch (``StallMonitor/unwatch(_:)``) when the loop will not run again.
     ///   - threshold: The duration from which a turn is a stall; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func runLoop(

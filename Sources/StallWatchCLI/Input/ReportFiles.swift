@@ -41,12 +41,11 @@ struct ReportFiles {
     }
 
     /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1` or `stalls.ndjson-20261127`, into which it
-    /// is rotated.
+    /// is rotated, unless it was compressed then.
     static func hasLines(_ name: String) -> Bool {
-        let rotated = String(name.reversed().drop { ("0"..."9").contains($0) }.reversed())
-        return [".ndjson", ".jsonl"].contains {
-            name.hasSuffix($0) || rotated.hasSuffix($0 + ".") || rotated.hasSuffix($0 + "-")
-        }
+        [".ndjson", ".jsonl"].contains {
+            name.hasSuffix($0) || name.contains("\($0).") || name.contains("\($0)-")
+        } && ![".gz", ".xz", ".zst", ".bz2"].contains { name.hasSuffix($0) }
     }
 
     private static func kind(of path: String) -> ReportFile.Kind {

@@ -70,6 +70,12 @@ extension Scenario {
         program(
             "main-run-before", "the main actor of a program with run(mode:before:) in a while sleeps", .runBefore,
             .main(.mainQueue, in: "sleepTooLong(for:)")),
+        program(
+            "nested-run", "the main actor waits for a process in a nested run of the main run loop", .nestedRun,
+            .heartbeat("main", .mainQueue, in: "waitUntilTheChildExits(for:)")),
+        .quiet("nested-run-in-timer", "a timer does, and the nested run serves the main queue") { context in
+            _ = try await context.host(.nestedRunInTimer)
+        },
         .quiet("main-actor-idle", "a program with an async @main has nothing to do") { context in
             _ = try await context.host(.asyncMain)
         },

@@ -121,7 +121,7 @@ extension ScenarioContext {
             "--output", directory, "--host-stall", "\(Int(stall.milliseconds.rounded()))",
         ])
         await body(child)
-        let ending = await child.finish(within: .seconds(30) + stall * 3)
+        let ending = await child.finish(within: .seconds(30) + threshold * 12)
         guard let line = ending.answer,
             let result = try? JSONDecoder().decode(HostResult.self, from: Data(line.utf8))
         else { throw NoResult(sentence: "the child of shape \(shape.rawValue) \(ending)") }
@@ -162,6 +162,10 @@ package enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     case runForever = "run-forever"
     /// `RunLoop.main.run(mode:before:)` in a `while`.
     case runBefore = "run-before"
+    /// `RunLoop.main.run()`, and the main actor waits for a process of its own in a nested run.
+    case nestedRun = "nested-run"
+    /// The same in a timer, whose nested run serves the main queue.
+    case nestedRunInTimer = "nested-run-in-timer"
     /// A main run loop that turns a thousand times a second until standard input ends.
     case busy
     /// A main run loop and fifty others that wait until standard input ends.

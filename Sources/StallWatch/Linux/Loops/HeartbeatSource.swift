@@ -24,8 +24,6 @@ final class HeartbeatSource: LoopSource {
     private let findsUnneeded: @Sendable () -> Bool
     /// Returns whether the loop does not run its items on purpose.
     private let findsExcuse: @Sendable () -> Bool
-    /// Whether another observer has seen the loop since the last item.
-    private let wasUnneeded = Atomic<Bool>(false)
     private let whenRemoved: @Sendable () -> Void
     /// Finds out that the loop waits for work; `nil` if that cannot be known.
     private let idle: (any IdleCheck)?
@@ -78,10 +76,9 @@ final class HeartbeatSource: LoopSource {
         if isUnneeded {
             // What observes the loop in a better way sees that it runs items.
             markServed()
-            wasUnneeded.store(true, ordering: .relaxed)
+            lastIdle.store(now, ordering: .relaxed)
             return nil
         }
-        if wasUnneeded.exchange(false, ordering: .relaxed) { lastIdle.store(now, ordering: .relaxed) }
         // While an item is pending, the age of its turn decides when to poll again; its end then wakes the watchdog.
         // Before the first item has run there is no turn, so poll again.
         if isPending.load(ordering: .acquiring) {
@@ -121,7 +118,7 @@ final class HeartbeatSource: LoopSource {
         }
     }
 
-    func isWaitingUnobserved() -> Bool { findsExcuse() }
+    func isWaitingUnobserved() -> Bool { isUnneeded || findsExcuse() }
 
     /// Whether the loop has ended, or is observed in another way.
     var isUnneeded: Bool { findsUnneeded() }
@@ -159,19 +156,23 @@ extension LoopSource where Self == HeartbeatSource {
     /// in an async `main`, it also counts a stall that has already begun.
     ///
     /// The queue is not served by a run of the loop in one of its own blocks, as `Process.waitUntilExit()` makes it
-    /// (CFRunLoop.c: `libdispatchQSafe`), so it is in use there, too. It is excused in the run's own turns, which are measured.
-    static func mainQueue(_ recorder: TurnRecorder, besides runLoop: TurnRecorder? = nil) -> HeartbeatSource {
+    /// (CFRunLoop.c: `libdispatchQSafe`), so it is in use there, too. It is excused in a turn of the run that is nearly a stall
+    /// itself.
+    static func mainQueue(_ recorder: TurnRecorder, besides runLoop: LoopMonitor? = nil) -> HeartbeatSource {
         let owner = QueueOwner(.main)
         // A program's own executor of the main actor does not serve the queue.
         let isServed = MainActorExecutor.custom == nil && isOnMainActor(owner)
         if isServed { recorder.noteThread() }
         return HeartbeatSource(
             kind: .mainQueue, isServed: isServed, owner: { owner.current() }, idle: owner,
-            unless: { runLoop?.snapshot().servesMainQueue ?? false },
-            excusedIf: { runLoop?.snapshot().began != nil }
+            unless: { runLoop?.recorder.servesMainQueue ?? false },
+            excusedIf: {
+                runLoop.map { $0.turnDuration(at: monotonicNow()) ?? 0 >= $0.threshold / 2 } ?? false
+            }
         ) { item in
             DispatchQueue.main.async {
                 owner.confirm()
+                runLoop?.recorder.noteMainQueue()
                 item()
             }
         }
@@ -195,13 +196,19 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// Returns a source for the pool's threads of one priority: each has its own queue (DispatchGlobalExecutor.cpp).
-    static func cooperativePool(_ priority: TaskPriority) -> HeartbeatSource {
-        let idle = TaskPoolIdleCheck()
-        return HeartbeatSource(kind: .cooperativePool, idle: idle) { item in
-            Task.detached(name: HeartbeatSource.taskName, priority: priority) {
-                idle.confirm()
-                item()
+    /// Returns a source that sends a task of each priority that is watched, and waits for the last of them.
+    ///
+    /// Each priority has a queue with threads of its own (DispatchGlobalExecutor.cpp). A task that the main thread starts outside
+    /// of tasks has the priority high, and a detached one medium.
+    static func cooperativePool() -> HeartbeatSource {
+        let pools = TaskPools([.high, .medium])
+        return HeartbeatSource(kind: .cooperativePool, idle: pools) { item in
+            let sent = TaskPools.Sent(pools.all.count, item)
+            for (priority, idle) in pools.all {
+                Task.detached(name: HeartbeatSource.taskName, priority: priority) {
+                    idle.confirm()
+                    sent.hasRun()
+                }
             }
         }
     }

@@ -82,6 +82,32 @@ final class TaskPoolIdleCheck: IdleCheck {
     }
 }
 
+/// The pools of several priorities.
+final class TaskPools: IdleCheck {
+    let all: [(priority: TaskPriority, idle: TaskPoolIdleCheck)]
+
+    init(_ priorities: [TaskPriority]) { all = priorities.map { ($0, TaskPoolIdleCheck()) } }
+
+    func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool {
+        all.allSatisfy { $0.idle.isIdle(thread: thread, lastDelay: lastDelay) }
+    }
+
+    /// One item for each pool, of which the last one counts.
+    final class Sent: Sendable {
+        private let left: Atomic<Int>
+        private let item: @Sendable () -> Void
+
+        init(_ count: Int, _ item: @escaping @Sendable () -> Void) {
+            left = Atomic(count)
+            self.item = item
+        }
+
+        func hasRun() {
+            if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { item() }
+        }
+    }
+}
+
 /// An event loop whose thread waits for all of its work in one place: in epoll_wait(2) without a timeout.
 ///
 /// SwiftNIO's loops do: a timer is an event, too (SelectorEpoll.swift). The place is learned. An item that is sent while

@@ -34,6 +34,8 @@ final class TurnRecorder: Sendable {
     private let modes = Atomic<UInt64>(0)
     /// How often a run of the default mode began or went on after a nested run.
     private let defaultRuns = Atomic<UInt64>(0)
+    /// The value of `defaultRuns` when a block of the main queue ran last.
+    private let mainQueueRun = Atomic<UInt64>(.max)
     /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
@@ -115,6 +117,9 @@ extension TurnRecorder {
         beginTurn(at: now())
         reachedSources.store(true, ordering: .relaxed)
     }
+
+    /// Notes that a block of the main queue runs.
+    func noteMainQueue() { mainQueueRun.store(defaultRuns.load(ordering: .relaxed), ordering: .relaxed) }
 
     func enterWait(at now: UInt64) {
         noteRun()
@@ -209,6 +214,16 @@ extension TurnRecorder {
         return turns
     }
 
+    /// Whether the loop, which is the main thread's, has run, and serves the main queue as far as is known.
+    ///
+    /// A run inside another one does, unless a block of the queue makes it.
+    var servesMainQueue: Bool {
+        let turn = snapshot()
+        let isNested = turn.nesting > 0 && turn.mode == Self.defaultMode
+        return turn.number > 0
+            && (!isNested || mainQueueRun.load(ordering: .relaxed) == defaultRuns.load(ordering: .relaxed))
+    }
+
     /// The thread that ran the loop last; `nil` before the first turn.
     var lastThread: Int32? {
         let thread = thread.load(ordering: .acquiring)
@@ -282,9 +297,6 @@ struct TurnSnapshot: Equatable {
     var isGap = false
     /// Whether the run loop waits although no observer saw the wait begin, as in a nested run in an unwatched mode.
     var isWaitingUnobserved = false
-
-    /// Whether the loop, which runs on the main thread, has run and serves the main queue, as far as its runs show.
-    var servesMainQueue: Bool { number > 0 && !(nesting > 0 && mode == TurnRecorder.defaultMode) }
 }
 
 /// How a loop has spent its time until one moment, in nanoseconds.

@@ -67,7 +67,9 @@ extension StallMonitor {
         let called = monotonicNow()
         for loop in loops {
             // A turn that is younger than its threshold would become a stall only after this call.
-            while let began = loop.recorder.snapshot().began, began < called, called - began >= loop.threshold {
+            while let began = loop.recorder.snapshot().began, began < called, called - began >= loop.threshold,
+                !loop.source.isWaitingUnobserved()
+            {
                 guard monotonicNow() < deadline else { return false }
                 nap()
             }

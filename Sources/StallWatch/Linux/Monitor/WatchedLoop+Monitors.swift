@@ -54,7 +54,7 @@ extension WatchedLoop {
         switch source {
         case .main:
             let runLoop = try runLoopMonitor(.main, modes: [RunLoop.Mode.common.rawValue])
-            var monitors = [runLoop, try monitor { .mainQueue($0, besides: runLoop.recorder) }]
+            var monitors = [runLoop, try monitor { .mainQueue($0, besides: runLoop) }]
             if let custom = MainActorExecutor.custom { monitors.append(try executorMonitor(custom)) }
             return monitors
         case .mainQueue: return [try monitor { .mainQueue($0) }]
@@ -62,9 +62,7 @@ extension WatchedLoop {
             return [try runLoopMonitor(runLoop, modes: modes, watchGaps: watchGaps)]
         case .queue(let queue): return [try monitor { _ in .queue(queue) }]
         case .globalQueue(let quality): return [try monitor { _ in .globalQueue(quality) }]
-        case .cooperativePool:
-            // A task that the main thread starts outside of tasks has the priority high, and a detached one medium.
-            return [try monitor { _ in .cooperativePool(.high) }, try monitor { _ in .cooperativePool(.medium) }]
+        case .cooperativePool: return [try monitor { _ in .cooperativePool() }]
         case .executor(let executor): return [try executorMonitor(executor)]
         case .probe(let probe):
             return [try monitor { recorder throws(StallWatchError) in try ProbeSource(probe, recorder) }]

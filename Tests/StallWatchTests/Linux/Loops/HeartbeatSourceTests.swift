@@ -66,19 +66,26 @@ import Testing
     /// The main run loop serves the main queue, but not in a run that one of the queue's blocks makes.
     @Test func `a nested run of the main run loop may not serve the main queue`() {
         let runLoop = TurnRecorder(alarm: WatchdogAlarm())
-        #expect(!runLoop.snapshot().servesMainQueue, "it has not run")
+        #expect(!runLoop.servesMainQueue, "it has not run")
         runLoop.enter(at: 10)
         runLoop.noteMode(TurnRecorder.defaultMode)
-        #expect(runLoop.snapshot().servesMainQueue)
+        #expect(runLoop.servesMainQueue)
         runLoop.enter(at: 20)
         runLoop.noteMode(7)
-        #expect(runLoop.snapshot().servesMainQueue, "a mode of the app's is no run that waits for something")
+        #expect(runLoop.servesMainQueue, "a mode of the app's is no run that waits for something")
         runLoop.exit(at: 30)
         runLoop.enter(at: 40)
         runLoop.noteMode(TurnRecorder.defaultMode)
-        #expect(!runLoop.snapshot().servesMainQueue)
+        #expect(!runLoop.servesMainQueue)
         runLoop.exit(at: 50)
-        #expect(runLoop.snapshot().servesMainQueue)
+        #expect(runLoop.servesMainQueue)
+        runLoop.enter(at: 60)
+        runLoop.noteMode(TurnRecorder.defaultMode)
+        runLoop.noteMainQueue()
+        #expect(runLoop.servesMainQueue, "a block of the queue has run in it")
+        runLoop.enter(at: 70)
+        runLoop.noteMode(TurnRecorder.defaultMode)
+        #expect(!runLoop.servesMainQueue, "that block has made another run")
     }
 
     /// What has observed the loop until now has seen it healthy, so the first item counts.
@@ -89,14 +96,19 @@ import Testing
             kind: .mainQueue, unless: { isUnneeded.load(ordering: .relaxed) },
             excusedIf: { isExcused.load(ordering: .relaxed) }
         ) { [loop] item in loop.items.withLock { $0.append(item) } }
-        #expect(source.beat(recorder, threshold: 100, at: 1000) == nil)
+        let seen = monotonicNow() + 1_000_000_000
+        #expect(source.beat(recorder, threshold: 100, at: seen) == nil)
         #expect(loop.pending == 0)
         isUnneeded.store(false, ordering: .relaxed)
-        #expect(source.beat(recorder, threshold: 100, at: 2000) == 2050)
-        #expect(recorder.snapshot().began == 2000)
+        #expect(source.beat(recorder, threshold: 100, at: seen + 1_000) != nil)
+        #expect(recorder.snapshot().began == seen + 1_000)
+        #expect(source.startUncertainty(of: seen + 1_000) == 1_000)
         #expect(!source.isWaitingUnobserved())
         isExcused.store(true, ordering: .relaxed)
         #expect(source.isWaitingUnobserved())
+        isExcused.store(false, ordering: .relaxed)
+        isUnneeded.store(true, ordering: .relaxed)
+        #expect(source.isWaitingUnobserved(), "an item that is late does not count any more")
     }
 
     @Test func noItemIsSentWhileOneIsPending() {
