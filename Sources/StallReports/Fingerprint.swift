@@ -37,7 +37,7 @@ package struct Fingerprint: Equatable {
     }
 
     /// Returns whether the function only calls a closure of the app, whose code the optimizer has often moved into it.
-    private static func forwardsClosure(_ frame: StallReport.Frame) -> Bool {
+    package static func forwardsClosure(_ frame: StallReport.Frame) -> Bool {
         frame.isInApp && frame.function.map { $0.hasPrefix("partial apply for ") && functionName($0) != nil } == true
     }
 

@@ -101,15 +101,7 @@ extension StallReport {
 
     /// Whether the function is the only one that is left of a closure, where the symbols do not show what was moved into it.
     private static func standsForClosure(_ frame: Frame, _ images: [Image]) -> Bool {
-        !isLineExpected(frame, images) && frame.line == nil && closure(ofForwarder: frame.function ?? "") != nil
-    }
-
-    /// The closure that a function of this name calls; `nil` for another function.
-    fileprivate static func closure(ofForwarder name: String) -> String? {
-        let prefixes = ["partial apply for ", "@objc "]
-        guard let prefix = prefixes.first(where: { name.hasPrefix($0) }) else { return nil }
-        let closure = String(name.dropFirst(prefix.count))
-        return closure.hasPrefix("closure #") || closure.hasPrefix("specialized closure #") ? closure : nil
+        !isLineExpected(frame, images) && frame.line == nil && Fingerprint.forwardsClosure(frame)
     }
 
     /// Returns the frames without the deinitializers that only release an object's members.
@@ -197,8 +189,7 @@ extension StallReport.Culprit {
     fileprivate init(_ frame: StallReport.Frame, _ images: [StallReport.Image]) {
         self.init(
             // Only frames with a name are candidates.
-            function: frame.function.map { StallReport.closure(ofForwarder: $0) ?? $0 } ?? "",
-            image: frame.image.map { images[$0].name }, file: frame.file,
+            function: frame.function ?? "", image: frame.image.map { images[$0].name }, file: frame.file,
             line: frame.line
         )
     }

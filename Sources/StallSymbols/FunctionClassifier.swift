@@ -74,8 +74,9 @@ final class FunctionClassifier {
         }
         if let source { return source }
         if function?.library != nil { return .library }
-        // Code of C has no module: where the app names its own, what has no source is a package's.
-        let isUnknown = location.directory == nil && (isForeign || !includedModules.isEmpty)
+        // Code of C has no module: where the app names its own, what has no source is a package's, except main.swift's.
+        let isPackages = !includedModules.isEmpty && location.symbol != nil && location.symbol != "main"
+        let isUnknown = location.directory == nil && (isForeign || isPackages)
         return isOutsideDebugInformation || isUnknown ? .dependency : .app
     }
 
@@ -183,9 +184,10 @@ package struct InAppRule {
     private let excludedDirectories: [String]
     /// Folders with the toolchain's libraries and the program's own, as beside an executable that was copied with both.
     private let bundles: Set<String>
-    /// The beginnings of the names of the toolchain's libraries.
+    /// The beginnings of the names of the toolchain's libraries, and of those that it needs.
     private static let toolchainLibraries = [
-        "libswift", "lib_", "libFoundation", "libdispatch", "libBlocksRuntime", "libXCTest", "libTesting",
+        "libswift", "lib_", "libFoundation", "libdispatch", "libBlocksRuntime", "libXCTest", "libTesting", "libc.so",
+        "libm.so", "ld-linux", "libstdc++", "libgcc_s", "libxml2", "libcurl", "libicu", "libz.so",
     ]
 
     /// One of the paths of the process's images tells where the toolchain's libraries are.

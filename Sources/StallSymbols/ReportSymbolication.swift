@@ -259,14 +259,11 @@ package struct ReportSymbolication {
             }
         }
 
-        /// Returns whether the image has no debug information and does not belong to the executable, or was copied with the
-        /// toolchain's libraries.
+        /// Returns whether the image has no debug information and does not belong to the executable.
         private func isForeign(_ image: StallReport.Image) -> Bool {
             let reason = symbolication.symbolicator.reason(for: symbolication.identity(of: image))
-            let runtime = directory(of: image.path) + "/libswiftCore.so"
             return reason?.hasPrefix(DebugInformation.UnavailableReason.absent.reason) == true
-                && (InAppRule.isForeign(imageAt: image.path, executable: report.process.executable)
-                    || image.path != report.process.executable && report.images.contains { $0.path == runtime })
+                && InAppRule.isForeign(imageAt: image.path, executable: report.process.executable)
         }
 
         private func named(

@@ -40,12 +40,12 @@ struct ReportFiles {
         name.hasPrefix("stall-") && name.hasSuffix(".json") && name != baseline
     }
 
-    /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1` or `stalls.ndjson-20261127`, into which it
-    /// is rotated, unless it was compressed then.
+    /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1` or `stalls.ndjson-20261127`, its rotations.
+    ///
+    /// What another program has made of one has other letters at the end.
     static func hasLines(_ name: String) -> Bool {
-        [".ndjson", ".jsonl"].contains {
-            name.hasSuffix($0) || name.contains("\($0).") || name.contains("\($0)-")
-        } && ![".gz", ".xz", ".zst", ".bz2"].contains { name.hasSuffix($0) }
+        let plain = String(name.reversed().drop { "0123456789-._T".contains($0) }.reversed())
+        return [".ndjson", ".jsonl"].contains { plain.hasSuffix($0) }
     }
 
     private static func kind(of path: String) -> ReportFile.Kind {

@@ -57,7 +57,9 @@ import TestSupport
         for (number, name) in ["ndjson", "ndjson.1", "ndjson-20261127", "ndjson.2026-11-27", "jsonl.12"].enumerated() {
             try scratch.write("stalls.\(name)", ReportFixture(number: number + 1).line)
         }
-        try scratch.write("stalls.ndjson.2.gz", [0x1f, 0x8b, 0x08] as [UInt8])
+        for other in ["2.gz", "1.sha256", "bak"] {
+            try scratch.write("stalls.ndjson.\(other)", [0x1f, 0x8b, 0x08] as [UInt8])
+        }
         #expect(try Tool.run(["validate", "."], in: scratch).output == "5 valid, 0 faulty\n")
     }
 

@@ -22,8 +22,8 @@ final class HeartbeatSource: LoopSource {
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> CaptureTarget?
     private let findsUnneeded: @Sendable () -> Bool
-    /// Returns whether the loop does not run its items on purpose.
-    private let findsExcuse: @Sendable () -> Bool
+    /// Returns whether the loop does not run its items on purpose, or is reported for it; takes an item's age in nanoseconds.
+    private let findsExcuse: @Sendable (UInt64) -> Bool
     private let whenRemoved: @Sendable () -> Void
     /// Finds out that the loop waits for work; `nil` if that cannot be known.
     private let idle: (any IdleCheck)?
@@ -48,7 +48,7 @@ final class HeartbeatSource: LoopSource {
         owner: @escaping @Sendable () -> CaptureTarget? = { nil },
         idle: (any IdleCheck)? = nil,
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
-        excusedIf isExcused: @escaping @Sendable () -> Bool = { false },
+        excusedIf isExcused: @escaping @Sendable (UInt64) -> Bool = { _ in false },
         whenRemoved: @escaping @Sendable () -> Void = {},
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
@@ -118,7 +118,10 @@ final class HeartbeatSource: LoopSource {
         }
     }
 
-    func isWaitingUnobserved() -> Bool { isUnneeded || findsExcuse() }
+    func isWaitingUnobserved() -> Bool {
+        let (now, sent) = (monotonicNow(), lastSent.load(ordering: .relaxed))
+        return isUnneeded || findsExcuse(now - min(sent, now))
+    }
 
     /// Whether the loop has ended, or is observed in another way.
     var isUnneeded: Bool { findsUnneeded() }
@@ -143,7 +146,7 @@ extension LoopSource where Self == HeartbeatSource {
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let owner = QueueOwner(queue)
         return HeartbeatSource(
-            kind: .dispatchQueue, owner: { owner.current() }, idle: owner, excusedIf: { owner.isSuspended }
+            kind: .dispatchQueue, owner: { owner.current() }, idle: owner, excusedIf: { _ in owner.isSuspended }
         ) { item in
             queue.async {
                 owner.confirm()
@@ -156,8 +159,8 @@ extension LoopSource where Self == HeartbeatSource {
     /// in an async `main`, it also counts a stall that has already begun.
     ///
     /// The queue is not served by a run of the loop in one of its own blocks, as `Process.waitUntilExit()` makes it
-    /// (CFRunLoop.c: `libdispatchQSafe`), so it is in use there, too. It is excused in a turn of the run that is nearly a stall
-    /// itself.
+    /// (CFRunLoop.c: `libdispatchQSafe`), so it is in use there, too. It is excused by a turn of the run that takes half of the
+    /// wait: if that is long, it is a stall itself.
     static func mainQueue(_ recorder: TurnRecorder, besides runLoop: LoopMonitor? = nil) -> HeartbeatSource {
         let owner = QueueOwner(.main)
         // A program's own executor of the main actor does not serve the queue.
@@ -166,9 +169,7 @@ extension LoopSource where Self == HeartbeatSource {
         return HeartbeatSource(
             kind: .mainQueue, isServed: isServed, owner: { owner.current() }, idle: owner,
             unless: { runLoop?.recorder.servesMainQueue ?? false },
-            excusedIf: {
-                runLoop.map { $0.turnDuration(at: monotonicNow()) ?? 0 >= $0.threshold / 2 } ?? false
-            }
+            excusedIf: { age in (runLoop?.turnDuration(at: monotonicNow())).map { $0 >= age / 2 } ?? false }
         ) { item in
             DispatchQueue.main.async {
                 owner.confirm()

@@ -94,7 +94,7 @@ import Testing
         let isExcused = Atomic(false)
         let source = HeartbeatSource(
             kind: .mainQueue, unless: { isUnneeded.load(ordering: .relaxed) },
-            excusedIf: { isExcused.load(ordering: .relaxed) }
+            excusedIf: { _ in isExcused.load(ordering: .relaxed) }
         ) { [loop] item in loop.items.withLock { $0.append(item) } }
         let seen = monotonicNow() + 1_000_000_000
         #expect(source.beat(recorder, threshold: 100, at: seen) == nil)
