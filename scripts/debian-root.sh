@@ -65,7 +65,7 @@ make_root() {
     [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' \
         2>/dev/null | head -n 1) || true
     [ -n "$mirror" ] || refuse "This machine's apt knows no mirror of Debian: set DEBIAN_MIRROR to the address of one."
-    # An unfinished root has its log beside it. Everything else belongs to somebody.
+    # An unfinished root has its log beside it. Another folder is not removed.
     if { compgen -G "$root/*" || compgen -G "$root/.[!.]*"; } >/dev/null && [ ! -e "$root.log" ]; then
         refuse "$root is not empty and no root of this script: name another folder, or empty it."
     fi

@@ -53,7 +53,7 @@ package struct CPUQuota {
     }
 
     /// Returns the paths of the cpu.stat files for a text of /proc/<pid>/cgroup (cgroups(7)), innermost first.
-    static func candidates(_ membership: String) -> [String] {
+    package static func candidates(_ membership: String) -> [String] {
         var files: [String] = []
         func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
         for line in Array(membership.utf8).split(separator: UInt8(ascii: "\n")) {

@@ -34,8 +34,8 @@ extension StallReport {
         ///
         /// At most the stall's duration. The kernel adds up all CPUs, so some of it may be other threads' time.
         public var throttledMilliseconds: Double?
-        /// The time that the host of a virtual machine took from the most affected CPU (steal, proc_stat(5)) since the turn was
-        /// late, in milliseconds; `nil` if it took none, or the thread mostly had a CPU or was blocked.
+        /// The time that the host of a virtual machine took from the most affected CPU (steal, proc_stat(5)) since a sample saw
+        /// the thread ready to run, in milliseconds; `nil` if it took none, or the thread mostly had a CPU or was blocked.
         public var stolenMilliseconds: Double?
         /// The file of the last page that the thread waited for; `nil` if unknown.
         ///

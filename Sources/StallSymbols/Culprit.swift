@@ -229,15 +229,13 @@ extension StallReport {
         return groups.values.max { ($0.share, $1.stack) < ($1.share, $0.stack) }
     }
 
-    /// Whether the thread computes in Swift's wait for a global that is being initialized.
+    /// Whether the thread computes in Swift's wait for a global that is being initialized, as its dominant stack shows.
     ///
     /// Such a wait takes a CPU only if the kernel refuses it, because it would close a circle (EDEADLK of futex(2)): the runtime
     /// then tries again for ever. That is a global whose initializer needs the global itself, through another one.
-    var waitsForItsOwnGlobal: Bool {
-        guard let cause, cause.kind == .cpu, (cause.kernelShare ?? 0) >= 0.5, let dominant = dominantStack else {
-            return false
-        }
-        let symbols = stacks[dominant.stack].lazy.map { frames[$0].symbol ?? "" }
+    func waitsForItsOwnGlobal(inStack stack: Int) -> Bool {
+        guard let cause, cause.kind == .cpu, (cause.kernelShare ?? 0) >= 0.5 else { return false }
+        let symbols = stacks[stack].lazy.map { frames[$0].symbol ?? "" }
         // libc's function makes the call.
         let waiting = symbols.first { $0.prefix { $0 != "@" } != "syscall" }
         return waiting?.hasPrefix("_ZN5swift14threading_impl9once_slow") == true

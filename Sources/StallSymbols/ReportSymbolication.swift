@@ -55,6 +55,10 @@ package struct ReportSymbolication {
             result.images[index].reason = symbolicator.reason(for: identity(of: result.images[index]))
         }
         if let dominant = result.dominantStack {
+            if result.waitsForItsOwnGlobal(inStack: dominant.stack) {
+                result.cause?.kind = .deadlock
+                result.cause?.confidence = .likely
+            }
             let symbols = result.relevantFrames(ofStack: dominant.stack).map(\.symbol)
             result.callout = report.callout ?? StallReport.Callout(symbols: symbols)
             switch dominant.blame {
@@ -72,10 +76,6 @@ package struct ReportSymbolication {
                 isLate && report.kind == .spinning
                 ? "no sample shows what the loop called"
                 : isLate ? "the turn had ended before a stack was captured" : "no sample has a stack"
-        }
-        if result.waitsForItsOwnGlobal {
-            result.cause?.kind = .deadlock
-            result.cause?.confidence = .likely
         }
         result.nameCause(since: report)
         return (result, pass.isFinished)

@@ -48,8 +48,9 @@ build() {
         fail "the build $1 fails"
         return 1
     }
-    if grep -qE '^/StallWatch/(Sources|Tests)/.*warning:' "$log"; then
-        grep -E '^/StallWatch/(Sources|Tests)/.*warning:' "$log" | sort -u | head -20 || true
+    local warnings
+    if warnings=$(grep -E '^/StallWatch/(Sources|Tests)/.*warning:' "$log" | sort -u); then
+        head -20 <<<"$warnings"
         fail "the build $1 has warnings"
     fi
 }

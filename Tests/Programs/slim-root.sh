@@ -39,7 +39,7 @@ make_root() {
     [ -e "$roots/$name/complete" ] && return
     for package in "$@"; do packages+=,$package; done
     echo "Creating the root file system $name (one minute)."
-    # An unfinished root has its log beside it. Everything else belongs to somebody.
+    # An unfinished root has its log beside it. Another folder is not removed.
     if [ -e "$roots/$name" ] && [ ! -e "$roots/$name.log" ]; then
         echo "$roots/$name is no root of this script: set SLIM_ROOTS to another folder." >&2
         exit $unavailable

@@ -86,14 +86,14 @@ run make "$root"
 exits_with 0
 [ ! -s "$state/calls" ] || fail 'makes it again'
 
-# An unfinished root is made again; what belongs to somebody stays.
-machine of-somebody
+# An unfinished root is made again; another folder stays.
+machine another-folder
 mkdir -p "$root" && touch "$root/thesis"
 run make "$root"
 exits_with 69
 says 'no root of this script'
 [ ! -s "$state/calls" ] || fail 'has begun'
-[ -e "$root/thesis" ] || fail 'removes a folder of somebody'
+[ -e "$root/thesis" ] || fail 'removes another folder'
 touch "$root.log"
 run make "$root"
 exits_with 0

@@ -146,7 +146,7 @@ static bool wait_for_sampler(cunwind_stop_request *request) {
 }
 
 // Lets the helper open the event and wait for its sample. False: the helper did not end in time. It was killed, unless it
-// still opens the event, which nobody would close then.
+// still opens the event: after a kill the event would stay open.
 static bool run_sampler(cunwind_engine *engine, pid_t tid, size_t ring_bytes) {
   cunwind_helper_memory *helper = &engine->sampler;
   cunwind_stop_request *request = helper->request;

@@ -43,23 +43,9 @@ extension Scenario {
             try await context.watch(.globalQueue(.background, label: "background"))
             await pause(context.threshold * 4)
         },
-        .stalling(
-            "cooperative-pool-blocked", "tasks that wait for a semaphore occupy all threads of the pool", times: 3,
-            .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
-                .keeping(tasks: 100)
-        ) { context in
-            try await context.warmUp(.cooperativePool())
-            return await fillPool(for: context.stall, { item in Task.detached { item() } }, waitForTheSemaphore)
-        },
-        .stalling(
-            "cooperative-pool-high", "the same with tasks of the priority that the main thread's tasks have", times: 3,
-            .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
-                .keeping(tasks: 100)
-        ) { context in
-            try await context.warmUp(.cooperativePool())
-            return await fillPool(
-                for: context.stall, { item in Task.detached(priority: .high) { item() } }, waitForTheSemaphore)
-        },
+        blockedPool("cooperative-pool-blocked", "tasks that wait for a semaphore occupy all threads of the pool"),
+        blockedPool(
+            "cooperative-pool-high", "the same with tasks of the priority that the main thread's tasks have", .high),
         .stalling(
             "main-actor-queue", "a timer sleeps, and twenty tasks wait for the main actor", times: 3,
             .main(.timer, in: "sleepTooLong(for:)", cause: "sleep").keeping(tasks: 20, in: "useTheMainActor()")
@@ -119,6 +105,19 @@ extension Scenario {
             pool.threads.stop()
         },
     ]
+
+    /// Tasks of that priority, by default a detached task's own, wait in all threads of the pool.
+    private static func blockedPool(_ name: String, _ summary: String, _ priority: TaskPriority? = nil) -> Scenario {
+        .stalling(
+            name, summary, times: 3,
+            .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
+                .keeping(tasks: 100)
+        ) { context in
+            try await context.warmUp(.cooperativePool())
+            return await fillPool(
+                for: context.stall, { item in Task.detached(priority: priority) { item() } }, waitForTheSemaphore)
+        }
+    }
 
     /// Blocks that do `work` occupy all workers of a global queue.
     private static func filled(

@@ -117,17 +117,17 @@ bool demo_sleep_in_handler(uint32_t milliseconds) {
 // the function.
 extern void dispatch_once_f(intptr_t *predicate, void *context, void (*function)(void *));
 
+void demo_once(intptr_t *token, void (*work)(void *), void *argument) {
+  dispatch_once_f(token, argument, work);
+  // Work after the call keeps it from becoming a jump, so that this function stays on the stack.
+  __asm__ volatile("");
+}
+
 bool demo_make_pipe(int32_t *ends) { return pipe2(ends, O_CLOEXEC) == 0; }
 
 bool demo_is_in_memory(int32_t descriptor) {
   struct statfs system;
   return fstatfs(descriptor, &system) == 0 && system.f_type == TMPFS_MAGIC;
-}
-
-void demo_once(intptr_t *token, void (*work)(void *), void *argument) {
-  dispatch_once_f(token, argument, work);
-  // Work after the call keeps it from becoming a jump, so that this function stays on the stack.
-  __asm__ volatile("");
 }
 
 // glibc keeps the resolver's state per thread (`_res`, resolver(3)), and getaddrinfo(3) uses it.

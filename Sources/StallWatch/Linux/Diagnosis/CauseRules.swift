@@ -48,13 +48,9 @@ enum CauseRules {
 
     /// A deadlock, if a sample saw a circle of locks: for half of the time, if one of its waits ends by itself.
     private static func deadlock(_ evidence: Evidence) -> Cause? {
-        var waiting: UInt64 = 0
-        for (observation, weight) in zip(evidence.observations, evidence.weights)
-        where observation.lock?.isDeadlock == true { waiting += weight }
-        guard let seen = evidence.observations.last(where: { $0.lock?.isDeadlock == true }), let chain = seen.lock
-        else {
-            return nil
-        }
+        let circles = zip(evidence.observations, evidence.weights).filter { $0.0.lock?.isDeadlock == true }
+        guard let seen = circles.last?.0, let chain = seen.lock else { return nil }
+        let waiting = circles.reduce(0) { $0 + $1.1 }
         let endsByItself = chain.lock.hasTimeout || chain.owners.contains { $0.waitsFor?.hasTimeout == true }
         guard !endsByItself || waiting * 2 >= evidence.split.duration else { return nil }
         return Cause(

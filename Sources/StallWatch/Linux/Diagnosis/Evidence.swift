@@ -19,7 +19,8 @@ struct Evidence: Sendable {
     var throttled: UInt64 = 0
     /// The number of CPUs that are online.
     var processors = 1
-    /// The time that the host of a virtual machine took from the most affected CPU since the turn was late, in nanoseconds.
+    /// The time that the host of a virtual machine took from the most affected CPU since a sample saw the thread ready to run,
+    /// in nanoseconds.
     var stolen: UInt64 = 0
     var pagedFile: String?
 

@@ -17,7 +17,7 @@ struct StallDiagnostician {
     private var observations: [Observation] = []
     /// Opened when a late turn waits for pages; closed when that stall ends or the next one begins.
     private var faults: PageFaultWatch?
-    /// Read when a turn is late.
+    /// Read when the thread of a late turn is ready to run.
     private var steal: CPUSteal?
     /// The owner of the lock in the last observation.
     private var owner: OwnerWatch?
@@ -92,8 +92,8 @@ struct StallDiagnostician {
         _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, turnEnd: () -> UInt64?
     ) -> Cause? {
         if isFirst { (faults, steal) = (nil, nil) }
-        steal = steal ?? CPUSteal()
         guard let reading = read(thread) else { return nil }
+        if steal == nil, reading.isRunnable { steal = CPUSteal() }
         let earlier = isFirst && observations.isEmpty ? readings.dropLast().last : nil
         var observation = observe(reading, thread: thread, stack: stack, isLate: true)
         let end = turnEnd()

@@ -3,6 +3,7 @@ import CDemo
 import Dispatch
 import Foundation
 import Glibc
+import LinuxSupport
 import Synchronization
 
 extension DispatchQueue {
@@ -111,9 +112,11 @@ struct QuotaGroup: Sendable {
     /// - Throws: ``NotAvailable`` if no such group can be made.
     init(share: Double) throws(NotAvailable) {
         path = Self.root + "/stallwatch-demo-\(getpid())"
-        // In a container the root may be the own group, under another name.
-        let own = Self.root + Self.ownGroup
-        before = access(own + "/tasks", W_OK) == 0 ? own : Self.root
+        let groups = CPUQuota.candidates(readSmallFile("/proc/thread-self/cgroup") ?? "").map {
+            String($0.dropLast("/cpu.stat".count))
+        }
+        // In a container the root may be the thread's group, under another name.
+        before = groups.first { access($0 + "/tasks", W_OK) == 0 } ?? Self.root
         let refusal = NotAvailable(reason: "a CPU cgroup of version 1 cannot be created")
         guard mkdir(path, 0o755) == 0 else { throw refusal }
         // The largest weight: the group uses its quota at once and is then throttled.
@@ -132,13 +135,6 @@ struct QuotaGroup: Sendable {
     func leave() {
         Self.moveThisThread(to: before)
         rmdir(path)
-    }
-
-    /// The process's group below the root, such as `/small` (cgroups(7)).
-    private static var ownGroup: String {
-        let lines = (try? String(contentsOfFile: "/proc/self/cgroup", encoding: .utf8))?.split(separator: "\n") ?? []
-        let parts = lines.map { $0.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false) }
-        return parts.first { $0.count == 3 && $0[1].split(separator: ",").contains("cpu") }.map { String($0[2]) } ?? ""
     }
 
     private static func moveThisThread(to group: String) {

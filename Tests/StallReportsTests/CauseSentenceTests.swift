@@ -1,0 +1,198 @@
+import TestSupport
+import Testing
+
+@testable import StallReports
+
+@Suite struct CauseSentenceTests {
+    private func owner(
+        _ thread: Int32, _ name: String?, waitsFor: StallReport.LockKind? = nil, label: String? = nil,
+        isRunning: Bool = false
+    ) -> StallReport.LockOwner {
+        StallReport.LockOwner(
+            thread: .init(id: thread, name: name), isRunning: isRunning, waitsFor: waitsFor, waitsForLabel: label
+        )
+    }
+
+    private func mutex(_ owners: [StallReport.LockOwner], reason: String? = nil, isDeadlock: Bool = false)
+        -> StallReport.Lock
+    {
+        StallReport.Lock(
+            kind: .pthreadMutex, function: "pthread_mutex_lock", isDeadlock: isDeadlock, owners: owners, reason: reason)
+    }
+
+    private func sentence(_ kind: StallReport.CauseKind, _ lock: StallReport.Lock? = nil, function: String? = nil)
+        -> String
+    {
+        StallReport.Cause(
+            kind: kind, confidence: .certain, onCPUMilliseconds: 10, runQueueMilliseconds: 20.4,
+            blockedMilliseconds: 469.6, uncertaintyMilliseconds: 0, majorFaults: 7, pagedFile: "/data/pages",
+            function: function, lock: lock
+        ).sentence
+    }
+
+    @Test func `a lock is described with its owner and the owner's state`() {
+        #expect(
+            sentence(.lock, mutex([owner(2, "saver", isRunning: true)]))
+                == "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which is running."
+        )
+        let chain = StallReport.Lock(
+            kind: .dispatchQueue, function: "dispatch_sync", label: "io", isDeadlock: false,
+            owners: [owner(2, nil, waitsFor: .pthreadMutex), owner(3, "last")])
+        #expect(
+            sentence(.lock, chain)
+                == "Blocked for 470 of 500 ms in dispatch_sync; the dispatch queue \"io\" is held by thread 2, "
+                + "which waits for the mutex held by thread 3 \"last\", which is waiting."
+        )
+    }
+
+    @Test func `an owner that waited for a CPU is not said to run`() {
+        var starved = owner(2, "saver", isRunning: true)
+        starved.time = .init(observedMilliseconds: 400, onCPUMilliseconds: 9.6, runQueueMilliseconds: 390.4)
+        let start = "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which "
+        #expect(sentence(.lock, mutex([starved])) == start + "waited for a CPU for 390 of 400 ms.")
+        var blocked = starved
+        blocked.time = StallReport.OwnerTime(observedMilliseconds: 400, onCPUMilliseconds: 2, runQueueMilliseconds: 45)
+        #expect(sentence(.lock, mutex([blocked])) == start + "was blocked for 353 of 400 ms.")
+        starved.priorityInversion = .init(nice: 10, waiterNice: 0)
+        #expect(
+            sentence(.lock, mutex([starved]))
+                == start + "waited for a CPU for 390 of 400 ms (priority inversion: its nice value is 10, that of the "
+                + "stalled thread 0; raise the QoS of its work)."
+        )
+        starved.priorityInversion?.queue = "export"
+        #expect(sentence(.lock, mutex([starved])).hasSuffix("raise the QoS of the queue \"export\")."))
+        starved.time = .init(observedMilliseconds: 400, onCPUMilliseconds: 300, runQueueMilliseconds: 100)
+        #expect(sentence(.lock, mutex([starved])) == start + "is running.")
+    }
+
+    @Test func `a call in the kernel is named with its target and time`() {
+        func sentence(_ call: StallReport.SystemCall?, kernelShare: Double?) -> String {
+            StallReport.Cause(
+                kind: .cpu, confidence: .certain, onCPUMilliseconds: 1_100, runQueueMilliseconds: 10,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, kernelShare: kernelShare, systemCall: call
+            ).sentence
+        }
+        #expect(
+            sentence(.init(number: 0, name: "read", target: "/data/catalogue.bin"), kernelShare: 1)
+                == "In read(2) of /data/catalogue.bin for 1100 of 1110 ms, copying in the kernel."
+        )
+        #expect(
+            sentence(.init(number: 11, name: "munmap"), kernelShare: 0.9)
+                == "In munmap(2) for 990 of 1110 ms, running in the kernel."
+        )
+        #expect(sentence(.init(number: 0, name: "read"), kernelShare: 0.4) == "On CPU for 1100 of 1110 ms.")
+    }
+
+    @Test func `both parts of a turn that ran and waited for a CPU are named`() {
+        func sentence(_ kind: StallReport.CauseKind, onCPU: Double, runQueue: Double) -> String {
+            StallReport.Cause(
+                kind: kind, confidence: .certain, onCPUMilliseconds: onCPU, runQueueMilliseconds: runQueue,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0
+            ).sentence
+        }
+        #expect(sentence(.cpu, onCPU: 209, runQueue: 194) == "On CPU for 209 of 403 ms; waiting for a CPU for 194 ms.")
+        #expect(sentence(.cpu, onCPU: 302, runQueue: 100) == "On CPU for 302 of 402 ms; waiting for a CPU for 100 ms.")
+        #expect(sentence(.cpu, onCPU: 302, runQueue: 30) == "On CPU for 302 of 332 ms.")
+        #expect(
+            sentence(.cpuContention, onCPU: 194, runQueue: 209)
+                == "Ready to run but without a CPU for 209 of 403 ms: other threads used the CPUs; on CPU for 194 ms."
+        )
+    }
+
+    @Test func `an initialization is described as run by its owner`() {
+        let once = StallReport.Lock(
+            kind: .once, function: "swift_once", isDeadlock: false, owners: [owner(2, "init", isRunning: true)])
+        #expect(
+            sentence(.lock, once)
+                == "Blocked for 470 of 500 ms in swift_once; the one-time initialization is run by thread 2 \"init\", "
+                + "which is running."
+        )
+    }
+
+    @Test func aMissingOrUnknownOwnerIsStated() {
+        let semaphore = StallReport.Lock(
+            kind: .dispatchSemaphore, function: "dispatch_semaphore_wait", isDeadlock: false, owners: [],
+            reason: "this kind has no owner")
+        #expect(
+            sentence(.lock, semaphore)
+                == "Blocked for 470 of 500 ms in dispatch_semaphore_wait, until a thread signals it: a semaphore has no owner, "
+                + "so the thread to wait for is not known."
+        )
+        #expect(
+            sentence(.lock, mutex([], reason: "it was just released"))
+                == "Blocked for 470 of 500 ms in pthread_mutex_lock, for the mutex; its owner is not known: it was just released."
+        )
+    }
+
+    @Test func aDeadlockIsDescribedLockByLock() {
+        let circle = mutex(
+            [owner(2, "saver", waitsFor: .dispatchQueue, label: "main"), owner(1, "app")], isDeadlock: true)
+        #expect(
+            sentence(.deadlock, circle)
+                == "Deadlock: waits for the mutex held by thread 2 \"saver\", which waits for the dispatch queue \"main\" "
+                + "held by thread 1 \"app\"."
+        )
+        let alone = mutex([owner(1, "app", waitsFor: .pthreadMutex)], isDeadlock: true)
+        #expect(sentence(.deadlock, alone) == "Deadlock: thread 1 \"app\" waits for the mutex, which it holds itself.")
+    }
+
+    @Test func otherCausesAreDescribedWithTheirNumbers() {
+        #expect(sentence(.cpu) == "On CPU for 10 of 500 ms; blocked for 470 ms.")
+        #expect(
+            sentence(.cpuContention)
+                == "Ready to run but without a CPU for 20 of 500 ms: other threads used the CPUs; blocked for 470 ms."
+        )
+        #expect(sentence(.io, function: "fsync") == "Blocked for 470 of 500 ms in fsync.")
+        #expect(sentence(.syscall) == "Blocked for 470 of 500 ms in a system call.")
+        #expect(
+            sentence(.paging)
+                == "Waited for memory pages for 470 of 500 ms: 7 page faults went to a disk, the last one for /data/pages."
+        )
+    }
+
+    @Test func `pages that no disk supplied are not said to come from one`() {
+        let cause = StallReport.Cause(
+            kind: .paging, confidence: .certain, onCPUMilliseconds: 1, runQueueMilliseconds: 0,
+            blockedMilliseconds: 600, uncertaintyMilliseconds: 0, minorFaults: 1, voluntarySwitches: 1
+        )
+        #expect(
+            cause.sentence
+                == "Waited for memory pages for 600 of 601 ms, though no finished page fault went to a disk."
+        )
+    }
+
+    @Test func `many short sleeps are a loop that polls`() {
+        var cause = StallReport.Cause(
+            kind: .sleep, confidence: .certain, onCPUMilliseconds: 10, runQueueMilliseconds: 0,
+            blockedMilliseconds: 390, uncertaintyMilliseconds: 0, voluntarySwitches: 380,
+            systemCall: .init(number: 230, name: "clock_nanosleep", target: "1 ms")
+        )
+        #expect(
+            cause.sentence
+                == "Slept again and again, for 390 of 400 ms in all, in clock_nanosleep(1 ms): it polls for something.")
+        cause.systemCall?.target = "390 ms"
+        #expect(cause.sentence == "Slept for 390 of 400 ms in clock_nanosleep(390 ms).")
+    }
+
+    @Test func `a CPU that the host took was not used by other threads`() {
+        var cause = StallReport.Cause(
+            kind: .cpuContention, confidence: .likely, onCPUMilliseconds: 200, runQueueMilliseconds: 800,
+            blockedMilliseconds: 0, uncertaintyMilliseconds: 0)
+        cause.stolenMilliseconds = 390
+        #expect(cause.sentence.contains("other threads used the CPUs"))
+        cause.stolenMilliseconds = 400
+        #expect(
+            cause.sentence
+                == "Ready to run but without a CPU for 800 of 1000 ms: the host of the virtual machine used a CPU itself "
+                + "for 400 ms; on CPU for 200 ms.")
+    }
+
+    @Test func `work in a call that also waits is part of its sentence`() {
+        let cause = StallReport.Cause(
+            kind: .io, confidence: .certain, onCPUMilliseconds: 237, runQueueMilliseconds: 50, blockedMilliseconds: 217,
+            uncertaintyMilliseconds: 0, kernelShare: 0.9,
+            systemCall: .init(number: 74, name: "fsync", target: "/data/wal")
+        )
+        #expect(cause.sentence == "Blocked for 217 ms and on CPU for 237 of 504 ms in fsync(/data/wal).")
+    }
+}
