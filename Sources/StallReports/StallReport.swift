@@ -29,8 +29,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var durationMilliseconds: Double
     /// The threshold that the stall exceeded, in milliseconds.
     public var thresholdMilliseconds: Double
-    /// Whether the monitor learned the threshold from the loop's turns; `nil` for a fixed threshold.
-    public var isThresholdAdaptive: Bool?
     /// The process that stalled.
     public var process: ProcessDescription
     /// The metadata from the monitor's configuration.

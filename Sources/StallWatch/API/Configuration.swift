@@ -18,8 +18,7 @@ extension StallMonitor {
 
         /// The duration from which a turn is a stall: 5 ms to 24 hours.
         ///
-        /// The default is 250 ms, which Apple's Xcode calls a hang. It can also follow each loop's own turns:
-        /// ``StallThreshold/adaptive(floor:ceiling:)``.
+        /// The default is 250 ms, which Apple's Xcode calls a hang.
         public var threshold: StallThreshold
         /// The directory that receives the reports.
         public var reports: ReportDestination
@@ -138,12 +137,7 @@ extension StallMonitor {
         }
 
         static func check(_ threshold: StallThreshold) throws(StallWatchError) {
-            try check(threshold.floor)
             try check(threshold.ceiling)
-            try require(
-                threshold.floor <= threshold.ceiling,
-                "the threshold's floor is \(threshold.floor) and its ceiling \(threshold.ceiling): "
-                    + "give a ceiling that is not below the floor")
         }
 
         static func check(_ threshold: Duration) throws(StallWatchError) {

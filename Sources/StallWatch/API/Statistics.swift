@@ -61,8 +61,6 @@ extension StallMonitor {
         public let earlyStops: Int
         /// The duration from which a turn is a stall, in milliseconds; of several loops with the label, the longest.
         public let thresholdMilliseconds: Double
-        /// Whether the monitor learns the threshold: ``StallThreshold/adaptive(floor:ceiling:)``.
-        public let isThresholdAdaptive: Bool
         /// The part of the watched time in which the loop was in a turn, 0 to 1; of several, the largest.
         ///
         /// `nil` for queues, pools and event loops, whose turns are the times until heartbeats have run.

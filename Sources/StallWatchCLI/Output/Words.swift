@@ -67,10 +67,3 @@ extension String {
         return String(drop(while: isBlank).reversed().drop(while: isBlank).reversed())
     }
 }
-
-extension StallReport {
-    /// The threshold with its unit, and whether the monitor learned it.
-    var thresholdInWords: String {
-        thresholdMilliseconds.duration + (isThresholdAdaptive == true ? ", adaptive" : "")
-    }
-}

@@ -46,7 +46,7 @@ struct ReportMarkdown {
             ("time", split),
             ("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")),
             ("context", report.context.map { MarkdownText.prose($0.inWords) }),
-            ("began", "\(report.startedAt), threshold \(report.thresholdInWords)"),
+            ("began", "\(report.startedAt), threshold \(report.thresholdMilliseconds.duration)"),
             ("process", MarkdownText.prose("\(process.name), pid \(process.pid), \(process.operatingSystem ?? "")")),
             ("metadata", pairs.isEmpty ? nil : MarkdownText.codeCell(pairs.joined(separator: " "))),
             ("report", "\(MarkdownText.codeCell(report.id)), StallWatch \(MarkdownText.prose(report.monitor.version))"),

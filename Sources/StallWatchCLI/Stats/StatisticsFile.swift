@@ -27,7 +27,6 @@ struct StatisticsFile: Decodable, Sendable {
         var stalls: Int?
         var stallSeconds: Double?
         var thresholdMilliseconds: Double?
-        var isThresholdAdaptive: Bool?
         var latency: [Bucket]?
 
         fileprivate var isSound: Bool {
@@ -118,8 +117,6 @@ struct StatisticsSum: Sendable, Encodable {
         fileprivate(set) var stallSeconds = 0.0
         /// The threshold of the last file that has one.
         fileprivate(set) var thresholdMilliseconds: Double?
-        /// Whether a monitor learned it.
-        fileprivate(set) var isThresholdAdaptive = false
         /// Turns by upper bound, in microseconds.
         fileprivate(set) var latency: [Double: UInt64] = [:]
         /// Upper bounds, at most 12.5 % too large; `nil` without turns, and for what took over 4.8 hours.
@@ -129,7 +126,7 @@ struct StatisticsSum: Sendable, Encodable {
 
         private enum CodingKeys: CodingKey {
             case label, watchedSeconds, turns, busySeconds, stalls, stallSeconds, thresholdMilliseconds
-            case isThresholdAdaptive, p50Milliseconds, p99Milliseconds, maxMilliseconds
+            case p50Milliseconds, p99Milliseconds, maxMilliseconds
         }
 
         /// The bound that the fraction `quantile` of all turns stayed below; `nil` without turns, or over the largest bucket.
@@ -175,7 +172,6 @@ struct StatisticsSum: Sendable, Encodable {
             total.stalls &+= loop.stalls ?? 0
             total.stallSeconds += loop.stallSeconds ?? 0
             total.thresholdMilliseconds = loop.thresholdMilliseconds ?? total.thresholdMilliseconds
-            total.isThresholdAdaptive = loop.isThresholdAdaptive ?? total.isThresholdAdaptive
             for bucket in loop.latency ?? [] {
                 total.latency[bucket.belowMicroseconds ?? .infinity, default: 0] &+= bucket.turns
             }

@@ -110,7 +110,7 @@ enum TurnHistogramText {
         }
         var text = "\n" + table.text(for: terminal)
         if let threshold = loop.thresholdMilliseconds {
-            text += "Threshold: \(threshold.duration)\(loop.isThresholdAdaptive ? ", adaptive" : "")\n"
+            text += "Threshold: \(threshold.duration)\n"
         }
         return text
     }

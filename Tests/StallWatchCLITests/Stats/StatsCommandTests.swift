@@ -12,7 +12,7 @@ import Testing
           "reportsRemoved": 0, "reportsRecovered": 0, "failedWrites": 1, "lastWriteError": "no space",
           "loops": [
             { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 3, "stallSeconds": 1.5,
-              "stallsPerHour": 6, "stallSecondsPerHour": 3, "thresholdMilliseconds": 120, "isThresholdAdaptive": true,
+              "stallsPerHour": 6, "stallSecondsPerHour": 3, "thresholdMilliseconds": 120,
               "latency": [ { "belowMicroseconds": 1000, "turns": 98 }, { "belowMicroseconds": 500000, "turns": 2 } ] }
           ]
         }
@@ -50,7 +50,7 @@ import Testing
                      < 134 ms      0
                      < 268 ms      0
                      < 537 ms      2  █
-                Threshold: 120 ms, adaptive
+                Threshold: 120 ms
 
                 3 stalls in 2 files; suppressed: 3 repeated.
                 Reports that a sink missed: 1
@@ -73,7 +73,6 @@ import Testing
         #expect(loops[0]["p99Milliseconds"] as? Double == 500)
         #expect(loops[0]["stalls"] as? Int == 3)
         #expect(loops[0]["thresholdMilliseconds"] as? Double == 120)
-        #expect(loops[0]["isThresholdAdaptive"] as? Bool == true)
         #expect(object?["suppressed"] as? [String: Int] == ["repeated": 2, "debugger": 0])
     }
 

@@ -15,8 +15,6 @@ struct LoopSupervisor {
     private(set) var isLoadFollowed = false
     /// From which age turns are checked, and which may be stopped for it.
     private var earlySampling = EarlySampling()
-    /// The threshold that is learned; `nil` if it is fixed.
-    private var adaptive: AdaptiveThreshold?
     /// What is known of the turn that the last poll saw.
     private var turn = TurnCase.none
     private(set) var progress: LoopProgress
@@ -65,8 +63,6 @@ struct LoopSupervisor {
     /// `countingFrom`, because of `reason`. Times are in monotonic nanoseconds.
     mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
         let poll = loop.poll(at: time)
-        // The threshold of a stall stays as it was at its beginning.
-        if detector.stall == nil { loop.learnThreshold(&adaptive, at: time) }
         detector.threshold = loop.threshold
         let decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge(poll))
         // The stall of an earlier turn ends before the current turn is followed.

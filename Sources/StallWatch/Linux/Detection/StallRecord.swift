@@ -57,7 +57,6 @@ struct StallRecord: Sendable {
     var loop: Loop
     /// The loop's threshold, in nanoseconds.
     let threshold: UInt64
-    var isThresholdAdaptive = false
     /// When the turn's age begins to count, by the wall clock.
     let startedAt: Timestamp
     /// The lateness of the watchdog's first poll, in nanoseconds.
@@ -104,7 +103,6 @@ extension StallRecord {
             threshold: loop.threshold, age: age
         )
         isGap = stall.isGap
-        isThresholdAdaptive = loop.isThresholdAdaptive
         startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
     }
 

@@ -6,16 +6,14 @@ final class LoopMonitor: Sendable {
     let recorder: TurnRecorder
     let source: any LoopSource
     private let currentThreshold: Atomic<UInt64>
-    private let bounds: Mutex<ClosedRange<UInt64>>
     let stoppedEarly = Atomic<Int>(0)
 
-    /// Creates a monitor of one loop, with the bounds of its threshold in nanoseconds; without a floor it is fixed.
-    init(label: String, threshold: UInt64, floor: UInt64? = nil, recorder: TurnRecorder, source: any LoopSource) {
+    /// Creates a monitor of one loop, with its threshold in nanoseconds.
+    init(label: String, threshold: UInt64, recorder: TurnRecorder, source: any LoopSource) {
         self.label = label
         self.recorder = recorder
         self.source = source
         currentThreshold = Atomic(threshold)
-        bounds = Mutex(min(floor ?? threshold, threshold)...threshold)
     }
 
     /// The duration from which a turn is a stall, in nanoseconds.
@@ -24,28 +22,8 @@ final class LoopMonitor: Sendable {
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
 
-    /// The bounds of the threshold, in nanoseconds; equal for a fixed one.
-    var thresholdBounds: ClosedRange<UInt64> { bounds.withLock { $0 } }
-
-    var isThresholdAdaptive: Bool {
-        let bounds = thresholdBounds
-        return bounds.lowerBound < bounds.upperBound
-    }
-
-    /// Changes the bounds of the threshold, in nanoseconds; it begins at the upper one.
-    func setThreshold(_ bounds: ClosedRange<UInt64>) {
-        self.bounds.withLock { current in
-            current = bounds
-            currentThreshold.store(bounds.upperBound, ordering: .relaxed)
-        }
-    }
-
-    /// Stores a threshold that was learned within `bounds`, unless the bounds have changed meanwhile.
-    func learn(_ threshold: UInt64, within bounds: ClosedRange<UInt64>) {
-        self.bounds.withLock { current in
-            if current == bounds { currentThreshold.store(threshold, ordering: .relaxed) }
-        }
-    }
+    /// Changes the threshold, in nanoseconds.
+    func setThreshold(_ threshold: UInt64) { currentThreshold.store(threshold, ordering: .relaxed) }
 
     /// Sends a heartbeat if one is due, and reads the loop's state at `now` and what has ended since the last poll.
     func poll(at now: UInt64) -> LoopPoll {

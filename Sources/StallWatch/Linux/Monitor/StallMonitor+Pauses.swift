@@ -79,10 +79,10 @@ extension StallMonitor {
 }
 
 extension StallMonitor.Configuration {
-    /// Converts a threshold's bounds to nanoseconds, or throws if they are out of range.
-    static func bounds(_ threshold: StallThreshold) throws(StallWatchError) -> ClosedRange<UInt64> {
+    /// Converts a threshold to nanoseconds, or throws if it is out of range.
+    static func checked(_ threshold: StallThreshold) throws(StallWatchError) -> UInt64 {
         try check(threshold)
-        return nanoseconds(threshold.floor)...nanoseconds(threshold.ceiling)
+        return nanoseconds(threshold.ceiling)
     }
 
     var watchdogOptions: WatchdogOptions {

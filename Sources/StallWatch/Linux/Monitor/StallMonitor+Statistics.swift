@@ -112,7 +112,6 @@ extension StallMonitor.LoopStatistics {
             stallsPerHour: hours > 0 ? Double(count) / hours : 0,
             stallSecondsPerHour: hours > 0 ? stalled / hours : 0, earlyStops: loops.reduce(0) { $0 + $1.earlyStops },
             thresholdMilliseconds: sum.threshold * 1_000,
-            isThresholdAdaptive: loops.contains(where: \.isThresholdAdaptive),
             utilization: sum.utilization, meanMilliseconds: sum.delay.map { $0.mean * 1_000 },
             p50Milliseconds: sum.delay.map { $0.p50 * 1_000 }, p90Milliseconds: sum.delay.map { $0.p90 * 1_000 },
             p99Milliseconds: sum.delay.map { $0.p99 * 1_000 },

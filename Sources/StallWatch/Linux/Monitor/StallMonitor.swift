@@ -141,7 +141,7 @@ public final class StallMonitor: Sendable {
 
     /// Adds a loop to watch, whose first heartbeat counts if the loop is known to run items (`isServed`).
     package func watch(_ loop: WatchedLoop, isServed: Bool) throws(StallWatchError) {
-        let threshold = try Configuration.bounds(loop.threshold ?? configuration.threshold)
+        let threshold = try Configuration.checked(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in
             if case .stopped = state.phase {
                 throw StallWatchError(
@@ -159,8 +159,7 @@ public final class StallMonitor: Sendable {
                 )
             }
             let monitors = try loop.makeMonitors(
-                threshold: threshold.upperBound, floor: threshold.lowerBound, alarm: watchdog.alarm, isServed: isServed
-            )
+                threshold: threshold, alarm: watchdog.alarm, isServed: isServed)
             state.loops[loop.label] = monitors
             state.identities[loop.label] = loop.identity
             state.watchedSince[loop.label] = monotonicNow()
@@ -186,7 +185,7 @@ public final class StallMonitor: Sendable {
 
     /// Changes the threshold of the loop with the given label.
     ///
-    /// The new threshold applies from the watchdog's next poll on. An adaptive one begins at its ceiling.
+    /// The new threshold applies from the watchdog's next poll on.
     ///
     /// - Parameters:
     ///   - threshold: The duration from which a turn is a stall: 5 ms to 24 hours.
@@ -194,13 +193,13 @@ public final class StallMonitor: Sendable {
     /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if the threshold is out of range or there is no such
     ///   loop.
     public func setThreshold(_ threshold: StallThreshold, of label: String) throws(StallWatchError) {
-        let bounds = try Configuration.bounds(threshold)
+        let threshold = try Configuration.checked(threshold)
         guard let monitors = state.withLock({ $0.loops[label] }) else {
             throw StallWatchError(
                 .invalidConfiguration, "no loop has the label \(label): watch it before you set its threshold"
             )
         }
-        for monitor in monitors { monitor.setThreshold(bounds) }
+        for monitor in monitors { monitor.setThreshold(threshold) }
         watchdog.alarm.ring()
     }
 

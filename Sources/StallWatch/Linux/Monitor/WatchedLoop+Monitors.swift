@@ -22,11 +22,11 @@ extension WatchedLoop {
         }
     }
 
-    /// Starts following the loop, with a recorder for each monitor; without a floor, the threshold is fixed.
+    /// Starts following the loop, with a recorder for each monitor.
     ///
     /// `.main` has monitors for the main run loop, the main queue and the program's own executor of the main actor.
     func makeMonitors(
-        threshold: UInt64, floor: UInt64? = nil, alarm: WatchdogAlarm, isServed: Bool = false
+        threshold: UInt64, alarm: WatchdogAlarm, isServed: Bool = false
     ) throws(StallWatchError) -> [LoopMonitor] {
         func monitor(
             watchGaps: Bool = false, _ source: (TurnRecorder) throws(StallWatchError) -> any LoopSource
@@ -34,7 +34,7 @@ extension WatchedLoop {
             let recorder = TurnRecorder(alarm: alarm, watchGaps: watchGaps)
             let source = try source(recorder)
             if isServed { (source as? HeartbeatSource)?.markServed() }
-            return LoopMonitor(label: label, threshold: threshold, floor: floor, recorder: recorder, source: source)
+            return LoopMonitor(label: label, threshold: threshold, recorder: recorder, source: source)
         }
         func executorMonitor(_ executor: any Executor) throws(StallWatchError) -> LoopMonitor {
             guard let source: HeartbeatSource = .executor(executor) else {

@@ -78,7 +78,6 @@ struct ReportBuilder {
                 suppressed: record.suppressed
             )
         )
-        if record.isThresholdAdaptive { report.isThresholdAdaptive = true }
         report.startUncertaintyMilliseconds = record.startUncertainty.map(milliseconds)
         report.turns = record.turns
         report.activity = record.activity

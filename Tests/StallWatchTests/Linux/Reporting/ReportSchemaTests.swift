@@ -88,7 +88,7 @@ import TestSupport
     private let fullReport = """
         {
           "schemaVersion": 1, "id": "01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e", "kind": "stall", "state": "abandoned",
-          "startedAt": "2026-11-21T08:00:00.123456Z", "durationMilliseconds": 812.5, "thresholdMilliseconds": 250, "isThresholdAdaptive": true,
+          "startedAt": "2026-11-21T08:00:00.123456Z", "durationMilliseconds": 812.5, "thresholdMilliseconds": 250,
           "process": {
             "name": "notes", "pid": 4700, "startedAt": "2026-11-21T07:59:01.000000Z", "startTicks": 123456,
             "executable": "/opt/notes/bin/notes", "architecture": "x86_64", "operatingSystem": "Debian GNU/Linux 12",
