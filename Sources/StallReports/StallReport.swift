@@ -81,7 +81,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     ///
     /// `nil` for other kinds, and if it is not known.
     public var waits: [Wait]?
-    /// The Swift tasks that wait for the loop or the pool that stalls; in a dump of a hang, those that wait.
+    /// The Swift tasks of a dump of a hang, and what they wait for; `nil` in other reports.
     package var tasks: TaskList?
     /// What the watched loops did in the seconds before; `nil` in a dump of a hang.
     public var history: History?

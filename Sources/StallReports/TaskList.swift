@@ -93,24 +93,6 @@ package struct TaskList: Codable, Sendable, Equatable {
     /// Why there may be more tasks; `nil` if all memory was searched.
     package var incompleteReason: String?
 
-    /// Keeps, of tasks in the same place that wait for the same executor, one that counts for all.
-    ///
-    /// No other task may wait for them.
-    package mutating func merge() {
-        var kept: [[UInt64?]: Int] = [:]
-        var merged: [Task] = []
-        for task in tasks {
-            let key = [task.wait == .executor ? 1 : 0, task.target, task.stack.map { UInt64($0) }]
-            if let index = kept[key] {
-                merged[index].count = (merged[index].count ?? 1) + 1
-            } else {
-                kept[key] = merged.count
-                merged.append(task)
-            }
-        }
-        tasks = merged
-    }
-
     /// The most tasks that one entry can stand for.
     private static let maximumCount = 1_000_000
 

@@ -96,9 +96,8 @@ struct RunMonitor {
     private var probe: LoopProbe?
 
     init(threshold: Duration, loops: Int32, output: String) throws(StallWatchError) {
-        var configuration = StallMonitor.Configuration(threshold: .fixed(threshold), reports: .directory(output))
+        let configuration = StallMonitor.Configuration(threshold: .fixed(threshold), reports: .directory(output))
         // Seldom a Swift program: its memory is not searched.
-        configuration.tasks = .none
         monitor = try StallMonitor(configuration)
         self.output = output
         // The sum of CPRELOAD_LOOP_RUN_LOOP, 1, and CPRELOAD_LOOP_MAIN_QUEUE, 2.

@@ -92,7 +92,6 @@ extension StallMonitor {
         /// before the ``escalation`` acts, which may wait for it for up to 1 second. The text replaces the file's
         /// contents and has at most 4,096 bytes. ``StallMonitor/init(_:)`` throws if there is no escalation.
         public var terminationLog: String?
-        package var tasks = ReportedTasks.waiting
 
         /// Creates a configuration.
         ///
@@ -306,15 +305,4 @@ public struct HealthOutput: Sendable, Equatable {
 /// Throws for an invalid setting.
 func require(_ isValid: Bool, _ message: @autoclosure () -> String) throws(StallWatchError) {
     if !isValid { throw StallWatchError(.invalidConfiguration, message()) }
-}
-
-/// The Swift tasks that reports of stalls have.
-package enum ReportedTasks: Sendable {
-    case none
-    /// Those that wait for the loop or the pool that stalls.
-    case waiting
-    /// All, for a dump of a hang.
-    case all
-    /// The task at this address and those that it waits for.
-    case chain(UInt64)
 }

@@ -134,7 +134,8 @@ struct ReportView {
         let rows: [(String, String?)] = [
             ("began", "\(report.startedAt)"),
             (name, "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"),
-            ("mode", loop.mode), ("context", report.context?.inWords), ("threshold", report.thresholdMilliseconds.duration),
+            ("mode", loop.mode), ("context", report.context?.inWords),
+            ("threshold", report.thresholdMilliseconds.duration),
             ("process", "\(process.name), pid \(process.pid), on \(process.hostname)"),
             ("metadata", metadata.isEmpty ? nil : metadata.joined(separator: " ")),
             ("fingerprint", report.fingerprint), ("repeats", report.repeats > 0 ? repeats : nil),

@@ -48,7 +48,7 @@ extension Scenario {
             "cooperative-pool-high", "the same with tasks of the priority that the main thread's tasks have", .high),
         .stalling(
             "main-actor-queue", "a timer sleeps, and twenty tasks wait for the main actor", times: 3,
-            .main(.timer, in: "sleepTooLong(for:)", cause: "sleep").keeping(tasks: 20, in: "useTheMainActor()")
+            .main(.timer, in: "sleepTooLong(for:)", cause: "sleep")
         ) { context in
             let callout = Task.detached { await MainLoop.timer { sleepTooLong(for: context.stall) } }
             await pause(.milliseconds(20))
@@ -111,7 +111,6 @@ extension Scenario {
         .stalling(
             name, summary, times: 3,
             .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
-                .keeping(tasks: 100)
         ) { context in
             try await context.warmUp(.cooperativePool())
             return await fillPool(

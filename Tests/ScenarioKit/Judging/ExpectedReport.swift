@@ -35,10 +35,6 @@ package struct ExpectedReport: Equatable, Sendable {
     package var ends: StallReport.WaitKind?
     /// The app's function of the last link.
     package var holder: String?
-    /// The least number of tasks that the stall keeps waiting.
-    package var tasks: Int?
-    /// The function in which most of them wait.
-    package var tasksFunction: String?
     /// The label of a loop that must have a stall, too.
     package var besides: String?
     /// The id of the rule that says what to do, or ``noAdvice``.
@@ -85,13 +81,6 @@ extension ExpectedReport {
     package func waiting(for peer: StallReport.PeerRole, in call: String? = nil) -> Self {
         var expected = self
         (expected.peer, expected.peerDoes) = (peer, call)
-        return expected
-    }
-
-    /// The same stall, which keeps tasks waiting.
-    package func keeping(tasks: Int, in function: String? = nil) -> Self {
-        var expected = self
-        (expected.tasks, expected.tasksFunction) = (tasks, function)
         return expected
     }
 
@@ -234,9 +223,6 @@ package struct ReportedStall: Equatable, Sendable {
     package var ends: StallReport.WaitKind?
     /// The app's function of the last link.
     package var holder: String?
-    /// The number of tasks that the stall keeps waiting, and the function in which most of them wait.
-    package var tasks: Int?
-    package var tasksFunction: String?
     /// The id of the rule that says what to do; `none` if the report does not say it.
     package var advice = ExpectedReport.noAdvice
     /// The parts of the stall's time, if the report has a cause.
@@ -279,11 +265,6 @@ extension ReportedStall {
             peer: peer?.role, peerProcess: peer?.pid, peerDoes: peer?.systemCall,
             ends: report.waits?.first { $0.kind == .pool }?.kind ?? report.waits?.last?.kind,
             holder: report.waits?.last?.function,
-            tasks: report.tasks.map { $0.tasks.reduce(0) { $0 + ($1.count ?? 1) } },
-            tasksFunction: report.tasks.flatMap { list in
-                let graph = TaskGraph(list, report)
-                return list.tasks.max { ($0.count ?? 1) < ($1.count ?? 1) }.flatMap { graph.frame(of: $0)?.function }
-            },
             advice: report.advice?.rule ?? ExpectedReport.noAdvice, split: report.cause.map(Split.init),
             distinctStacks: Set(report.samples.compactMap(\.stack)).count, samples: report.samples.count,
             incompleteSamples: report.samples.count { $0.isValid && !$0.isComplete }

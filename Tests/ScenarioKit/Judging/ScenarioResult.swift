@@ -105,8 +105,6 @@ extension Outcome {
             if let wrong = expected.causeMismatch(with: report) { return wrong }
             if expected.ends != nil, report.ends != expected.ends { return .wrongOwner }
             if let holder = expected.holder, report.holder != holder { return .wrongOwner }
-            if let least = expected.tasks, report.tasks ?? 0 < least { return .wrongOwner }
-            if let function = expected.tasksFunction, report.tasksFunction != function { return .wrongOwner }
             if expected.hasWrongPeer(report, process: peer) { return .wrongOwner }
             if let advice = expected.advice, report.advice != advice { return .wrongAdvice }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }

@@ -191,7 +191,6 @@ extension LoopSupervisor {
         if turn.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
         record.history = StallHistory(of: loop, among: context.loops, start: stall.start, now: context.now())
-        record.tasks = context.readTasks(loop.source.kind, target, stall.start)
         turn.record = record
         turn.escalation = context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = earlySampling.finish(stall.turnBegan, isStall: true)
@@ -290,6 +289,7 @@ extension LoopSupervisor {
         // The watchdog has seen the turn over its threshold, so the duration is at least the threshold.
         record.duration = max(end &- min(stall.start, end), record.threshold)
         record.history?.update(among: context.loops, now: context.now())
+        record.tasks = context.tasks
         record.suppressed = context.suppressed.current
         if let thread = record.loop.thread?.id {
             let cause = diagnostician.end(thread, start: stall.start, end: stall.start &+ record.duration)

@@ -49,3 +49,29 @@ struct OverdueOperation: Sendable {
 
     private static let maximumOthers = 1_000
 }
+
+/// The Swift tasks of a dump of a hang, with their stacks, without names.
+struct CapturedTasks: Sendable {
+    var list: TaskList
+    var stacks: [CapturedStack]
+
+    /// Returns the list with the stacks' indices in a report; `store` stores a stack and returns its index.
+    func list(storing store: (CapturedStack) -> Int) -> TaskList {
+        var list = list
+        list.renumberStacks { store(stacks[$0]) }
+        return list
+    }
+}
+
+extension TaskList {
+    /// Gives the stacks new indices; `store` stores the stack with an old index, once, and returns its new one.
+    mutating func renumberStacks(_ store: (Int) -> Int) {
+        var indices: [Int: Int] = [:]
+        for index in tasks.indices {
+            guard let old = tasks[index].stack else { continue }
+            let new = indices[old] ?? store(old)
+            indices[old] = new
+            tasks[index].stack = new
+        }
+    }
+}

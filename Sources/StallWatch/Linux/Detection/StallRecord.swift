@@ -90,8 +90,8 @@ struct StallRecord: Sendable {
     var isEscalated = false
     /// What an overdue operation waits for; `nil` for other kinds.
     var operation: OverdueOperation?
-    /// The tasks that the stall keeps waiting; `nil` if they are not read.
-    var tasks: WaitingTasks?
+    /// The process's tasks, of a dump of a hang; `nil` if they are not read.
+    var tasks: CapturedTasks?
 }
 
 extension StallRecord {

@@ -15,12 +15,12 @@ final class Watchdog: Sendable {
         var isStopping = false
         var stopper: Int32?
         var requests: [ProgressRequest] = []
+        var tasks: CapturedTasks?
     }
     private let shared = Mutex(Shared())
     private let options: WatchdogOptions
     private let now: @Sendable () -> UInt64
     private let submit: @Sendable (StallRecord) -> Void
-    private let readTasks: TaskRequest
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
     let alarm = WatchdogAlarm()
@@ -32,13 +32,11 @@ final class Watchdog: Sendable {
     init(
         options: WatchdogOptions, now: @escaping @Sendable () -> UInt64 = monotonicNow,
         submit: @escaping @Sendable (StallRecord) -> Void,
-        readTasks: @escaping TaskRequest = { _, _, _ in nil },
         passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in }
     ) {
         self.options = options
         self.now = now
         self.submit = submit
-        self.readTasks = readTasks
         self.passed = passed
     }
 
@@ -57,6 +55,11 @@ final class Watchdog: Sendable {
             shared.version += 1
         }
         alarm.ring()
+    }
+
+    /// Adds the process's tasks to the reports of stalls that end from now on: those of a dump of a hang.
+    func report(_ tasks: CapturedTasks?) {
+        shared.withLock { ($0.tasks, $0.version) = (tasks, $0.version + 1) }
     }
 
     /// Makes ``run(capturing:)`` return; if the calling thread runs a loop, its turn is over.
@@ -89,9 +92,7 @@ final class Watchdog: Sendable {
     /// Runs the watchdog on the calling thread until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
         let context = WatchdogContext(
-            capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options,
-            readTasks: readTasks
-        )
+            capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options)
         alarm.fence.prepare()
         var supervisors: [LoopSupervisor] = []
         var timekeeper = Timekeeper()
@@ -123,17 +124,18 @@ final class Watchdog: Sendable {
     private func takeChanges(
         _ supervisors: inout [LoopSupervisor], _ requests: inout [ProgressRequest], _ context: WatchdogContext
     ) -> Int? {
-        let (version, isStopping, loops) = shared.withLock { shared in
+        let (version, isStopping, loops, tasks) = shared.withLock { shared in
             if !shared.requests.isEmpty {
                 requests += shared.requests
                 shared.requests = []
             }
-            return (shared.version, shared.isStopping, shared.loops)
+            return (shared.version, shared.isStopping, shared.loops, shared.tasks)
         }
         guard !isStopping else { return nil }
         guard version != context.version else { return version }
         context.version = version
         context.loops = loops
+        context.tasks = tasks
         for index in supervisors.indices where !loops.contains(where: { $0 === supervisors[index].loop }) {
             supervisors[index].leave(at: now())
         }

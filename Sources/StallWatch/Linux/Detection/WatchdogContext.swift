@@ -10,7 +10,6 @@ final class WatchdogContext {
     let submit: @Sendable (StallRecord) -> Void
     let suppressed: SuppressionCounter
     let options: WatchdogOptions
-    let readTasks: TaskRequest
     private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds: one that reads names may wait for a disk and delay the watchdog.
     private(set) var timeOfChecks: UInt64 = 0
@@ -19,18 +18,18 @@ final class WatchdogContext {
     let threads: ProcessThreads
     var version = 0
     var loops: [LoopMonitor] = []
+    /// The process's tasks, for a dump of a hang.
+    var tasks: CapturedTasks?
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
-        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions,
-        readTasks: @escaping TaskRequest = { _, _, _ in nil }
+        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions
     ) {
         self.capturer = capturer
         self.now = now
         self.submit = submit
         self.suppressed = suppressed
         self.options = options
-        self.readTasks = readTasks
         threads = ProcessThreads(capturer: capturer)
     }
 

@@ -4,6 +4,13 @@ import StackCapture
 package import StallReports
 import Synchronization
 
+/// The Swift tasks that a dump of a hang has.
+package enum ReportedTasks: Sendable {
+    case all
+    /// The task at this address and those that it waits for.
+    case chain(UInt64)
+}
+
 /// Reports all threads of a process that has made no progress for a while.
 package enum HangDump {
     /// The calling task and those that it waits for, which a dump may be about.
@@ -37,7 +44,6 @@ package enum HangDump {
             whenDebugged: .report
         )
         configuration.modeStarvation = nil
-        configuration.tasks = settings == nil ? tasks : .none
         if let settings {
             configuration.metadata = settings.metadata
             configuration.symbolication = settings.symbolication
@@ -53,8 +59,8 @@ package enum HangDump {
         defer { monitor.stop() }
         let deadline = monotonicNow() &+ longestTime
         probe.beginTurn(at: since, of: getpid())
+        if settings == nil { monitor.watchdog.report(HangTasks(tasks).read(until: deadline &- settlingTime)) }
         guard begun.wait(until: deadline) else { return nil }
-        monitor.tasks.finish(until: deadline &- settlingTime)
         probe.endTurn()
         _ = monitor.settle([label], until: deadline)
         return found.withLock { $0 }

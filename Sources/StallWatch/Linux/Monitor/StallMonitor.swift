@@ -64,7 +64,6 @@ public final class StallMonitor: Sendable {
     let watchdog: Watchdog
     let reporter: Reporter
     let operations: OperationWatch
-    let tasks: TaskWatch
     let healthSource: HealthSource
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
@@ -111,10 +110,7 @@ public final class StallMonitor: Sendable {
         let options = configuration.watchdogOptions
         reporter = try Reporter(settings: settings, sinks: configuration.allSinks)
         let intervals = reporter.intervalLength.map(TurnIntervals.init)
-        let tasks = TaskWatch(configuration.tasks)
-        self.tasks = tasks
-        watchdog = Watchdog(options: options, submit: reporter.submit, readTasks: tasks.read) {
-            [reporter] loops, now, isLast in
+        watchdog = Watchdog(options: options, submit: reporter.submit) { [reporter] loops, now, isLast in
             if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
         }
         operations = OperationWatch(
@@ -345,7 +341,6 @@ public final class StallMonitor: Sendable {
             reporter.willStopOnCurrentThread()
             watchdog.stop(by: clinux_gettid())
             for thread in [threads.watchdog, threads.reporter] { thread.finish(until: .max) }
-            tasks.finish(until: monotonicNow() &+ TaskWatch.longestReading)
             writeStatistics()
             threads.notice.withdraw()
         }

@@ -53,9 +53,7 @@ struct ReportBuilder {
             return thread
         }
         let waits = record.operation?.waits(record.otherThreads, record.otherImages) { tables.stack($0, in: $1) }
-        let tasks = record.tasks?.list(after: record.state == .ongoing ? nil : record.duration) {
-            tables.stack($0, in: record.samples.last?.images ?? ImageList())
-        }
+        let tasks = record.tasks?.list { tables.stack($0, in: record.samples.last?.images ?? ImageList()) }
         let cause = record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } }
         var report = StallReport(
             id: record.id,

@@ -41,6 +41,35 @@ import TestSupport
         #expect(report.fault == nil)
     }
 
+    @Test func `a report without the stacks of its tasks has none`() throws {
+        var report = try StallReport.literal()
+        report.tasks = TaskList(tasks: [.init(id: 1, state: .enqueued, wait: .pool, stack: 0)])
+        #expect(report.redact { $0.metadata = [:] } == nil)
+        #expect(report.tasks?.tasks.count == 1)
+        let fault = report.redact { report in
+            (report.stacks, report.samples, report.otherThreads, report.cause) = ([], [], nil, nil)
+        }
+        #expect(fault == nil)
+        #expect(report.tasks == nil)
+        // Without a stack, a task still tells its actor.
+        let names = TaskList(
+            tasks: [.init(id: 1, state: .enqueued, wait: .executor, target: 0), .init(id: 2, state: .suspended)],
+            executors: [.init(kind: .actor, name: "Secret", address: "0x1")])
+        report = try StallReport.literal()
+        report.tasks = names
+        let second = report.redact { report in
+            (report.stacks, report.samples, report.otherThreads, report.cause) = ([], [], nil, nil)
+        }
+        #expect(second == nil)
+        #expect(report.tasks == nil)
+        report.tasks = names
+        report.tasks?.tasks[0].count = 7
+        #expect(report.redact { if $0.taskCount == 8 { $0.removeTasks() } } == nil)
+        #expect(report.tasks == nil && report.taskCount == 0)
+        report.tasks = TaskList(tasks: [.init(id: 1, state: .enqueued, wait: .pool, stack: 5)])
+        #expect(report.fault == "tasks: task 1 has the stack 5, but there are 0 stacks")
+    }
+
     @Test func pathsCanBeLeftOut() throws {
         var settings = Reporter.Settings.fixture()
         settings.pathStyle = .fileNames
