@@ -1,87 +1,177 @@
 extension Capabilities.FeatureName {
-    /// The feature in words, to follow "no".
-    package var title: String {
-        switch self {
-        case .read: "capture by reading /proc"
-        case .ptrace: "capture by ptrace"
-        case .signal: "capture by signal"
-        case .perf: "capture by perf event"
-        case .processVMReadv: "process_vm_readv"
-        case .syscall: "/proc/…/syscall"
-        case .waitChannel: "/proc/…/wchan"
-        case .schedstat: "/proc/…/schedstat"
-        case .stat: "/proc/…/stat"
-        case .status: "/proc/…/status"
-        case .kernelStack: "/proc/…/stack"
-        case .pressure: "/proc/pressure"
-        case .throttling: "cgroup CPU statistics"
-        case .steal: "CPU steal"
-        case .pageFaults: "files of page faults"
-        case .bootID: "boot id"
-        case .symbols: "symbols of the executable"
-        case .debugInformation: "debug information of the executable"
-        case .libdw: "libdw"
-        case .flush: "flush to the disk"
-        case .context: "contexts of threads"
-        case .libunwind: "libunwind"
-        default: rawValue
-        }
-    }
+    // The table `CapabilityRow.all` says what each of them is.
+    package static var read: Self { Self(rawValue: "read") }
+    package static var ptrace: Self { Self(rawValue: "ptrace") }
+    package static var signal: Self { Self(rawValue: "signal") }
+    package static var perf: Self { Self(rawValue: "perf") }
+    package static var processVMReadv: Self { Self(rawValue: "processVMReadv") }
+    package static var syscall: Self { Self(rawValue: "syscall") }
+    package static var waitChannel: Self { Self(rawValue: "waitChannel") }
+    package static var schedstat: Self { Self(rawValue: "schedstat") }
+    package static var stat: Self { Self(rawValue: "stat") }
+    package static var status: Self { Self(rawValue: "status") }
+    package static var kernelStack: Self { Self(rawValue: "kernelStack") }
+    package static var pressure: Self { Self(rawValue: "pressure") }
+    package static var throttling: Self { Self(rawValue: "throttling") }
+    package static var steal: Self { Self(rawValue: "steal") }
+    package static var pageFaults: Self { Self(rawValue: "pageFaults") }
+    package static var bootID: Self { Self(rawValue: "bootID") }
+    package static var symbols: Self { Self(rawValue: "symbols") }
+    package static var debugInformation: Self { Self(rawValue: "debugInformation") }
+    package static var libdw: Self { Self(rawValue: "libdw") }
+    package static var flush: Self { Self(rawValue: "flush") }
+    package static var context: Self { Self(rawValue: "context") }
+    package static var libunwind: Self { Self(rawValue: "libunwind") }
 
+    /// The names that this version writes, in the order of ``Capabilities/features``.
+    package static var known: [Self] { CapabilityRow.all.map(\.name) }
+
+    /// The feature in words, to follow "no".
+    package var title: String { CapabilityRow.all.first { $0.name == self }?.title ?? rawValue }
+}
+
+/// A feature of the table: its words, what reports lack without it, and what enables it.
+struct CapabilityRow: Sendable {
+    typealias Name = Capabilities.FeatureName
+
+    let name: Name
+    /// The feature in words, to follow "no".
+    let title: String
     /// Whether reports are complete without the feature.
     ///
     /// Most of these are missing in every container: a monitor without them is not degraded.
-    package var isOptional: Bool {
-        switch self {
-        case .perf, .processVMReadv, .kernelStack, .pressure, .throttling, .steal, .pageFaults, .bootID,
-            .debugInformation, .libunwind:
-            true
-        default: false
-        }
+    let isOptional: Bool
+    /// What reports lack without it: a sentence without its period.
+    let loss: @Sendable (_ missing: Set<Name>) -> String
+    /// The settings, packages and versions that enable it.
+    let remedies: @Sendable (CapabilityRemedies) -> [String]
+
+    private init(
+        _ name: Name, _ title: String, isOptional: Bool = false, lossOf: @escaping @Sendable (Set<Name>) -> String,
+        remedies: @escaping @Sendable (CapabilityRemedies) -> [String] = { _ in [] }
+    ) {
+        (self.name, self.title, self.isOptional, self.loss, self.remedies) = (name, title, isOptional, lossOf, remedies)
     }
 
-    /// What reports lack without the feature: a sentence without its period; `nil` for an unknown name.
-    package func loss(missing: Set<Self>) -> String? {
-        switch self {
-        case .read:
-            missing.contains(.ptrace) || missing.contains(.waitChannel)
-                ? "a blocked thread has no stack"
-                : "a blocked thread is stopped with ptrace instead; in a call that a stop would interrupt it has no stack"
-        case .ptrace:
-            missing.contains(.signal)
-                ? "a running thread has no stack, and an incomplete stack of a blocked one stays so"
-                : "a running thread is captured by signal, which in rare cases interrupts a call, and an incomplete "
-                    + "stack of a blocked one stays so"
-        case .signal: "a running thread has no stack"
-        case .perf:
-            "a thread in a long system call has its stack when the call returns, and a few calls such as sendfile(2) "
-                + "return early"
-        case .processVMReadv: "nothing: memory is read in another way"
-        case .syscall:
-            missing.contains(.waitChannel)
-                ? "a blocked thread has no cause"
-                : "the cause of a blocked thread comes from /proc/…/wchan, and names the system call, its target and a "
-                    + "lock only if the thread was stopped for its stack"
-        case .waitChannel: "causes have no waitChannel"
-        case .schedstat: "waiting for a CPU is estimated, and a blocked thread's cause is at most likely"
-        case .stat: "causes have no page faults and no share of the kernel"
-        case .status: "causes have no context switches"
-        case .kernelStack: "causes have no kernelStack"
-        case .pressure: "causes have no pressure"
-        case .throttling: "a stall by a CPU quota has the cause cpuContention instead of throttled"
-        case .steal: "CPU time that the host of a virtual machine takes is not recognized"
-        case .pageFaults: "causes of the kind paging have no pagedFile"
-        case .bootID: "the report of a killed process stays ongoing instead of abandoned"
-        case .symbols: "frames of the executable have build IDs and offsets only, and reports may have no culprit"
-        case .debugInformation: "frames of the executable have no files, lines and inlined functions"
-        case .libdw: "frames have functions, but no files, lines and inlined functions"
-        case .flush: "a power failure may lose the newest reports"
-        case .context:
-            "reports have no task and no task-local context, or none of threads that are not captured by signal"
-        case .libunwind: "nothing: stacks are unwound by the built-in unwinder"
-        default: nil
-        }
+    private init(
+        _ name: Name, _ title: String, isOptional: Bool = false, loss: String,
+        remedies: @escaping @Sendable (CapabilityRemedies) -> [String] = { _ in [] }
+    ) {
+        self.init(name, title, isOptional: isOptional, lossOf: { _ in loss }, remedies: remedies)
     }
+
+    /// All features, in the order of ``Capabilities/features``.
+    static let all: [Self] = [
+        Self(
+            .read, "capture by reading /proc",
+            lossOf: { missing in
+                missing.contains(.ptrace) || missing.contains(.waitChannel)
+                    ? "a blocked thread has no stack"
+                    : """
+                    a blocked thread is stopped with ptrace instead; in a call that a stop would interrupt it has no stack
+                    """
+            }, remedies: { $0.missing.contains(.syscall) ? $0.syscall : [] }),
+        Self(
+            .ptrace, "capture by ptrace",
+            lossOf: { missing in
+                missing.contains(.signal)
+                    ? "a running thread has no stack, and an incomplete stack of a blocked one stays so"
+                    : """
+                    a running thread is captured by signal, which in rare cases interrupts a call, and an incomplete stack \
+                    of a blocked one stays so
+                    """
+            }, remedies: \.ptrace),
+        Self(.signal, "capture by signal", loss: "a running thread has no stack"),
+        Self(
+            .perf, "capture by perf event", isOptional: true,
+            loss: """
+                a thread in a long system call has its stack when the call returns, and a few calls such as sendfile(2) \
+                return early
+                """, remedies: \.perf),
+        Self(
+            .processVMReadv, "process_vm_readv", isOptional: true, loss: "nothing: memory is read in another way",
+            remedies: { $0.isFiltered ? ["Docker 23.0 or newer, or containerd 1.7.0 or newer"] : [] }),
+        Self(
+            .syscall, "/proc/…/syscall",
+            lossOf: { missing in
+                missing.contains(.waitChannel)
+                    ? "a blocked thread has no cause"
+                    : """
+                    the cause of a blocked thread comes from /proc/…/wchan, and names the system call, its target and a \
+                    lock only if the thread was stopped for its stack
+                    """
+            }, remedies: \.syscall),
+        Self(.waitChannel, "/proc/…/wchan", loss: "causes have no waitChannel", remedies: \.procFile),
+        Self(
+            .schedstat, "/proc/…/schedstat",
+            loss: "waiting for a CPU is estimated, and a blocked thread's cause is at most likely",
+            remedies: \.procFile),
+        Self(
+            .stat, "/proc/…/stat", loss: "causes have no page faults and no share of the kernel",
+            remedies: \.procFile),
+        Self(.status, "/proc/…/status", loss: "causes have no context switches", remedies: \.procFile),
+        Self(
+            .kernelStack, "/proc/…/stack", isOptional: true, loss: "causes have no kernelStack",
+            remedies: { _ in ["CAP_SYS_ADMIN, which is more than a program should have for this"] }),
+        Self(
+            .pressure, "/proc/pressure", isOptional: true, loss: "causes have no pressure",
+            remedies: { _ in [allOfProc, "a kernel with CONFIG_PSI and psi=1, for the pressure"] }),
+        Self(
+            .throttling, "cgroup CPU statistics", isOptional: true,
+            loss: "a stall by a CPU quota has the cause cpuContention instead of throttled",
+            remedies: { _ in ["mount the cgroup file system at /sys/fs/cgroup, read-only is enough"] }),
+        Self(
+            .steal, "CPU steal", isOptional: true,
+            loss: "CPU time that the host of a virtual machine takes is not recognized",
+            remedies: { _ in [allOfProc] }),
+        Self(
+            .pageFaults, "files of page faults", isOptional: true, loss: "causes of the kind paging have no pagedFile",
+            remedies: \.pageFaults),
+        Self(
+            .bootID, "boot id", isOptional: true,
+            loss: "the report of a killed process stays ongoing instead of abandoned",
+            remedies: { $0.environment.isProcForeign == true ? $0.procFile : [allOfProc] }),
+        Self(
+            .symbols, "symbols of the executable",
+            loss: "frames of the executable have build IDs and offsets only, and reports may have no culprit",
+            remedies: { _ in ["do not strip the executable, or put its debug file into /usr/lib/debug/.build-id"] }),
+        Self(
+            .debugInformation, "debug information of the executable", isOptional: true,
+            loss: "frames of the executable have no files, lines and inlined functions",
+            remedies: { _ in
+                [
+                    """
+                    ship the executable with its debug information, or put its debug file into /usr/lib/debug/.build-id
+                    """,
+                    "add lines later: stallwatch symbolicate --debug-path",
+                ]
+            }),
+        Self(
+            .libdw, "libdw", loss: "frames have functions, but no files, lines and inlined functions",
+            remedies: { _ in
+                [
+                    "Debian, Ubuntu: apt-get install --no-install-recommends libdw1",
+                    "Fedora, RHEL: dnf install elfutils-libs", "link without -static-executable",
+                    "add lines later: stallwatch symbolicate",
+                ]
+            }),
+        Self(
+            .flush, "flush to the disk", loss: "a power failure may lose the newest reports",
+            remedies: { _ in ["put the report directory on a file system that supports fsync, such as a volume"] }),
+        Self(
+            .context, "contexts of threads",
+            loss: "reports have no task and no task-local context, or none of threads that are not captured by signal"),
+        Self(
+            .libunwind, "libunwind", isOptional: true, loss: "nothing: stacks are unwound by the built-in unwinder",
+            remedies: { _ in
+                [
+                    "Debian, Ubuntu: apt-get install --no-install-recommends libunwind8",
+                    "Fedora, RHEL: dnf install libunwind", "unset STALLWATCH_UNWINDER",
+                ]
+            }),
+    ]
+
+    private static let allOfProc = "systemd: no ProcSubset=pid"
 }
 
 extension Capabilities {
@@ -118,48 +208,11 @@ extension Capabilities.Environment {
 ///
 /// Sources: the default seccomp profiles of moby and containerd, pull requests moby 43987 (CAP_PERFMON) and containerd
 /// 7714 (AppArmor), Linux's Documentation/admin-guide/LSM/Yama.rst, proc(5), ptrace(2), systemd.exec(5).
-struct CapabilityRemedies {
+struct CapabilityRemedies: Sendable {
     let environment: Capabilities.Environment
+    let missing: Set<Capabilities.FeatureName>
 
-    /// The settings, packages and versions that enable a missing feature; empty if none is known.
-    func remedies(for name: Capabilities.FeatureName, missing: Set<Capabilities.FeatureName>) -> [String] {
-        switch name {
-        case .ptrace: ptrace
-        case .perf: perf
-        case .processVMReadv: isFiltered ? ["Docker 23.0 or newer, or containerd 1.7.0 or newer"] : []
-        case .read: missing.contains(.syscall) ? syscall : []
-        case .syscall: syscall
-        case .waitChannel, .schedstat, .stat, .status: procFile
-        case .kernelStack: ["CAP_SYS_ADMIN, which is more than a program should have for this"]
-        case .bootID where environment.isProcForeign == true: procFile
-        case .pressure, .steal, .bootID:
-            ["systemd: no ProcSubset=pid"]
-                + (name == .pressure ? ["a kernel with CONFIG_PSI and psi=1, for the pressure"] : [])
-        case .throttling: ["mount the cgroup file system at /sys/fs/cgroup, read-only is enough"]
-        case .pageFaults: pageFaults
-        case .symbols: ["do not strip the executable, or put its debug file into /usr/lib/debug/.build-id"]
-        case .debugInformation:
-            [
-                "ship the executable with its debug information, or put its debug file into /usr/lib/debug/.build-id",
-                "add lines later: stallwatch symbolicate --debug-path",
-            ]
-        case .libdw:
-            [
-                "Debian, Ubuntu: apt-get install --no-install-recommends libdw1",
-                "Fedora, RHEL: dnf install elfutils-libs", "link without -static-executable",
-                "add lines later: stallwatch symbolicate",
-            ]
-        case .libunwind:
-            [
-                "Debian, Ubuntu: apt-get install --no-install-recommends libunwind8",
-                "Fedora, RHEL: dnf install libunwind", "unset STALLWATCH_UNWINDER",
-            ]
-        case .flush: ["put the report directory on a file system that supports fsync, such as a volume"]
-        default: []
-        }
-    }
-
-    private var isFiltered: Bool { environment.seccompMode == 2 }
+    fileprivate var isFiltered: Bool { environment.seccompMode == 2 }
     private var isConfined: Bool { environment.securityLabel?.hasSuffix("(enforce)") == true }
     /// Whether the process is not dumpable, and no privilege makes up for that.
     private var isUndumpable: Bool { environment.isDumpable == false && environment.maySysPtrace != true }
@@ -168,7 +221,7 @@ struct CapabilityRemedies {
         "make the process dumpable: no prctl(PR_SET_DUMPABLE, 0), no set-user-ID bit or file capabilities, and an "
         + "executable that its user may read"
 
-    private var ptrace: [String] {
+    fileprivate var ptrace: [String] {
         var remedies: [String] = []
         if let tracer = environment.tracer { remedies.append("detach the tracer, process \(tracer)") }
         if isUndumpable { remedies.append(Self.dumpable) }
@@ -200,7 +253,7 @@ struct CapabilityRemedies {
         return ["no rule that a program can see forbids it: AWS Lambda and some sandboxes cannot permit it"]
     }
 
-    private var perf: [String] {
+    fileprivate var perf: [String] {
         guard let paranoid = environment.perfEventParanoid else { return ["a kernel with CONFIG_PERF_EVENTS"] }
         var remedies: [String] = []
         if paranoid > 1 { remedies.append("the host: sysctl kernel.perf_event_paranoid=1") }
@@ -212,14 +265,14 @@ struct CapabilityRemedies {
         ]
     }
 
-    private var pageFaults: [String] {
+    fileprivate var pageFaults: [String] {
         if isFiltered { return ["run without a seccomp filter: under one, the monitor does not try it"] }
         guard let paranoid = environment.perfEventParanoid else { return ["a kernel with CONFIG_PERF_EVENTS"] }
         return paranoid > 2 ? ["the host: sysctl kernel.perf_event_paranoid=2"] : []
     }
 
-    private var syscall: [String] { proc("gVisor does not have this file, in any setting") }
-    private var procFile: [String] { proc("gVisor and some sandboxes do not have this file") }
+    fileprivate var syscall: [String] { proc("gVisor does not have this file, in any setting") }
+    fileprivate var procFile: [String] { proc("gVisor and some sandboxes do not have this file") }
 
     private func proc(_ missing: String) -> [String] {
         environment.isProcForeign == true

@@ -63,85 +63,10 @@ extension Capabilities {
     }
 
     /// The name of a feature.
-    ///
-    /// Later versions may add names.
-    public struct FeatureName: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// Capture of a blocked thread by reading /proc.
-        public static let read = FeatureName(rawValue: "read")
-        /// Capture by ptrace(2).
-        public static let ptrace = FeatureName(rawValue: "ptrace")
-        /// Capture by signal, which is used only where ptrace is refused.
-        public static let signal = FeatureName(rawValue: "signal")
-        /// Capture by perf_event_open(2), for threads in the kernel.
-        public static let perf = FeatureName(rawValue: "perf")
-        /// Reading memory with process_vm_readv(2).
-        public static let processVMReadv = FeatureName(rawValue: "processVMReadv")
-        /// The file `syscall` of a thread.
-        public static let syscall = FeatureName(rawValue: "syscall")
-        /// The file `wchan` of a thread.
-        public static let waitChannel = FeatureName(rawValue: "waitChannel")
-        /// The file `schedstat` of a thread.
-        public static let schedstat = FeatureName(rawValue: "schedstat")
-        /// The file `stat` of a thread.
-        public static let stat = FeatureName(rawValue: "stat")
-        /// The file `status` of a thread.
-        public static let status = FeatureName(rawValue: "status")
-        /// The file `stack` of a thread: its stack in the kernel.
-        public static let kernelStack = FeatureName(rawValue: "kernelStack")
-        /// The pressure stall information in /proc/pressure.
-        public static let pressure = FeatureName(rawValue: "pressure")
-        /// The time for which a cgroup's quota throttled the thread.
-        public static let throttling = FeatureName(rawValue: "throttling")
-        /// The CPU time that the host of a virtual machine takes away.
-        public static let steal = FeatureName(rawValue: "steal")
-        /// The files of page faults.
-        public static let pageFaults = FeatureName(rawValue: "pageFaults")
-        /// The kernel's id of the boot, which identifies processes permanently.
-        public static let bootID = FeatureName(rawValue: "bootID")
-        /// The symbol table of the executable or of its debug file.
-        public static let symbols = FeatureName(rawValue: "symbols")
-        /// The debug information of the executable.
-        public static let debugInformation = FeatureName(rawValue: "debugInformation")
-        /// The library libdw, which reads debug information.
-        public static let libdw = FeatureName(rawValue: "libdw")
-        /// Flushing report files to the disk.
-        public static let flush = FeatureName(rawValue: "flush")
-
-        /// Reading what a thread works on, its Swift task and its context, from its memory.
-        public static let context = FeatureName(rawValue: "context")
-
-        /// The library libunwind, which unwinds stacks.
-        public static let libunwind = FeatureName(rawValue: "libunwind")
-
-        /// The names that this version writes, in the order of ``Capabilities/features``.
-        package static let known: [FeatureName] = [
-            .read, .ptrace, .signal, .perf, .processVMReadv, .syscall, .waitChannel, .schedstat, .stat, .status,
-            .kernelStack, .pressure, .throttling, .steal, .pageFaults, .bootID, .symbols, .debugInformation, .libdw,
-            .flush, .context, .libunwind,
-        ]
-    }
+    public typealias FeatureName = Word<Feature>
 
     /// The result of trying a feature.
-    ///
-    /// Later versions may add states.
-    public struct State: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The feature was tried and works.
-        public static let works = State(rawValue: "works")
-        /// The feature was tried and does not work.
-        public static let missing = State(rawValue: "missing")
-        /// The feature was not tried, for the reason in ``Feature/detail``.
-        public static let notTried = State(rawValue: "notTried")
-    }
+    public typealias State = Word<Capabilities>
 
     /// The system's rules for a process.
     public struct Environment: Codable, Sendable, Equatable {
@@ -183,21 +108,21 @@ extension Capabilities {
 
     /// Turns the results of attempts into features with their losses and remedies; one without a result was not tried.
     package init(_ environment: Environment, _ outcomes: [FeatureName: Outcome]) {
-        let remedies = CapabilityRemedies(environment: environment)
         let missing = Set(outcomes.filter { if case .missing = $0.value { true } else { false } }.keys)
+        let remedies = CapabilityRemedies(environment: environment, missing: missing)
         self.init(
             environment: environment,
-            features: FeatureName.known.map { name in
-                var feature = Feature(name: name, state: .notTried, remedies: [], isOptional: name.isOptional)
-                switch outcomes[name] {
+            features: CapabilityRow.all.map { row in
+                var feature = Feature(name: row.name, state: .notTried, remedies: [], isOptional: row.isOptional)
+                switch outcomes[row.name] {
                 case .works(let detail):
                     feature.state = .works
                     feature.detail = detail
                 case .missing(let detail):
                     feature.state = .missing
                     feature.detail = detail
-                    feature.loss = name.loss(missing: missing)
-                    feature.remedies = remedies.remedies(for: name, missing: missing)
+                    feature.loss = row.loss(missing)
+                    feature.remedies = row.remedies(remedies)
                 case .notTried(let reason): feature.detail = reason
                 case nil: feature.detail = "not tried"
                 }
@@ -205,4 +130,13 @@ extension Capabilities {
             }
         )
     }
+}
+
+extension Capabilities.State {
+    /// The feature was tried and works.
+    public static var works: Self { Self(rawValue: "works") }
+    /// The feature was tried and does not work.
+    public static var missing: Self { Self(rawValue: "missing") }
+    /// The feature was not tried, for the reason in ``Capabilities/Feature/detail``.
+    public static var notTried: Self { Self(rawValue: "notTried") }
 }

@@ -136,12 +136,12 @@ extension StallReport.CompilerGenerated {
     package init?(function: String) {
         let name = Self.dropping(["specialized ", "function signature specialization "], from: function)
         let first = name.utf8.first
-        for (kind, prefixes) in Self.prefixes
+        for (kind, prefixes) in generatedPrefixes
         where prefixes.contains(where: { $0.utf8.first == first && name.hasPrefix($0) }) {
             self = kind
             return
         }
-        if Self.accessorSuffixes.contains(where: { name.hasSuffix($0) }) {
+        if accessorSuffixes.contains(where: { name.hasSuffix($0) }) {
             self = .accessor
         } else if name.containsBytes(of: "__derived_") {
             self = .synthesized
@@ -167,32 +167,33 @@ extension StallReport.CompilerGenerated {
         while let prefix = prefixes.first(where: { name.hasPrefix($0) }) { name.removeFirst(prefix.count) }
         return name
     }
-
-    private static let prefixes: KeyValuePairs<Self, [String]> = [
-        .merged: ["merged "],
-        .thunk: [
-            "thunk for ", "reabstraction thunk ", "partial apply for ", "partial apply forwarder for ",
-            "protocol witness for ", "dispatch thunk of ", "vtable thunk for ", "@objc ", "keypath_get for ",
-            "keypath_set for ", "key path getter for ", "key path setter for ", "dynamic replacement ",
-            "protocol self-conformance witness for ", "distributed thunk ", "curry thunk of ",
-            "back deployment thunk for ",
-        ],
-        .outlined: ["outlined "],
-        .macro: [
-            "freestanding macro expansion #", "accessor macro @", "body macro @", "extension macro @",
-            "conformance macro @", "member macro @", "member attribute macro @", "peer macro @", "preamble macro @",
-        ],
-        .metadata: [
-            "value witness ", "type metadata ", "nominal type descriptor ", "protocol witness table ",
-            "lazy protocol witness table ", "associated type witness table ", "associated type metadata ",
-            "base witness table ", "default associated ", "generic protocol witness table ", "metadata ",
-            "initializeWithCopy for ", "initializeWithTake for ", "assignWithCopy for ", "assignWithTake for ",
-            "initializeBufferWithCopyOfBuffer for ", "destroy for ", "getEnumTag for ",
-            "destructiveInjectEnumTag for ", "destructiveProjectEnumData for ", "storeEnumTagSinglePayload for ",
-            "getEnumTagSinglePayload for ", "instantiation function for ", "__swift_", "objectdestroy",
-            "block_copy_helper", "block_destroy_helper",
-        ],
-    ]
-
-    private static let accessorSuffixes = [".unsafeMutableAddressor", ".unsafeAddressor", ".materializeForSet"]
 }
+
+/// How the demangler begins the names of compiler-generated functions.
+private let generatedPrefixes: KeyValuePairs<StallReport.CompilerGenerated, [String]> = [
+    .merged: ["merged "],
+    .thunk: [
+        "thunk for ", "reabstraction thunk ", "partial apply for ", "partial apply forwarder for ",
+        "protocol witness for ", "dispatch thunk of ", "vtable thunk for ", "@objc ", "keypath_get for ",
+        "keypath_set for ", "key path getter for ", "key path setter for ", "dynamic replacement ",
+        "protocol self-conformance witness for ", "distributed thunk ", "curry thunk of ",
+        "back deployment thunk for ",
+    ],
+    .outlined: ["outlined "],
+    .macro: [
+        "freestanding macro expansion #", "accessor macro @", "body macro @", "extension macro @",
+        "conformance macro @", "member macro @", "member attribute macro @", "peer macro @", "preamble macro @",
+    ],
+    .metadata: [
+        "value witness ", "type metadata ", "nominal type descriptor ", "protocol witness table ",
+        "lazy protocol witness table ", "associated type witness table ", "associated type metadata ",
+        "base witness table ", "default associated ", "generic protocol witness table ", "metadata ",
+        "initializeWithCopy for ", "initializeWithTake for ", "assignWithCopy for ", "assignWithTake for ",
+        "initializeBufferWithCopyOfBuffer for ", "destroy for ", "getEnumTag for ",
+        "destructiveInjectEnumTag for ", "destructiveProjectEnumData for ", "storeEnumTagSinglePayload for ",
+        "getEnumTagSinglePayload for ", "instantiation function for ", "__swift_", "objectdestroy",
+        "block_copy_helper", "block_destroy_helper",
+    ],
+]
+
+private let accessorSuffixes = [".unsafeMutableAddressor", ".unsafeAddressor", ".materializeForSet"]

@@ -73,46 +73,10 @@ public struct HealthRecord: Codable, Sendable, Equatable {
 
 extension HealthRecord {
     /// The state of a process.
-    ///
-    /// Later versions may add states.
-    public struct State: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// All loops make progress: they wait for events, or their turns are below their thresholds.
-        public static let ok = State(rawValue: "ok")
-        /// A loop is in a turn over its threshold, or a pool starts no new work.
-        public static let stalled = State(rawValue: "stalled")
-        /// A loop has not begun its first turn, and the process has never been ``ok``; or no loop is watched.
-        public static let starting = State(rawValue: "starting")
-        /// A debugger holds the thread of a loop whose turn is over its threshold.
-        public static let held = State(rawValue: "held")
-        /// The program has stopped the monitor, or has not started it.
-        public static let stopped = State(rawValue: "stopped")
-    }
+    public typealias State = Word<HealthRecord>
 
     /// The state of a loop.
-    ///
-    /// Later versions may add states.
-    public struct LoopState: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The loop waits for events, or its turn is below its threshold.
-        public static let running = LoopState(rawValue: "running")
-        /// The loop is in a turn over its threshold, or the pool starts no new work.
-        public static let stalled = LoopState(rawValue: "stalled")
-        /// The loop has not begun its first turn.
-        public static let starting = LoopState(rawValue: "starting")
-        /// A debugger holds the loop's thread in a turn over its threshold.
-        public static let held = LoopState(rawValue: "held")
-        /// The loop's thread has ended within a turn.
-        public static let ended = LoopState(rawValue: "ended")
-    }
+    public typealias LoopState = Word<HealthRecord.Loop>
 
     /// A watched loop.
     public struct Loop: Codable, Sendable, Equatable {
@@ -191,4 +155,30 @@ extension HealthRecord {
         guard labels.count > 1 else { return "\(first) has" }
         return "\(first) and \(labels.count == 2 ? "1 other loop" : "\(labels.count - 1) other loops") have"
     }
+}
+
+extension HealthRecord.State {
+    /// All loops make progress: they wait for events, or their turns are below their thresholds.
+    public static var ok: Self { Self(rawValue: "ok") }
+    /// A loop is in a turn over its threshold, or a pool starts no new work.
+    public static var stalled: Self { Self(rawValue: "stalled") }
+    /// A loop has not begun its first turn, and the process has never been ``ok``; or no loop is watched.
+    public static var starting: Self { Self(rawValue: "starting") }
+    /// A debugger holds the thread of a loop whose turn is over its threshold.
+    public static var held: Self { Self(rawValue: "held") }
+    /// The program has stopped the monitor, or has not started it.
+    public static var stopped: Self { Self(rawValue: "stopped") }
+}
+
+extension HealthRecord.LoopState {
+    /// The loop waits for events, or its turn is below its threshold.
+    public static var running: Self { Self(rawValue: "running") }
+    /// The loop is in a turn over its threshold, or the pool starts no new work.
+    public static var stalled: Self { Self(rawValue: "stalled") }
+    /// The loop has not begun its first turn.
+    public static var starting: Self { Self(rawValue: "starting") }
+    /// A debugger holds the loop's thread in a turn over its threshold.
+    public static var held: Self { Self(rawValue: "held") }
+    /// The loop's thread has ended within a turn.
+    public static var ended: Self { Self(rawValue: "ended") }
 }

@@ -58,60 +58,10 @@ extension StallReport {
     }
 
     /// The main use of a stall's time.
-    ///
-    /// Later versions may add kinds.
-    public struct CauseKind: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// Running on a CPU, in the app's code or in the kernel.
-        public static let cpu = CauseKind(rawValue: "cpu")
-        /// Waiting for a lock, a semaphore or a queue.
-        public static let lock = CauseKind(rawValue: "lock")
-        /// Waiting for a file, a pipe, a socket or a device.
-        public static let io = CauseKind(rawValue: "io")
-        /// Waiting for a time, as in `nanosleep`.
-        public static let sleep = CauseKind(rawValue: "sleep")
-        /// Waiting in any other system call, such as `wait4`.
-        public static let syscall = CauseKind(rawValue: "syscall")
-        /// Waiting for memory pages from a disk.
-        public static let paging = CauseKind(rawValue: "paging")
-        /// Ready to run while other threads used the CPUs.
-        public static let cpuContention = CauseKind(rawValue: "cpuContention")
-        /// Ready to run after the cgroup had used up its CPU quota.
-        public static let throttled = CauseKind(rawValue: "throttled")
-        /// Waiting in a cycle of threads, none of which can continue.
-        public static let deadlock = CauseKind(rawValue: "deadlock")
-        /// Waiting for a continuation, which some code has to resume; only of overdue operations.
-        public static let continuation = CauseKind(rawValue: "continuation")
-        /// Not explained by anything that the monitor observed.
-        public static let unknown = CauseKind(rawValue: "unknown")
-
-        /// The kinds that this version writes.
-        package static let known: [CauseKind] = [
-            .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
-            .continuation, .unknown,
-        ]
-    }
+    public typealias CauseKind = Word<Cause>
 
     /// The confidence in a cause.
-    ///
-    /// Later versions may add levels.
-    public struct Confidence: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The observations rule out every other cause.
-        public static let certain = Confidence(rawValue: "certain")
-        /// The cause explains the observations best.
-        public static let likely = Confidence(rawValue: "likely")
-        /// The cause is one of several explanations.
-        public static let possible = Confidence(rawValue: "possible")
-    }
+    public typealias Confidence = Word<ConfidenceWords>
 
     /// A system call and its target.
     public struct SystemCall: Codable, Sendable, Equatable {
@@ -146,6 +96,48 @@ extension StallReport {
             self.memorySomeAvg10 = memorySomeAvg10
         }
     }
+}
+
+extension StallReport.CauseKind {
+    /// Running on a CPU, in the app's code or in the kernel.
+    public static var cpu: Self { Self(rawValue: "cpu") }
+    /// Waiting for a lock, a semaphore or a queue.
+    public static var lock: Self { Self(rawValue: "lock") }
+    /// Waiting for a file, a pipe, a socket or a device.
+    public static var io: Self { Self(rawValue: "io") }
+    /// Waiting for a time, as in `nanosleep`.
+    public static var sleep: Self { Self(rawValue: "sleep") }
+    /// Waiting in any other system call, such as `wait4`.
+    public static var syscall: Self { Self(rawValue: "syscall") }
+    /// Waiting for memory pages from a disk.
+    public static var paging: Self { Self(rawValue: "paging") }
+    /// Ready to run while other threads used the CPUs.
+    public static var cpuContention: Self { Self(rawValue: "cpuContention") }
+    /// Ready to run after the cgroup had used up its CPU quota.
+    public static var throttled: Self { Self(rawValue: "throttled") }
+    /// Waiting in a cycle of threads, none of which can continue.
+    public static var deadlock: Self { Self(rawValue: "deadlock") }
+    /// Waiting for a continuation, which some code has to resume; only of overdue operations.
+    public static var continuation: Self { Self(rawValue: "continuation") }
+    /// Not explained by anything that the monitor observed.
+    public static var unknown: Self { Self(rawValue: "unknown") }
+
+    /// The kinds that this version writes.
+    package static var known: [Self] {
+        [
+            .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .continuation,
+            .unknown,
+        ]
+    }
+}
+
+extension StallReport.Confidence {
+    /// The observations rule out every other cause.
+    public static var certain: Self { Self(rawValue: "certain") }
+    /// The cause explains the observations best.
+    public static var likely: Self { Self(rawValue: "likely") }
+    /// The cause is one of several explanations.
+    public static var possible: Self { Self(rawValue: "possible") }
 }
 
 extension StallReport.Cause {
@@ -193,52 +185,7 @@ extension StallReport {
     }
 
     /// A kind of lock, or of another object that threads wait for.
-    ///
-    /// Later versions may add kinds.
-    public struct LockKind: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// A `pthread_mutex_t`; also `NSLock`, `NSRecursiveLock` and `std::mutex`.
-        public static let pthreadMutex = LockKind(rawValue: "pthreadMutex")
-        /// A `pthread_rwlock_t`.
-        public static let pthreadReadWriteLock = LockKind(rawValue: "pthreadReadWriteLock")
-        /// A `Mutex` of Swift's Synchronization module.
-        public static let swiftMutex = LockKind(rawValue: "swiftMutex")
-        /// A lock inside libdispatch.
-        public static let dispatchUnfairLock = LockKind(rawValue: "dispatchUnfairLock")
-        /// A serial dispatch queue.
-        public static let dispatchQueue = LockKind(rawValue: "dispatchQueue")
-        /// An initialization by `dispatch_once`.
-        public static let dispatchOnce = LockKind(rawValue: "dispatchOnce")
-        /// The end of a thread.
-        public static let threadJoin = LockKind(rawValue: "threadJoin")
-        /// An initialization by `pthread_once`, `call_once` or `swift_once`.
-        public static let once = LockKind(rawValue: "once")
-        /// A `sem_t`.
-        public static let semaphore = LockKind(rawValue: "semaphore")
-        /// A `DispatchSemaphore`.
-        public static let dispatchSemaphore = LockKind(rawValue: "dispatchSemaphore")
-        /// A `DispatchGroup`.
-        public static let dispatchGroup = LockKind(rawValue: "dispatchGroup")
-        /// A `pthread_cond_t`; also `NSCondition`.
-        public static let condition = LockKind(rawValue: "condition")
-        /// A `pthread_barrier_t`.
-        public static let barrier = LockKind(rawValue: "barrier")
-        /// The lock of a stdio stream: `stdin`, `stdout` or `stderr`.
-        public static let stdio = LockKind(rawValue: "stdio")
-        /// The dynamic linker's lock of its list of libraries: another thread is in `dlopen`, in an initializer of a library
-        /// that it loads, or in `dl_iterate_phdr`.
-        public static let dynamicLinker = LockKind(rawValue: "dynamicLinker")
-        /// A lock on a file.
-        public static let file = LockKind(rawValue: "file")
-        /// A futex of an unknown kind.
-        public static let futex = LockKind(rawValue: "futex")
-        /// A System V semaphore.
-        public static let systemSemaphore = LockKind(rawValue: "systemSemaphore")
-    }
+    public typealias LockKind = Word<Lock>
 
     /// A thread that holds a lock.
     public struct LockOwner: Codable, Sendable, Equatable {
@@ -305,6 +252,46 @@ extension StallReport {
             self.queue = queue
         }
     }
+}
+
+extension StallReport.LockKind {
+    /// A `pthread_mutex_t`; also `NSLock`, `NSRecursiveLock` and `std::mutex`.
+    public static var pthreadMutex: Self { Self(rawValue: "pthreadMutex") }
+    /// A `pthread_rwlock_t`.
+    public static var pthreadReadWriteLock: Self { Self(rawValue: "pthreadReadWriteLock") }
+    /// A `Mutex` of Swift's Synchronization module.
+    public static var swiftMutex: Self { Self(rawValue: "swiftMutex") }
+    /// A lock inside libdispatch.
+    public static var dispatchUnfairLock: Self { Self(rawValue: "dispatchUnfairLock") }
+    /// A serial dispatch queue.
+    public static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
+    /// An initialization by `dispatch_once`.
+    public static var dispatchOnce: Self { Self(rawValue: "dispatchOnce") }
+    /// The end of a thread.
+    public static var threadJoin: Self { Self(rawValue: "threadJoin") }
+    /// An initialization by `pthread_once`, `call_once` or `swift_once`.
+    public static var once: Self { Self(rawValue: "once") }
+    /// A `sem_t`.
+    public static var semaphore: Self { Self(rawValue: "semaphore") }
+    /// A `DispatchSemaphore`.
+    public static var dispatchSemaphore: Self { Self(rawValue: "dispatchSemaphore") }
+    /// A `DispatchGroup`.
+    public static var dispatchGroup: Self { Self(rawValue: "dispatchGroup") }
+    /// A `pthread_cond_t`; also `NSCondition`.
+    public static var condition: Self { Self(rawValue: "condition") }
+    /// A `pthread_barrier_t`.
+    public static var barrier: Self { Self(rawValue: "barrier") }
+    /// The lock of a stdio stream: `stdin`, `stdout` or `stderr`.
+    public static var stdio: Self { Self(rawValue: "stdio") }
+    /// The dynamic linker's lock of its list of libraries: another thread is in `dlopen`, in an initializer of a library
+    /// that it loads, or in `dl_iterate_phdr`.
+    public static var dynamicLinker: Self { Self(rawValue: "dynamicLinker") }
+    /// A lock on a file.
+    public static var file: Self { Self(rawValue: "file") }
+    /// A futex of an unknown kind.
+    public static var futex: Self { Self(rawValue: "futex") }
+    /// A System V semaphore.
+    public static var systemSemaphore: Self { Self(rawValue: "systemSemaphore") }
 }
 
 extension StallReport.Lock {

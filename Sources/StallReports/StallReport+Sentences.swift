@@ -106,8 +106,8 @@ extension StallReport.Cause {
     private func lockWait(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         let function =
             lock.kind == .file ? place : lock.function ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
-        if !lock.kind.hasOwner {
-            return "\(function), until \(lock.kind.endOfWait): \(lock.kind.noun) has no owner, "
+        if let end = lockWords[lock.kind]?.end {
+            return "\(function), until \(end): \(lock.kind.noun) has no owner, "
                 + "so the thread to wait for is not known"
         }
         let name = lock.kind.named(lock.label)
@@ -313,41 +313,34 @@ extension StallReport.LockKind {
     /// Whether locks of this kind have an owner.
     ///
     /// Any thread may signal a semaphore, a group, a condition or a barrier.
-    package var hasOwner: Bool {
-        ![.semaphore, .dispatchSemaphore, .systemSemaphore, .dispatchGroup, .condition, .barrier].contains(self)
-    }
+    package var hasOwner: Bool { lockWords[self]?.end == nil }
 
     /// Returns the lock as a phrase: an article, the noun and the app's label.
     func named(_ label: String?) -> String { label.map { "\(noun) \"\($0)\"" } ?? noun }
 
-    /// What ends a wait for a lock without an owner.
-    fileprivate var endOfWait: String {
-        switch self {
-        case .dispatchGroup: "the group is empty"
-        case .barrier: "all threads have reached it"
-        default: "a thread signals it"
-        }
-    }
-
-    fileprivate var noun: String {
-        switch self {
-        case .pthreadMutex, .swiftMutex: "the mutex"
-        case .pthreadReadWriteLock: "the read-write lock"
-        case .dispatchUnfairLock: "a lock of libdispatch"
-        case .dispatchQueue: "the dispatch queue"
-        case .dispatchOnce, .once: "the one-time initialization"
-        case .threadJoin: "the thread"
-        case .semaphore, .dispatchSemaphore, .systemSemaphore: "a semaphore"
-        case .dispatchGroup: "a dispatch group"
-        case .condition: "a condition"
-        case .barrier: "a barrier"
-        case .file: "the file lock"
-        case .stdio: "the lock of the stream"
-        case .dynamicLinker: "the dynamic linker's lock"
-        default: "a futex"
-        }
-    }
+    fileprivate var noun: String { lockWords[self]?.noun ?? "a futex" }
 }
+
+/// The words of each kind of lock; `end` is what ends the wait for one without an owner.
+private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
+    .pthreadMutex: ("the mutex", nil),
+    .swiftMutex: ("the mutex", nil),
+    .pthreadReadWriteLock: ("the read-write lock", nil),
+    .dispatchUnfairLock: ("a lock of libdispatch", nil),
+    .dispatchQueue: ("the dispatch queue", nil),
+    .dispatchOnce: ("the one-time initialization", nil),
+    .once: ("the one-time initialization", nil),
+    .threadJoin: ("the thread", nil),
+    .semaphore: ("a semaphore", "a thread signals it"),
+    .dispatchSemaphore: ("a semaphore", "a thread signals it"),
+    .systemSemaphore: ("a semaphore", "a thread signals it"),
+    .dispatchGroup: ("a dispatch group", "the group is empty"),
+    .condition: ("a condition", "a thread signals it"),
+    .barrier: ("a barrier", "all threads have reached it"),
+    .file: ("the file lock", nil),
+    .stdio: ("the lock of the stream", nil),
+    .dynamicLinker: ("the dynamic linker's lock", nil),
+]
 
 extension StallReport.OtherThread {
     /// What the thread did, as a phrase that follows its name: `waits in poll`, `is on a CPU or ready to run`.

@@ -58,27 +58,22 @@ extension StallReport {
     }
 
     /// What a task waits for.
-    ///
-    /// Later versions may add kinds.
-    public struct WaitKind: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
+    public typealias WaitKind = Word<Wait>
+}
 
-        /// The end of another task, which the next link is about.
-        public static let task = WaitKind(rawValue: "task")
-        /// A child task in a group; the next link is about the oldest one.
-        public static let group = WaitKind(rawValue: "group")
-        /// A continuation, which some code has to resume.
-        public static let continuation = WaitKind(rawValue: "continuation")
-        /// A time, in `Task.sleep` or a clock's `sleep`.
-        public static let sleep = WaitKind(rawValue: "sleep")
-        /// Its turn on an actor or another executor; the next link is about the thread that runs it.
-        public static let executor = WaitKind(rawValue: "executor")
-        /// Any thread of the task pool; the next links are about threads that run tasks.
-        public static let pool = WaitKind(rawValue: "pool")
-        /// Nothing: a thread runs it.
-        public static let running = WaitKind(rawValue: "running")
-    }
+extension StallReport.WaitKind {
+    /// The end of another task, which the next link is about.
+    public static var task: Self { Self(rawValue: "task") }
+    /// A child task in a group; the next link is about the oldest one.
+    public static var group: Self { Self(rawValue: "group") }
+    /// A continuation, which some code has to resume.
+    public static var continuation: Self { Self(rawValue: "continuation") }
+    /// A time, in `Task.sleep` or a clock's `sleep`.
+    public static var sleep: Self { Self(rawValue: "sleep") }
+    /// Its turn on an actor or another executor; the next link is about the thread that runs it.
+    public static var executor: Self { Self(rawValue: "executor") }
+    /// Any thread of the task pool; the next links are about threads that run tasks.
+    public static var pool: Self { Self(rawValue: "pool") }
+    /// Nothing: a thread runs it.
+    public static var running: Self { Self(rawValue: "running") }
 }

@@ -1,202 +1,167 @@
-// The words of a report's vocabulary. Each type is a struct around its text, not an enum: an older reader keeps a word
-// that a later version added, where an enum would refuse the whole report.
-
 /// A file's name with a line, such as `NoteStore.swift:88`.
 package func sourcePlace(_ file: String, _ line: Int?) -> String {
     StallReport.fileName(file) + (line.map { ":\($0)" } ?? "")
 }
 
 extension StallReport {
-    /// The interpreters whose functions are those of a script, by the names of their executables without a version.
+    /// The languages of script interpreters, by the executable's name without a version.
     private static let interpreters = [
         "gjs": "JavaScript", "gjs-console": "JavaScript", "lua": "Lua", "perl": "Perl", "php": "PHP",
-        "python": "Python",
-        "ruby": "Ruby",
+        "python": "Python", "ruby": "Ruby",
     ]
 
-    /// The language that an executable interprets; `nil` for any other program.
-    ///
-    /// By its name alone, such as `python3.11`.
+    /// Returns the language that an executable interprets, by its name, such as `python3.11`; `nil` for other programs.
     package static func interpretedLanguage(ofExecutable path: String) -> String? {
         let name = fileName(path)
         return interpreters[name] ?? interpreters[String(name.prefix { !$0.isNumber })]
     }
 
     /// A kind of delay that a report describes.
-    ///
-    /// Later versions may add kinds.
-    public struct Kind: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// One turn that exceeded the threshold.
-        public static let stall = Kind(rawValue: "stall")
-        /// A loop that hardly waited for a long time, although its turns were short.
-        public static let saturation = Kind(rawValue: "saturation")
-        /// A queue or a pool that did not start new work in time.
-        public static let starvation = Kind(rawValue: "starvation")
-        /// A loop that ran all the time without work: something was always ready, or its mode had no sources.
-        public static let spinning = Kind(rawValue: "spinning")
-        /// A run loop in another mode than its default mode, for which timers or the main queue waited.
-        public static let modeStarvation = Kind(rawValue: "modeStarvation")
-        /// An operation of a Swift task that did not end within its limit.
-        public static let overdue = Kind(rawValue: "overdue")
-    }
+    public typealias Kind = Word<StallReport>
 
     /// The state of a stall when the monitor last wrote its report.
-    ///
-    /// Later versions may add states.
-    public struct State: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The stall continued.
-        public static let ongoing = State(rawValue: "ongoing")
-        /// The stall had ended; the duration is final.
-        public static let ended = State(rawValue: "ended")
-        /// The process died, or the app stopped the monitor, before the stall ended.
-        ///
-        /// The duration is the last one that the monitor recorded.
-        public static let abandoned = State(rawValue: "abandoned")
-    }
+    public typealias State = Word<StateWords>
 
     /// A kind of code that a run loop calls during a turn.
-    ///
-    /// Later versions may add callouts.
-    public struct Callout: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// A timer.
-        public static let timer = Callout(rawValue: "timer")
-        /// A source that the app signals (version 0).
-        public static let source0 = Callout(rawValue: "source0")
-        /// A source that the kernel signals (version 1).
-        public static let source1 = Callout(rawValue: "source1")
-        /// A block passed to `RunLoop.perform`.
-        public static let performedBlock = Callout(rawValue: "performedBlock")
-        /// A run loop observer of the app.
-        public static let observer = Callout(rawValue: "observer")
-        /// The main dispatch queue, which also runs the main actor.
-        public static let mainQueue = Callout(rawValue: "mainQueue")
-        /// No callout: the time between two runs of the loop.
-        public static let outside = Callout(rawValue: "outside")
-    }
+    public typealias Callout = Word<CalloutWords>
 
     /// A kind of loop.
-    ///
-    /// Later versions may add kinds.
-    public struct LoopKind: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// A `CFRunLoop`, which also underlies Foundation's `RunLoop`.
-        public static let runLoop = LoopKind(rawValue: "runLoop")
-        /// The main dispatch queue, in a program that does not run the main run loop.
-        public static let mainQueue = LoopKind(rawValue: "mainQueue")
-        /// A serial dispatch queue.
-        public static let dispatchQueue = LoopKind(rawValue: "dispatchQueue")
-        /// One of the system's global dispatch queues.
-        public static let globalQueue = LoopKind(rawValue: "globalQueue")
-        /// The thread pool that runs Swift tasks.
-        public static let cooperativePool = LoopKind(rawValue: "cooperativePool")
-        /// A SwiftNIO event loop.
-        public static let eventLoop = LoopKind(rawValue: "eventLoop")
-        /// A serial executor, which runs actors.
-        public static let serialExecutor = LoopKind(rawValue: "serialExecutor")
-        /// A task executor, with one thread or several.
-        public static let taskExecutor = LoopKind(rawValue: "taskExecutor")
-        /// A loop that reports its turns through a ``LoopProbe``.
-        public static let probe = LoopKind(rawValue: "probe")
-        /// No loop: an operation with a limit, whose name is the label.
-        public static let operation = LoopKind(rawValue: "operation")
-    }
+    public typealias LoopKind = Word<LoopDescription>
 
     /// The state of a thread at its capture.
-    ///
-    /// Later versions may add states.
-    public struct ThreadState: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// On a CPU or ready to run.
-        public static let running = ThreadState(rawValue: "running")
-        /// Blocked in a system call or a page fault.
-        public static let blocked = ThreadState(rawValue: "blocked")
-        /// Blocked in a wait that no signal can end (state D of proc(5)).
-        public static let uninterruptible = ThreadState(rawValue: "uninterruptible")
-    }
+    public typealias ThreadState = Word<ThreadDescription>
 
     /// A method of capturing a stack.
-    ///
-    /// Later versions may add methods.
-    public struct CaptureMethod: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The watchdog read the stack of a blocked thread, without stopping the thread.
-        public static let read = CaptureMethod(rawValue: "read")
-        /// A helper process stopped the thread with ptrace(2) while its stack was copied.
-        public static let ptrace = CaptureMethod(rawValue: "ptrace")
-        /// A signal handler on the thread copied the stack.
-        public static let signal = CaptureMethod(rawValue: "signal")
-        /// The kernel copied the stack of a running thread inside a system call, in the interrupt of a perf event.
-        public static let perf = CaptureMethod(rawValue: "perf")
-    }
+    public typealias CaptureMethod = Word<Sample>
 
     /// A kind of frame.
-    ///
-    /// Later versions may add kinds.
-    public struct FrameKind: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// A function on the thread's stack.
-        public static let code = FrameKind(rawValue: "code")
-        /// A suspended async function that awaits the function of the frame before it.
-        ///
-        /// It is in the memory of its task, not on a stack.
-        public static let asyncCaller = FrameKind(rawValue: "asyncCaller")
-    }
+    public typealias FrameKind = Word<Frame>
 
     /// What the compiler made a function for.
-    ///
-    /// More words may come.
-    public struct CompilerGenerated: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Takes any word, known or not.
-        public init(rawValue: String) { self.rawValue = rawValue }
+    public typealias CompilerGenerated = Word<CompilerGeneratedWords>
 
-        /// Code that several alike functions share: its name is one of theirs, and another one may have been called.
-        public static let merged = CompilerGenerated(rawValue: "merged")
-        /// Code that stands for no line of a source, such as a derived conformance.
-        public static let synthesized = CompilerGenerated(rawValue: "synthesized")
-        /// Gives the address of a global variable, which it initializes the first time.
-        public static let accessor = CompilerGenerated(rawValue: "accessor")
-        /// Passes a call on: a thunk, a protocol's witness, a partial application.
-        public static let thunk = CompilerGenerated(rawValue: "thunk")
-        /// Copies, destroys or moves values, in a function of its own to save code.
-        public static let outlined = CompilerGenerated(rawValue: "outlined")
-        /// Makes type metadata or is part of it.
-        public static let metadata = CompilerGenerated(rawValue: "metadata")
-        /// Code that a macro expanded to: its lines are in no source file.
-        public static let macro = CompilerGenerated(rawValue: "macro")
-    }
+    // The subjects of vocabularies that have none of their own.
+
+    /// The subject of the words for a stall's state.
+    public enum StateWords {}
+    /// The subject of the words for callouts.
+    public enum CalloutWords {}
+    /// The subject of the words for code that the compiler made.
+    public enum CompilerGeneratedWords {}
+    /// The subject of the words for the confidence in a cause.
+    public enum ConfidenceWords {}
+}
+
+extension StallReport.Kind {
+    /// One turn that exceeded the threshold.
+    public static var stall: Self { Self(rawValue: "stall") }
+    /// A loop that hardly waited for a long time, although its turns were short.
+    public static var saturation: Self { Self(rawValue: "saturation") }
+    /// A queue or a pool that did not start new work in time.
+    public static var starvation: Self { Self(rawValue: "starvation") }
+    /// A loop that ran all the time without work: something was always ready, or its mode had no sources.
+    public static var spinning: Self { Self(rawValue: "spinning") }
+    /// A run loop in another mode than its default mode, for which timers or the main queue waited.
+    public static var modeStarvation: Self { Self(rawValue: "modeStarvation") }
+    /// An operation of a Swift task that did not end within its limit.
+    public static var overdue: Self { Self(rawValue: "overdue") }
+}
+
+extension StallReport.State {
+    /// The stall continued.
+    public static var ongoing: Self { Self(rawValue: "ongoing") }
+    /// The stall had ended; the duration is final.
+    public static var ended: Self { Self(rawValue: "ended") }
+    /// The process died, or the app stopped the monitor, before the stall ended.
+    ///
+    /// The duration is the last one that the monitor recorded.
+    public static var abandoned: Self { Self(rawValue: "abandoned") }
+}
+
+extension StallReport.Callout {
+    /// A timer.
+    public static var timer: Self { Self(rawValue: "timer") }
+    /// A source that the app signals (version 0).
+    public static var source0: Self { Self(rawValue: "source0") }
+    /// A source that the kernel signals (version 1).
+    public static var source1: Self { Self(rawValue: "source1") }
+    /// A block passed to `RunLoop.perform`.
+    public static var performedBlock: Self { Self(rawValue: "performedBlock") }
+    /// A run loop observer of the app.
+    public static var observer: Self { Self(rawValue: "observer") }
+    /// The main dispatch queue, which also runs the main actor.
+    public static var mainQueue: Self { Self(rawValue: "mainQueue") }
+    /// No callout: the time between two runs of the loop.
+    public static var outside: Self { Self(rawValue: "outside") }
+}
+
+extension StallReport.LoopKind {
+    /// A `CFRunLoop`, which also underlies Foundation's `RunLoop`.
+    public static var runLoop: Self { Self(rawValue: "runLoop") }
+    /// The main dispatch queue, in a program that does not run the main run loop.
+    public static var mainQueue: Self { Self(rawValue: "mainQueue") }
+    /// A serial dispatch queue.
+    public static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
+    /// One of the system's global dispatch queues.
+    public static var globalQueue: Self { Self(rawValue: "globalQueue") }
+    /// The thread pool that runs Swift tasks.
+    public static var cooperativePool: Self { Self(rawValue: "cooperativePool") }
+    /// A SwiftNIO event loop.
+    public static var eventLoop: Self { Self(rawValue: "eventLoop") }
+    /// A serial executor, which runs actors.
+    public static var serialExecutor: Self { Self(rawValue: "serialExecutor") }
+    /// A task executor, with one thread or several.
+    public static var taskExecutor: Self { Self(rawValue: "taskExecutor") }
+    /// A loop that reports its turns through a ``LoopProbe``.
+    public static var probe: Self { Self(rawValue: "probe") }
+    /// No loop: an operation with a limit, whose name is the label.
+    public static var operation: Self { Self(rawValue: "operation") }
+}
+
+extension StallReport.ThreadState {
+    /// On a CPU or ready to run.
+    public static var running: Self { Self(rawValue: "running") }
+    /// Blocked in a system call or a page fault.
+    public static var blocked: Self { Self(rawValue: "blocked") }
+    /// Blocked in a wait that no signal can end (state D of proc(5)).
+    public static var uninterruptible: Self { Self(rawValue: "uninterruptible") }
+}
+
+extension StallReport.CaptureMethod {
+    /// The watchdog read the stack of a blocked thread, without stopping the thread.
+    public static var read: Self { Self(rawValue: "read") }
+    /// A helper process stopped the thread with ptrace(2) while its stack was copied.
+    public static var ptrace: Self { Self(rawValue: "ptrace") }
+    /// A signal handler on the thread copied the stack.
+    public static var signal: Self { Self(rawValue: "signal") }
+    /// The kernel copied the stack of a running thread inside a system call, in the interrupt of a perf event.
+    public static var perf: Self { Self(rawValue: "perf") }
+}
+
+extension StallReport.FrameKind {
+    /// A function on the thread's stack.
+    public static var code: Self { Self(rawValue: "code") }
+    /// A suspended async function that awaits the function of the frame before it.
+    ///
+    /// It is in the memory of its task, not on a stack.
+    public static var asyncCaller: Self { Self(rawValue: "asyncCaller") }
+}
+
+extension StallReport.CompilerGenerated {
+    /// Code that several alike functions share: its name is one of theirs, and another one may have been called.
+    public static var merged: Self { Self(rawValue: "merged") }
+    /// Code that stands for no line of a source, such as a derived conformance.
+    public static var synthesized: Self { Self(rawValue: "synthesized") }
+    /// Gives the address of a global variable, which it initializes the first time.
+    public static var accessor: Self { Self(rawValue: "accessor") }
+    /// Passes a call on: a thunk, a protocol's witness, a partial application.
+    public static var thunk: Self { Self(rawValue: "thunk") }
+    /// Copies, destroys or moves values, in a function of its own to save code.
+    public static var outlined: Self { Self(rawValue: "outlined") }
+    /// Makes type metadata or is part of it.
+    public static var metadata: Self { Self(rawValue: "metadata") }
+    /// Code that a macro expanded to: its lines are in no source file.
+    public static var macro: Self { Self(rawValue: "macro") }
 }
 
 extension StallReport.Callout {
@@ -209,18 +174,19 @@ extension StallReport.Callout {
     /// The callout of a function through which a CFRunLoop calls out (CFRunLoop.c); `nil` for any other function.
     package init?(symbol: String?) {
         // Most functions are none, and this is asked for every frame.
-        guard let symbol, symbol.hasPrefix("__CFRUNLOOP_IS_") else { return nil }
-        switch symbol {
-        case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__": self = .timer
-        case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION__": self = .source0
-        case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION__": self = .source1
-        case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__": self = .performedBlock
-        case "__CFRUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION__": self = .observer
-        case "__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__": self = .mainQueue
-        default: return nil
-        }
+        guard let symbol, symbol.hasPrefix("__CFRUNLOOP_IS_"), let callout = callouts[symbol] else { return nil }
+        self = callout
     }
 }
+
+private let callouts: [String: StallReport.Callout] = [
+    "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__": .timer,
+    "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION__": .source0,
+    "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION__": .source1,
+    "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__": .performedBlock,
+    "__CFRUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION__": .observer,
+    "__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__": .mainQueue,
+]
 
 /// A reason for suppression: the monitor counts a delay over the threshold, and does not report it.
 public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
