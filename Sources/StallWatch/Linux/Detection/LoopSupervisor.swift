@@ -139,7 +139,8 @@ struct LoopSupervisor {
             if var record = turn.record {
                 record.state = .abandoned
                 record.duration = time &- stall.start
-                record.history?.update(among: context.loops, now: time)
+                turn.leadUp?.update(among: context.loops, now: time)
+                record.leadUp = turn.leadUp?.leadUp
                 context.submit(record)
             }
         }
@@ -190,7 +191,8 @@ extension LoopSupervisor {
         var record = StallRecord(stall, of: loop, poll, at: time)
         if turn.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
-        record.history = StallHistory(of: loop, among: context.loops, start: stall.start, now: context.now())
+        turn.leadUp = LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now())
+        record.leadUp = turn.leadUp?.leadUp
         turn.record = record
         turn.escalation = context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = earlySampling.finish(stall.turnBegan, isStall: true)
@@ -266,7 +268,7 @@ extension LoopSupervisor {
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
         if isDeadlock || context.options.capturesAllThreads && isFirst {
-            record.captureOtherThreads(than: target, with: context)
+            context.addOtherThreads(to: &record, than: target)
         }
         record.suppressed = context.suppressed.current
         turn.record = record
@@ -288,7 +290,8 @@ extension LoopSupervisor {
         record.state = .ended
         // The watchdog has seen the turn over its threshold, so the duration is at least the threshold.
         record.duration = max(end &- min(stall.start, end), record.threshold)
-        record.history?.update(among: context.loops, now: context.now())
+        turn.leadUp?.update(among: context.loops, now: context.now())
+        record.leadUp = turn.leadUp?.leadUp
         record.tasks = context.tasks
         record.suppressed = context.suppressed.current
         if let thread = record.loop.thread?.id {

@@ -176,6 +176,7 @@ struct LoadPeriod {
     /// Until there is a record, their ages are moments.
     private var samples: [StallRecord.Sample] = []
     private var record: StallRecord?
+    private var leadUp: LeadUpReader?
 
     /// Carries out an action of a detector at a poll, of a period that began at `start`.
     ///
@@ -198,7 +199,7 @@ struct LoadPeriod {
             sample(poll.target, context, at: context.now(), since: 0)
             for index in samples.indices { samples[index].count(from: start.time) }
             record = makeRecord(time)
-            record?.history = StallHistory(of: loop, among: context.loops, start: start.time, now: context.now())
+            leadUp = LeadUpReader(of: loop, among: context.loops, start: start.time, now: context.now())
             submit(activity(poll.load), turns: turns, context, at: time)
         case .end(let end):
             record?.state = .ended
@@ -242,7 +243,8 @@ struct LoadPeriod {
         record.captureMethods = context.capturer.methods
         record.unwinder = context.capturer.unwinder
         record.suppressed = context.suppressed.current
-        record.history?.update(among: context.loops, now: time)
+        leadUp?.update(among: context.loops, now: time)
+        record.leadUp = leadUp?.leadUp
         self.record = record
         context.submit(record)
     }

@@ -1,4 +1,3 @@
-import Glibc
 import LinuxSupport
 import StackCapture
 import StallReports
@@ -51,6 +50,9 @@ struct StallRecord: Sendable {
     typealias State = StallReport.State
     typealias Loop = StallReport.LoopDescription
 
+    static let maximumOtherThreads = 256
+    static let maximumSamples = 20
+
     /// The report's id: a UUID, version 7.
     let id: String
     let kind: Kind
@@ -84,7 +86,8 @@ struct StallRecord: Sendable {
     var cause: Cause?
     var captureMethods: [CapturedStack.Method] = []
     var unwinder: Unwinder?
-    var history: StallHistory?
+    /// What the watched loops did before; `nil` for an overdue operation.
+    var leadUp: LeadUp?
     /// What the loop says that its thread works on; `nil` if it does not know.
     var work: String?
     var isEscalated = false
@@ -92,72 +95,4 @@ struct StallRecord: Sendable {
     var operation: OverdueOperation?
     /// The process's tasks, of a dump of a hang; `nil` if they are not read.
     var tasks: CapturedTasks?
-}
-
-extension StallRecord {
-    init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
-        let age = now &- stall.start
-        let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
-        self.init(
-            kind, of: loop, poll, turn: stall.turn, nesting: stall.nesting,
-            threshold: loop.threshold, age: age
-        )
-        isGap = stall.isGap
-        startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
-    }
-
-    /// Creates the record of a loop that is saturated or spins since `start`.
-    init(
-        _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, start: LoopLoad, threshold: UInt64, at now: UInt64
-    ) {
-        self.init(
-            kind, of: loop, poll, turn: start.turns, nesting: poll.turn.nesting, threshold: threshold,
-            age: now &- start.time
-        )
-    }
-
-    private init(
-        _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, turn: UInt64, nesting: Int,
-        threshold: UInt64, age: UInt64
-    ) {
-        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
-        var thread: StallReport.ThreadDescription?
-        if case .thread(let id) = poll.target { thread = .init(ThreadIdentity(id)) }
-        var description = Loop(
-            label: loop.label, kind: loop.source.kind, turn: turn, nesting: nesting, thread: thread)
-        if kind != .saturation, kind != .spinning {
-            description.mode = (loop.source as? RunLoopSource)?.modeName(poll.turn.mode)
-        }
-        self.init(
-            id: ReportIdentifier.make(at: startedAt),
-            kind: kind,
-            loop: description,
-            threshold: threshold,
-            startedAt: startedAt,
-            watchdogLate: age &- min(threshold, age),
-            state: .ongoing,
-            duration: age
-        )
-    }
-
-    static let maximumOtherThreads = 256
-    static let maximumSamples = 20
-
-    /// Captures the threads of the process, except `target` and the monitor's own, and what they wait for.
-    mutating func captureOtherThreads(than target: CaptureTarget, with context: WatchdogContext) {
-        var excluded = context.ownThreads
-        if case .thread(let thread) = target { excluded.insert(thread) }
-        (otherThreads, omittedThreads) = context.captureAll(than: excluded)
-        otherImages = context.capturer.images()
-        let locks = LockOwnerResolver(threads: context.threads, memory: GuardedMemory())
-        var waits: [Int32: ThreadWait] = [:]
-        for other in otherThreads {
-            waits[other.thread.id] = locks.wait(of: other.thread.id, stack: try? other.stack.get())
-        }
-        if case .thread(let thread) = target {
-            waits[thread] = locks.wait(of: thread, stack: samples.lazy.compactMap { try? $0.stack.get() }.last)
-        }
-        locks.markDeadlocks(&waits)
-        for index in otherThreads.indices { otherThreads[index].wait = waits[otherThreads[index].thread.id] }
-    }
 }

@@ -23,6 +23,8 @@ struct TurnCase {
     var isSuppressed = false
     /// The stall that the turn is; `nil` below the threshold.
     var record: StallRecord?
+    /// Follows the watched loops while the stall lasts.
+    var leadUp: LeadUpReader?
     /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
     var escalation: UInt64?
     /// What the thread had used when it was last captured, or was found in the place of the last capture.

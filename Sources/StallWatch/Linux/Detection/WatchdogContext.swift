@@ -68,6 +68,26 @@ final class WatchdogContext {
         return sample
     }
 
+    /// Adds the threads of the process, except `target` and the monitor's own, and what they wait for.
+    func addOtherThreads(to record: inout StallRecord, than target: CaptureTarget) {
+        var excluded = ownThreads
+        if case .thread(let thread) = target { excluded.insert(thread) }
+        (record.otherThreads, record.omittedThreads) = captureAll(than: excluded)
+        record.otherImages = capturer.images()
+        let locks = LockOwnerResolver(threads: threads, memory: GuardedMemory())
+        var waits: [Int32: ThreadWait] = [:]
+        for other in record.otherThreads {
+            waits[other.thread.id] = locks.wait(of: other.thread.id, stack: try? other.stack.get())
+        }
+        if case .thread(let thread) = target {
+            waits[thread] = locks.wait(of: thread, stack: record.samples.lazy.compactMap { try? $0.stack.get() }.last)
+        }
+        locks.markDeadlocks(&waits)
+        for index in record.otherThreads.indices {
+            record.otherThreads[index].wait = waits[record.otherThreads[index].thread.id]
+        }
+    }
+
     /// Captures every thread of the process except `excluded`, one after another, and counts those over the limit.
     func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
         let others = ThreadIdentity.all().filter { !excluded.contains($0) }

@@ -251,13 +251,3 @@ extension Cause.Kind {
         }
     }
 }
-
-struct Cause: Sendable {
-    typealias Kind = StallReport.CauseKind
-
-    var kind: Kind
-    var confidence: StallReport.Confidence
-    var evidence: Evidence
-    var observation: Observation?
-    var pressure: Pressure?
-}

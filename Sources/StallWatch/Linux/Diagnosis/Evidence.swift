@@ -1,3 +1,17 @@
+import LinuxSupport
+import StallReports
+
+/// Why a turn was late, with the evidence.
+struct Cause: Sendable {
+    typealias Kind = StallReport.CauseKind
+
+    var kind: Kind
+    var confidence: StallReport.Confidence
+    var evidence: Evidence
+    var observation: Observation?
+    var pressure: Pressure?
+}
+
 /// What ``CauseRules`` concludes the cause of a stall from.
 struct Evidence: Sendable {
     var split: TimeSplit

@@ -84,7 +84,7 @@ struct ReportBuilder {
         report.otherThreads = otherThreads.isEmpty ? nil : otherThreads
         report.omittedThreads = record.omittedThreads == 0 ? nil : record.omittedThreads
         report.waits = waits
-        report.history = record.history.map { StallReport.History($0, duration: record.duration) }
+        report.history = record.leadUp.map { StallReport.History($0, duration: record.duration) }
         report.tasks = tasks
         report.sortWorkers()
         report.addContext(of: record, missing: missingContextReason)

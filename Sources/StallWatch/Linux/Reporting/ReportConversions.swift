@@ -90,15 +90,15 @@ extension StallReport.History {
     static let maximumOtherTurns = 32
 
     /// Describes what the loops did around a stall that has lasted for `duration` nanoseconds.
-    init(_ history: StallHistory, duration: UInt64) {
-        let now = history.start &+ duration
-        let own = StallReport.LoopHistory(history.own, limit: TurnHistory.capacity, start: history.start, now: now)
-        let others = history.others.map {
-            StallReport.LoopHistory($0, limit: Self.maximumOtherTurns, start: history.start, now: now)
+    init(_ leadUp: LeadUp, duration: UInt64) {
+        let now = leadUp.start &+ duration
+        let own = StallReport.LoopHistory(leadUp.own, limit: TurnHistory.capacity, start: leadUp.start, now: now)
+        let others = leadUp.others.map {
+            StallReport.LoopHistory($0, limit: Self.maximumOtherTurns, start: leadUp.start, now: now)
         }
         self.init(
-            windowMilliseconds: milliseconds(StallHistory.window), loops: [own] + others,
-            omittedLoops: history.omittedLoops == 0 ? nil : history.omittedLoops
+            windowMilliseconds: milliseconds(LeadUp.window), loops: [own] + others,
+            omittedLoops: leadUp.omittedLoops == 0 ? nil : leadUp.omittedLoops
         )
     }
 }

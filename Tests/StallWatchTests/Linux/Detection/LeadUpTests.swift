@@ -6,7 +6,7 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-@Suite struct StallHistoryTests {
+@Suite struct LeadUpTests {
     private final class Source: LoopSource {
         let kind = LoopKind.runLoop
 
@@ -26,8 +26,8 @@ import Testing
         return LoopMonitor(label: label, threshold: Self.millisecond, recorder: recorder, source: Source())
     }
 
-    private func history(_ own: LoopMonitor, _ others: [LoopMonitor], at now: UInt64) -> StallHistory {
-        StallHistory(of: own, among: [own] + others, start: Self.start * Self.millisecond, now: now * Self.millisecond)
+    private func reader(_ own: LoopMonitor, _ others: [LoopMonitor], at now: UInt64) -> LeadUpReader {
+        LeadUpReader(of: own, among: [own] + others, start: Self.start * Self.millisecond, now: now * Self.millisecond)
     }
 
     @Test func theStalledLoopHasTheTurnsBeforeTheStall() throws {
@@ -37,7 +37,7 @@ import Testing
             earlier.append((began, began + 40))
         }
         let own = loop("main", turns: earlier + [(Self.start, nil)])
-        let report = StallReport.History(history(own, [], at: Self.start + 250), duration: 250 * Self.millisecond)
+        let report = StallReport.History(reader(own, [], at: Self.start + 250).leadUp, duration: 250 * Self.millisecond)
         let turns = try #require(report.loops.first?.turns)
         #expect(turns.count == 12)
         #expect(turns.allSatisfy { $0.durationMilliseconds == 40 && $0.isOngoing == nil })
@@ -47,21 +47,21 @@ import Testing
 
     @Test func turnsThatEndedBeforeTheWindowAreLeftOut() {
         let own = loop("main", turns: [(1, 2), (Self.start - 5_001, Self.start - 4_999), (Self.start, nil)])
-        let kept = history(own, [], at: Self.start + 250).own.turns
+        let kept = reader(own, [], at: Self.start + 250).leadUp.own.turns
         #expect(kept.map(\.began) == [(Self.start - 5_001) * Self.millisecond])
     }
 
     @Test func `other loops are shown before and during the stall`() throws {
         let own = loop("main", turns: [(Self.start, nil)])
         let other = loop("db", turns: [(Self.start - 10, Self.start - 5), (Self.start + 50, nil)])
-        var history = history(own, [other], at: Self.start + 250)
-        let first = StallReport.History(history, duration: 250 * Self.millisecond).loops
+        var reader = reader(own, [other], at: Self.start + 250)
+        let first = StallReport.History(reader.leadUp, duration: 250 * Self.millisecond).loops
         #expect(first.map(\.label) == ["main", "db"])
         #expect(first.last?.turns.map(\.durationMilliseconds) == [5, 200])
         #expect(first.last?.turns.last?.isOngoing == true)
         other.recorder.endTurn(at: (Self.start + 300) * Self.millisecond)
-        history.update(among: [own, other], now: (Self.start + 400) * Self.millisecond)
-        let last = StallReport.History(history, duration: 400 * Self.millisecond).loops.last
+        reader.update(among: [own, other], now: (Self.start + 400) * Self.millisecond)
+        let last = StallReport.History(reader.leadUp, duration: 400 * Self.millisecond).loops.last
         #expect(last?.turns.map(\.durationMilliseconds) == [5, 250])
         #expect(last?.turns.last?.isOngoing == nil)
     }
@@ -70,23 +70,23 @@ import Testing
     @Test func `loops with one label keep their own turns`() {
         let own = loop("main", turns: [(Self.start, nil)])
         let other = loop("main", turns: [(Self.start - 10, Self.start - 5)])
-        var history = history(own, [other], at: Self.start + 250)
-        let before = history.others
-        history.update(among: [own, other], now: (Self.start + 400) * Self.millisecond)
-        #expect(history.others == before)
+        var reader = reader(own, [other], at: Self.start + 250)
+        let before = reader.leadUp.others
+        reader.update(among: [own, other], now: (Self.start + 400) * Self.millisecond)
+        #expect(reader.leadUp.others == before)
     }
 
     @Test func earlierReadingsKeepWhatALoopHasReplaced() {
         let own = loop("main", turns: [(Self.start, nil)])
         let other = loop("db", turns: [(Self.start - 10, Self.start - 5)])
-        var history = history(own, [other], at: Self.start + 250)
+        var reader = reader(own, [other], at: Self.start + 250)
         for number in 0..<UInt64(TurnHistory.capacity) {
             other.recorder.beginTurn(at: (Self.start + 300 + number * 3) * Self.millisecond)
             other.recorder.endTurn(at: (Self.start + 302 + number * 3) * Self.millisecond)
         }
-        history.update(among: [own, other], now: (Self.start + 2_000) * Self.millisecond)
-        #expect(history.others.first?.turns.count == TurnHistory.capacity + 1)
-        let shown = StallReport.History(history, duration: 2_000 * Self.millisecond).loops.last
+        reader.update(among: [own, other], now: (Self.start + 2_000) * Self.millisecond)
+        #expect(reader.leadUp.others.first?.turns.count == TurnHistory.capacity + 1)
+        let shown = StallReport.History(reader.leadUp, duration: 2_000 * Self.millisecond).loops.last
         #expect(shown?.turns.count == StallReport.History.maximumOtherTurns)
         #expect(shown?.omitsOlderTurns == true)
     }
@@ -94,17 +94,17 @@ import Testing
     @Test func aLoopThatIsNoLongerWatchedKeepsItsTurns() {
         let own = loop("main", turns: [(Self.start, nil)])
         let other = loop("db", turns: [(Self.start - 10, Self.start - 5)])
-        var history = history(own, [other], at: Self.start + 250)
-        history.update(among: [own], now: (Self.start + 400) * Self.millisecond)
-        #expect(history.others.map(\.turns.count) == [1])
+        var reader = reader(own, [other], at: Self.start + 250)
+        reader.update(among: [own], now: (Self.start + 400) * Self.millisecond)
+        #expect(reader.leadUp.others.map(\.turns.count) == [1])
     }
 
     @Test func loopsOverTheLimitAreCounted() {
         let own = loop("main", turns: [(Self.start, nil)])
         let others = (0..<20).map { loop("loop-\($0)", turns: []) }
-        let history = history(own, others, at: Self.start + 250)
-        #expect(history.others.count == StallHistory.maximumOthers)
-        #expect(StallReport.History(history, duration: 1).omittedLoops == 4)
+        let leadUp = reader(own, others, at: Self.start + 250).leadUp
+        #expect(leadUp.others.count == LeadUpReader.maximumOthers)
+        #expect(StallReport.History(leadUp, duration: 1).omittedLoops == 4)
     }
 }
 

@@ -1,0 +1,40 @@
+/// Reads what the watched loops do before and during a stall, for the watchdog.
+struct LeadUpReader {
+    static let maximumOthers = 16
+
+    private(set) var leadUp: LeadUp
+    /// The other loops of ``leadUp``, in its order: several may have one label.
+    private let loops: [LoopMonitor]
+    /// The moment from which turns count, in monotonic nanoseconds.
+    private let since: UInt64
+
+    /// Reads the turns of all loops at `now`, before and since a turn that counts from `start`: at most 6 KiB each.
+    init(of loop: LoopMonitor, among loops: [LoopMonitor], start: UInt64, now: UInt64) {
+        let since = start - min(start, LeadUp.window)
+        var own = LoopTurns(of: loop, since: since, now: now)
+        own.turns.removeAll { $0.began >= start || $0.ended == nil }
+        let others = loops.filter { $0 !== loop }
+        (self.since, self.loops) = (since, Array(others.prefix(Self.maximumOthers)))
+        leadUp = LeadUp(
+            start: start, own: own, others: self.loops.map { LoopTurns(of: $0, since: since, now: now) },
+            omittedLoops: others.count - self.loops.count)
+    }
+
+    /// Adds what the other loops did since the last reading; one that is no longer watched keeps its turns.
+    mutating func update(among watched: [LoopMonitor], now: UInt64) {
+        for (index, loop) in loops.enumerated() where watched.contains(where: { $0 === loop }) {
+            leadUp.others[index].add(LoopTurns(of: loop, since: since, now: now))
+        }
+    }
+}
+
+extension LoopTurns {
+    /// Reads the turns of a loop that ended after `since`, in monotonic nanoseconds, or last.
+    fileprivate init(of loop: LoopMonitor, since: UInt64, now: UInt64) {
+        let turns = loop.recorder.turns(endedSince: since, now: now)
+        self.init(
+            label: loop.label, kind: loop.source.kind, turns: turns,
+            isCut: turns.count { $0.ended != nil } == TurnHistory.capacity
+        )
+    }
+}

@@ -1,0 +1,52 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+
+// Records of what the watchdog finds about a loop.
+
+extension StallRecord {
+    init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
+        let age = now &- stall.start
+        let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
+        self.init(
+            kind, of: loop, poll, turn: stall.turn, nesting: stall.nesting,
+            threshold: loop.threshold, age: age
+        )
+        isGap = stall.isGap
+        startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
+    }
+
+    /// Creates the record of a loop that is saturated or spins since `start`.
+    init(
+        _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, start: LoopLoad, threshold: UInt64, at now: UInt64
+    ) {
+        self.init(
+            kind, of: loop, poll, turn: start.turns, nesting: poll.turn.nesting, threshold: threshold,
+            age: now &- start.time
+        )
+    }
+
+    private init(
+        _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, turn: UInt64, nesting: Int,
+        threshold: UInt64, age: UInt64
+    ) {
+        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
+        var thread: StallReport.ThreadDescription?
+        if case .thread(let id) = poll.target { thread = .init(ThreadIdentity(id)) }
+        var description = Loop(
+            label: loop.label, kind: loop.source.kind, turn: turn, nesting: nesting, thread: thread)
+        if kind != .saturation, kind != .spinning {
+            description.mode = (loop.source as? RunLoopSource)?.modeName(poll.turn.mode)
+        }
+        self.init(
+            id: ReportIdentifier.make(at: startedAt),
+            kind: kind,
+            loop: description,
+            threshold: threshold,
+            startedAt: startedAt,
+            watchdogLate: age &- min(threshold, age),
+            state: .ongoing,
+            duration: age
+        )
+    }
+}
