@@ -105,7 +105,6 @@ script-tests:
 program-tests:
 	$(STEP) 'Tests of programs' $(TESTS) --filter '$(PROGRAM_TESTS)'
 	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
-	$(STEP) 'Shipping' $(MAKE) --no-print-directory fleet REPORTS=1000 COLLECTOR_KILLS=3 SHIP_KILLS=2
 	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries
 
 # The builds of the last steps, which run beside program-tests and give way to them.
@@ -212,22 +211,7 @@ run-programs: install ## Make a GTK program of Debian and a Python program stall
 		$(BUILD) -c release --product $$product || exit; done
 	$(BOUNDED) Tests/Programs/run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
 
-# In make test with fewer reports.
-REPORTS := 10000
-COLLECTOR_KILLS := 10
-SHIP_KILLS := 5
 FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --demo "$$($(SWIFT) build --show-bin-path)/stallwatch-demo"
-
-.PHONY: fleet
-fleet: install ## Ship 10,000 reports to a real collector that is killed ten times, and to faulty ones (REPORTS=n)
-	@scripts/install-dependencies.sh test
-	@scripts/install-python-packages.sh fleet
-	$(BUILD) --product stallwatch --enable-all-traits
-	$(BUILD) --product stallwatch-demo --enable-all-traits
-	$(BOUNDED) Tests/Programs/shipping-faults.py $(FLEET_PROGRAMS)
-	$(BOUNDED) Tests/Programs/otlp-data.py $(FLEET_PROGRAMS)
-	$(BOUNDED) Tests/Programs/shipping.py $(FLEET_PROGRAMS) --reports $(REPORTS) \
-		--collector-kills $(COLLECTOR_KILLS) --ship-kills $(SHIP_KILLS)
 
 # Fewer reports: make fleet-queries QUERIED=20000
 QUERIED := 100000

@@ -63,7 +63,7 @@ let package = Package(
     ],
     // CONTRIBUTING.md says what each module is for.
     targets: [
-        .target(name: "CLinux"), .target(name: "CSymbols"), .target(name: "CCurl"), .target(name: "CPreload"),
+        .target(name: "CLinux"), .target(name: "CSymbols"), .target(name: "CPreload"),
         .target(name: "CStallWatch"), .target(name: "StallReports"), .target(name: "TextOutput"),
         .target(name: "CUnwind", cSettings: [.headerSearchPath(".")]),
         .target(name: "LinuxSupport", dependencies: ["CLinux"]),
@@ -76,7 +76,7 @@ let package = Package(
         .executableTarget(
             name: "StallWatchCLI",
             dependencies: [
-                "CCurl", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput", argumentParser,
+                "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput", argumentParser,
             ],
             resources: [.embedInCode("HTML/Page")]),
         .executableTarget(

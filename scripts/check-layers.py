@@ -31,17 +31,16 @@ MODULES = {
     "StallWatchTesting": {"LinuxSupport", "StallReports", "StallSymbols", "StallWatch"},
     "StallWatchAgent": {"LinuxSupport", "StallReports", "StallWatch"},
     "TextOutput": set(),
-    "StallWatchCLI": {"CCurl", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput"},
+    "StallWatchCLI": {"LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput"},
     "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput"},
 }
 
 # Which folders of Sources/StallWatch/Linux each folder may refer to, beside API.
 LOWER = {"Sinks", "Detection", "Diagnosis", "Loops"}
 FOLDERS = {
-    "Integrations": LOWER | {"Monitor", "Reporting", "Health", "Profiling"},
-    "Monitor": LOWER | {"Reporting", "Health", "Profiling"},
+    "Integrations": LOWER | {"Monitor", "Reporting", "Health"},
+    "Monitor": LOWER | {"Reporting", "Health"},
     "Health": LOWER | {"Reporting"},
-    "Profiling": LOWER | {"Reporting"},
     "Reporting": LOWER,
     "Detection": {"Diagnosis", "Loops"},
     "Diagnosis": {"Loops"},

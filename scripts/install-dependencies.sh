@@ -30,12 +30,11 @@ declare -rA purpose=(
     [jq]='jq: runs the recipes of docs/jq.md'
     [psmisc]='fuser: the tests compare the ends of pipes with what it says'
     [iproute2]='ss: the tests compare the ends of sockets with what it says'
-    [openssl]='openssl: makes the certificate of a collector in the tests'
     [chromium]='Chromium: opens the page that the tool writes'
     [chromium-driver]='the WebDriver of Chromium: presses keys in that page'
     [python3-selenium]='Selenium for Python 3: controls the WebDriver'
     [zlib1g-dev]='zlib with its headers: one of the libraries that the test package calls'
-    [libcurl4-openssl-dev]='libcurl with its headers: sends reports to a collector, and links Foundation statically'
+    [libcurl4-openssl-dev]='libcurl with its headers: Foundation is linked with it statically'
     [g++-aarch64-linux-gnu]='the C and C++ libraries of aarch64: the tests for that architecture are compiled with them'
     [qemu-system-arm]='qemu-system-aarch64: emulates a machine that runs these tests'
     [cpio]='cpio: packs the files of that machine'
@@ -51,8 +50,7 @@ build) packages=(libdw-dev libunwind-dev) ;;
 test)
     packages=(
         libdw-dev libunwind-dev libglib2.0-dev debuginfod strace gdb tmux python3-jsonschema python3-protobuf
-        python3-pip libcurl4-openssl-dev openssl chromium chromium-driver python3-selenium jq
-        psmisc iproute2
+        python3-pip chromium chromium-driver python3-selenium jq psmisc iproute2
     )
     ;;
 packages) packages=(libdw-dev libunwind-dev zlib1g-dev libcurl4-openssl-dev) ;;

@@ -2,7 +2,7 @@
 # Installs the Python packages that the tests need and Debian does not have. Prints nothing if they are installed.
 #
 #   scripts/install-python-packages.sh        for the readers of the tests, in .build/python
-#   scripts/install-python-packages.sh fleet  for `make fleet` and `make fleet-queries`, in .build/python-fleet
+#   scripts/install-python-packages.sh fleet  for `make fleet-queries`, in .build/python-fleet
 #
 # Exit status (sysexits.h): 0 if they are installed, 64 for a wrong argument, 69 if they cannot be.
 set -euo pipefail
@@ -12,23 +12,17 @@ readonly unavailable=69
 case "${1-}" in
 '')
     # gprof2dot reads collapsed stacks; markdown-it-py, which needs mdurl, and junitparser
-    # read Markdown and JUnit; axe-core-python carries axe, which finds faults of pages; perfetto has the messages of
-    # Perfetto's traces, in the last version that Debian's protobuf reads; pyte, which needs wcwidth, is a terminal
-    # emulator. All are pure Python.
+    # read Markdown and JUnit; axe-core-python carries axe, which finds faults of pages; pyte, which needs wcwidth, is a
+    # terminal emulator. All are pure Python.
     packages=(
         gprof2dot==2025.4.14 markdown-it-py==4.3.0 mdurl==0.1.2 junitparser==5.0.3 axe-core-python==0.1.0
-        perfetto==0.16.0 pyte==0.8.2 wcwidth==0.2.13
+        pyte==0.8.2 wcwidth==0.2.13
     )
     target=.build/python
     ;;
 fleet)
-    # rotel carries a collector; opentelemetry-proto, which needs protobuf, decodes OTLP; DuckDB and ClickHouse (chdb)
-    # run the queries; grafana-foundation-sdk has Grafana's schema of dashboards. Apart from the others, so that the
-    # tests' protobuf stays Debian's.
-    packages=(
-        rotel==0.0.1a15 opentelemetry-proto==1.45.2 protobuf==6.33.6 duckdb==2.0.0 chdb==4.4.0 chdb-core==26.9.0
-        'grafana-foundation-sdk==1769699998!10.1.0'
-    )
+    # DuckDB and ClickHouse (chdb) run the queries; grafana-foundation-sdk has Grafana's schema of dashboards.
+    packages=(duckdb==2.0.0 chdb==4.4.0 chdb-core==26.9.0 'grafana-foundation-sdk==1769699998!10.1.0')
     target=.build/python-fleet
     ;;
 *)

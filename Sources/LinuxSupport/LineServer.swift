@@ -166,17 +166,8 @@ package final class LineConnection: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether the client is still connected; a half-closed connection counts as closed.
-    package var isOpen: Bool {
-        var polled = pollfd(fd: descriptor, events: Self.hangUp, revents: 0)
-        return poll(&polled, 1, 0) == 0
-    }
-
     /// Sends the answer, in bounded time.
     package func send(_ bytes: [UInt8]) {
         UnixSocket.send(bytes, to: descriptor, until: monotonicNow() &+ LineServer.answerTime)
     }
-
-    /// POLLRDHUP of poll(2), which Glibc's module does not show.
-    private static let hangUp: Int16 = 0x2000
 }

@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// A request to a monitor's control socket: `stallwatch 1 state` and a line feed.
-package enum ControlRequest: Sendable, Equatable {
+package enum ControlRequest: String, Sendable {
     /// The state of all loops, as ``ControlAnswer/loops``.
     case state
     /// The state of all loops and their latest stalls, as ``ControlAnswer/loops`` and ``ControlAnswer/stalls``.
@@ -10,29 +10,12 @@ package enum ControlRequest: Sendable, Equatable {
     case stacks
     /// The Swift tasks, as ``ControlAnswer/tasks`` and ``ControlAnswer/report``.
     case tasks
-    /// Samples of the loops' threads, as ``ControlAnswer/profile``.
-    case profile(ProfilePlan)
 
     package static let version = 1
     private static let word = "stallwatch"
 
     /// The request as the tool sends it, with its line feed.
-    package var line: String {
-        let head = "\(Self.word) \(Self.version) \(name)"
-        guard case .profile(let plan) = self else { return head + "\n" }
-        return "\(head) \(plan.seconds) \(plan.hertz)\n"
-    }
-
-    /// The request's word, without its numbers.
-    package var name: String {
-        switch self {
-        case .state: "state"
-        case .watch: "watch"
-        case .stacks: "stacks"
-        case .tasks: "tasks"
-        case .profile: "profile"
-        }
-    }
+    package var line: String { "\(Self.word) \(Self.version) \(rawValue)\n" }
 
     /// Whether the answer takes long, so that a thread of its own gives it.
     package var isSlow: Bool { self != .state && self != .watch }
@@ -51,24 +34,10 @@ package enum ControlRequest: Sendable, Equatable {
         guard version == Self.version else {
             throw Fault(message: "the monitor's protocol has version \(Self.version): use the tool of its version")
         }
-        switch (words[2], words.count) {
-        case ("state", 3): self = .state
-        case ("watch", 3): self = .watch
-        case ("stacks", 3): self = .stacks
-        case ("tasks", 3): self = .tasks
-        case ("profile", 5):
-            guard let seconds = Int(words[3]), let hertz = Int(words[4]),
-                let plan = ProfilePlan(seconds: seconds, hertz: hertz)
-            else {
-                let message = """
-                    a profile takes \(ProfilePlan.seconds.lowerBound) to \(ProfilePlan.seconds.upperBound) seconds, at \
-                    \(ProfilePlan.hertz.lowerBound) to \(ProfilePlan.hertz.upperBound) samples a second
-                    """
-                throw Fault(message: message)
-            }
-            self = .profile(plan)
-        default: throw Fault(message: "the monitor does not know this request: use the tool of its version")
+        guard words.count == 3, let request = Self(rawValue: String(words[2])) else {
+            throw Fault(message: "the monitor does not know this request: use the tool of its version")
         }
+        self = request
     }
 
     /// A line that is no request.
@@ -94,21 +63,18 @@ package struct ControlAnswer: Codable, Sendable {
     package var report: StallReport?
     /// The Swift tasks, for ``ControlRequest/tasks``; for ``ControlRequest/stacks``, one for all in the same state.
     package var tasks: TaskList?
-    /// The samples of the loops' threads; `nil` unless the request was ``ControlRequest/profile(_:)``.
-    package var profile: ProfileAnswer?
     /// The reason for a refused or failed request: a sentence without its period.
     package var error: String?
 
     package init(
         pid: Int32, loops: [LoopState]? = nil, stalls: [StallSummary]? = nil, report: StallReport? = nil,
-        tasks: TaskList? = nil, profile: ProfileAnswer? = nil, error: String? = nil
+        tasks: TaskList? = nil, error: String? = nil
     ) {
         self.pid = pid
         self.loops = loops
         self.stalls = stalls
         self.report = report
         self.tasks = tasks
-        self.profile = profile
         self.error = error
     }
 

@@ -8,6 +8,8 @@ struct CommandFailure: Error, Equatable {
         case nothing = 1
         /// The command line is wrong.
         case usage = 2
+        /// EX_USAGE: the command or the option was removed.
+        case removed = 64
         /// EX_DATAERR: a report is faulty.
         case faultyData = 65
         /// EX_OSERR: the system refused a request.

@@ -47,13 +47,11 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch top stalls --since 2h --cause lock --min 500ms
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
-              stallwatch ship stalls --otlp http://127.0.0.1:4318
               stallwatch baseline update reports     known stalls, which tests excuse until a day
               stallwatch run -- gedit notes.txt      report the stalls of a program that you do not build
               stallwatch test -- swift test          run tests, and say what hangs
               stallwatch stacks 4700                 all threads of a live process
               stallwatch tasks 4700                  its Swift tasks, and what each waits for
-              stallwatch profile 4700                where its loops spend their time
               stallwatch watch 4700                  its loops and stalls on a live screen
               stallwatch doctor                      what works here, and what to set
               stallwatch health /run/notes/health    whether a process makes progress, for probes
@@ -62,9 +60,9 @@ struct StallWatchCommand: ParsableCommand {
 
             Exit status: 0 for an answer. 1 when nothing is found (no report, no match, no such file or process) or a gate fails: \
             `diff --fail-on` finds a listed change, `health` a stuck loop. 2 for a wrong command line, and when `health` cannot \
-            tell. `run` and `test` have the program's own status. Else those of sysexits.h: 65 faulty reports, 71 refused by the \
-            system, 73 a file cannot be created, 74 a file cannot be read or written, 75 the collector of `ship` or a process \
-            does not answer, 77 no permission.
+            tell. `run` and `test` have the program's own status. Else those of sysexits.h: 64 a command or option that was \
+            removed, 65 faulty reports, 71 refused by the system, 73 a file cannot be created, 74 a file cannot be read or \
+            written, 75 a process does not answer, 77 no permission.
 
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
@@ -74,16 +72,16 @@ struct StallWatchCommand: ParsableCommand {
                 name: "Report",
                 subcommands: [
                     TopCommand.self, ShowCommand.self, TreeCommand.self, StatsCommand.self, TailCommand.self,
-                    HTMLCommand.self, ExportCommand.self, SymbolicateCommand.self, ValidateCommand.self,
+                    HTMLCommand.self, ExportCommand.self, SymbolicateCommand.self,
                 ]),
             CommandGroup(
                 name: "Live process",
                 subcommands: [
                     RunCommand.self, PsCommand.self, WatchCommand.self, StateCommand.self, StacksCommand.self,
-                    TasksCommand.self, ProfileCommand.self, DoctorCommand.self,
+                    TasksCommand.self, DoctorCommand.self,
                 ]),
             CommandGroup(name: "CI", subcommands: [TestCommand.self, DiffCommand.self, BaselineCommand.self]),
-            CommandGroup(name: "Fleet", subcommands: [ShipCommand.self, HealthCommand.self]),
+            CommandGroup(name: "Fleet", subcommands: [HealthCommand.self]),
         ]
     )
 }
@@ -121,6 +119,7 @@ enum Invocation {
             return hasReports(folder) ? ["top", folder] : []
         }
         let word = first == "help" && given.count > 1 ? given[1] : first
+        if let removed = Removed.failure(given) { throw removed }
         guard !word.hasPrefix("-"), !commands.contains(word) else { return given }
         if word == first, isThere(word) { return ["top"] + given }
         let suggestion = nearestCommand(to: word).map { " Did you mean '\($0)'?" } ?? ""

@@ -229,7 +229,5 @@ import TestSupport
         try faults("start")
         _ = try Tool.run(["stacks", "\(host.pid)"])
         try faults("stacks")
-        _ = try Tool.run(["profile", "\(host.pid)", "--seconds", "1"])
-        try faults("profile")
     }
 }

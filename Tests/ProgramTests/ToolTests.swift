@@ -80,14 +80,14 @@ enum ToolReports {
         (
             "export x",
             "Error: Missing expected argument '--format <format>'\n"
-                + "Help:  --format <format>  collapsed, pprof, firefox, perfetto or otlp-profiles.\n"
+                + "Help:  --format <format>  collapsed, pprof or firefox.\n"
                 + usage("export", "[<options>] <path> ... --format <format>"), 2
         ),
         (
             "export x --format svg",
             "Error: The value 'svg' is invalid for '--format <format>'. Please provide one of "
-                + "'collapsed', 'pprof', 'firefox', 'perfetto' or 'otlp-profiles'.\n"
-                + "Help:  --format <format>  collapsed, pprof, firefox, perfetto or otlp-profiles.\n"
+                + "'collapsed', 'pprof' or 'firefox'.\n"
+                + "Help:  --format <format>  collapsed, pprof or firefox.\n"
                 + usage("export", "[<options>] <path> ... --format <format>"), 2
         ),
         (
@@ -112,7 +112,7 @@ enum ToolReports {
 @Suite(.serialized) struct ToolExportTests {
     private let directory = TemporaryDirectory.ofTest()
 
-    private static let formats = ["collapsed", "pprof", "firefox", "perfetto"]
+    private static let formats = ["collapsed", "pprof", "firefox"]
 
     @Test func otherToolsReadEachFormat() throws {
         let reports = directory.path + "/reports"

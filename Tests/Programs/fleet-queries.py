@@ -6,11 +6,11 @@
 1. groups.sql over made-up reports as NDJSON: equal to `stallwatch top --json`, in every column.
 2. regressions.sql and rates.sql over 5,000 of them: equal to `stallwatch diff --json` of the two versions; and
    new-fingerprints.sql: the groups whose `firstSeen` of `top --json` is on the last day.
-3. groups.sql over the table otel_logs, filled with what `stallwatch ship` sends: equal to `top --json` again.
+3. groups.sql over 1,000 reports of which 100 are there twice: equal to `top --json` again.
 4. The dashboard Fleet/grafana/stalls.json: the models of Grafana's own schema (PyPI's grafana-foundation-sdk) have every
    field, and every query runs over that table and returns rows.
 5. 20 made-up histories of 1 to 10,000 equal stalls, of which few have a report: `top`, `tree`, `diff`, `stats`, the page,
-   collapsed stacks and the queries, also over what is shipped, have the number and the time of all of them.
+   collapsed stacks and the queries have the number and the time of all of them.
 
 --benchmark does only the first step and prints the wall time and the largest memory of each program.
 
@@ -22,7 +22,6 @@ import datetime
 import itertools
 import json
 import math
-import os
 import pathlib
 import re
 import resource
@@ -33,14 +32,12 @@ import tempfile
 import time
 
 from checks import Fault, expect
-from otlp_receiver import Server
 
 try:
     import chdb.session
     import duckdb
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.models.dashboard import Dashboard
-    from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 except ImportError as missing:
     print(f"{missing}: run scripts/install-python-packages.sh fleet")
     sys.exit(69)
@@ -211,62 +208,19 @@ def check_versions(arguments, directory):
     print(f"{SMALL} reports of two versions: regressions, rates and new fingerprints are equal")
 
 
-def text(value):
-    """An attribute as the exporters for ClickHouse store it: as a string."""
-    kind = value.WhichOneof("value")
-    return str(getattr(value, kind)) if kind else ""
-
-
-def shipped(arguments, stalls):
-    """Returns the rows that a collector's exporter makes of what `ship` sends."""
-    rows = []
-
-    def answer(path, headers, body):
-        for entry in logs_service_pb2.ExportLogsServiceRequest.FromString(body).resource_logs:
-            shared = {pair.key: text(pair.value) for pair in entry.resource.attributes}
-            for record in entry.scope_logs[0].log_records:
-                rows.append({
-                    "Timestamp": f"{record.time_unix_nano // 10**9}.{record.time_unix_nano % 10**9:09}",
-                    "ServiceName": shared["service.name"], "Body": text(record.body),
-                    "SeverityText": record.severity_text, "ResourceAttributes": shared,
-                    "LogAttributes": {pair.key: text(pair.value) for pair in record.attributes},
-                })
-        return 200, {}, b""
-
-    server = Server(answer)
-    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    subprocess.run(
-        [arguments.tool, "ship", stalls, "--otlp", f"http://127.0.0.1:{server.port}", "--once"], check=True, env=environment,
-        capture_output=True)
-    server.shutdown()
-    server.server_close()
-    return rows
-
-
-def load_shipped(database, rows, logs):
-    logs.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    # The columns of the exporters' table that the view uses.
-    database.session.query(
-        "CREATE OR REPLACE TABLE otel_logs (Timestamp DateTime64(9), ServiceName String, Body String, SeverityText String, "
-        "ResourceAttributes Map(String, String), LogAttributes Map(String, String)) ENGINE = MergeTree ORDER BY Timestamp")
-    database.session.query(f"INSERT INTO otel_logs SELECT * FROM file('{logs}', JSONEachRow)")
-    database.session.query("DROP TABLE IF EXISTS stalls")
-    database.run("stalls-otel.sql")
-
-
-def check_shipped(arguments, directory):
-    stalls = directory / "stalls"
-    subprocess.run(
-        [arguments.demo, "generate", "--reports", "1000", "--seed", str(arguments.seed), "--output", stalls], check=True)
-    rows = shipped(arguments, stalls)
-    # As after a lost answer: some records twice.
-    rows += rows[:100]
-    database = ClickHouse(directory)
-    load_shipped(database, rows, directory / "otel.ndjson")
-    compare_groups("ClickHouse, shipped", database.run("groups.sql"), tool(arguments, "top", stalls))
+def check_duplicates(arguments, directory):
+    file = generate(arguments, 1000, directory / "twice.ndjson")
+    # As after a lost acknowledgment: an agent sends some lines twice.
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines + lines[:100]))
+    top = tool(arguments, "top", file)
+    for engine in [DuckDB, ClickHouse]:
+        database = engine(directory, files=file)
+        database.load()
+        compare_groups(engine.name, database.run("groups.sql"), top)
     panels = check_dashboard(database)
     database.close()
-    print(f"1000 shipped reports: groups are equal, {panels} queries of the dashboard have rows")
+    print(f"1000 reports, 100 of them twice: groups are equal, {panels} queries of the dashboard have rows")
 
 
 def compare_fields(file, known, place):
@@ -331,7 +285,6 @@ def check_history(arguments, folder, databases):
                 same(f"{what}, {fingerprint}", found_count, found_total, group["count"], group["totalMilliseconds"])
                 expect(equal(longest, group["longestMilliseconds"]), f"{what} of {stalls}: the longest is {longest}")
 
-        tool(arguments, "validate", stalls)
         top = tool(arguments, "top", stalls)
         same("top", top["count"], top["totalMilliseconds"])
         same_groups("top", [(group["fingerprint"], group["count"], group["totalMilliseconds"], group["maxMilliseconds"]) for group in top["groups"]])
@@ -381,11 +334,6 @@ def check_histories(arguments, directory):
         clickhouse.session.query(f"SET param_files = '{lines}'")
         clickhouse.session.query("DROP TABLE IF EXISTS stalls")
         clickhouse.load()
-        yield clickhouse
-        # Files of killed processes have their final names after the next start.
-        for file in folder.glob("stall-*.newest.json"):
-            file.rename(file.with_name(file.name.replace(".newest", "")))
-        load_shipped(clickhouse, shipped(arguments, folder), directory / "otel.ndjson")
         yield clickhouse
 
     for number in range(HISTORIES):
@@ -451,7 +399,7 @@ def main():
         if arguments.benchmark:
             benchmark(arguments, directory)
         else:
-            check_shipped(arguments, directory)
+            check_duplicates(arguments, directory)
             check_versions(arguments, directory)
             check_groups(arguments, directory)
             timed("histories", lambda: check_histories(arguments, directory))

@@ -14,10 +14,10 @@ README: a new package gets its lines and its code, and a main loop that stalls; 
 StallsInTests: a package that has tests gets the lines and the tests of the page. A command that runs the tests has to fail,
 except with the baseline. Then the steps of the page's workflow run, as on GitHub.
 
-Fleet: the page's made-up reports are shipped to a server here that stands for the collector, and queried. Without DuckDB's
-program, PyPI's library stands for it; without ClickHouse's client, its queries are left out.
+This installs the tool below /usr/local, where a copy is mounted for it only: it needs root.
 
-These two install the tool below /usr/local, where a copy is mounted for them only: they need root.
+Fleet: the page's made-up reports are queried. Without DuckDB's program, PyPI's library stands for it; without ClickHouse's
+client, its queries are left out.
 
 Docker is followed without Docker: the RUN lines of the first stage run here, with the program of AsyncMain; those of the
 second one in a root file system that debootstrap makes (package debootstrap) with what Swift's slim images add to Debian's. The
@@ -26,7 +26,6 @@ program then runs as the user of the page in that root. This needs root.
 Exit status: 0 if all is right, 1 if not, 64 for an unknown guide, 69 without root.
 """
 
-import http.server
 import json
 import os
 import pathlib
@@ -44,9 +43,9 @@ GUIDES = ROOT / "docs" / "guides"
 # What the report of each guide has to show.
 BLAMED = {
     "README": "workForTooLong()", "AsyncMain": "readTheCatalogue()", "GLib": "work_for_too_long", "Server": "readTheCatalogue()",
-    "StallsInTests": "NoteStore.retry()", "Fleet": "10000 reports", "Docker": "readTheCatalogue()",
+    "StallsInTests": "NoteStore.retry()", "Fleet": "the costliest group", "Docker": "readTheCatalogue()",
 }
-NEED_ROOT = {"StallsInTests", "Fleet", "Docker"}
+NEED_ROOT = {"StallsInTests", "Docker"}
 LONGEST_SECONDS = 1800
 # What Swift's slim images have beside Debian's minimal root.
 SLIM_PACKAGES = "libcurl4,libxml2,tzdata,ca-certificates"
@@ -232,43 +231,6 @@ def follow_workflow(text, scratch, environment, before):
     has(summary.read_text(), BLAMED["StallsInTests"], "the workflow's summary")
 
 
-class Collector(http.server.BaseHTTPRequestHandler):
-    """Takes what is shipped."""
-
-    last = 0.0
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        Collector.last = time.monotonic()
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *arguments):
-        pass
-
-
-def ship(line, folder, environment, before):
-    """Runs `stallwatch ship` until nothing has come for three seconds, and ends it as Ctrl-C does."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(re.search(r":(\d+)$", line)[1])), Collector)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    running = subprocess.Popen(
-        [*before, "bash", "-ec", f"exec {line}"], cwd=folder, env=environment, text=True, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    begin = time.monotonic()
-    while time.monotonic() - begin < 60 and not (Collector.last and time.monotonic() - Collector.last > 3):
-        time.sleep(0.1)
-    try:
-        os.killpg(running.pid, signal.SIGINT)
-        output = running.communicate(timeout=60)[0]
-    finally:
-        running.kill()
-        server.shutdown()
-        server.server_close()
-    print(f"  {Collector.last - begin:5.0f} s  {line}")
-    return output
-
-
 # DuckDB's program, as far as the page uses it.
 DUCKDB = """#!/usr/bin/env python3
 import sys
@@ -282,36 +244,26 @@ for command in sys.argv[3::2]:
 
 
 def follow_fleet(scratch):
-    """The made-up reports of the page, shipped and queried."""
+    """The made-up reports of the page, queried."""
     page = (GUIDES / "Fleet.md").read_text()
-    folder, environment, before = scratch / "StallWatch", with_tools(scratch), private(scratch)
+    folder, environment = scratch / "StallWatch", with_tools(scratch)
     if not shutil.which("duckdb"):
         run([folder / "scripts" / "install-python-packages.sh", "fleet"])
         script(scratch / "tools" / "duckdb", DUCKDB.format(packages=folder / ".build" / "python-fleet"))
         print("  instead of DuckDB's program: PyPI's library")
     # What it is about comes last in the page.
     lines = [line for file, text in reversed(list(blocks(page))) if not file for line in text.splitlines()]
-    shipped = queried = ""
+    queried = ""
     for line in lines:
         if line.startswith("clickhouse") and not shutil.which("clickhouse-client"):
             print(f"  left out, because there is no server of it (`make fleet-queries` runs its engine): {line}")
-        elif line.startswith("stallwatch ship"):
-            monitored = pathlib.Path(line.split()[2])
-            if monitored.parent.exists():
-                raise RuntimeError(f"{monitored.parent} exists: Fleet would add its own reports")
-            try:
-                shutil.copytree(folder / "stalls", monitored)
-                shipped = ship(line, folder, environment, before)
-            finally:
-                shutil.rmtree(monitored.parent)
         else:
-            output = step(line, 0, folder, environment, before)
+            output = step(line, 0, folder, environment)
             queried = output if line.startswith("duckdb") else queried
-    print("  left out: the systemd unit and Grafana's dashboard, which need systemd, a server of your own and Grafana")
-    has(shipped, f"{BLAMED['Fleet']} sent", "what ship says")
-    top = json.loads(step("stallwatch top stalls --json", 0, folder, environment, before))
+    print("  left out: Grafana's dashboard, which needs Grafana and a server of your own")
+    top = json.loads(step("swift run stallwatch top collected --json", 0, folder, environment))
     has(queried, top["groups"][0]["fingerprint"], "the query's result")
-    print(f"Fleet: {BLAMED['Fleet']} shipped, and queried: the costliest group is that of top", flush=True)
+    print("Fleet: queried: the costliest group is that of top", flush=True)
 
 
 def stages(dockerfile):

@@ -3,14 +3,13 @@
 
     Tests/Programs/read-profiles.py DIRECTORY MICROSECONDS FUNCTION FUNCTION-MICROSECONDS
 
-DIRECTORY has the files collapsed, pprof, firefox and perfetto, one per format, all from the same reports.
+DIRECTORY has the files collapsed, pprof and firefox, one per format, all from the same reports.
 MICROSECONDS is their stalled time, FUNCTION-MICROSECONDS the time of all stacks with FUNCTION on them.
 
 collapsed   gprof2dot's parser (PyPI)
 pprof       Google's protobuf (Debian: python3-protobuf), with a descriptor made here; then the rules that pprof's own
             reader checks
 firefox     the fields as the Firefox Profiler documents them
-perfetto    Perfetto's own messages (PyPI: perfetto)
 
 Exit status: 0 if all checks pass, 1 if one fails (prints the fault), 64 for a wrong argument, 69 without a reader.
 """
@@ -29,7 +28,6 @@ sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
 try:
     import gprof2dot
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 except ImportError as missing:
     begin_again(missing)
 
@@ -244,55 +242,13 @@ def check_firefox(path, total, function, function_total):
     equal(round(found * 1000), function_total, f"the weight of {function}")
 
 
-def check_perfetto(path, total, function, function_total):
-    trace = perfetto_trace_pb2.Trace()
-    contents = path.read_bytes()
-    equal(trace.ParseFromString(contents), len(contents), "the number of bytes read")
-    size = trace.ByteSize()
-    trace.DiscardUnknownFields()
-    equal(trace.ByteSize(), size, "the size without unknown fields")
-    event_class = perfetto_trace_pb2.TrackEvent
-    tracks, open_slices, last = {}, {}, {}
-    sums = {"stall": 0, "turn": 0, "function": 0}
-    named = 0
-    for packet in trace.packet:
-        equal(packet.trusted_packet_sequence_id, 1, "the sequence of a packet")
-        if packet.HasField("track_descriptor"):
-            track = packet.track_descriptor
-            expect(track.uuid and track.uuid not in tracks, "a track has no number of its own")
-            expect(track.HasField("process") or tracks[track.parent_uuid].HasField("process"), "a loop has no process")
-            tracks[track.uuid] = track
-            continue
-        event = packet.track_event
-        slices = open_slices.setdefault(event.track_uuid, [])
-        expect(tracks[event.track_uuid].name, "an event is on a track without a name")
-        expect(packet.timestamp >= last.get(event.track_uuid, 0), "the events of a track are not in order")
-        last[event.track_uuid] = packet.timestamp
-        if event.type == event_class.TYPE_SLICE_BEGIN:
-            category = event.categories[0]
-            expect(category == "function" or not slices, f"a {category} is inside another slice")
-            slices.append((category, event.name, packet.timestamp))
-        else:
-            equal(event.type, event_class.TYPE_SLICE_END, "the type of an event")
-            category, name, begin = slices.pop()
-            sums[category] += packet.timestamp - begin
-            named += packet.timestamp - begin if category == "function" and name == function else 0
-    expect(not any(open_slices.values()), "a slice has no end")
-    equal(sums["stall"], total * 1000, "the stalled time of all slices")
-    expect(sums["function"] <= sums["stall"], "functions have more time than their stalls")
-    # The function may call another one of the app.
-    expect(0 < named <= function_total * 1000, f"{function} has {named} ns of {function_total} us")
-
-
 def main(arguments):
     if len(arguments) != 4:
         print(__doc__, file=sys.stderr)
         return 64
     directory, total, function, function_total = arguments
     status = 0
-    for name, check in {
-        "collapsed": check_collapsed, "pprof": check_pprof, "firefox": check_firefox, "perfetto": check_perfetto,
-    }.items():
+    for name, check in {"collapsed": check_collapsed, "pprof": check_pprof, "firefox": check_firefox}.items():
         try:
             check(pathlib.Path(directory) / name, int(total), function, int(function_total))
             print(f"{name}: read")

@@ -108,7 +108,7 @@ class LayerTests(unittest.TestCase):
         self.assertIn("Loops may not refer to Diagnosis: total", output)
 
     def test_a_file_outside_the_folders_is_refused(self):
-        folders = "Integrations, Monitor, Health, Profiling, Reporting, Detection, Diagnosis, Loops, Sinks"
+        folders = "Integrations, Monitor, Health, Reporting, Detection, Diagnosis, Loops, Sinks"
         self.refuses("struct Stray {}", f"the file is outside the folders {folders}", "StallWatch/Stray.swift")
 
     # Modules.

@@ -40,7 +40,7 @@ cp -r "$prefix" "$scratch/elsewhere"
 exits_with 0 "$scratch/elsewhere/bin/stallwatch" test -- true
 
 # Each command has its part of the man page.
-for command in show top tree diff stats validate tail symbolicate export html ship baseline test run doctor health ps state stacks tasks profile watch; do
+for command in show top tree diff stats tail symbolicate export html baseline test run doctor health ps state stacks tasks watch; do
     grep -q "^\.It Em $command" "$prefix/share/man/man1/stallwatch.1" || fail "the man page lacks $command"
 done
 

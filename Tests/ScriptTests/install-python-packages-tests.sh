@@ -70,7 +70,7 @@ installs 3
 run fleet
 exits_with 0
 installs 4
-grep -q rotel "$root/calls" || fail 'did not ask for rotel'
+grep -q duckdb "$root/calls" || fail 'did not ask for DuckDB'
 run
 installs 4
 run other

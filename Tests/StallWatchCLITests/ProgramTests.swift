@@ -8,8 +8,9 @@ import Testing
 /// The complete help texts.
 @Suite struct HelpTests {
     private static let commands = [
-        "show", "top", "tree", "diff", "stats", "validate", "tail", "symbolicate", "export", "html", "doctor", "ship",
-        "health", "run", "ps", "state", "stacks", "tasks", "profile", "watch",
+        "show", "top", "tree", "diff", "stats", "tail", "symbolicate", "export", "html", "doctor", "health", "run",
+        "ps",
+        "state", "stacks", "tasks", "watch",
     ]
 
     @Test(arguments: commands) func everyCommandHasHelp(command: String) throws {
@@ -63,7 +64,6 @@ import Testing
     @Test(
         arguments: [
             ("shwo", "show"), ("stack", "stacks"), ("tpo", "top"), ("symbolise", "symbolicate"),
-            ("valdate", "validate"),
             ("xyzzy", nil), ("nowhere/stalls", nil),
         ] as [(String, String?)])
     func `a mistyped command is answered with the nearest one`(word: String, nearest: String?) throws {
@@ -78,6 +78,22 @@ import Testing
                     == "Error: There is no command or file '\(word)'.\(suggestion) See 'stallwatch --help' for the commands.\n"
             )
         }
+    }
+
+    @Test(arguments: Removed.table.map(\.words))
+    func `a removed command or option names what to use instead`(words: String) throws {
+        let instead = try #require(Removed.table.first { $0.words == words }).instead
+        let result = try Tool.run(words.split(separator: " ").map(String.init) + ["stalls"])
+        #expect(result.errors == "Error: 'stallwatch \(words)' was removed: \(instead).\n")
+        #expect(result.output == "")
+        #expect(result.status == 64)
+    }
+
+    @Test func `only the removed words are refused`() {
+        #expect(Removed.failure(["help", "ship"])?.status == .removed)
+        #expect(Removed.failure(["export", "--format=perfetto", "x"])?.status == .removed)
+        #expect(Removed.failure(["export", "perfetto", "--format", "pprof"]) == nil)
+        #expect(Removed.failure(["top", "ship"]) == nil)
     }
 
     @Test func `it says the newest version of the changelog`() throws {

@@ -81,7 +81,7 @@ extension StallMonitor {
         public var escalation: Escalation?
         /// The path of a JSON file that receives the statistics when the monitor stops, or `nil` for none.
         public var statisticsPath: String?
-        /// The access for `stallwatch ps`, `state`, `watch`, `stacks` and `profile`, or `nil` for none, which is the default.
+        /// The access for `stallwatch ps`, `state`, `watch` and `stacks`, or `nil` for none, which is the default.
         public var control: ControlAccess?
 
         /// The ways to tell supervisors whether the loops make progress, or `nil` for none.
@@ -179,8 +179,7 @@ extension StallMonitor {
         /// Returns a Unix socket, named after the process, which answers root and the process's own user.
         ///
         /// A thread of the monitor serves it from ``StallMonitor/start()`` to ``StallMonitor/stop()``, also while every
-        /// loop and the task pool are stuck. The monitored threads pay nothing, except while `stacks` captures them, and
-        /// during a `profile`, which stops them for at most 1 ms and 0.5 % of the time.
+        /// loop and the task pool are stuck. The monitored threads pay nothing, except while `stacks` captures them.
         ///
         /// - Parameter directory: The directory of the socket, created if it does not exist. Its path has at most some
         ///   80 bytes. One monitor of a process at a time may have a socket in it.

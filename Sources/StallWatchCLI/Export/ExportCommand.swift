@@ -12,11 +12,8 @@ struct ExportCommand: ParsableCommand {
                            a line per stack
               pprof        for pprof and speedscope.app: labels have process, loop,
                            kind and cause
-              firefox      for profiler.firefox.com: a thread for each loop
-              perfetto     for ui.perfetto.dev: a track for each loop, with its turns
-              otlp-profiles
-                           OpenTelemetry's profiles in nanoseconds, with links
-                           to spans (v1development, opentelemetry-proto 1.10)
+              firefox      for profiler.firefox.com: a thread for each loop, with
+                           its turns
 
             Examples:
               stallwatch export stalls --format collapsed -o stalls.txt
@@ -27,9 +24,7 @@ struct ExportCommand: ParsableCommand {
 
     @OptionGroup var selection: ReportSelection
 
-    @Option(
-        help: ArgumentHelp(
-            "collapsed, pprof, firefox, perfetto or otlp-profiles.", valueName: "format"))
+    @Option(help: ArgumentHelp("collapsed, pprof or firefox.", valueName: "format"))
     var format: ExportFormat
 
     @Option(
@@ -46,18 +41,15 @@ struct ExportCommand: ParsableCommand {
 }
 
 enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
-    case collapsed, pprof, firefox, perfetto
-    case otlpProfiles = "otlp-profiles"
+    case collapsed, pprof, firefox
 
-    var isBinary: Bool { [.pprof, .perfetto, .otlpProfiles].contains(self) }
+    var isBinary: Bool { self == .pprof }
 
     func data(_ profile: StallProfile) -> [UInt8] {
         switch self {
         case .collapsed: CollapsedStacks.data(profile)
         case .pprof: PprofProfile.data(profile)
         case .firefox: PlainJSON.escaped(FirefoxProfile.data(profile))
-        case .perfetto: PerfettoTrace.data(profile)
-        case .otlpProfiles: OTLPProfiles.data(profile)
         }
     }
 }

@@ -7,8 +7,7 @@ import StallReports
 ///
 /// Each loop becomes a thread. Each part of a stall becomes a sample at the time at which the part began; its weight
 /// (`tracing-ms`) is the part's duration. Each stall also becomes a marker, and so does each turn of the loop that was no
-/// stall. A loop of which only turns are known is a thread without samples. The samples of a live process have no markers,
-/// and equal ones are as many samples as were taken.
+/// stall. A loop of which only turns are known is a thread without samples.
 struct FirefoxProfile {
     private let profile: StallProfile
     private var strings = Numbered<String>()
@@ -94,23 +93,17 @@ struct FirefoxProfile {
         for (stall, start) in zip(stalls, starts) {
             var time = start
             for share in stall.shares {
-                for piece in 0..<stall.count {
-                    // From the running sum, so that rounding errors do not add up.
-                    let begin = share.microseconds * piece / stall.count
-                    let duration = share.microseconds * (piece + 1) / stall.count - begin
-                    samples.append((time + begin, share.node, duration))
-                }
+                samples.append((time, share.node, share.microseconds))
                 time += share.microseconds
             }
         }
         // Stalls of one loop may overlap: two monitors of a process can watch the same one.
         samples.sort { $0.time < $1.time }
-        let marked = profile.content == .stalls ? stalls : []
         let names = (stall: string("Stall"), turn: string("Turn"))
         let turnStarts = turns.map { Int($0.begin - begin) }
-        let ends = zip(starts, marked).map { $0 + $1.microseconds } + turns.map { Int($0.end - begin) }
-        let markers = marked.count + turns.count
-        let data = marked.map { stall -> JSONText.Value in
+        let ends = zip(starts, stalls).map { $0 + $1.microseconds } + turns.map { Int($0.end - begin) }
+        let markers = stalls.count + turns.count
+        let data = stalls.map { stall -> JSONText.Value in
             ["type": "Stall", "cause": .string(stall.cause), "kind": .string(stall.kind)]
         }
         return [
@@ -135,12 +128,12 @@ struct FirefoxProfile {
             ],
             "markers": [
                 "length": .int(markers),
-                "name": .ints(marked.map { _ in names.stall } + turns.map { _ in names.turn }),
-                "startTime": .milliseconds(starts.prefix(marked.count) + turnStarts),
+                "name": .ints(stalls.map { _ in names.stall } + turns.map { _ in names.turn }),
+                "startTime": .milliseconds(starts + turnStarts),
                 "endTime": .milliseconds(ends),
                 // 1: an interval with a start and an end.
                 "phase": .ints([Int](repeating: 1, count: markers)),
-                "category": .ints(marked.map { _ in Self.stall } + turns.map { _ in Self.other }),
+                "category": .ints(stalls.map { _ in Self.stall } + turns.map { _ in Self.other }),
                 "data": .array(data + turns.map { _ -> JSONText.Value in ["type": "Turn"] }),
             ],
         ]

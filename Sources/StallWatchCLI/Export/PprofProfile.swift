@@ -1,13 +1,11 @@
-import CCurl
 import LinuxSupport
 import StallReports
 
 /// A profile for pprof: the message `Profile` of its profile.proto, in a gzip file.
 ///
 /// Each sample has two values, as declared in `sample_type`: the number of stalls, and the stalled time in microseconds,
-/// which pprof shows by default. For a live process they are the number of samples and their time. Its labels name the
-/// process, the loop, the kind and the cause or the thread's state (`pprof -tagfocus`). Field numbers are those of
-/// google/pprof's `proto/profile.proto`.
+/// which pprof shows by default. Its labels name the process, the loop, the kind and the cause (`pprof -tagfocus`). Field
+/// numbers are those of google/pprof's `proto/profile.proto`.
 struct PprofProfile {
     private let profile: StallProfile
     /// The string table, in which index 0 has to be the empty string (profile.proto).
@@ -23,14 +21,13 @@ struct PprofProfile {
 
     private mutating func data() -> [UInt8] {
         var writer = ProtobufWriter()
-        let (counted, timed) = profile.content == .stalls ? ("stalls", "stalled") : ("samples", "time")
-        let valueTypes = [(counted, "count"), (timed, "microseconds")].map { (index(of: $0), index(of: $1)) }
+        let valueTypes = [("stalls", "count"), ("stalled", "microseconds")].map { (index(of: $0), index(of: $1)) }
         for (type, unit) in valueTypes { writer.message(1, numbers: type, unit) }
         for stall in profile.stalls { writeSamples(of: stall, to: &writer) }
         writeMappings(to: &writer)
         writeLocations(to: &writer)
         writeFunctions(to: &writer)
-        let stalled = index(of: timed)
+        let stalled = index(of: "stalled")
         let comment = index(of: "stallwatch \(StallWatchVersion.current)")
         for string in strings.values { writer.string(6, string) }
         let times = profile.stalls.map(\.startedAt.microsecondsSince1970)
@@ -54,15 +51,14 @@ struct PprofProfile {
         let process = loop.process
         let labels = [
             ("process", "\(process.name) (\(process.pid))" + (profile.hasSeveralHosts ? " on \(process.host)" : "")),
-            ("loop", loop.label), ("kind", stall.kind),
-            (profile.content == .stalls ? "cause" : "state", stall.cause),
+            ("loop", loop.label), ("kind", stall.kind), ("cause", stall.cause),
         ].map { (index(of: $0), index(of: $1)) }
         for (place, share) in stall.allShares.enumerated() {
             let stack = locations(of: share.node)
             writer.message(2) { sample in
                 sample.numbers(1, stack)
                 // Only the first sample of a stall counts the stall.
-                sample.numbers(2, [place == 0 ? stall.count &+ stall.repeats : 0, share.microseconds])
+                sample.numbers(2, [place == 0 ? stall.repeats &+ 1 : 0, share.microseconds])
                 for (key, value) in labels { sample.message(3, numbers: key, value) }
             }
         }
@@ -136,21 +132,6 @@ enum GzipFile {
             let length = UInt16(end - begin)
             blocks += littleEndian(length) + littleEndian(~length) + contents[begin..<end]
         }
-        return file(blocks, of: contents)
-    }
-
-    /// Compressed contents; `nil` where the system has no zlib.
-    ///
-    /// The compressed data of a zlib stream (RFC 1950) without its head of two bytes and its checksum of four.
-    static func compressed(_ contents: [UInt8]) -> [UInt8]? {
-        // compressBound() of zlib.h.
-        var length = contents.count + contents.count >> 12 + contents.count >> 14 + contents.count >> 25 + 64
-        var stream = [UInt8](repeating: 0, count: length)
-        guard ccurl_compress(contents, contents.count, &stream, &length), length >= 6 else { return nil }
-        return file(stream[2..<(length - 4)], of: contents)
-    }
-
-    private static func file(_ blocks: some Collection<UInt8>, of contents: [UInt8]) -> [UInt8] {
         var checksum = CRC32()
         checksum.add(contents)
         // Magic, method "deflate", no flags, no time, no extra flags, operating system unknown: the same each time.

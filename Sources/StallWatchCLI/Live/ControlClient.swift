@@ -4,8 +4,7 @@ import StallReports
 import TextOutput
 
 struct ControlClient {
-    /// The longest time until the answer to a slow request, in nanoseconds: a capture of all threads has 10 s, and so have
-    /// a profile's names.
+    /// The longest time until the answer to a slow request, in nanoseconds: a capture of all threads has 10 s.
     private static let slowAnswerTime: UInt64 = 15_000_000_000
     /// The longest time until another answer, in nanoseconds.
     private static let answerTime: UInt64 = 3_000_000_000
@@ -80,8 +79,7 @@ struct ControlClient {
         guard UnixSocket.peer(of: descriptor)?.process == pid else {
             throw CommandFailure(.noPermission, "Another process has replaced the control socket of process \(pid).")
         }
-        var deadline = monotonicNow() &+ (request.isSlow ? Self.slowAnswerTime : Self.answerTime)
-        if case .profile(let plan) = request { deadline &+= UInt64(plan.seconds) * 1_000_000_000 }
+        let deadline = monotonicNow() &+ (request.isSlow ? Self.slowAnswerTime : Self.answerTime)
         UnixSocket.send(Array(request.line.utf8), to: descriptor, until: deadline)
         guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline),
             let answer = ControlAnswer(jsonData: bytes)
@@ -90,9 +88,7 @@ struct ControlClient {
             throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")
         }
         // The process may be another user's, and its indices are used as they are.
-        let reports = [answer.report] + (answer.profile?.threads.map(\.report) ?? [])
-        let faultOfTasks = answer.tasks?.fault(stacks: answer.report?.stacks.count ?? 0)
-        if let fault = reports.lazy.compactMap({ $0?.fault }).first ?? faultOfTasks {
+        if let fault = answer.report?.fault ?? answer.tasks?.fault(stacks: answer.report?.stacks.count ?? 0) {
             throw CommandFailure(.faultyData, "The answer of process \(pid) is faulty: \(fault.printable).")
         }
         return answer

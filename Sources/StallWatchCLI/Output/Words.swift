@@ -47,12 +47,6 @@ extension Double {
 }
 
 extension Timestamp {
-    /// Nanoseconds since 1970, as traces and OTLP have them; 0 for an earlier time, and the greatest number after 2554.
-    var nanoseconds: UInt64 {
-        let (value, isLate) = UInt64(clamping: microsecondsSince1970).multipliedReportingOverflow(by: 1_000)
-        return isLate ? .max : value
-    }
-
     /// Hours, minutes and seconds (UTC).
     var timeOfDay: String {
         // 2026-11-21T08:00:00.123456Z

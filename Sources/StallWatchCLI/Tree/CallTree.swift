@@ -70,17 +70,6 @@ struct CallTree {
         for (node, time) in zip(stacks.values, times) { add(calls(of: node), time, stalls: count) }
     }
 
-    /// Adds a thread's samples, from a report of the kind ``StallReport/Kind/profile``.
-    mutating func add(profile report: StallReport) {
-        reports += 1
-        stalls += 1
-        for (sample, node) in zip(report.samples, table.add(profile: report)) {
-            let share = StallWeights.microseconds(sample.weightMilliseconds ?? 0)
-            microseconds += share
-            add(calls(of: node), share, stalls: 1)
-        }
-    }
-
     /// The tree with every node's children in order.
     func finished() -> CallTree {
         var tree = self

@@ -92,18 +92,6 @@ struct StackTable {
         }
     }
 
-    /// Adds a profile's samples, each under a frame for the thread's state; returns the innermost node of each.
-    mutating func add(profile report: StallReport) -> [Int] {
-        var frames: [KnownFrame: Int] = [:]
-        return report.samples.map { sample in
-            let state = insert(Node(caller: nil, frame: marker(Self.stateFrame(sample.threadState))))
-            return add(sample.stack, isComplete: sample.isComplete, of: report, &frames, under: state)
-        }
-    }
-
-    /// The name of the outermost frame of a profile's samples.
-    static func stateFrame(_ state: StallReport.ThreadState?) -> String { "[\(state?.rawValue ?? "unknown state")]" }
-
     /// Adds one stack of a report; returns the node of its innermost frame.
     mutating func add(stack: Int, of report: StallReport) -> Int {
         var frames: [KnownFrame: Int] = [:]
@@ -131,13 +119,12 @@ struct StackTable {
     func function(ofFrame frame: Int) -> Function { functions[frames[frame].function] }
 
     private mutating func add(
-        _ stack: Int?, isComplete: Bool, of report: StallReport, _ known: inout [KnownFrame: Int],
-        under root: Int? = nil
+        _ stack: Int?, isComplete: Bool, of report: StallReport, _ known: inout [KnownFrame: Int]
     ) -> Int {
         guard let stack, report.stacks.indices.contains(stack), !report.stacks[stack].isEmpty else {
-            return insert(Node(caller: root, frame: marker(Self.noStack)))
+            return insert(Node(caller: nil, frame: marker(Self.noStack)))
         }
-        var node = isComplete ? root : insert(Node(caller: root, frame: marker(Self.incomplete)))
+        var node = isComplete ? nil : insert(Node(caller: nil, frame: marker(Self.incomplete)))
         var depth = 0
         for index in report.stacks[stack].reversed() {
             depth = report.frames[index].isInlined == true ? depth + 1 : 0
@@ -146,7 +133,7 @@ struct StackTable {
             known[key] = frame
             node = insert(Node(caller: node, frame: frame))
         }
-        return node ?? insert(Node(caller: root, frame: marker(Self.noStack)))
+        return node ?? insert(Node(caller: nil, frame: marker(Self.noStack)))
     }
 
     private mutating func add(_ frame: StallReport.Frame, inlineDepth: Int, of report: StallReport) -> Int {

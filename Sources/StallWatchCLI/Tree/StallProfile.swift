@@ -1,13 +1,7 @@
 import StallReports
 
-/// The stalls of many reports, or the samples of a live process, as the source of every profile format.
+/// The stalls of many reports, as the source of every profile format.
 struct StallProfile {
-    enum Content {
-        case stalls
-        /// Each entry of ``StallProfile/stalls`` is a run of equal samples.
-        case samples
-    }
-
     struct Process: Hashable {
         var name: String
         var pid: Int32
@@ -28,13 +22,8 @@ struct StallProfile {
         var loop: Int
         var startedAt: Timestamp
         var microseconds: Int
-        /// The number of samples that it stands for; 1 for a stall.
-        var count = 1
         var kind: String
-        /// The report's cause; for samples, what the thread was doing.
         var cause: String
-        /// The trace and the span, if the report names them.
-        var trace: TraceContext
         /// Shares of ``microseconds``, each with a node of the table.
         var shares: [(node: Int, microseconds: Int)]
         /// The turns of the watched loops around the stall; empty if the report has none.
@@ -50,7 +39,6 @@ struct StallProfile {
         }
     }
 
-    let content: Content
     private(set) var table = StackTable()
     private var loopTable = Numbered<Loop>()
     private(set) var stalls: [Stall] = []
@@ -60,8 +48,6 @@ struct StallProfile {
     /// Whether a process's name and id are not enough to tell it from others.
     var hasSeveralHosts: Bool { hosts.count > 1 }
 
-    init(of content: Content = .stalls) { self.content = content }
-
     mutating func add(_ report: StallReport) {
         hosts.insert(report.process.hostname)
         stalls.append(
@@ -69,33 +55,10 @@ struct StallProfile {
                 loop: loopTable.number(of: Loop(report)), startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(report.durationMilliseconds), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
-                trace: TraceContext(report), shares: table.add(report),
-                history: report.history?.loops ?? [], repeats: report.repeats, factor: StallWeights.factor(of: report)
+                shares: table.add(report), history: report.history?.loops ?? [], repeats: report.repeats,
+                factor: StallWeights.factor(of: report)
             )
         )
-    }
-
-    /// The most samples in a run; no profile takes more.
-    private static let maximumCount = 30_000
-
-    /// Adds a thread's samples, from a report of the kind ``StallReport/Kind/profile``.
-    mutating func add(profile report: StallReport) {
-        let loop = loopTable.number(of: Loop(report))
-        let begin = report.startedAt.microsecondsSince1970
-        for (sample, node) in zip(report.samples, table.add(profile: report)) {
-            let duration = StallWeights.microseconds(sample.weightMilliseconds ?? 0)
-            stalls.append(
-                Stall(
-                    loop: loop,
-                    startedAt: Timestamp(
-                        microsecondsSince1970: begin + Int64(StallWeights.microseconds(sample.atMilliseconds))),
-                    microseconds: duration, count: min(max(sample.timesSeen ?? 1, 1), Self.maximumCount),
-                    kind: report.kind.rawValue,
-                    cause: sample.threadState?.rawValue ?? StallReport.CauseKind.unknown.rawValue,
-                    trace: TraceContext(report), shares: [(node, duration)], history: []
-                )
-            )
-        }
     }
 
     var stallsByLoop: [[Stall]] {

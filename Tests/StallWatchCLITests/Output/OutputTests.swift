@@ -33,12 +33,6 @@ import TextOutput
             result.output.split(separator: "\n", omittingEmptySubsequences: false).count <= ReportMarkdown.maximumLines)
     }
 
-    @Test func `times that nanoseconds cannot show are the nearest ones`() {
-        #expect(Timestamp(microsecondsSince1970: -1).nanoseconds == 0)
-        #expect(Timestamp(microsecondsSince1970: 1_000_000).nanoseconds == 1_000_000_000)
-        #expect(Timestamp(microsecondsSince1970: .max).nanoseconds == .max)
-    }
-
     @Test func aLongReportFitsAnIssue() throws {
         var report = try StallReport(jsonData: ReportFixture(number: 1).bytes)
         let deep = (0..<500).map { _ in report.frames.indices.lowerBound }

@@ -110,40 +110,6 @@ import Testing
             #expect(!output.contains("\u{1b}") && !output.contains("b\nc"), "\(command): \(output)")
         }
     }
-
-    @Test func `faults of a context are named by their places`() throws {
-        let attributes = (0..<9).map { "\"k\($0)\": \"v\"" }.joined(separator: ",")
-        try scratch.write([
-            ReportFixture(number: 1, context: Self.feed),
-            ReportFixture(number: 2, context: #"{ "traceID": "4BF9", "spanID": "", "attributes": {\#(attributes)} }"#),
-            ReportFixture(number: 3, context: #"{ "omittedAttributes": -1 }"#),
-        ])
-        let result = try Tool.run(["validate", "."], in: scratch)
-        #expect(result.status == 65)
-        for fault in [
-            #"$.context.traceID: "4BF9" does not have 32 hexadecimal digits"#,
-            #"$.context.spanID: "" does not have 16 hexadecimal digits"#,
-            "$.context.attributes: there are 9, but the limit is 8", "context.omittedAttributes",
-            "1 valid, 2 faulty",
-        ] {
-            #expect(result.output.contains(fault), "\(fault): \(result.output)")
-        }
-    }
-
-    @Test func `a log record has the trace and the span in its own fields`() throws {
-        var fixture = ReportFixture(context: Self.feed)
-        fixture.metadata = ["trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"]
-        let record = LogRecord(try StallReport(jsonData: fixture.bytes))
-        #expect(record.trace.traceID.first == 0x4b)
-        #expect(record.trace.spanID == [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7])
-        #expect(record.attributes["stallwatch.context.label"] == .text("GET /feed"))
-        #expect(record.attributes["stallwatch.context.attribute.user"] == .text("free"))
-        #expect(record.attributes["stallwatch.task.id"] == .integer(12))
-        #expect(record.attributes["stallwatch.task.name"] == .text("feed"))
-        // Without a trace of the context, the metadata's counts, with its own span.
-        fixture.context = #"{ "label": "x", "spanID": "00f067aa0ba902b7" }"#
-        #expect(LogRecord(try StallReport(jsonData: fixture.bytes)).trace.spanID.first == 0xb7)
-    }
 }
 
 /// What the tool shows of the processes that a call waits for.

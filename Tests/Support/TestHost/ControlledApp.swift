@@ -15,8 +15,6 @@ enum ControlledApp {
         case spin
         /// The main run loop waits.
         case wait
-        /// The main thread shares its time among three functions.
-        case mix
         /// The main thread computes, and prints how much it has done.
         case count
         /// The main run loop is busy, and stalls about once a second.
@@ -44,7 +42,6 @@ enum ControlledApp {
         case .pool: starveThePool()
         case .spin: stallOnce { spinForTheControlSocket() }
         case .wait: runIdleLoop()
-        case .mix: stallOnce { KnownMix.run() }
         case .busy: runBusyLoop()
         case .count: stallOnce { countForTheControlSocket() }
         case .large: memory?.writeForEver()

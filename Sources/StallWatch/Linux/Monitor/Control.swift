@@ -11,9 +11,8 @@ extension StallMonitor {
         )
     }
 
-    func answer(_ request: ControlRequest, _ job: ControlJob) -> ControlAnswer {
+    func slowAnswer(_ request: ControlRequest) -> ControlAnswer {
         do throws(StallWatchError) {
-            if case .profile(let plan) = request { return try profile(plan, job) }
             if case .tasks = request { return try TaskInspection(configuration: configuration).answer() }
             // The begin of the turn that a stall's report would have just begun to describe.
             let start = monotonicNow() &- LinuxSupport.nanoseconds(Configuration.minimumThreshold)
@@ -23,20 +22,6 @@ extension StallMonitor {
         } catch {
             return ControlAnswer(pid: getpid(), error: error.description)
         }
-    }
-
-    private func profile(_ plan: ProfilePlan, _ job: ControlJob) throws(StallWatchError) -> ControlAnswer {
-        CUnwindEngine.requestShortSlice()
-        let capturer = try throwing(.systemFailure) { () throws(SystemError) in
-            // A signal could end a call of the loop's thread, so a profile sends none.
-            ThreadCapture(engine: try CUnwindEngine(), maySignal: false)
-        }
-        let loops = state.withLock { state in state.loops.sorted { $0.key < $1.key }.map(\.value) }
-        var profiler = LoopProfiler(loops: loops, capturer: capturer, plan: plan, inApp: configuration.inApp)
-        let isWhole = profiler.run { job.isOver(waitingUntil: $0) }
-        guard isWhole else { return ControlAnswer(pid: getpid(), error: "the monitor has ended") }
-        let reports = ProfileReports(configuration: configuration)
-        return ControlAnswer(pid: getpid(), profile: reports.answer(of: profiler))
     }
 }
 
@@ -74,7 +59,7 @@ final class ControlService: Sendable {
         }
     }
 
-    /// Removes the socket, ends the profile in progress, and waits until other requests in progress are answered.
+    /// Removes the socket, and waits until the requests in progress are answered.
     func stop() {
         server.stop()
         jobs.stop()
@@ -98,11 +83,11 @@ final class ControlService: Sendable {
 /// The slow requests to a control socket, each answered on a thread of its own, one of each kind at a time.
 final class ControlJobs: Sendable {
     /// Answers a request, on its own thread.
-    typealias Answer = @Sendable (ControlRequest, ControlJob) -> ControlAnswer
+    typealias Answer = @Sendable (ControlRequest) -> ControlAnswer
 
     private struct State {
         /// The last job of each kind of request.
-        var jobs: [String: (job: ControlJob, thread: WorkerThread)] = [:]
+        var jobs: [ControlRequest: (job: ControlJob, thread: WorkerThread)] = [:]
         var isStopped = false
     }
     private let state = Mutex(State())
@@ -114,22 +99,20 @@ final class ControlJobs: Sendable {
     func start(_ request: ControlRequest, for connection: LineConnection) {
         let refusal = state.withLock { state -> String? in
             if state.isStopped { return "the monitor has ended" }
-            if let last = state.jobs[request.name] {
+            if let last = state.jobs[request] {
                 guard last.job.isFinished else {
-                    return "another client's \(request.name) is not finished: try again when it is"
+                    return "another client's \(request.rawValue) is not finished: try again when it is"
                 }
                 // Its thread has nothing left to do, so this does not wait.
                 last.thread.join()
-                state.jobs[request.name] = nil
+                state.jobs[request] = nil
             }
             let job = ControlJob(connection)
             do throws(SystemError) {
                 let thread = try WorkerThread(name: "stallwatch-ask") { [answer] in
-                    let answer = answer(request, job)
-                    let isNeeded = job.isCanceled || !job.isOver(waitingUntil: 0)
-                    job.finish(isNeeded ? answer.jsonLine() : nil)
+                    job.finish(answer(request).jsonLine())
                 }
-                state.jobs[request.name] = (job, thread)
+                state.jobs[request] = (job, thread)
                 return nil
             } catch {
                 return "\(error)"
@@ -143,7 +126,6 @@ final class ControlJobs: Sendable {
             state.isStopped = true
             return exchange(&state.jobs, with: [:])
         }
-        for running in jobs.values { running.job.cancel() }
         // A redaction may stop the monitor: its thread must not wait for itself.
         for running in jobs.values { running.thread.finish(until: .max) }
     }
@@ -153,31 +135,15 @@ final class ControlJobs: Sendable {
 final class ControlJob: Sendable {
     /// The client's connection; `nil`, and closed, once the job is finished.
     private let connection: Mutex<LineConnection?>
-    private let wake = Semaphore()
-    private let canceled = Atomic<Bool>(false)
 
     init(_ connection: LineConnection) { self.connection = Mutex(connection) }
 
     /// Whether the thread has done its work and is about to end.
     var isFinished: Bool { connection.withLock { $0 == nil } }
 
-    /// Whether the monitor has been stopped meanwhile.
-    var isCanceled: Bool { canceled.load(ordering: .acquiring) }
-
-    /// Waits until a time in monotonic nanoseconds, or the end of the client or the monitor; returns whether one came.
-    func isOver(waitingUntil deadline: UInt64) -> Bool {
-        wake.wait(until: deadline)
-        return isCanceled || !(connection.withLock { $0 }?.isOpen ?? false)
-    }
-
-    func cancel() {
-        canceled.store(true, ordering: .releasing)
-        wake.post()
-    }
-
     /// Sends the answer, unless the client is gone, and closes the connection; the thread has done its work.
-    func finish(_ answer: [UInt8]?) {
-        if let answer { connection.withLock { $0 }?.send(answer) }
+    func finish(_ answer: [UInt8]) {
+        connection.withLock { $0 }?.send(answer)
         connection.withLock { $0 = nil }
     }
 }

@@ -250,8 +250,8 @@ public final class StallMonitor: Sendable {
         // Weak, because a socket keeps no monitor; a running one keeps itself.
         return try ControlService(directory: access.directory) { [weak self] request in
             self?.answer(request) ?? ended
-        } slowAnswer: { [weak self] request, job in
-            self?.answer(request, job) ?? ended
+        } slowAnswer: { [weak self] request in
+            self?.slowAnswer(request) ?? ended
         }
     }
 

@@ -143,7 +143,7 @@ struct TaskInspection {
     private func report(_ threads: [StallReport.OtherThread], _ tables: ReportTables) -> StallReport {
         let now = Timestamp(wallClockNanoseconds: wallClockNow())
         var report = StallReport(
-            id: ReportIdentifier.make(at: now), kind: .profile, state: .ended, startedAt: now, durationMilliseconds: 0,
+            id: ReportIdentifier.make(at: now), kind: .stall, state: .ended, startedAt: now, durationMilliseconds: 0,
             thresholdMilliseconds: 0, process: .current(), metadata: configuration.metadata,
             loop: .init(label: "tasks", kind: .cooperativePool, turn: 0, nesting: 0), samples: [],
             stacks: tables.stacks, frames: tables.frames, images: tables.images,

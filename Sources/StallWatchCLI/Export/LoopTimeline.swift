@@ -1,0 +1,105 @@
+import StallReports
+
+/// The stalls and turns of one loop on one line of time: no two overlap.
+struct LoopTimeline: Equatable {
+    /// A stall, or a turn that was no stall.
+    struct Span: Equatable {
+        /// The begin, in microseconds since 1970.
+        var begin: Int64
+        /// The duration in microseconds, 0 or more.
+        var microseconds: Int64
+        /// Index into the profile's stalls; `nil` for a turn.
+        var stall: Int?
+
+        var end: Int64 { begin + microseconds }
+
+        /// The place among spans in order that do not overlap; `nil` if it overlaps one of them.
+        fileprivate func index(in spans: [Span]) -> Int? {
+            // The first span that ends after this one begins.
+            let index = spans.partitioningIndex { $0.end > begin }
+            return index < spans.count && spans[index].begin < end ? nil : index
+        }
+    }
+
+    struct Loop: Hashable {
+        var process: StallProfile.Process
+        var label: String
+        /// 0; 1 and more for stalls that overlap others of the loop, as when two monitors watch it.
+        var lane = 0
+    }
+
+    var loop: Loop
+    /// Ascending by time.
+    var spans: [Span]
+
+    /// Arranges the stalls and turns of a profile by loop, in the order in which the loops occur.
+    ///
+    /// Several reports may have the same turn, at times that differ by the rounding of a clock. A turn that overlaps another
+    /// one, or a stall, is the same and left out.
+    static func timelines(of profile: StallProfile) -> [LoopTimeline] {
+        var loops = Numbered<Loop>()
+        var spans: [Loop: [Span]] = [:]
+        for index in profile.stalls.indices.sorted(by: { profile.stalls[$0].startedAt < profile.stalls[$1].startedAt })
+        {
+            let stall = profile.stalls[index]
+            let owner = profile.loops[stall.loop]
+            var loop = Loop(process: owner.process, label: owner.label)
+            let begin = stall.startedAt.microsecondsSince1970
+            while let last = spans[loop]?.last, last.end > begin { loop.lane += 1 }
+            _ = loops.number(of: loop)
+            spans[loop, default: []].append(Span(begin: begin, microseconds: Int64(stall.microseconds), stall: index))
+        }
+        var turns: [Loop: [Span]] = [:]
+        for stall in profile.stalls {
+            let owner = profile.loops[stall.loop]
+            let start = stall.startedAt.microsecondsSince1970
+            for history in stall.history {
+                let loop = Loop(process: owner.process, label: history.label)
+                _ = loops.number(of: loop)
+                turns[loop, default: []] += history.turns.map { turn in
+                    Span(
+                        begin: start + Int64((turn.atMilliseconds * 1_000).rounded()),
+                        microseconds: Int64((turn.durationMilliseconds * 1_000).rounded())
+                    )
+                }
+            }
+        }
+        return loops.values.map { loop in
+            LoopTimeline(loop: loop, spans: merge(spans[loop] ?? [], turns[loop] ?? []))
+        }
+    }
+
+    /// Adds to stalls the turns that overlap nothing; of several that overlap each other, the longest.
+    private static func merge(_ stalls: [Span], _ turns: [Span]) -> [Span] {
+        let free = turns.filter { $0.index(in: stalls) != nil }.sorted { $0.begin < $1.begin }
+        var chosen: [Span] = []
+        var begin = 0
+        while begin < free.count {
+            // Turns of which each overlaps an earlier one of them: few, while a service has millions.
+            var (next, end) = (begin + 1, free[begin].end)
+            while next < free.count, free[next].begin < end {
+                end = max(end, free[next].end)
+                next += 1
+            }
+            var cluster: [Span] = []
+            for turn in free[begin..<next].sorted(by: { ($0.microseconds, $1.begin) > ($1.microseconds, $0.begin) }) {
+                if let index = turn.index(in: cluster) { cluster.insert(turn, at: index) }
+            }
+            chosen += cluster
+            begin = next
+        }
+        return (stalls + chosen).sorted { $0.begin < $1.begin }
+    }
+}
+
+extension Array {
+    /// Returns the first index whose element satisfies a predicate that all later elements satisfy too.
+    fileprivate func partitioningIndex(where isAfter: (Element) -> Bool) -> Int {
+        var range = indices
+        while !range.isEmpty {
+            let middle = range.lowerBound + range.count / 2
+            range = isAfter(self[middle]) ? range.lowerBound..<middle : (middle + 1)..<range.upperBound
+        }
+        return range.lowerBound
+    }
+}
