@@ -14,33 +14,38 @@ BUILD := env SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 CLANG_FORMAT := clang-format
 SWIFT_SOURCES := Package.swift Sources Tests Benchmarks Examples
 C_SOURCES = $(shell find Sources Examples Tests Benchmarks -name '.build*' -prune -o \( -name '*.c' -o -name '*.cpp' -o -name '*.h' \) -print)
-# More options for the demo: make demo DEMO="--scenario lock --threshold 100ms"
-DEMO :=
+# More options for the scenarios: make scenarios SCENARIOS="--scenario lock --threshold 100ms"
+SCENARIOS :=
 
 .PHONY: help
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: install ## Stall real loops in every way and check each report, in stalls/
+demo: install ## Stall a real main run loop in fifteen ways and print what is reported, in stalls/
 	$(BUILD) --product stallwatch-demo
-	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo"
 
-# Longer: make soak SOAK=8h. The same order again, with steps of the machine's clock: make soak DEMO="--seed 42 --step-clock"
+.PHONY: scenarios
+scenarios: install ## Stall real loops in every way and check each report, in stalls/
+	$(BUILD) --product stallwatch-scenarios
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" $(SCENARIOS)
+
+# Longer: make soak SOAK=8h. The same order again, with steps of the machine's clock: make soak SCENARIOS="--seed 42 --step-clock"
 SOAK := 10m
 
 .PHONY: soak
 soak: install ## Run all scenarios in random order for ten minutes (SOAK=8h) beside forks, exceptions and page-outs; detect leaks
-	$(BUILD) --product stallwatch-demo
-	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
+	$(BUILD) --product stallwatch-scenarios
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" --soak $(SOAK) $(SCENARIOS)
 
 # Longer: make healthy HEALTHY=1h
 HEALTHY := 10m
 
 .PHONY: healthy
 healthy: install ## Run healthy loops of five kinds for ten minutes (HEALTHY=1h), and fail if one is reported
-	$(BUILD) --product stallwatch-demo
-	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --healthy $(HEALTHY) $(DEMO)
+	$(BUILD) --product stallwatch-scenarios
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" --healthy $(HEALTHY) $(SCENARIOS)
 
 # For all users: make install-cli PREFIX=/usr/local
 PREFIX := $(HOME)/.local
@@ -54,12 +59,12 @@ ROUNDS := 20
 
 .PHONY: stress
 stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right reports: two minutes per round
-	$(BUILD) -c release --product stallwatch-demo --enable-all-traits
-	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" --rounds $(ROUNDS) $(DEMO)
+	$(BUILD) -c release --product stallwatch-scenarios --enable-all-traits
+	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-scenarios" --rounds $(ROUNDS) $(SCENARIOS)
 
 # Unit tests, and tests that start programs and wait for them, run in parallel. Tests that measure time run one after another,
 # with the machine to themselves.
-UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.
+UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|ScenarioKit)Tests\.
 PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
 # Each part takes a few minutes and is ended after 20, so that a test that hangs is a failure.
 BOUNDED := Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
@@ -155,32 +160,32 @@ inert: install ## Build and test the library as it is off Linux, and compare its
 	Tests/Programs/inert.py .build/debug .build-inert/debug
 
 .PHONY: test-aarch64
-test-aarch64: ## Run the C engine's tests, the demo and the unit tests on aarch64, in an emulated machine: 40 minutes (needs root)
+test-aarch64: ## Run the C engine's tests, the scenarios and the unit tests on aarch64, in an emulated machine: 40 minutes (needs root)
 	@scripts/install-dependencies.sh aarch64
 	Tests/aarch64/run.sh
-	Tests/aarch64/swift.sh $(DEMO)
+	Tests/aarch64/swift.sh $(SCENARIOS)
 
 .PHONY: test-swift
-test-swift: ## Build with the Swift of Debian unstable, and run the demo and the unit tests there: half an hour (needs root)
+test-swift: ## Build with the Swift of Debian unstable, and run the scenarios and the unit tests there: half an hour (needs root)
 	@scripts/install-dependencies.sh slim
-	Tests/Programs/debian-swift.sh $(DEMO)
+	Tests/Programs/debian-swift.sh $(SCENARIOS)
 
 STRIPPED := .build/stripped-libraries
 
 .PHONY: stripped-libraries
-stripped-libraries: install ## Run the demo with Swift's libraries without symbols, as some distributions have them
-	$(BUILD) --product stallwatch-demo
+stripped-libraries: install ## Run the scenarios with Swift's libraries without symbols, as some distributions have them
+	$(BUILD) --product stallwatch-scenarios
 	rm -rf $(STRIPPED) && mkdir -p $(STRIPPED)
 	cp "$$(dirname -- "$$(readlink -f -- "$$(command -v $(SWIFT))")")"/../lib/swift/linux/*.so $(STRIPPED)
 	strip --strip-all $(STRIPPED)/*.so
-	LD_LIBRARY_PATH=$(STRIPPED) "$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --quiet --output $(STRIPPED)/stalls \
-		--summary $(STRIPPED)/demo.json $(DEMO) || true
-	Tests/Programs/count-scenarios.py $(STRIPPED)/demo.json "stripped libraries"
+	LD_LIBRARY_PATH=$(STRIPPED) "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" --quiet --output $(STRIPPED)/stalls \
+		--summary $(STRIPPED)/scenarios.json $(SCENARIOS) || true
+	Tests/Programs/count-scenarios.py $(STRIPPED)/scenarios.json "stripped libraries"
 
 .PHONY: slim
-slim: ## Run the static release demo in a slim root file system, without and with libdw (needs root)
+slim: ## Run the scenarios of a static release build in a slim root file system, without and with libdw (needs root)
 	@scripts/install-dependencies.sh slim
-	Tests/Programs/slim-root.sh $(DEMO)
+	Tests/Programs/slim-root.sh $(SCENARIOS)
 
 .PHONY: packages
 packages: packages-debug packages-static ## Stall in calls into published packages, in a debug and a static release build, and check each report
@@ -211,7 +216,7 @@ run-programs: install ## Make a GTK program of Debian and a Python program stall
 		$(BUILD) -c release --product $$product || exit; done
 	$(BOUNDED) Tests/Programs/run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
 
-FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --demo "$$($(SWIFT) build --show-bin-path)/stallwatch-demo"
+FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --demo "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios"
 
 # Fewer reports: make fleet-queries QUERIED=20000
 QUERIED := 100000
@@ -221,16 +226,16 @@ fleet-queries: install ## Run the queries of Fleet/ in DuckDB and ClickHouse ove
 	@scripts/install-dependencies.sh test
 	@scripts/install-python-packages.sh fleet
 	$(BUILD) --product stallwatch --enable-all-traits
-	$(BUILD) --product stallwatch-demo --enable-all-traits
+	$(BUILD) --product stallwatch-scenarios --enable-all-traits
 	$(BOUNDED) Tests/Programs/fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED)
 
 .PHONY: fleet-bench
 fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a million made-up reports (QUERIED=n): 10 GB of disk
 	@scripts/install-python-packages.sh fleet
 	$(BUILD) -c release --product stallwatch
-	$(BUILD) -c release --product stallwatch-demo
+	$(BUILD) -c release --product stallwatch-scenarios
 	programs="$$($(SWIFT) build -c release --show-bin-path)"; Tests/Programs/fleet-queries.py --benchmark \
-		--tool "$$programs/stallwatch" --demo "$$programs/stallwatch-demo" \
+		--tool "$$programs/stallwatch" --demo "$$programs/stallwatch-scenarios" \
 		--reports $(if $(filter file,$(origin QUERIED)),1000000,$(QUERIED))
 
 # Fewer rounds: make context-servers CONTEXT_ROUNDS=10
@@ -246,8 +251,8 @@ guides: ## Follow the guides to the letter in fresh folders, and time the first 
 	Tests/Programs/follow-guides.py
 
 .PHONY: builds
-builds: install ## Run the demo in a debug, a release, a static and a stripped build, and count the right reports of each
-	Tests/Programs/demo-builds.sh
+builds: install ## Run the scenarios in a debug, a release, a static and a stripped build, and count the right reports of each
+	Tests/Programs/scenario-builds.sh
 
 .PHONY: bench
 bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on an otherwise idle machine

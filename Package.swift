@@ -29,7 +29,7 @@ let integrations: [Target.Dependency] = [
 ]
 let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
 let elsewhere = isInert ? ["Linux"] : ["Inert"]
-let programs: [Target.Dependency] = ["stack-host", "stallwatch-demo", "stallwatch-test-host"]
+let programs: [Target.Dependency] = ["stack-host", "stallwatch-scenarios", "stallwatch-test-host"]
 // Lists of their own: Swift 6.2 cannot type-check sums of lists within the list of targets in time.
 let parts: [Target.Dependency] = ["StallReports"] + engine + integrations
 let testKits = [inMemoryLogging, metricsTestKit, eventLoops]
@@ -79,16 +79,19 @@ let package = Package(
                 "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput", argumentParser,
             ],
             resources: [.embedInCode("HTML/Page")]),
-        .executableTarget(
-            name: "stallwatch-demo",
-            dependencies: [
-                "CDemo", "CStallWatch", "LinuxSupport", "ScenarioKit", "StallWatch", argumentParser, eventLoops,
-            ]),
-        .target(name: "CDemo", path: "Tests/ScenarioKit/CDemo"),
+        .executableTarget(name: "stallwatch-demo", dependencies: ["StallReports", "StallWatch", argumentParser]),
+        .target(name: "CStalls", path: "Tests/ScenarioKit/CStalls"),
         .target(
             name: "ScenarioKit",
-            dependencies: ["CDemo", "LinuxSupport", "StallReports", "StallWatch", "TextOutput", argumentParser],
-            path: "Tests/ScenarioKit", exclude: ["CDemo"]),
+            dependencies: ["CStalls", "LinuxSupport", "StallReports", "StallWatch", "TextOutput", argumentParser],
+            path: "Tests/ScenarioKit", exclude: ["CStalls", "Command", "Scenarios"]),
+        .executableTarget(
+            name: "stallwatch-scenarios",
+            dependencies: [
+                "CStalls", "CStallWatch", "LinuxSupport", "ScenarioKit", "StallWatch", argumentParser, eventLoops,
+            ],
+            path: "Tests/ScenarioKit",
+            exclude: ["CStalls", "Generating", "Judging", "Running", "Soak", "TailCalls"]),
         .target(
             name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport",
             cSettings: [.headerSearchPath("."), .headerSearchPath("../../Sources/CUnwind")],
@@ -97,7 +100,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["CUnwindTestSupport", "LinuxSupport", "StackCapture", "StallReports"],
             path: "Tests/TestSupport"),
         .executableTarget(
-            name: "stallwatch-test-host", dependencies: ["CDemo", "StallWatch"], path: "Tests/Support/TestHost"),
+            name: "stallwatch-test-host", dependencies: ["CStalls", "StallWatch"], path: "Tests/Support/TestHost"),
         .executableTarget(
             name: "stack-host", dependencies: ["CUnwind", "CUnwindTestSupport"], path: "Tests/Support/StackHost"),
         .testTarget(name: "CUnwindTests", dependencies: ["CLinux", "CUnwind", "CUnwindTestSupport"]),
@@ -109,9 +112,9 @@ let package = Package(
         .testTarget(name: "StallWatchTestingTests", dependencies: ["StallWatchTesting", "TestSupport"]),
         .testTarget(name: "TextOutputTests", dependencies: ["TestSupport", "TextOutput"]),
         .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
-        .testTarget(name: "StallWatchDemoTests", dependencies: ["stallwatch-demo", "TestSupport"]),
+        .testTarget(name: "ScenarioKitTests", dependencies: ["stallwatch-scenarios", "TestSupport"]),
         .testTarget(name: "ProgramTests", dependencies: programs + ["StallWatchCLI", "TestSupport"]),
-        .testTarget(name: "ClockTests", dependencies: programs + ["CDemo", "StallWatch", "TestSupport", eventLoops]),
+        .testTarget(name: "ClockTests", dependencies: programs + ["CStalls", "StallWatch", "TestSupport", eventLoops]),
         .testTarget(name: "InertTests", dependencies: inertParts),
     ]
 )

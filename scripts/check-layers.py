@@ -32,7 +32,7 @@ MODULES = {
     "StallWatchAgent": {"LinuxSupport", "StallReports", "StallWatch"},
     "TextOutput": set(),
     "StallWatchCLI": {"LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput"},
-    "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput"},
+    "stallwatch-demo": {"StallReports", "StallWatch"},
 }
 
 # Which folders of Sources/StallWatch/Linux each folder may refer to, beside API.

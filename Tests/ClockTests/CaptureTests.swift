@@ -10,7 +10,7 @@ import TestSupport
 @testable import StackCapture
 @testable import StallReports
 @testable import ScenarioKit
-@testable import stallwatch_demo
+@testable import stallwatch_scenarios
 
 /// Two engines, as a watchdog and a profile have them, capture the same thread.
 @Suite struct ConcurrentCaptureTests {
@@ -106,13 +106,13 @@ private final class SyncingThread: Sendable {
     var id: Int32 { kernelID.load(ordering: .relaxed) }
 }
 
-/// The demo, stalled on CPU and in a sleep, under a filter of system calls.
+/// The scenarios, stalled on CPU and in a sleep, under a filter of system calls.
 ///
 /// strace(1) cannot show whether a capture sends signals: no other process can stop a traced process by ptrace, so the
 /// capture would use a signal. Instead, a seccomp filter kills the process when it sends a signal.
 @Suite(.serialized) struct NoSignalTests {
     @Test func noSignalIsSentToCaptureAThread() throws {
-        let run = try DemoRun(["FORBID_SIGNALS": "1"])
+        let run = try ScenariosRun(["FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.ptrace])
         #expect(run.methods["sleepTooLong(for:)"] == [.read])
@@ -121,7 +121,7 @@ private final class SyncingThread: Sendable {
 
     /// Where ptrace(2) is refused, a signal replaces it, and reports show that.
     @Test func aRefusedPtraceIsReplacedByASignal() throws {
-        let run = try DemoRun(["FORBID_CALLS": "ptrace:1"])
+        let run = try ScenariosRun(["FORBID_CALLS": "ptrace:1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.signal])
         // A blocked thread is still only read, because a signal would end its sleep early.
@@ -131,7 +131,7 @@ private final class SyncingThread: Sendable {
 
     /// With both refused, a running thread has no stack.
     @Test func `a filter that kills for signals costs stacks, and not the program`() throws {
-        let run = try DemoRun(["FORBID_CALLS": "ptrace:1", "FORBID_SIGNALS": "1"])
+        let run = try ScenariosRun(["FORBID_CALLS": "ptrace:1", "FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .exit(1), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == nil)
         #expect(run.methods["sleepTooLong(for:)"] == [.read])
@@ -148,8 +148,8 @@ private final class SyncingThread: Sendable {
     }
 }
 
-/// One run of the demo with two stalls, and the values of its reports.
-private struct DemoRun {
+/// One run of the scenarios with two stalls, and the values of its reports.
+private struct ScenariosRun {
     enum End: Equatable {
         case exit(Int32)
         case signal(Int32)
@@ -164,12 +164,12 @@ private struct DemoRun {
     /// A report lists perf only after a try, and the monitor tries it only if the thread had a clock tick in the kernel.
     private(set) var permitted: Set<[StallReport.CaptureMethod]> = []
 
-    /// Runs the demo with that environment.
+    /// Runs the scenarios with that environment.
     init(_ environment: [String: String]) throws {
         let directory = try TemporaryDirectory()
         let reports = directory.path("reports")
         let result = try Command(
-            program: try Command.product("stallwatch-demo"),
+            program: try Command.product("stallwatch-scenarios"),
             arguments: ["--scenario", "cpu-spin", "--scenario", "sleep", "--quiet", "--output", reports],
             environment: environment.merging(["LD_PRELOAD": try Preload.forbid.make(in: directory)]) { $1 }
         ).run()
@@ -193,7 +193,7 @@ private struct DemoRun {
     @Test func `exceptions of the host program go through libgcc`() throws {
         let directory = try TemporaryDirectory()
         let owner = try Command(
-            program: try Command.product("stallwatch-demo"),
+            program: try Command.product("stallwatch-scenarios"),
             environment: ["LD_PRELOAD": try Preload.exceptionOwner.make(in: directory)]
         ).succeed()
         #expect(owner.contains("/libgcc_s.so.1"), "\(owner)")

@@ -29,7 +29,7 @@ import TestSupport
     /// Counts the watchdog's wake-ups in `duration`, once a program of that shape has settled.
     private static func watchdog(_ shape: HostShape, in duration: Duration) async throws -> Watchdog {
         try await withDirectory { directory in
-            let child = try DemoProgram.start(shape, threshold: threshold, directory: directory)
+            let child = try ScenariosProgram.start(shape, threshold: threshold, directory: directory)
             try await Task.sleep(for: .seconds(2))
             let before = child.wakeUps(ofThread: "stallwatch-dog")
             try await Task.sleep(for: duration)
@@ -54,7 +54,7 @@ import TestSupport
     @Test func aStoppedProcessIsCountedAndNotReported() async throws {
         let stolen = CPUSteal()
         try await withDirectory { directory in
-            let child = try DemoProgram.start(.busy, threshold: Self.threshold, directory: directory)
+            let child = try ScenariosProgram.start(.busy, threshold: Self.threshold, directory: directory)
             try await Task.sleep(for: .seconds(1))
             let stops = 10
             for _ in 0..<stops {

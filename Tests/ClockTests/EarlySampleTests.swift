@@ -1,4 +1,4 @@
-import CDemo
+import CStalls
 import CLinux
 import LinuxSupport
 import Foundation
@@ -128,7 +128,7 @@ import Testing
         let rivals = Rivals(count: 4)
         var switches: [SwitchCounts?] = []
         onOwnThread {
-            demo_pin_thread()
+            stalls_pin_thread()
             switches.append(SwitchCounts(thread: clinux_gettid()))
             // From an eighth of the threshold on, a turn is checked at intervals of 8 % of its age.
             firstComputes(until: monotonicNow() + 2_500_000_000) { probe.beginTurn() }
@@ -209,7 +209,7 @@ private final class Rivals: Sendable {
     init(count: Int) {
         for _ in 0..<count {
             Thread.detachNewThread { [self] in
-                demo_pin_thread()
+                stalls_pin_thread()
                 while !isOver.load(ordering: .relaxed) {}
             }
         }

@@ -255,14 +255,14 @@ extension StallReport {
     }
 }
 
-/// The demo where fsync(2) is refused, as by some file systems and container profiles.
+/// The scenarios where fsync(2) is refused, as by some file systems and container profiles.
 @Suite(.serialized) struct RefusedFlushTests {
     @Test(arguments: [EPERM, EINVAL, ENOSYS])
     func `reports are written where fsync is refused`(error: Int32) throws {
         let directory = try TemporaryDirectory()
         let reports = directory.path("reports")
         let result = try Command(
-            program: try Command.product("stallwatch-demo"),
+            program: try Command.product("stallwatch-scenarios"),
             arguments: ["--scenario", "sleep", "--quiet", "--output", reports],
             environment: [
                 "LD_PRELOAD": try Preload.forbid.make(in: directory),

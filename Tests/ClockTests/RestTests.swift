@@ -15,7 +15,7 @@ import Testing
         @Test func `idle loops are not woken, and their stalls are found`() async throws {
             let steal = CPUSteal()
             try await withDirectory { directory in
-                let child = try DemoProgram.start(
+                let child = try ScenariosProgram.start(
                     .resting, threshold: Self.threshold, directory: directory, stall: .milliseconds(600))
                 // The event loops' places are learned with three heartbeats, and idle workers end after 5 s.
                 try await Task.sleep(for: .seconds(7))

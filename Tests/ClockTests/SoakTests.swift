@@ -28,10 +28,10 @@ import TestSupport
         var chaos: [String: Act]
     }
 
-    /// The demo with a soak of `length`.
+    /// The scenarios with a soak of `length`.
     private func soak(_ length: String, in directory: TemporaryDirectory) throws -> Command {
         Command(
-            program: try Command.product("stallwatch-demo"),
+            program: try Command.product("stallwatch-scenarios"),
             arguments: ["--soak", length, "--seed", "7"] + Self.scenarios.flatMap { ["--scenario", $0] }
                 + ["--output", directory.path("reports"), "--summary", directory.path("summary.json")]
         )

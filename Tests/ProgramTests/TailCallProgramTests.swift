@@ -45,7 +45,7 @@ import Testing
         let options = ["-swift-version", "6", "-O", "-wmo", "-g", "-I", "."] + frames
         let sources = Repository.support.appendingPathComponent("TailCalls").path
         let shared = [
-            "Tests/ScenarioKit/TailCalls/Vault.swift", "Sources/stallwatch-demo/Scenarios/Blockers/TailCalls.swift",
+            "Tests/ScenarioKit/TailCalls/Vault.swift", "Tests/ScenarioKit/Scenarios/Blockers/TailCalls.swift",
         ].map { Repository.root.appendingPathComponent($0).path }
         let module = options + ["-parse-as-library", "-emit-module"]
         try program.compile(module + ["-emit-object", "-module-name", "ScenarioKit", shared[0], "-o", "ScenarioKit.o"])

@@ -18,7 +18,7 @@ import TestSupport
     }
 
     @Test func realReportsInLightAndDark() async throws {
-        try Tool.stallDemo(into: directory.path)
+        try Tool.runScenarios(into: directory.path)
         for options in [[], ["--dark"]] {
             let page = try await open(directory.path, Tool.spinning, options)
             #expect(page.status == 0, "\(page.text)")

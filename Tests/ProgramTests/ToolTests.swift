@@ -116,7 +116,7 @@ enum ToolReports {
 
     @Test func otherToolsReadEachFormat() throws {
         let reports = directory.path + "/reports"
-        try Tool.stallDemo(into: reports)
+        try Tool.runScenarios(into: reports)
         let top = try Tool.decode(Tool.Top.self, Tool.run(["top", reports, "--json"]))
         let tree = try Tool.decode(
             Tool.Tree.self, Tool.run(["tree", reports, "--json", "--all-frames", "--minimum", "0"]))
@@ -170,7 +170,7 @@ enum ToolReports {
     @Test func otherToolsReadEachFormat() throws {
         let directory = try TemporaryDirectory()
         let reports = directory.path("reports")
-        try Tool.stallDemo(into: reports)
+        try Tool.runScenarios(into: reports)
         try FileManager.default.createDirectory(atPath: directory.path("before"), withIntermediateDirectories: true)
         let commands = [
             ["show", reports, "--function", Tool.spinning], ["top", reports],
@@ -226,7 +226,7 @@ enum ToolReports {
 
     @Test func everyRecipePrintsAnAnswer() throws {
         let directory = try TemporaryDirectory()
-        try Tool.stallDemo(into: directory.path("stalls"))
+        try Tool.runScenarios(into: directory.path("stalls"))
         let recipes = try Self.recipes()
         #expect(recipes.count == 8)
         for recipe in recipes {

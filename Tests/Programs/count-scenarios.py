@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the results in a summary of the demo, and lists those that are not right.
+"""Counts the results in a summary of the scenarios, and lists those that are not right.
 
     count-scenarios.py SUMMARY NAME [SCENARIO...]
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds StallWatch with the Swift of Debian's unstable release, runs the demo and the unit tests, and prints a row for
+# Builds StallWatch with the Swift of Debian's unstable release, runs the scenarios and the unit tests, and prints a row for
 # docs/Support.md.
 #
-#   Tests/Programs/debian-swift.sh [demo options...]
+#   Tests/Programs/debian-swift.sh [scenario options...]
 #
-# There the runtime libraries have no `.symtab`, the linker is GNU ld and the C library is newer. The demo is built with lld,
+# There the runtime libraries have no `.symtab`, the linker is GNU ld and the C library is newer. They are built with lld,
 # too. An hour on two CPUs at the first run, of which the downloads are a few minutes; later runs build what has changed.
 #
 # Needs what scripts/debian-root.sh needs. DEBIAN_ROOT is the folder of the root, .build-debian/root by default; the root
@@ -17,10 +17,10 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
 # What may be wrong there, with the reason in Limits.md.
 readonly may_be_wrong=(socket)
-readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.'
+readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|ScenarioKit)Tests\.'
 # They compare the release's libunwind with the built-in unwinder, function by function.
 readonly unwinder_tests='^CUnwindTests\.UnwinderTests'
-# The longest times of one build, and of one run of the demo or the tests, in seconds.
+# The longest times of one build, and of one run of the scenarios or the tests, in seconds.
 readonly longest_build=3600 longest_run=1200
 
 root=${DEBIAN_ROOT:-$PWD/.build-debian/root}
@@ -59,33 +59,33 @@ build() {
 
 counts=()
 
-# demo NAME [demo options...]: runs the demo of a build, and counts the right results.
-demo() {
-    local name=$1 program=/StallWatch/.build-$1/debug/stallwatch-demo
+# scenarios NAME [scenario options...]: runs the scenarios of a build, and counts the right results.
+scenarios() {
+    local name=$1 program=/StallWatch/.build-$1/debug/stallwatch-scenarios
     shift
     rm -rf "$root/stalls-$name" "$root/$name.json"
     run $longest_run "$program" --quiet --output "/stalls-$name" --summary "/$name.json" "$@" \
-        >"$results/$name.demo" 2>&1 || true
+        >"$results/$name.scenarios" 2>&1 || true
     if [ ! -s "$root/$name.json" ]; then
-        tail -5 "$results/$name.demo" >&2
-        fail "the demo of the build $name did not run"
+        tail -5 "$results/$name.scenarios" >&2
+        fail "the scenarios of the build $name did not run"
     else
         Tests/Programs/count-scenarios.py "$root/$name.json" "$name" "${may_be_wrong[@]}" |
-            tee "$results/$name.counts" || fail "the demo of the build $name has wrong results"
+            tee "$results/$name.counts" || fail "the scenarios of the build $name have wrong results"
         counts+=("$(head -1 "$results/$name.counts")")
         grep -rqE '"unwinder" ?: ?"libunwind' "$root/stalls-$name" || fail "the build $name did not use libunwind"
     fi
 }
 
-if build dynamic --product stallwatch-demo; then demo dynamic "$@"; fi
-if build static --product stallwatch-demo --static-swift-stdlib; then demo static "$@"; fi
+if build dynamic --product stallwatch-scenarios; then scenarios dynamic "$@"; fi
+if build static --product stallwatch-scenarios --static-swift-stdlib; then scenarios static "$@"; fi
 for name in dynamic-lld static-lld; do
-    options=(--product stallwatch-demo -Xswiftc -use-ld=lld)
+    options=(--product stallwatch-scenarios -Xswiftc -use-ld=lld)
     [ $name = dynamic-lld ] || options+=(--static-swift-stdlib)
     if ! build $name "${options[@]}"; then
         continue
-    elif grep -q 'Linker: LLD' <(readelf --string-dump=.comment "$root/StallWatch/.build-$name/debug/stallwatch-demo"); then
-        demo $name "$@"
+    elif grep -q 'Linker: LLD' <(readelf --string-dump=.comment "$root/StallWatch/.build-$name/debug/stallwatch-scenarios"); then
+        scenarios $name "$@"
     else
         fail "the build $name is not linked with lld"
     fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the queries of Fleet/ on DuckDB and ClickHouse (PyPI's duckdb and chdb) and compares them with `stallwatch`.
 
-    Tests/Programs/fleet-queries.py --tool STALLWATCH --demo STALLWATCH-DEMO [--reports 100000] [--seed 1] [--benchmark]
+    Tests/Programs/fleet-queries.py --tool STALLWATCH --demo STALLWATCH-SCENARIOS [--reports 100000] [--seed 1] [--benchmark]
 
 1. groups.sql over made-up reports as NDJSON: equal to `stallwatch top --json`, in every column.
 2. regressions.sql and rates.sql over 5,000 of them: equal to `stallwatch diff --json` of the two versions; and

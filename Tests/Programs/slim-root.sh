@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the demo in slim root file systems and counts the right reports in each.
+# Runs the scenarios in slim root file systems and counts the right reports in each.
 #
-#   Tests/Programs/slim-root.sh [demo options...]   three minutes each, and one more for each at the first run
+#   Tests/Programs/slim-root.sh [scenario options...]   three minutes each, and one more for each at the first run
 #
 #   slim               Debian's minimal root (debootstrap, minbase) with the additions of Swift's slim images: libcurl,
 #                      libxml2, tzdata
@@ -12,7 +12,7 @@
 # machine's /dev and /sys, as in a container.
 #
 # Needs root for chroot(2) and mounts, the packages of `scripts/install-dependencies.sh slim`, and the network at the
-# first run. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the demo ran in all
+# first run. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the scenarios ran in all
 # roots, with all results right (without libdw, except those that need inlined functions); 1 if not; 69 without root.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
@@ -28,9 +28,9 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 # The options of `make builds`, which uses the same folder.
-options=(--product stallwatch-demo --enable-all-traits -c release --static-swift-stdlib --scratch-path .build-release-static)
+options=(--product stallwatch-scenarios --enable-all-traits -c release --static-swift-stdlib --scratch-path .build-release-static)
 swift build "${options[@]}"
-program=$(swift build "${options[@]}" --show-bin-path)/stallwatch-demo
+program=$(swift build "${options[@]}" --show-bin-path)/stallwatch-scenarios
 
 # make_root NAME [PACKAGE...]: creates the root if it is missing.
 make_root() {
@@ -57,17 +57,17 @@ make_root() {
 # has NAME LIBRARY: succeeds if the root has the library.
 has() { compgen -G "$roots/$1/usr/lib/*/$2.so.*" >/dev/null; }
 
-# run_in NAME [demo options...]: runs the demo in the root, in mount and process namespaces of its own.
+# run_in NAME [scenario options...]: runs the scenarios in the root, in mount and process namespaces of its own.
 run_in() {
     local root=$roots/$1
     shift
-    cp -- "$program" "$root/stallwatch-demo"
+    cp -- "$program" "$root/stallwatch-scenarios"
     rm -rf "$root/stalls" "$root/summary.json"
     # shellcheck disable=SC2016 # The inner shell expands them.
     unshare --mount --pid --fork --kill-child bash -c '
         mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" &&
             mount -t tmpfs tmpfs "$0/tmp" &&
-            exec chroot "$0" /stallwatch-demo --quiet --output /stalls --summary /summary.json "$@"' "$root" "$@" \
+            exec chroot "$0" /stallwatch-scenarios --quiet --output /stalls --summary /summary.json "$@"' "$root" "$@" \
         >"$root.output" 2>&1
 }
 
@@ -76,7 +76,7 @@ check() {
     local name=$1
     shift
     if [ ! -s "$roots/$name/summary.json" ]; then
-        echo "$name: the demo did not run:" >&2
+        echo "$name: the scenarios did not run:" >&2
         tail -5 "$roots/$name.output" >&2
         status=1
     else
@@ -93,7 +93,7 @@ if has slim libunwind || has slim libdw || has libunwind8 libdw || ! has libunwi
     exit 1
 fi
 
-# The demo's own exit status does not count, because each root has its own list of allowed results.
+# The program's own exit status does not count, because each root has its own list of allowed results.
 for name in slim libunwind8 libunwind8+libdw1; do run_in "$name" "$@" || true; done
 check slim inlined
 check libunwind8 inlined

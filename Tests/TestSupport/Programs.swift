@@ -24,19 +24,19 @@ package enum Tool {
         return try Command(program: "/usr/bin/env", arguments: ["python3", path] + arguments).run()
     }
 
-    /// Runs the demo, which stalls real loops and writes the reports to `directory`.
+    /// Runs the scenarios, which stall real loops, and writes the reports to `directory`.
     ///
-    /// Beside other tests a stall may last longer than was injected, so the demo is run once more if that is all its fault.
-    package static func stallDemo(into directory: String) throws {
+    /// Beside other tests a stall may last longer than was injected, so they are run once more if that is all its fault.
+    package static func runScenarios(into directory: String) throws {
         let scenarios = ["cpu-spin", "sleep", "lock", "timer", "source0"]
-        let demo = try Command(
-            program: Command.product("stallwatch-demo"),
+        let run = try Command(
+            program: Command.product("stallwatch-scenarios"),
             arguments: ["--output", directory] + scenarios.flatMap { ["--scenario", $0] })
-        let first = try demo.run()
+        let first = try run.run()
         guard first.status != 0 else { return }
         guard first.text.contains(": wrong-duration") else { throw Command.Failure(description: first.text) }
         try FileManager.default.removeItem(atPath: directory)
-        try demo.succeed()
+        try run.succeed()
     }
 
     /// The function in which the scenario `cpu-spin` computes.

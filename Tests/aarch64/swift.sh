@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the demo and the unit tests on aarch64, and prints a row for docs/Support.md.
+# Runs the scenarios and the unit tests on aarch64, and prints a row for docs/Support.md.
 #
-#   Tests/aarch64/swift.sh [demo options...]
+#   Tests/aarch64/swift.sh [scenario options...]
 #
 # Cross-compiles them with the Swift of Debian's unstable release, whose arm64 packages are the system root, and boots the
 # kernel of Tests/aarch64/run.sh, which has to run before, with these packages' libraries. An emulated processor takes
-# some ten to forty times as long, so the demo's threshold, and with it every stall, is SLOW (4) times the usual one, and
+# some ten to forty times as long, so the scenarios' threshold, and with it every stall, is SLOW (4) times the usual one, and
 # some unit tests are left out. 40 minutes on two CPUs without other work: beside it, the machine is too slow and misses
 # stalls.
 #
@@ -59,7 +59,7 @@ build() {
     exit $status
 }
 # Without the traits' packages: a program of twice the size takes so long to look up that stalls are missed meanwhile.
-build demo --product stallwatch-demo
+build scenarios --product stallwatch-scenarios
 # The package has this module without its library. Nothing of it is used, but the tests are linked with it.
 mkdir -p "$root/stub" && ar rc "$root/stub/lib_Testing_Foundation.a"
 build tests --build-tests --enable-all-traits -Xlinker -L/stub
@@ -75,7 +75,7 @@ tar --create --directory "$root/arm64" --exclude='*.a' --exclude='*.swiftmodule'
 # The programs look for Swift's libraries in the SDK, and then where the system's are.
 (cd "$machine/usr/lib/aarch64-linux-gnu" && ln -s ../../libexec/swift/lib/swift/linux/lib*.so .)
 (cd "$root" && tar --create StallWatch/{Package.swift,Sources,Tests,Schemas,docs} \
-    "${built#/}-demo/$programs"/stallwatch-demo \
+    "${built#/}-scenarios/$programs"/stallwatch-scenarios \
     "${built#/}-tests/$programs"/{StallWatchPackageTests.xctest,*-host,*.so}) | tar --extract --directory "$machine"
 echo 'root:x:0:0:root:/root:/bin/sh' >"$machine/etc/passwd"
 echo '127.0.0.1 localhost' >"$machine/etc/hosts"
@@ -85,9 +85,9 @@ mkdir -p /dev/shm /dev/pts && mount -t tmpfs shm /dev/shm && mount -t devpts dev
 mount -t cgroup2 cgroup /sys/fs/cgroup && echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 ip link set lo up
 export HOME=/root LANG=C.UTF-8 STALLWATCH_UNWINDER=${STALLWATCH_UNWINDER-}
-cd $built-demo/$programs
-./stallwatch-demo --threshold $((250 * ${SLOW:-4}))ms --output /out/stalls --summary /out/demo.json ${*@Q} \
-    >/out/demo 2>&1
+cd $built-scenarios/$programs
+./stallwatch-scenarios --threshold $((250 * ${SLOW:-4}))ms --output /out/stalls --summary /out/scenarios.json ${*@Q} \
+    >/out/scenarios 2>&1
 cd $built-tests/$programs
 ./StallWatchPackageTests.xctest --testing-library swift-testing --no-parallel --filter '$unit_tests' --skip '$left_out' \
     >/out/tests 2>&1
@@ -127,13 +127,13 @@ timeout $longest_run qemu-system-aarch64 -M virt -cpu max -smp 2 -m 4096 -displa
 
 # ---- Count ----------------------------------------------------------------------------------------------------------
 
-if [ ! -s "$work/out/demo.json" ]; then
-    tail -5 "$work/out/demo" "$work/console" >&2
-    fail 'the demo did not run'
+if [ ! -s "$work/out/scenarios.json" ]; then
+    tail -5 "$work/out/scenarios" "$work/console" >&2
+    fail 'the scenarios did not run'
     exit $status
 fi
-Tests/Programs/count-scenarios.py "$work/out/demo.json" aarch64 "${may_be_wrong[@]}" | tee "$work/counts" ||
-    fail 'the demo has wrong results'
+Tests/Programs/count-scenarios.py "$work/out/scenarios.json" aarch64 "${may_be_wrong[@]}" | tee "$work/counts" ||
+    fail 'the scenarios have wrong results'
 grep -E '^✘ Test .* failed' "$work/out/tests" | tail -40 && fail 'unit tests fail'
 tests=$(grep -oE 'Test run with .*' "$work/out/tests" | tail -1) || fail 'no unit test has run'
 version=$(scripts/debian-root.sh run "$root" swift --version 2>/dev/null | grep -oE 'Swift version [0-9.]+' | head -1)

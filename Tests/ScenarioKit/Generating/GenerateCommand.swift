@@ -8,15 +8,15 @@ import StallWatch
 /// Writes made-up reports of a fleet, for trying tools on many reports.
 package struct GenerateCommand: ParsableCommand {
     package static let configuration = CommandConfiguration(
-        commandName: "stallwatch-demo generate",
+        commandName: "stallwatch-scenarios generate",
         abstract: "Writes made-up stall reports of a fleet: the same ones for the same numbers.",
         discussion: """
             The reports are of two weeks, several hosts and two versions of a program. Some kinds of stalls are far more \
             frequent than others, some got worse in the second version, and some are new on the last day.
 
             Examples:
-              stallwatch-demo generate --reports 1000 --seed 7 --output stalls
-              stallwatch-demo generate --reports 100000 --ndjson stalls.ndjson
+              stallwatch-scenarios generate --reports 1000 --seed 7 --output stalls
+              stallwatch-scenarios generate --reports 100000 --ndjson stalls.ndjson
             """
     )
 
@@ -66,7 +66,7 @@ package struct GenerateCommand: ParsableCommand {
     }
 
     package func run() throws {
-        do throws(DemoFailure) {
+        do throws(ScenariosFailure) {
             if repeating, let output { return try writeHistories(to: output) }
             var fleet = GeneratedFleet(seed: seed, reports: reports, kinds: kinds, hosts: hosts)
             if let ndjson {
@@ -80,14 +80,14 @@ package struct GenerateCommand: ParsableCommand {
         }
     }
 
-    private func make(_ directory: String) throws(DemoFailure) {
+    private func make(_ directory: String) throws(ScenariosFailure) {
         guard mkdir(directory, 0o755) == 0 || errno == EEXIST else {
-            throw DemoFailure("\(directory) cannot be created", errno: errno)
+            throw ScenariosFailure("\(directory) cannot be created", errno: errno)
         }
     }
 
     /// Writes one history into `before`, another one into `after`, and what they are about into `truth.json`.
-    private func writeHistories(to directory: String) throws(DemoFailure) {
+    private func writeHistories(to directory: String) throws(ScenariosFailure) {
         try make(directory)
         var truths: [String: GeneratedHistory.Truth] = [:]
         for (number, side) in ["before", "after"].enumerated() {
@@ -101,13 +101,13 @@ package struct GenerateCommand: ParsableCommand {
         try write([UInt8](truth), to: directory + "/truth.json")
     }
 
-    private func write(_ bytes: [UInt8], to path: String) throws(DemoFailure) {
+    private func write(_ bytes: [UInt8], to path: String) throws(ScenariosFailure) {
         let file = try open(path)
         defer { close(file) }
         try write(bytes, to: file, path)
     }
 
-    private func writeFiles(_ fleet: inout GeneratedFleet, to directory: String) throws(DemoFailure) {
+    private func writeFiles(_ fleet: inout GeneratedFleet, to directory: String) throws(ScenariosFailure) {
         try make(directory)
         while let report = fleet.next(.indented) {
             // Not flushed to the disk, unlike a monitor's: nothing is lost if these are.
@@ -118,7 +118,7 @@ package struct GenerateCommand: ParsableCommand {
     /// Bytes that are gathered before they are written.
     private static let block = 1 << 20
 
-    private func writeLines(_ fleet: inout GeneratedFleet, to path: String) throws(DemoFailure) {
+    private func writeLines(_ fleet: inout GeneratedFleet, to path: String) throws(ScenariosFailure) {
         let file = try open(path)
         defer { close(file) }
         var lines: [UInt8] = []
@@ -131,14 +131,14 @@ package struct GenerateCommand: ParsableCommand {
         try write(lines, to: file, path)
     }
 
-    private func open(_ path: String) throws(DemoFailure) -> Int32 {
+    private func open(_ path: String) throws(ScenariosFailure) -> Int32 {
         let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard file >= 0 else { throw DemoFailure("\(path) cannot be created", errno: errno) }
+        guard file >= 0 else { throw ScenariosFailure("\(path) cannot be created", errno: errno) }
         return file
     }
 
-    private func write(_ bytes: [UInt8], to file: Int32, _ path: String) throws(DemoFailure) {
-        if let error = writeAll(bytes, to: file) { throw DemoFailure("\(path) cannot be written", errno: error) }
+    private func write(_ bytes: [UInt8], to file: Int32, _ path: String) throws(ScenariosFailure) {
+        if let error = writeAll(bytes, to: file) { throw ScenariosFailure("\(path) cannot be written", errno: error) }
     }
 }
 

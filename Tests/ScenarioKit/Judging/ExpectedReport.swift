@@ -289,17 +289,17 @@ extension ReportedStall {
 
 extension ReportedStall {
     /// Reads the report `name` in `directory`.
-    package static func read(_ name: String, in directory: String) throws(DemoFailure) -> ReportedStall {
+    package static func read(_ name: String, in directory: String) throws(ScenariosFailure) -> ReportedStall {
         let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
         guard let data = FileManager.default.contents(atPath: file) else {
-            throw DemoFailure(
-                .inputOutput, "the report \(file) cannot be read: leave the files alone while the demo runs"
+            throw ScenariosFailure(
+                .inputOutput, "the report \(file) cannot be read: leave the files alone while the program runs"
             )
         }
         do throws(StallWatchError) {
             return ReportedStall(try StallReport(jsonData: [UInt8](data)), file: file)
         } catch {
-            throw DemoFailure(.inputOutput, "the report \(file) is damaged: \(error)")
+            throw ScenariosFailure(.inputOutput, "the report \(file) is damaged: \(error)")
         }
     }
 }

@@ -39,7 +39,7 @@ package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     case inconclusive
     /// The scenario cannot run on this machine: nothing was judged.
     case notAvailable = "not-available"
-    /// The demo's process crashed, failed or did not end in time.
+    /// The program's process crashed, failed or did not end in time.
     case noResult = "no-result"
 }
 

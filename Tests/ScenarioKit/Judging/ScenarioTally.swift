@@ -149,28 +149,31 @@ package struct RecordedOutcome: Codable, Equatable {
     }
 
     /// Reads the outcomes from a summary file.
-    package static func read(_ path: String) throws(DemoFailure) -> [RecordedOutcome] {
+    package static func read(_ path: String) throws(ScenariosFailure) -> [RecordedOutcome] {
         struct Entry: Decodable {
             package let run: RecordedOutcome
         }
         guard let data = FileManager.default.contents(atPath: path) else {
-            throw DemoFailure(.inputOutput, "\(path) cannot be read: name a file that --summary has written")
+            throw ScenariosFailure(.inputOutput, "\(path) cannot be read: name a file that --summary has written")
         }
         do {
             return try JSONDecoder().decode([Entry].self, from: data).map(\.run)
         } catch {
-            throw DemoFailure(.inputOutput, "\(path) is not a summary of a run of the scenarios: \(error)")
+            throw ScenariosFailure(.inputOutput, "\(path) is not a summary of a run of the scenarios: \(error)")
         }
     }
 
     /// Returns the outcome of one of `scenarios`, with the reports as they are in `directory` now.
     ///
-    /// - Throws: `DemoFailure` if the scenario is not known, or if a report is missing or damaged.
-    package func outcome(of scenarios: [Scenario], reportsIn directory: String) throws(DemoFailure) -> Outcome {
+    /// - Throws: `ScenariosFailure` if the scenario is not known, or if a report is missing or damaged.
+    package func outcome(of scenarios: [Scenario], reportsIn directory: String) throws(ScenariosFailure) -> Outcome {
         guard let scenario = scenarios.first(where: { $0.name == scenario }) else {
-            throw DemoFailure(.inputOutput, "the summary has a scenario that this demo does not have: \(scenario)")
+            throw ScenariosFailure(
+                .inputOutput, "the summary has a scenario that this program does not have: \(scenario)")
         }
-        let read = try reports.map { file throws(DemoFailure) in try ReportedStall.read(fileName(file), in: directory) }
+        let read = try reports.map { file throws(ScenariosFailure) in
+            try ReportedStall.read(fileName(file), in: directory)
+        }
         return Outcome(
             scenario: scenario.name, expected: scenario.expected, thresholdMilliseconds: thresholdMilliseconds,
             injected: injected, reports: read, toleratedCause: scenario.toleratedCause, notCounted: notCounted,
@@ -188,18 +191,18 @@ package struct Summary: Encodable {
     package let outcome: Outcome
 
     /// Returns an array with an object per scenario, in UTF-8, with a line feed at the end.
-    package static func json(_ outcomes: [Outcome]) throws(DemoFailure) -> [UInt8] {
+    package static func json(_ outcomes: [Outcome]) throws(ScenariosFailure) -> [UInt8] {
         try json(outcomes.map(Summary.init))
     }
 
     /// Returns `value` as the summary file has it: in UTF-8, with a line feed at the end.
-    package static func json(_ value: some Encodable) throws(DemoFailure) -> [UInt8] {
+    package static func json(_ value: some Encodable) throws(ScenariosFailure) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         do {
             return [UInt8](try encoder.encode(value)) + [UInt8(ascii: "\n")]
         } catch {
-            throw DemoFailure(.inputOutput, "the summary cannot be encoded: \(error)")
+            throw ScenariosFailure(.inputOutput, "the summary cannot be encoded: \(error)")
         }
     }
 
@@ -246,12 +249,12 @@ package struct SummaryFile {
     /// Checks that the file can be made, and leaves an existing file unchanged.
     ///
     /// - Parameter path: Not empty.
-    /// - Throws: `DemoFailure` if the file cannot be made.
-    package init(path: String) throws(DemoFailure) {
+    /// - Throws: `ScenariosFailure` if the file cannot be made.
+    package init(path: String) throws(ScenariosFailure) {
         self.path = Self.resolved(path)
         let type = try? FileManager.default.attributesOfItem(atPath: self.path)[.type] as? FileAttributeType
         guard type == nil || type == .typeRegular else {
-            throw DemoFailure(.cannotCreate, "\(path) is not a regular file: name another one for the summary")
+            throw ScenariosFailure(.cannotCreate, "\(path) is not a regular file: name another one for the summary")
         }
         let probe = "\(self.path).\(getpid()).tmp"
         try Self.attempt { () throws(SystemError) in try AtomicFile.write([], to: probe) }
@@ -259,19 +262,19 @@ package struct SummaryFile {
     }
 
     /// Writes or replaces the file.
-    package func write(_ value: some Encodable) throws(DemoFailure) {
+    package func write(_ value: some Encodable) throws(ScenariosFailure) {
         let json = try Summary.json(value)
         try Self.attempt { () throws(SystemError) in try AtomicFile.replace(path, with: json) }
     }
 
     /// Writes or replaces the file.
-    package func write(_ outcomes: [Outcome]) throws(DemoFailure) { try write(outcomes.map(Summary.init)) }
+    package func write(_ outcomes: [Outcome]) throws(ScenariosFailure) { try write(outcomes.map(Summary.init)) }
 
-    private static func attempt(_ body: () throws(SystemError) -> Void) throws(DemoFailure) {
+    private static func attempt(_ body: () throws(SystemError) -> Void) throws(ScenariosFailure) {
         do throws(SystemError) {
             try body()
         } catch {
-            throw DemoFailure("the summary \(error.message)", errno: error.errno ?? EIO)
+            throw ScenariosFailure("the summary \(error.message)", errno: error.errno ?? EIO)
         }
     }
 

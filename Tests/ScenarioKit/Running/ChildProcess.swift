@@ -1,5 +1,5 @@
 import ArgumentParser
-import CDemo
+import CStalls
 package import Foundation
 import Glibc
 import LinuxSupport
@@ -15,7 +15,7 @@ package struct ChildProcess: Sendable {
     package static let program = readLink("/proc/self/exe") ?? CommandLine.arguments[0]
 
     /// Starts `executable`, by default this program.
-    package init(_ arguments: [String], executable: String = program) throws(DemoFailure) {
+    package init(_ arguments: [String], executable: String = program) throws(ScenariosFailure) {
         let (inputRead, inputWrite) = try Self.makePipe()
         let (outputRead, outputWrite) = try Self.makePipe()
         var actions = posix_spawn_file_actions_t()
@@ -33,7 +33,8 @@ package struct ChildProcess: Sendable {
         guard status == 0 else {
             close(inputWrite)
             close(outputRead)
-            throw DemoFailure(.systemError, "\(executable) cannot be started: \(String(cString: strerror(status)))")
+            throw ScenariosFailure(
+                .systemError, "\(executable) cannot be started: \(String(cString: strerror(status)))")
         }
         self.id = id
         input = inputWrite
@@ -96,10 +97,10 @@ package struct ChildProcess: Sendable {
     }
 
     /// Returns a pipe that no other child inherits.
-    private static func makePipe() throws(DemoFailure) -> (read: Int32, write: Int32) {
+    private static func makePipe() throws(ScenariosFailure) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [-1, -1]
-        guard demo_make_pipe(&ends) else {
-            throw DemoFailure(.systemError, "no pipe can be made: \(String(cString: strerror(errno)))")
+        guard stalls_make_pipe(&ends) else {
+            throw ScenariosFailure(.systemError, "no pipe can be made: \(String(cString: strerror(errno)))")
         }
         return (ends[0], ends[1])
     }
@@ -112,7 +113,7 @@ extension ScenarioContext {
     ///   - shape: The program.
     ///   - body: Runs while the child does.
     /// - Returns: The durations of its stalls.
-    /// - Throws: `DemoFailure` if the child cannot be started, ``NoResult`` if it fails.
+    /// - Throws: `ScenariosFailure` if the child cannot be started, ``NoResult`` if it fails.
     package func host(
         _ shape: HostShape, while body: (ChildProcess) async -> Void = { _ in }
     ) async throws -> [Duration] {
@@ -150,7 +151,7 @@ package struct HostResult: Codable, Sendable {
     }
 }
 
-/// The shape of the demo's child: `stallwatch-demo --host SHAPE`.
+/// The shape of the program's child: `stallwatch-scenarios --host SHAPE`.
 package enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     /// An async `@main`. The main actor moves from the main thread to workers of libdispatch.
     case asyncMain = "async-main"

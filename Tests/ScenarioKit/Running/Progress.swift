@@ -4,7 +4,7 @@ import LinuxSupport
 import StallWatch
 import TextOutput
 
-/// Shows the demo's progress: a line per scenario, which changes in place on a terminal.
+/// Shows the program's progress: a line per scenario, which changes in place on a terminal.
 package struct Progress: Sendable {
     package enum Style: Sendable {
         /// Shows nothing.
@@ -19,10 +19,11 @@ package struct Progress: Sendable {
     /// The number of scenarios.
     package let total: Int
     /// Writes the text.
-    package var write: @Sendable (String) throws(DemoFailure) -> Void
+    package var write: @Sendable (String) throws(ScenariosFailure) -> Void
 
     package init(
-        style: Style, total: Int, write: @escaping @Sendable (String) throws(DemoFailure) -> Void = StandardOutput.write
+        style: Style, total: Int,
+        write: @escaping @Sendable (String) throws(ScenariosFailure) -> Void = StandardOutput.write
     ) {
         self.style = style
         self.total = total
@@ -32,7 +33,7 @@ package struct Progress: Sendable {
     /// Moves to the line's beginning and clears it (ECMA-48).
     package static let rewind = "\r\u{1b}[K"
 
-    package func begin(_ scenario: Scenario, _ index: Int, stall: Duration) throws(DemoFailure) {
+    package func begin(_ scenario: Scenario, _ index: Int, stall: Duration) throws(ScenariosFailure) {
         guard case .inPlace(let columns) = style else { return }
         var text = counter(index) + scenario.name + ": " + scenario.summary
         if stall > .zero { text += ", \(Int(stall.milliseconds.rounded())) ms" }
@@ -40,22 +41,22 @@ package struct Progress: Sendable {
         try write(Self.rewind + text.prefix(max(columns - 1, 0)))
     }
 
-    package func finish(_ outcome: Outcome, _ index: Int) throws(DemoFailure) {
+    package func finish(_ outcome: Outcome, _ index: Int) throws(ScenariosFailure) {
         try write(Self.describe(outcome), index)
     }
 
     /// Writes why the scenario runs again.
-    package func repeats(_ outcome: Outcome, _ index: Int) throws(DemoFailure) {
+    package func repeats(_ outcome: Outcome, _ index: Int) throws(ScenariosFailure) {
         try write(Self.describe(outcome) + "; again, because the CPUs were taken away", index)
     }
 
-    /// Ends the current line, because the demo cannot go on.
-    package func abandon() throws(DemoFailure) {
+    /// Ends the current line, because the program cannot go on.
+    package func abandon() throws(ScenariosFailure) {
         if case .inPlace = style { try write("\n") }
     }
 
     /// Writes a line that stays.
-    private func write(_ text: String, _ index: Int) throws(DemoFailure) {
+    private func write(_ text: String, _ index: Int) throws(ScenariosFailure) {
         let line = counter(index) + text + "\n"
         switch style {
         case .silent: return
@@ -94,7 +95,7 @@ extension Progress.Style {
 
 /// The rule for running a scenario again.
 ///
-/// The demo, the soak and the rounds all follow it.
+/// The program, the soak and the rounds all follow it.
 ///
 /// The host of a virtual machine can take its CPUs away (steal, proc_stat(5)). A result that the clock decides is then no
 /// evidence about StallWatch, so the scenario runs again. Each repetition is printed and counted. Every other result
@@ -121,8 +122,8 @@ package struct RetryPolicy: Sendable {
     /// - Returns: The outcome that stands, with the number of attempts before it.
     /// - Throws: The errors of `attempt` and `onRetry`.
     package func settle(
-        _ attempt: () async throws(DemoFailure) -> Outcome, onRetry: (Outcome) throws(DemoFailure) -> Void
-    ) async throws(DemoFailure) -> Outcome {
+        _ attempt: () async throws(ScenariosFailure) -> Outcome, onRetry: (Outcome) throws(ScenariosFailure) -> Void
+    ) async throws(ScenariosFailure) -> Outcome {
         var before: Outcome?
         for retries in 0..<Self.maximumAttempts {
             let isDisturbed = watchHost()

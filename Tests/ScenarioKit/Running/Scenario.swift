@@ -105,7 +105,7 @@ package struct SplitMix64: RandomNumberGenerator {
     }
 }
 
-/// The surroundings of a scenario: the duration of its stall, the demo's monitor, and its own monitors.
+/// The surroundings of a scenario: the duration of its stall, the program's monitor, and its own monitors.
 package final class ScenarioContext: Sendable {
     /// The monitor's threshold.
     package let threshold: Duration
@@ -113,7 +113,7 @@ package final class ScenarioContext: Sendable {
     package let stall: Duration
     /// How long the scenario `under-load` lasts.
     package let loadTime: Duration
-    /// The demo's own monitor, which watches the main run loop under the label `main`.
+    /// The program's own monitor, which watches the main run loop under the label `main`.
     package let monitor: StallMonitor
     /// The directory of all reports.
     package let directory: String

@@ -37,8 +37,8 @@ package struct ScenarioRunner: Sendable {
     /// Stops the monitor.
     ///
     /// - Returns: The reports that came too late to belong to a scenario. Each of them is a false alarm.
-    /// - Throws: `DemoFailure` if a report cannot be written or read.
-    package func finish() async throws(DemoFailure) -> [ReportedStall] {
+    /// - Throws: `ScenariosFailure` if a report cannot be written or read.
+    package func finish() async throws(ScenariosFailure) -> [ReportedStall] {
         monitor.stop()
         return try await read(inbox.rest().map(\.fileName))
     }
@@ -49,14 +49,15 @@ package struct ScenarioRunner: Sendable {
     ///   - scenario: The scenario.
     ///   - onRetry: Called with each outcome that does not stand.
     /// - Returns: The outcome that stands.
-    /// - Throws: `DemoFailure` if the scenario fails, or if a report cannot be written or read.
+    /// - Throws: `ScenariosFailure` if the scenario fails, or if a report cannot be written or read.
     package func judge(
-        _ scenario: Scenario, onRetry: (Outcome) throws(DemoFailure) -> Void
-    ) async throws(DemoFailure) -> Outcome {
-        try await RetryPolicy().settle({ () async throws(DemoFailure) in try await run(scenario) }, onRetry: onRetry)
+        _ scenario: Scenario, onRetry: (Outcome) throws(ScenariosFailure) -> Void
+    ) async throws(ScenariosFailure) -> Outcome {
+        try await RetryPolicy().settle(
+            { () async throws(ScenariosFailure) in try await run(scenario) }, onRetry: onRetry)
     }
 
-    private func run(_ scenario: Scenario) async throws(DemoFailure) -> Outcome {
+    private func run(_ scenario: Scenario) async throws(ScenariosFailure) -> Outcome {
         let context = ScenarioContext(
             threshold: monitor.configuration.threshold.ceiling, stall: stall(of: scenario), loadTime: loadTime,
             monitor: monitor, directory: directory, inbox: inbox
@@ -77,7 +78,7 @@ package struct ScenarioRunner: Sendable {
             StandardError.write("\(scenario.name): \(failure.sentence)\n")
             outcome.hasFailed = true
         } catch {
-            throw DemoFailure(error, of: "the scenario \(scenario.name)")
+            throw ScenariosFailure(error, of: "the scenario \(scenario.name)")
         }
         let expected = scenario.expected.map { $0.count + ($0.besides == nil ? 0 : 1) } ?? 0
         let awaited = outcome.unavailable == nil && !outcome.hasFailed ? expected : 0
@@ -97,17 +98,17 @@ package struct ScenarioRunner: Sendable {
         return outcome
     }
 
-    private func checkWrites(of monitor: StallMonitor) throws(DemoFailure) {
+    private func checkWrites(of monitor: StallMonitor) throws(ScenariosFailure) {
         let statistics = monitor.statistics
         if statistics.failedWrites > 0, let error = statistics.lastWriteError {
-            throw DemoFailure(.inputOutput, error.description)
+            throw ScenariosFailure(.inputOutput, error.description)
         }
     }
 
     /// Reads the reports back from their files, because users see the files.
-    private func read(_ names: [String]) throws(DemoFailure) -> [ReportedStall] {
+    private func read(_ names: [String]) throws(ScenariosFailure) -> [ReportedStall] {
         try checkWrites(of: monitor)
-        return try names.map { name throws(DemoFailure) in try ReportedStall.read(name, in: directory) }
+        return try names.map { name throws(ScenariosFailure) in try ReportedStall.read(name, in: directory) }
     }
 }
 
@@ -165,7 +166,7 @@ extension Scenario {
     }
 }
 
-/// The demo's run: each scenario once, in order, with a line for each.
+/// The program's run: each scenario once, in order, with a line for each.
 package struct ScenarioSequence: Sendable {
     package let scenarios: [Scenario]
     package let runner: ScenarioRunner
@@ -179,9 +180,9 @@ package struct ScenarioSequence: Sendable {
 
     /// Runs all scenarios and stops the monitor.
     ///
-    /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
-    package func run() async throws(DemoFailure) -> [Outcome] {
-        do throws(DemoFailure) {
+    /// - Throws: `ScenariosFailure` if a scenario fails, or if a report cannot be written or read.
+    package func run() async throws(ScenariosFailure) -> [Outcome] {
+        do throws(ScenariosFailure) {
             return try await runAll()
         } catch {
             // The first failure is the one to report, even if this fails too.
@@ -190,11 +191,11 @@ package struct ScenarioSequence: Sendable {
         }
     }
 
-    private func runAll() async throws(DemoFailure) -> [Outcome] {
+    private func runAll() async throws(ScenariosFailure) -> [Outcome] {
         var outcomes: [Outcome] = []
         for (index, scenario) in scenarios.enumerated() {
             try progress.begin(scenario, index, stall: runner.stall(of: scenario))
-            let outcome = try await runner.judge(scenario) { outcome throws(DemoFailure) in
+            let outcome = try await runner.judge(scenario) { outcome throws(ScenariosFailure) in
                 try progress.repeats(outcome, index)
             }
             try progress.finish(outcome, index)

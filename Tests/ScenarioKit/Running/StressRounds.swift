@@ -41,8 +41,8 @@ package struct StressRounds: Sendable {
 
     /// Runs all rounds, with a line for each wrong result and each round.
     ///
-    /// - Throws: `DemoFailure` if a process cannot be started, or if standard output cannot be written.
-    package func run() async throws(DemoFailure) -> ScenarioTally {
+    /// - Throws: `ScenariosFailure` if a process cannot be started, or if standard output cannot be written.
+    package func run() async throws(ScenariosFailure) -> ScenarioTally {
         var tally = ScenarioTally()
         for round in 1...count {
             for row in try await rows(ofRound: round) {
@@ -55,7 +55,7 @@ package struct StressRounds: Sendable {
         return tally
     }
 
-    private func rows(ofRound round: Int) async throws(DemoFailure) -> [Row] {
+    private func rows(ofRound round: Int) async throws(ScenariosFailure) -> [Row] {
         let lanes = ScenarioLanes(scenarios)
         var alone = scenarios.filter { ScenarioLanes.alone.contains($0.name) }[...]
         do {
@@ -64,18 +64,18 @@ package struct StressRounds: Sendable {
             let rows = try await computing + blocking
             return try await rows + runAll(round) { alone.popFirst() }
         } catch {
-            throw DemoFailure(error, of: "round \(round)")
+            throw ScenariosFailure(error, of: "round \(round)")
         }
     }
 
-    private func runAll(_ round: Int, _ next: () -> Scenario?) async throws(DemoFailure) -> [Row] {
+    private func runAll(_ round: Int, _ next: () -> Scenario?) async throws(ScenariosFailure) -> [Row] {
         var rows: [Row] = []
         while let scenario = next() { rows.append(try await row(of: scenario.name, round: round)) }
         return rows
     }
 
     /// Runs one scenario in a process and reads its summary.
-    package func row(of scenario: String, round: Int) async throws(DemoFailure) -> Row {
+    package func row(of scenario: String, round: Int) async throws(ScenariosFailure) -> Row {
         let folder = "\(output)/\(scenario)-\(round)"
         let summary = folder + "/summary.json"
         // A summary of an earlier run must not count.

@@ -1,4 +1,4 @@
-import CDemo
+import CStalls
 import Dispatch
 import Foundation
 import Synchronization
@@ -80,13 +80,13 @@ enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable 
     /// Performs the action once.
     var act: @Sendable () -> ChaosResult {
         switch self {
-        case .fork: { .init(demo_fork_and_wait()) }
-        case .exec: { .init(demo_exec_and_wait()) }
-        case .load: { .init(demo_load_and_unload()) }
-        case .exception: { .init((0..<20).allSatisfy { _ in demo_throw_and_catch() }) }
-        case .allocation: { .init(demo_allocate_and_free()) }
-        case .memory: { .init(demo_dirty_and_drop(16 << 20)) }
-        case .clock: { .init(demo_step_clock(5)) }
+        case .fork: { .init(stalls_fork_and_wait()) }
+        case .exec: { .init(stalls_exec_and_wait()) }
+        case .load: { .init(stalls_load_and_unload()) }
+        case .exception: { .init((0..<20).allSatisfy { _ in stalls_throw_and_catch() }) }
+        case .allocation: { .init(stalls_allocate_and_free()) }
+        case .memory: { .init(stalls_dirty_and_drop(16 << 20)) }
+        case .clock: { .init(stalls_step_clock(5)) }
         }
     }
 
@@ -169,10 +169,10 @@ enum ChaosResult {
         self = isDone ? .done : .failed
     }
 
-    init(_ result: demo_clock_result) {
+    init(_ result: stalls_clock_result) {
         switch result {
-        case DEMO_CLOCK_STEPPED: self = .done
-        case DEMO_CLOCK_REFUSED: self = .refused
+        case STALLS_CLOCK_STEPPED: self = .done
+        case STALLS_CLOCK_REFUSED: self = .refused
         default: self = .failed
         }
     }

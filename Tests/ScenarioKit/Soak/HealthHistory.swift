@@ -1,4 +1,4 @@
-import CDemo
+import CStalls
 import Foundation
 import Glibc
 
@@ -106,8 +106,8 @@ extension ProcessHealth {
     }
 
     /// Returns the current resources.
-    static func now() throws(DemoFailure) -> ProcessHealth {
-        let memory = demo_allocated_bytes() / 1024
+    static func now() throws(ScenariosFailure) -> ProcessHealth {
+        let memory = stalls_allocated_bytes() / 1024
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
             let maps = try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8),
             let descriptors = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count,
@@ -115,7 +115,7 @@ extension ProcessHealth {
                 status: status, memory: memory, descriptors: descriptors,
                 mappings: maps.utf8.count { $0 == UInt8(ascii: "\n") }
             )
-        else { throw DemoFailure(.systemError, "/proc/self cannot be read: a soak needs it to detect leaks") }
+        else { throw ScenariosFailure(.systemError, "/proc/self cannot be read: a soak needs it to detect leaks") }
         return health
     }
 }
@@ -143,9 +143,9 @@ struct LeftChild: Equatable, Encodable, Sendable {
     }
 
     /// Returns all children, even those from clone(2) that end without a signal.
-    static func all() throws(DemoFailure) -> [LeftChild] {
+    static func all() throws(ScenariosFailure) -> [LeftChild] {
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc") else {
-            throw DemoFailure(.systemError, "/proc cannot be read: a soak needs it to find children")
+            throw ScenariosFailure(.systemError, "/proc cannot be read: a soak needs it to find children")
         }
         return names.filter { Int($0) != nil }.compactMap { name in
             // A process that has just ended cannot be read. It was no child, because a child would be a zombie.

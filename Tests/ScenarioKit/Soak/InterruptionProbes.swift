@@ -1,4 +1,4 @@
-import CDemo
+import CStalls
 import Dispatch
 import Foundation
 import Glibc
@@ -43,18 +43,18 @@ final class InterruptionProbes: Sendable {
     private let reader: Task<(reported: Int, captured: Int), Never>
 
     /// Starts the threads and their monitor.
-    init(seed: UInt64) throws(DemoFailure) {
+    init(seed: UInt64) throws(ScenariosFailure) {
         var configuration = StallMonitor.Configuration(threshold: .fixed(Self.threshold), reports: .none)
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
-        let kinds = 0..<DEMO_INTERRUPTIBLE_CALLS
-        let probes = kinds.map { LoopProbe(label: String(cString: demo_interruptible_call_name($0))) }
+        let kinds = 0..<STALLS_INTERRUPTIBLE_CALLS
+        let probes = kinds.map { LoopProbe(label: String(cString: stalls_interruptible_call_name($0))) }
         do throws(StallWatchError) {
             monitor = try StallMonitor(configuration)
             for probe in probes { try monitor.watch(.probe(probe)) }
             try monitor.start()
         } catch {
-            throw DemoFailure(error)
+            throw ScenariosFailure(error)
         }
         reader = Task { [monitor] in
             var count = (reported: 0, captured: 0)
@@ -86,7 +86,7 @@ final class InterruptionProbes: Sendable {
         let isInTicks = probe.label == "recv"
         let clock = isInTicks ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC
         let begin = now(by: clock)
-        let error = demo_wait_interruptibly(kind, Self.wait)
+        let error = stalls_wait_interruptibly(kind, Self.wait)
         let elapsed = now(by: clock) - begin
         probe.endTurn()
         let isEarly = elapsed + (isInTicks ? Self.earliness : 0) < Int(Self.wait) * 1_000_000
@@ -109,7 +109,7 @@ final class InterruptionProbes: Sendable {
     /// Ends and joins the threads, stops the monitor, and returns the counts.
     func stop() async -> Count {
         isStopping.store(true, ordering: .relaxed)
-        for _ in 0..<DEMO_INTERRUPTIBLE_CALLS { await ended.signalled() }
+        for _ in 0..<STALLS_INTERRUPTIBLE_CALLS { await ended.signalled() }
         monitor.stop()
         let (reported, captured) = await reader.value
         let suppressed = SuppressionReason.allCases.reduce(0) { $0 + monitor.statistics.suppressed[$1] }
@@ -170,7 +170,7 @@ enum ColdStart {
         let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
         var isDone = false
         for mapping in fileMappings(in: maps)
-        where demo_page_out(mapping.lowerBound, mapping.upperBound - mapping.lowerBound) {
+        where stalls_page_out(mapping.lowerBound, mapping.upperBound - mapping.lowerBound) {
             isDone = true
         }
         await turnOnce()

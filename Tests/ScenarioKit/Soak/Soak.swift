@@ -37,8 +37,8 @@ package struct Soak: Sendable {
 
     /// Runs the soak, with a line for each failure and each round, and stops the monitor.
     ///
-    /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
-    package func run() async throws(DemoFailure) -> SoakTotals {
+    /// - Throws: `ScenariosFailure` if a scenario fails, or if a report cannot be written or read.
+    package func run() async throws(ScenariosFailure) -> SoakTotals {
         try StandardOutput.write(
             "soak for \(length), rounds of \(scenarios.count) scenarios. The same order again: --seed \(seed)\n"
         )
@@ -63,7 +63,7 @@ package struct Soak: Sendable {
 
     private func runScenarios(
         from begin: ContinuousClock.Instant, beside chaos: Chaos, _ totals: inout SoakTotals
-    ) async throws(DemoFailure) -> HealthHistory {
+    ) async throws(ScenariosFailure) -> HealthHistory {
         var history = HealthHistory()
         var rounds = ScenarioRounds(scenarios, seed: seed)
         while ContinuousClock.now < begin + length.duration, !interruption.hasCome {
@@ -84,22 +84,22 @@ package struct Soak: Sendable {
     }
 
     /// Runs a scenario, with a line for each outcome that is not right.
-    private func judge(_ scenario: Scenario, _ totals: SoakTotals) async throws(DemoFailure) -> Outcome {
+    private func judge(_ scenario: Scenario, _ totals: SoakTotals) async throws(ScenariosFailure) -> Outcome {
         let place = "no. \(totals.tally.total + 1) of seed \(seed)"
-        func tell(of outcome: Outcome) throws(DemoFailure) {
+        func tell(of outcome: Outcome) throws(ScenariosFailure) {
             let reports = outcome.reports.map { "; \($0.cause ?? "no cause"): \($0.file)" }.joined()
             try StandardOutput.write("\(place): \(Progress.describe(outcome))\(reports)\n")
         }
-        do throws(DemoFailure) {
-            let outcome = try await runner.judge(scenario) { outcome throws(DemoFailure) in try tell(of: outcome) }
+        do throws(ScenariosFailure) {
+            let outcome = try await runner.judge(scenario) { outcome throws(ScenariosFailure) in try tell(of: outcome) }
             if outcome.result.isFailure || outcome.result == .inconclusive { try tell(of: outcome) }
             return outcome
         } catch {
-            throw DemoFailure(error.status, "scenario \(scenario.name), \(place): \(error.sentence)")
+            throw ScenariosFailure(error.status, "scenario \(scenario.name), \(place): \(error.sentence)")
         }
     }
 
-    private func tell(of totals: SoakTotals, _ history: HealthHistory) throws(DemoFailure) {
+    private func tell(of totals: SoakTotals, _ history: HealthHistory) throws(ScenariosFailure) {
         let health = history.last.map { health in
             "memory \((Double(health.memory) / 1024).oneDecimal) MB of \((Double(health.resident) / 1024).oneDecimal) MB "
                 + "resident, \(health.descriptors) descriptors, \(health.threads) threads, \(health.mappings) mappings"

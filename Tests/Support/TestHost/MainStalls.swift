@@ -1,4 +1,4 @@
-import CDemo
+import CStalls
 import CoreFoundation
 import Dispatch
 import Foundation
@@ -38,8 +38,8 @@ struct MainStalls {
 
     func run() throws {
         let (duration, file) = (duration, file)
-        let kinds = 0..<DEMO_INTERRUPTIBLE_CALLS
-        guard let epoll = kinds.first(where: { String(cString: demo_interruptible_call_name($0)) == "epoll_wait" })
+        let kinds = 0..<STALLS_INTERRUPTIBLE_CALLS
+        guard let epoll = kinds.first(where: { String(cString: stalls_interruptible_call_name($0)) == "epoll_wait" })
         else { exit(70) }
         try monitor.watch(.mainRunLoop)
         try monitor.start()
@@ -59,7 +59,7 @@ struct MainStalls {
         stall("pipe") { readTheSilentPipe(pipe) }
         stall("child") { waitForTheChildProcess(for: duration) }
         // A signal or a stop ends this call with EINTR, whatever a handler's flags are.
-        stall("epoll") { demo_wait_interruptibly(epoll, UInt32(duration)) != 0 }
+        stall("epoll") { stalls_wait_interruptibly(epoll, UInt32(duration)) != 0 }
         stall("paging") { touchPages(ofFile: file, for: duration) }
         monitor.stop()
         tell("S \(monitor.statistics.stalls)")

@@ -1,0 +1,85 @@
+import Glibc
+import LinuxSupport
+package import StallWatch
+
+/// The program's error messages.
+package enum StandardError {
+    /// Writes the text at once.
+    ///
+    /// Ignores a failure, because there is nowhere to report it.
+    package static func write(_ text: String) {
+        _ = writeAll(Array(text.utf8), to: STDERR_FILENO)
+    }
+}
+
+/// The program's output.
+package enum StandardOutput {
+    /// Writes the text at once, to a terminal and to a pipe.
+    package static func write(_ text: String) throws(ScenariosFailure) {
+        guard writeAll(Array(text.utf8), to: STDOUT_FILENO) == nil else {
+            throw ScenariosFailure(.inputOutput, "standard output cannot be written: keep its reader running")
+        }
+    }
+}
+
+/// The reason for which the program cannot continue: a sentence that says what to do, and the exit status.
+package struct ScenariosFailure: Error, Equatable {
+    /// The exit statuses for failures of the system, with the meanings of sysexits.h.
+    package enum Status: Int32 {
+        /// EX_OSERR: the system refused something, such as a thread.
+        case systemError = 71
+        /// EX_CANTCREAT: a file or directory cannot be made.
+        case cannotCreate = 73
+        /// EX_IOERR: a file cannot be written or read.
+        case inputOutput = 74
+    }
+
+    package let status: Status
+    package let sentence: String
+
+    package init(_ status: Status, _ sentence: String) {
+        self.status = status
+        self.sentence = sentence
+    }
+
+    /// A failure to make or write a file.
+    package init(_ sentence: String, errno: Int32) {
+        self.init(Status(ofFileError: errno), "\(sentence): \(String(cString: strerror(errno)))")
+    }
+
+    /// A failure of the monitor.
+    package init(_ error: StallWatchError) {
+        guard error.code == .unwritableReports else {
+            self.init(.systemError, error.description)
+            return
+        }
+        self.init(error.errno.map(Status.init(ofFileError:)) ?? .cannotCreate, error.description)
+    }
+
+    /// The failure of something that `what` names, such as a scenario.
+    package init(_ error: any Error, of what: String) {
+        self =
+            error as? ScenariosFailure ?? (error as? StallWatchError).map { ScenariosFailure($0) }
+            ?? ScenariosFailure(.systemError, "\(what) cannot run: \(error)")
+    }
+}
+
+extension ScenariosFailure.Status {
+    /// A full or broken disk is an input/output error.
+    ///
+    /// Every other error concerns the path.
+    package init(ofFileError error: Int32) {
+        switch error {
+        case ENOSPC, EDQUOT, EFBIG, EIO: self = .inputOutput
+        default: self = .cannotCreate
+        }
+    }
+}
+
+extension Duration {
+    /// The duration in milliseconds, with its fraction.
+    package var milliseconds: Double { self / .milliseconds(1) }
+
+    /// The duration in seconds, with its fraction.
+    package var seconds: Double { self / .seconds(1) }
+}

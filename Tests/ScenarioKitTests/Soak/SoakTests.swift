@@ -1,0 +1,195 @@
+import ArgumentParser
+import Foundation
+import StallWatch
+import Testing
+
+@testable import ScenarioKit
+@testable import stallwatch_scenarios
+
+@Suite struct ScenarioRoundsTests {
+    private func turns(_ count: Int, seed: UInt64, of scenarios: [Scenario] = Scenario.all) -> [ScenarioRounds.Turn] {
+        var rounds = ScenarioRounds(scenarios, seed: seed)
+        return (0..<count).map { _ in rounds.next() }
+    }
+
+    @Test func aSeedAlwaysGivesTheSameOrder() {
+        let first = turns(300, seed: 42)
+        let again = turns(300, seed: 42)
+        #expect(first.map(\.scenario.name) == again.map(\.scenario.name))
+        #expect(first.map(\.startsCold) == again.map(\.startsCold))
+        #expect(first.map(\.scenario.name) != turns(300, seed: 43).map(\.scenario.name))
+    }
+
+    @Test func eachRoundHasEveryScenarioOnce() {
+        let count = Scenario.all.count
+        let names = turns(count * 2, seed: 1).map(\.scenario.name)
+        let first = names.prefix(count)
+        let second = names.suffix(count)
+        #expect(first.sorted() == Scenario.all.map(\.name).sorted())
+        #expect(second.sorted() == first.sorted())
+        #expect(Array(second) != Array(first))
+    }
+
+    @Test func aRoundEndsWhenTheNextOneBegins() {
+        var rounds = ScenarioRounds(Array(Scenario.all.prefix(2)), seed: 1)
+        let completed = (0..<5).map { _ in
+            _ = rounds.next()
+            return rounds.completed
+        }
+        #expect(completed == [0, 0, 1, 1, 2])
+    }
+
+    @Test func aQuarterOfTheScenariosStartsCold() {
+        let cold = turns(1000, seed: 7).count { $0.startsCold }
+        #expect((200...300).contains(cold), "one in \(ScenarioRounds.turnsPerColdStart)")
+    }
+}
+
+@Suite struct SoakLengthTests {
+    @Test(arguments: [("1s", 1), ("600s", 600), ("30m", 1800), ("8h", 28800), ("168h", 604_800)])
+    func aNumberAndAUnitAreRead(text: String, seconds: Int) throws {
+        let length = try SoakLength(parsing: text)
+        #expect(length.duration == .seconds(seconds))
+        #expect(length.description == text)
+    }
+
+    @Test(arguments: [
+        "", "m", "30", "30 m", "-5m", "+5m", "1.5h", "500ms", "1h30m", "0s", "169h", "٣m", "9999999999999999999h",
+        "9999999999999999h",
+    ])
+    func otherTextIsRefused(text: String) {
+        #expect(throws: ValidationError.self) { try SoakLength(parsing: text) }
+    }
+}
+
+@Suite struct SoakTotalsTests {
+    private let report = ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 500, function: "spin()")
+
+    private func outcome(_ reports: [ReportedStall], isStall: Bool = true, unavailable: String? = nil) -> Outcome {
+        .stub(
+            isStall ? "spin" : "idle", in: isStall ? "spin()" : nil, injected: isStall ? 500 : nil, reports,
+            unavailable: unavailable)
+    }
+
+    private typealias Change = @Sendable (inout SoakTotals) -> Void
+
+    /// Changes of good totals, and the problem that each must give.
+    private static let checks: [(Change, String)] = [
+        ({ $0.growth?.descriptors = 5 }, "5 file descriptors more than before, where 4 may be"),
+        (
+            { $0.leftChildren = [LeftChild(stat: "12 (a (b)) Z 7 7", of: 7)].compactMap { $0 } },
+            "children left behind: a (b) (Z)"
+        ),
+        ({ $0.calls.interrupted = 3 }, "3 calls returned EINTR"),
+        (
+            { $0.calls.captured = 19 },
+            "only 19 of 40 calls were captured: too few to show that a capture interrupts none"
+        ),
+        ({ $0.calls.early = 1 }, "1 calls returned early"),
+        ({ $0.calls.failed = 1 }, "1 calls returned another error"),
+        ({ $0.calls.reported = 38 }, "2 calls over the threshold were not reported"),
+        ({ $0.chaos[.fork]?.failed = 1 }, "1 actions of the kind fork failed"),
+        ({ $0.unwindDisagreements = 2 }, "2 steps of stacks differ between libunwind and the built-in unwinder"),
+        ({ $0.chaos[.clock] = .init(isRefused: true) }, "steps of the machine's clock are not permitted"),
+        ({ $0.wasInterrupted = true }, "a signal ended it early"),
+    ]
+
+    /// The totals of a soak without problems.
+    private var good: SoakTotals {
+        var totals = SoakTotals(seed: 42)
+        totals.add(outcome([report]))
+        totals.add(outcome([], isStall: false))
+        totals.seconds = 61.2
+        totals.rounds = 1
+        totals.growth = .init(memory: 512, descriptors: 0, threads: 0, mappings: -3)
+        totals.health = .init(memory: 20480, resident: 71680, descriptors: 12, threads: 17, mappings: 400)
+        totals.calls = .init(calls: 40, reported: 40, captured: 40)
+        totals.chaos = [.fork: .init(done: 120)]
+        totals.coldStarts = 1
+        totals.majorFaults = 310
+        return totals
+    }
+
+    @Test func goodTotalsHaveOneLineAndNoProblem() {
+        #expect(good.problems == [])
+        #expect(
+            good.line == """
+                soak ok. Seed 42, 61 s | 1 whole rounds: 2 of 2 ok, 0 failed, 0 not available, 0 inconclusive; \
+                0 run again because the CPUs were taken away | 1 of 1 stalls reported, \
+                0 false alarms | 40 interruptible calls: 40 reported, 40 captured, 0 EINTR, 0 early | memory grew by 0.5 MB to 20.0 MB, \
+                descriptors by 0, threads by 0, mappings by -3 | 0 children left | beside it fork 120, exec off, load off, \
+                exception off, allocation off, memory off, clock off, cold starts 1 (310 page faults to disk)
+
+                """
+        )
+    }
+
+    @Test func aMissedStallIsNamedWithItsNumber() {
+        var totals = good
+        totals.add(outcome([]))
+        #expect(totals.problems == ["1 scenarios failed, spin (no. 3: missed)"])
+        #expect(totals.stalls == 2 && totals.reported == 1 && totals.falseAlarms == 0)
+        #expect(totals.line.hasPrefix("soak FAILED: 1 scenarios failed, spin (no. 3: missed). Seed 42,"))
+    }
+
+    @Test func anAdditionalReportIsAFalseAlarm() {
+        var totals = good
+        totals.add(outcome([report], isStall: false))
+        #expect(totals.falseAlarms == 1)
+        #expect(totals.failures.map(\.reports) == [["stalls/a.json"]])
+        totals.addLate([report])
+        #expect(totals.falseAlarms == 2)
+        #expect(
+            totals.problems == ["2 scenarios failed, idle (no. 3: false-alarm), (after the last) (no. 3: false-alarm)"])
+    }
+
+    @Test func anUnavailableScenarioIsNotJudged() {
+        var totals = good
+        totals.add(outcome([], unavailable: "there is no library"))
+        #expect(totals.problems == [])
+        #expect(totals.tally[.notAvailable] == 1 && totals.stalls == 1)
+        var nothing = SoakTotals(seed: 1)
+        nothing.add(outcome([], unavailable: "there is no library"))
+        #expect(nothing.problems == ["no scenario was judged"])
+    }
+
+    @Test(arguments: SoakTotalsTests.checks)
+    private func everyCheckCanFail(change: Change, problem: String) {
+        var totals = good
+        change(&totals)
+        #expect(totals.problems == [problem])
+    }
+
+    @Test(arguments: ["12 (a) S 8 7", "12 (a)", "", "12 a S 7", ")12(", "x (a) S 7 7"])
+    func otherProcessesAreNoChildren(stat: String) {
+        #expect(LeftChild(stat: stat, of: 7) == nil)
+    }
+
+    @Test func aLivingChildIsFound() async throws {
+        let child = try ChildProcess([], executable: "/bin/cat")
+        let isThere = try LeftChild.all().contains { $0.id == Int(child.id) }
+        _ = await child.finish(within: .seconds(10))
+        #expect(isThere)
+        #expect(try !LeftChild.all().contains { $0.id == Int(child.id) })
+    }
+
+    @Test func onlySomeOfManyFailuresAreListed() {
+        var totals = SoakTotals(seed: 1)
+        for _ in 0..<250 { totals.add(outcome([])) }
+        #expect(totals.tally.failed == 250 && totals.failures.count == SoakTotals.listedFailures)
+    }
+
+    @Test func theSummaryHasEveryKey() throws {
+        let json = try JSONSerialization.jsonObject(with: Data(try Summary.json(good))) as? [String: Any]
+        let keys = [
+            "seed", "seconds", "problems", "scenarios", "rounds", "results", "retries", "falseAlarms",
+            "stalls",
+            "reported", "failures", "growth", "margin", "memoryKilobytes", "leftChildren", "calls", "chaos",
+            "coldStarts",
+            "majorFaults", "unwindDisagreements",
+        ]
+        #expect(json?.keys.sorted() == keys.sorted())
+        #expect((json?["chaos"] as? [String: [String: Any]])?["fork"]?["done"] as? Int == 120)
+        #expect((json?["growth"] as? [String: Int])?["memory"] == 512)
+    }
+}
