@@ -25,10 +25,6 @@ private func now(_ clock: clockid_t) -> UInt64? {
 
 /// A CPU clock of a thread, in nanoseconds (include/linux/posix-timers_types.h).
 package enum ThreadClock: Int32 {
-    /// CPUCLOCK_PROF: the clock ticks in the kernel and in user mode.
-    case ticks = 0
-    /// CPUCLOCK_VIRT: the clock ticks in user mode.
-    case userTicks = 1
     /// CPUCLOCK_SCHED: the exact time, also of a thread that runs now.
     case exact = 2
 

@@ -15,8 +15,7 @@ extension CUnwindEngine {
         case CUNWIND_CONTEXT_MOVED: captured.missingContextReason = "the thread went on before its context was read"
         case CUNWIND_CONTEXT_NO_THREAD_POINTER:
             captured.missingContextReason = "the kernel does not tell the thread's thread pointer"
-        default:
-            if captured.method == .perf { captured.missingContextReason = "a sample of the kernel has no context" }
+        default: break
         }
     }
 

@@ -1,7 +1,6 @@
 internal import CUnwind
 import Glibc
 package import LinuxSupport
-import Synchronization
 
 /// The capture engine that uses CUnwind, for one thread at a time, the watchdog; no C type leaves this module.
 package final class CUnwindEngine: CaptureEngine {
@@ -16,12 +15,6 @@ package final class CUnwindEngine: CaptureEngine {
     private var imageGeneration: UInt64 = 0
     private let executable = OwnExecutable.path
     package let unwinder: Unwinder
-    /// The engine's steps with two results that ``disagreements`` has.
-    private var countedDisagreements: UInt64 = 0
-
-    /// The steps for which libunwind and the built-in stepper had different results, of all engines of the process.
-    package static var disagreements: UInt64 { allDisagreements.load(ordering: .relaxed) }
-    private static let allDisagreements = Atomic<UInt64>(0)
 
     /// The limit on threads with open /proc files; at it the engine closes all of them, and reopens each when needed.
     static let maximumOpenThreads = 64
@@ -145,7 +138,6 @@ package final class CUnwindEngine: CaptureEngine {
             case .read: cunwind_capture_read(engine, handle, stack, &info)
             case .ptrace: cunwind_capture_stop(engine, handle, stack, &info)
             case .signal: cunwind_capture_signal(engine, handle, stack, &info)
-            case .perf: cunwind_capture_perf(engine, handle, stack, &info)
             }
         }
     }
@@ -167,15 +159,12 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
 
-    package func cpuTime(of thread: Int32) -> TickedCPUTime? { TickedCPUTime(thread: thread) }
-
     private func result(
         of thread: Int32, _ method: CapturedStack.Method, hasReturned: Bool = false,
         _ call: (OpaquePointer, inout cunwind_capture_info) -> cunwind_status
     ) throws(CaptureFailure) -> CapturedStack {
         let handle = try open(thread)
         var info = cunwind_capture_info()
-        defer { countDisagreements() }
         switch call(handle, &info) {
         case CUNWIND_OK:
             var captured =
@@ -193,19 +182,10 @@ package final class CUnwindEngine: CaptureEngine {
         case CUNWIND_TIMED_OUT: throw .timedOut
         case CUNWIND_NOT_SHOWN: throw .unknownSystemCall
         case CUNWIND_SIGNAL_BLOCKED: throw .signalBlocked
-        case CUNWIND_NOT_IN_CALL: throw .notInCall
-        case CUNWIND_NOT_SAMPLED: throw .notSampled
         case CUNWIND_PENDING: throw .pending
         case CUNWIND_NOT_PENDING: throw .notPending
         default: throw .failed(errno: info.error)
         }
-    }
-
-    private func countDisagreements() {
-        let count = cunwind_engine_unwinder(engine).disagreements
-        guard count != countedDisagreements else { return }
-        Self.allDisagreements.add(count &- countedDisagreements, ordering: .relaxed)
-        countedDisagreements = count
     }
 
     package func images() -> ImageList {

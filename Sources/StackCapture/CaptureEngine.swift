@@ -23,9 +23,6 @@ package protocol CaptureEngine: AnyObject {
     /// Closes the files of /proc that are open for a thread.
     func closeFiles(of thread: Int32)
 
-    /// Returns a thread's CPU time; `nil` if the thread has ended or the system does not show it.
-    func cpuTime(of thread: Int32) -> TickedCPUTime?
-
     /// Returns the images that are currently mapped.
     func images() -> ImageList
 }
@@ -57,10 +54,6 @@ package protocol StackCapturing: AnyObject {
 
     /// Opens a loop's thread's files and keeps them: after a change of the process's user they could not be opened.
     func keepFiles(of thread: Int32)
-
-    /// Notes a thread's CPU time in the turn that began at `turn`, so that a later capture does not disturb a system
-    /// call.
-    func note(thread: Int32, turn: UInt64)
 
     /// The time of all captures so far, in nanoseconds, in which the process was not stopped.
     var timeTaken: UInt64 { get }
@@ -94,10 +87,6 @@ package enum CaptureFailure: Error, Equatable {
     /// The thread waits, in a system call that is not known.
     case unknownSystemCall
     case signalBlocked
-    /// The thread runs, but not in a system call.
-    case notInCall
-    /// The kernel took no sample of the thread in time: the thread was not on a CPU, or the event was not open yet.
-    case notSampled
     /// The thread has been asked to stop, and has not left the kernel yet.
     case pending
     case notPending
@@ -129,8 +118,6 @@ extension CaptureFailure: CustomStringConvertible {
         case .unknownSystemCall: "the system call that the thread waits in is not known here"
         case .notStopped: "the thread would have to be stopped"
         case .timedOut: "the thread did not answer in time"
-        case .notInCall: "the thread is not in a system call"
-        case .notSampled: "the kernel took no sample of the thread in time"
         case .pending: "the thread has been in the kernel since it was asked to stop"
         case .notPending: "no capture of the thread is pending"
         case .signalBlocked: "no stack: signal blocked"

@@ -12,9 +12,6 @@ package struct CaptureProbe: Sendable, Equatable {
         case notTried(String)
     }
 
-    /// The attempts at sampling a thread, which may be without a CPU.
-    private static let maximumAttempts = 5
-
     private static let notTried = Attempt.notTried("not tried")
     static let noMemory = Attempt.failed("memory cannot be read")
     private static let notNeeded = Attempt.notTried("not used where ptrace works")
@@ -22,7 +19,6 @@ package struct CaptureProbe: Sendable, Equatable {
     package private(set) var read = notTried
     package private(set) var ptrace = notTried
     package private(set) var signal = notTried
-    package private(set) var perf = notTried
     package private(set) var memory = noMemory
     /// Who unwinds the engine's stacks; `nil` without an engine.
     package private(set) var unwinder: Unwinder?
@@ -56,17 +52,13 @@ package struct CaptureProbe: Sendable, Equatable {
                     mayUsePtrace == true ? .works : Self.attempt(.ptrace, of: thread, with: engine)
                 )
             }
-            let isPtraceRefused = ptrace != .works
-            (perf, signal) = try ProbedThread.run(isWaiting: false, signal: CUnwindEngine.defaultSignal) { thread in
-                (
-                    Self.attempt(.perf, of: thread, with: engine),
-                    isPtraceRefused ? Self.attemptSignal(of: thread, with: engine) : Self.notNeeded
-                )
+            guard ptrace != .works else { return signal = Self.notNeeded }
+            signal = try ProbedThread.run(isWaiting: false, signal: CUnwindEngine.defaultSignal) { thread in
+                Self.attemptSignal(of: thread, with: engine)
             }
         } catch {
             let failure = Attempt.failed(error.description)
             if read == Self.notTried { (read, ptrace) = (failure, failure) }
-            perf = failure
         }
     }
 
@@ -77,7 +69,7 @@ package struct CaptureProbe: Sendable, Equatable {
         works: (String?) -> Outcome, missing: (String) -> Outcome, notTried: (String) -> Outcome
     ) -> [String: Outcome] {
         let attempts: [(CapturedStack.Method, Attempt)] = [
-            (.read, read), (.ptrace, ptrace), (.signal, signal), (.perf, perf),
+            (.read, read), (.ptrace, ptrace), (.signal, signal),
         ]
         var features = Dictionary(uniqueKeysWithValues: attempts.map { ($0.rawValue, $1) })
         features["processVMReadv"] = memory
@@ -89,14 +81,8 @@ package struct CaptureProbe: Sendable, Equatable {
             }
         }
         outcomes["libunwind"] =
-            unwinder.map { $0.reason.map(missing) ?? works(Self.detail(of: $0.name, CUnwindEngine.disagreements)) }
-            ?? missing("no capture engine")
+            unwinder.map { $0.reason.map(missing) ?? works($0.name) } ?? missing("no capture engine")
         return outcomes
-    }
-
-    /// Says which library unwinds stacks, and how often the built-in unwinder had another result.
-    static func detail(of library: String, _ disagreements: UInt64) -> String {
-        disagreements == 0 ? library : "\(library), which differs from the built-in unwinder at \(disagreements) steps"
     }
 
     private static func attemptSignal(of thread: Int32, with engine: CUnwindEngine) -> Attempt {
@@ -106,17 +92,12 @@ package struct CaptureProbe: Sendable, Equatable {
     }
 
     private static func attempt(
-        _ method: CapturedStack.Method, of thread: Int32, with engine: CUnwindEngine, number: Int = 1
+        _ method: CapturedStack.Method, of thread: Int32, with engine: CUnwindEngine
     ) -> Attempt {
         do throws(CaptureFailure) {
             return try engine.capture(thread, by: method).frames.isEmpty ? .failed("the stack is empty") : .works
         } catch {
             switch error {
-            // The event has sampled the thread, outside of a system call.
-            case .notInCall: return .works
-            case .notSampled:
-                guard number < maximumAttempts else { return .notTried("the thread had no CPU") }
-                return attempt(method, of: thread, with: engine, number: number + 1)
             case .refused(let error): return .failed(String(cString: strerror(error)))
             default: return .failed(error.description)
             }

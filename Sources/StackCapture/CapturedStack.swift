@@ -9,8 +9,6 @@ package struct CapturedStack: Sendable, Equatable {
         case ptrace
         /// A signal handler on the thread copied the stack.
         case signal
-        /// The kernel copied the stack of a running thread inside a system call, in the interrupt of a perf event.
-        case perf
     }
 
     /// The system call that a running thread was in.

@@ -3,7 +3,6 @@ extension Capabilities.FeatureName {
     package static var read: Self { Self(rawValue: "read") }
     package static var ptrace: Self { Self(rawValue: "ptrace") }
     package static var signal: Self { Self(rawValue: "signal") }
-    package static var perf: Self { Self(rawValue: "perf") }
     package static var processVMReadv: Self { Self(rawValue: "processVMReadv") }
     package static var syscall: Self { Self(rawValue: "syscall") }
     package static var waitChannel: Self { Self(rawValue: "waitChannel") }
@@ -82,12 +81,6 @@ struct CapabilityRow: Sendable {
                     """
             }, remedies: \.ptrace),
         Self(.signal, "capture by signal", loss: "a running thread has no stack"),
-        Self(
-            .perf, "capture by perf event", isOptional: true,
-            loss: """
-                a thread in a long system call has its stack when the call returns, and a few calls such as sendfile(2) \
-                return early
-                """, remedies: \.perf),
         Self(
             .processVMReadv, "process_vm_readv", isOptional: true, loss: "nothing: memory is read in another way",
             remedies: { $0.isFiltered ? ["Docker 23.0 or newer, or containerd 1.7.0 or newer"] : [] }),
@@ -206,8 +199,7 @@ extension Capabilities.Environment {
 
 /// The settings, packages and versions that enable a missing feature, from the rules that forbid it.
 ///
-/// Sources: the default seccomp profiles of moby and containerd, pull requests moby 43987 (CAP_PERFMON) and containerd
-/// 7714 (AppArmor), Linux's Documentation/admin-guide/LSM/Yama.rst, proc(5), ptrace(2), systemd.exec(5).
+/// Sources: the default seccomp profiles of moby and containerd, pull request containerd 7714 (AppArmor), Linux's Documentation/admin-guide/LSM/Yama.rst, proc(5), ptrace(2), systemd.exec(5).
 struct CapabilityRemedies: Sendable {
     let environment: Capabilities.Environment
     let missing: Set<Capabilities.FeatureName>
@@ -251,18 +243,6 @@ struct CapabilityRemedies: Sendable {
         }
         guard remedies.isEmpty else { return remedies }
         return ["no rule that a program can see forbids it: AWS Lambda and some sandboxes cannot permit it"]
-    }
-
-    fileprivate var perf: [String] {
-        guard let paranoid = environment.perfEventParanoid else { return ["a kernel with CONFIG_PERF_EVENTS"] }
-        var remedies: [String] = []
-        if paranoid > 1 { remedies.append("the host: sysctl kernel.perf_event_paranoid=1") }
-        return remedies + [
-            "Docker 23.0 or newer: --cap-add PERFMON", "Podman: --cap-add PERFMON,SYS_ADMIN",
-            "Kubernetes: securityContext.capabilities.add: [PERFMON]",
-            "systemd: AmbientCapabilities=CAP_PERFMON"
-                + (isFiltered ? " and SystemCallFilter=perf_event_open on a line of its own" : ""),
-        ]
     }
 
     fileprivate var pageFaults: [String] {

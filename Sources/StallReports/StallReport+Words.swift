@@ -134,8 +134,6 @@ extension StallReport.CaptureMethod {
     public static var ptrace: Self { Self(rawValue: "ptrace") }
     /// A signal handler on the thread copied the stack.
     public static var signal: Self { Self(rawValue: "signal") }
-    /// The kernel copied the stack of a running thread inside a system call, in the interrupt of a perf event.
-    public static var perf: Self { Self(rawValue: "perf") }
 }
 
 extension StallReport.FrameKind {

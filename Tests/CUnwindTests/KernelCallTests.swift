@@ -6,12 +6,6 @@ import Testing
 
 /// Captures of a thread that stays in the kernel, in one system call, for longer than the bound on a stop.
 @Suite(.serialized) struct KernelCallTests {
-    /// Whether the system permits sampling the kernel.
-    static let mayUsePerf: Bool = {
-        guard let engine = try? CaptureEngine(thread: clinux_gettid()) else { return false }
-        return engine.capture(by: .perf) != CUNWIND_REFUSED
-    }()
-
     /// Begins a call and waits until its thread is in it.
     private func begin(_ call: OpaquePointer) {
         cunwind_test_kernel_call_begin(call)
@@ -119,40 +113,5 @@ import Testing
         while !cunwind_test_kernel_call_is_over(call) { usleep(1_000) }
         #expect(!isStopped(tid))
         #expect(cunwind_test_kernel_call_finish(call) == length)
-    }
-
-    @Test(.enabled(if: mayUsePerf, "needs kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON"))
-    func `a perf event captures the thread inside the call`() throws {
-        for kind in [CUNWIND_TEST_LONG_READ, CUNWIND_TEST_LONG_SENDFILE] {
-            let call = try #require(cunwind_test_kernel_call_create(kind))
-            let length = cunwind_test_kernel_call_length(call)
-            let engine = try CaptureEngine(thread: cunwind_test_kernel_call_tid(call))
-            // The first event of the machine takes the kernel longer than the call may.
-            _ = engine.capture(by: .perf)
-            begin(call)
-            var status = engine.capture(by: .perf)
-            // Another program may have the CPU for longer than a capture waits.
-            for _ in 0..<20 where status == CUNWIND_NOT_SAMPLED { status = engine.capture(by: .perf) }
-            #expect(status == CUNWIND_OK)
-            #expect(!cunwind_test_kernel_call_is_over(call), "the call was too short")
-            #expect(engine.isComplete)
-            #expect(engine.addresses.contains(where: cunwind_test_kernel_call_contains))
-            #expect(engine.info.is_in_call)
-            #expect(engine.info.held_nanoseconds == 0)
-            if kind == CUNWIND_TEST_LONG_READ {
-                #expect(engine.info.arguments.0 == UInt64(cunwind_test_kernel_call_source(call)))
-            }
-            #expect(cunwind_test_kernel_call_finish(call) == length)
-        }
-    }
-
-    @Test(.enabled(if: mayUsePerf, "needs kernel.perf_event_paranoid of 1 or less, or CAP_PERFMON"))
-    func `a perf event outside a call is not used`() throws {
-        let spinning = try #require(cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3))
-        let engine = try CaptureEngine(thread: cunwind_test_thread_tid(spinning))
-        let status = engine.capture(by: .perf)
-        // A machine under load may give the thread no CPU for so long.
-        #expect(status == CUNWIND_NOT_IN_CALL || status == CUNWIND_NOT_SAMPLED)
-        #expect(cunwind_test_thread_stop(spinning) > 0)
     }
 }

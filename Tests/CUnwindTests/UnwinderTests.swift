@@ -3,7 +3,7 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// libunwind and the built-in stepper are each other's witness, and the built-in one stands in.
+/// libunwind and the built-in stepper have the same results, and the built-in one stands in.
 @Suite struct UnwinderTests {
     /// Whether all functions are stepped out of, and not one in 40.
     static let isWhole = ProcessInfo.processInfo.environment["STALLWATCH_FUZZ_WHOLE"] == "1"

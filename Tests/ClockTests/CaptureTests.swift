@@ -159,9 +159,7 @@ private struct ScenariosRun {
     let output: String
     /// The capture methods of the samples, by the function that stalled.
     private(set) var methods: [String: Set<StallReport.CaptureMethod>] = [:]
-    /// The permitted capture methods in the reports, without perf.
-    ///
-    /// A report lists perf only after a try, and the monitor tries it only if the thread had a clock tick in the kernel.
+    /// The permitted capture methods in the reports.
     private(set) var permitted: Set<[StallReport.CaptureMethod]> = []
 
     /// Runs the scenarios with that environment.
@@ -179,7 +177,7 @@ private struct ScenariosRun {
         for file in files where file.hasSuffix(".json") {
             let data = try Data(contentsOf: URL(fileURLWithPath: reports).appendingPathComponent(file))
             let report = try StallReport(jsonData: [UInt8](data))
-            permitted.insert((report.monitor.captureMethods ?? []).filter { $0 != .perf })
+            permitted.insert(report.monitor.captureMethods ?? [])
             methods[report.culprit?.function ?? "", default: []].formUnion(report.samples.compactMap(\.method))
         }
     }

@@ -36,7 +36,6 @@ private final class ScriptedEngine: CaptureEngine {
     /// The results of stops that may stay pending, and of collecting them.
     var stops: [Result<CapturedStack, CaptureFailure>] = []
     var collected: [Result<CapturedStack, CaptureFailure>] = []
-    var time = TickedCPUTime(user: 0, system: 0)
     private(set) var canceled: [Int32] = []
     private(set) var closed: [Int32] = []
 
@@ -53,8 +52,6 @@ private final class ScriptedEngine: CaptureEngine {
     func cancelStop(of thread: Int32) { canceled.append(thread) }
 
     func closeFiles(of thread: Int32) { closed.append(thread) }
-
-    func cpuTime(of thread: Int32) -> TickedCPUTime? { time }
 
     func images() -> ImageList { ImageList() }
 }
@@ -78,7 +75,7 @@ private func stack(
         let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 5)]])
         let capture = ThreadCapture(engine: engine)
         capture.keepFiles(of: 1)
-        capture.note(thread: 2, turn: 7)
+        capture.keepFiles(of: 2)
         for thread in Int32(1)...4 { _ = try capture.capture(thread: thread) }
         _ = try capture.captureOrWait(thread: 5)
         _ = try capture.capture(thread: 5)
@@ -203,64 +200,6 @@ private func stack(
         #expect(engine.canceled == [1])
     }
 
-    @Test func `only a thread that was in the kernel is sampled`() throws {
-        let engine = ScriptedEngine(
-            [running], [.perf: [stack(.perf, frames: 5)], .ptrace: [stack(.ptrace, frames: 4)]])
-        let capture = ThreadCapture(engine: engine)
-        capture.note(thread: 1, turn: 1)
-        engine.time.user += 1
-        #expect(try capture.capture(thread: 1).method == .ptrace)
-        engine.time.system += 1
-        #expect(try capture.capture(thread: 1).method == .perf)
-        #expect(capture.methods == [.read, .ptrace, .perf])
-        engine.time.user += 1
-        #expect(try capture.capture(thread: 1).method == .ptrace)
-    }
-
-    @Test func `a loop's thread that was never seen before is sampled first`() throws {
-        let engine = ScriptedEngine([running], [.perf: [.failure(.notInCall)], .ptrace: [stack(.ptrace, frames: 4)]])
-        let capture = ThreadCapture(engine: engine)
-        #expect(try capture.capture(thread: 2).method == .ptrace)
-        #expect(engine.asked == [.ptrace], "a worker of a pool is captured once")
-        for _ in 1...2 { #expect(try capture.captureOrWait(thread: 1).method == .ptrace) }
-        #expect(engine.asked == [.ptrace, .perf, .ptrace, .ptrace])
-    }
-
-    @Test(arguments: [CaptureFailure.notInCall, .timedOut, .failed(errno: 12), .refused(errno: 1)])
-    func `a failed sample is followed by a stop`(failure: CaptureFailure) throws {
-        let engine = ScriptedEngine([running], [.perf: [.failure(failure)], .ptrace: [stack(.ptrace, frames: 4)]])
-        let capture = ThreadCapture(engine: engine)
-        capture.note(thread: 1, turn: 1)
-        for _ in 1...2 {
-            engine.time.system += 1
-            #expect(try capture.capture(thread: 1).method == .ptrace)
-        }
-        // A refusal is permanent, and so is a failure for some captures.
-        let second: [CapturedStack.Method] = failure == .notInCall ? [.perf, .ptrace] : [.ptrace]
-        #expect(engine.asked == [.perf, .ptrace] + second)
-        #expect(capture.policy.mayUsePtrace)
-    }
-
-    /// A stop would cut a copy short, and a missed sample does not show that the thread is not in one.
-    @Test func `without samples a thread is stopped after several captures`() throws {
-        let engine = ScriptedEngine([running], [.perf: [.failure(.notSampled)], .ptrace: [stack(.ptrace, frames: 4)]])
-        let capture = ThreadCapture(engine: engine)
-        for _ in 1...ThreadCapture.maximumMissed / ThreadCapture.maximumAttempts {
-            #expect(throws: CaptureFailure.notSampled) { try capture.captureOrWait(thread: 1) }
-        }
-        #expect(try capture.captureOrWait(thread: 1).method == .ptrace)
-    }
-
-    @Test func `perf is tried again some captures after a failure`() throws {
-        let engine = ScriptedEngine(
-            [running], [.perf: [.failure(.timedOut), stack(.perf, frames: 5)], .ptrace: [stack(.ptrace, frames: 4)]])
-        let capture = ThreadCapture(engine: engine)
-        for _ in 1...ThreadCapture.capturesWithoutPerf + 1 {
-            #expect(try capture.captureOrWait(thread: 1).method == .ptrace)
-        }
-        #expect(try capture.capture(thread: 1).method == .perf)
-    }
-
     @Test func anEndedThreadIsAnError() {
         let engine = ScriptedEngine([])
         #expect(throws: CaptureFailure.noSuchThread) { try ThreadCapture(engine: engine).capture(thread: 1) }
@@ -324,16 +263,6 @@ private func stack(
 
     @Test func anUninterruptibleThreadIsOnlyRead() {
         #expect(open.methods(for: ThreadStatus(state: .uninterruptible)) == [.read])
-    }
-
-    @Test func `a thread that was in the kernel is sampled first`() {
-        let running = ThreadStatus(state: .running)
-        #expect(open.methods(for: running, mayBeInKernel: true) == [.perf, .ptrace])
-        #expect(closed.methods(for: running, mayBeInKernel: true) == [.perf, .signal])
-        let refused = CapturePolicy(mayUsePtrace: true, mayUsePerf: false)
-        #expect(refused.methods(for: running, mayBeInKernel: true) == [.ptrace])
-        #expect(
-            open.methods(for: ThreadStatus(state: .blocked, systemCall: 0), mayBeInKernel: true) == [.read, .ptrace])
     }
 
     @Test func permittedMethodsDependOnPtrace() {

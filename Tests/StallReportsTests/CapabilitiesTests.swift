@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func `the summary is one line with each loss`() {
-        let summary = capabilities(missing: [.perf, .libdw, .flush]).summary
+        let summary = capabilities(missing: [.steal, .libdw, .flush]).summary
         #expect(
             summary == """
                 no libdw (Operation not permitted): frames have functions, but no files, lines and inlined functions; \
@@ -117,15 +117,6 @@ import Testing
         #expect(remedies(.ptrace, Environment(pid: 1, seccompMode: 0, yamaScope: 1)).count == 1)
     }
 
-    @Test func `perf events need a kernel, a sysctl or a capability`() {
-        #expect(remedies(.perf, Environment(pid: 1)) == ["a kernel with CONFIG_PERF_EVENTS"])
-        let paranoid = remedies(.perf, Environment(pid: 1, perfEventParanoid: 2))
-        #expect(paranoid.first == "the host: sysctl kernel.perf_event_paranoid=1")
-        let filtered = remedies(.perf, Environment(pid: 1, seccompMode: 2, perfEventParanoid: 1))
-        #expect(filtered.first == "Docker 23.0 or newer: --cap-add PERFMON")
-        #expect(filtered.last?.contains("SystemCallFilter=perf_event_open") == true)
-    }
-
     @Test func `a sandbox or a process that is not dumpable hides files`() {
         #expect(remedies(.syscall, Environment(pid: 1)).first?.contains("gVisor") == true)
         #expect(remedies(.syscall, Environment(pid: 1, isDumpable: false)).first?.contains("dumpable") == true)
@@ -138,7 +129,7 @@ import Testing
                 pid: 4700, userID: 1000, kernel: "6.1.0", architecture: "x86_64", seccompMode: 2,
                 hasNoNewPrivileges: true, yamaScope: 1, securityLabel: "docker-default (enforce)", isDumpable: true,
                 maySysPtrace: false, perfEventParanoid: 3, tracer: 5
-            ), missing: [.ptrace, .perf]
+            ), missing: [.ptrace, .steal]
         )
         #expect(Capabilities(jsonData: written.jsonData()) == written)
         #expect(Capabilities(jsonData: Array("{}".utf8)) == nil)

@@ -180,7 +180,7 @@ extension Posture {
     /// The features that the restrictions take away.
     package var missingFeatures: Set<Capabilities.FeatureName> {
         let ofCalls: [String: Capabilities.FeatureName] = [
-            "process_vm_readv": .processVMReadv, "ptrace": .ptrace, "perf_event_open": .perf, "fsync": .flush,
+            "process_vm_readv": .processVMReadv, "ptrace": .ptrace, "fsync": .flush,
         ]
         let ofFiles: [String: Capabilities.FeatureName] = [
             "syscall": .syscall, "wchan": .waitChannel, "schedstat": .schedstat, "stack": .kernelStack,

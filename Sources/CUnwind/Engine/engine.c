@@ -19,14 +19,13 @@ static void choose_unwinder(cunwind_engine *engine) {
     return;
   }
   engine->unwinder.library = cunwind_library_create(CUNWIND_LIBRARY, engine->unwinder_reason);
-  engine->unwinder.compares_all = wanted && strcmp(wanted, "compared") == 0;
 }
 
 // A file of that name may be anything: lets it step out of a function of the C library, beside our own stepper.
 static void check_unwinder(cunwind_engine *engine) {
   cunwind_unwinder *unwinder = &engine->unwinder;
   if (!unwinder->library) return;
-  cunwind_registers from = {0}, caller;
+  cunwind_registers from = {0}, caller, own;
   uint64_t place = (uint64_t)(uintptr_t)engine->helper.copy->bytes;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(&from, number, place);
   cunwind_set_register(&from, CUNWIND_PC, (uint64_t)(uintptr_t)getenv);
@@ -35,17 +34,15 @@ static void check_unwinder(cunwind_engine *engine) {
   engine->helper.copy->low = place;
   engine->helper.copy->length = CUNWIND_PAGE_BYTES;
   unwinder->copy = engine->helper.copy;
-  unwinder->is_compared = true;
-  cunwind_step_by_cfi(unwinder, &from, true, &caller);
+  // Without a table of the function there is nothing to compare.
+  bool is_same = cunwind_step_by_cfi(unwinder, &from, true, &caller) != CUNWIND_STEP_OK ||
+                 (cunwind_step_by_own_rules(unwinder, &from, true, &own) == CUNWIND_STEP_OK &&
+                  cunwind_registers_are_same(&caller, &own));
   engine->helper.copy->length = 0;
-  // Neither: no table covers the function, and the library was not asked.
-  if (unwinder->disagreements == 0 && unwinder->stood_in == 0) {
-    unwinder->compared = 0;
-    return;
-  }
+  if (is_same && unwinder->stood_in == 0) return;
   cunwind_library_destroy(unwinder->library);
   unwinder->library = NULL;
-  unwinder->compared = unwinder->disagreements = unwinder->stood_in = 0;
+  unwinder->stood_in = 0;
   snprintf(engine->unwinder_reason, sizeof engine->unwinder_reason, CUNWIND_LIBRARY " does not work");
 }
 
@@ -54,9 +51,6 @@ cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *engine) {
   return (cunwind_unwinder_status){
       .name = unwinder->library ? unwinder->library->name : "built-in",
       .reason = unwinder->library ? NULL : engine->unwinder_reason,
-      .stood_in = unwinder->stood_in,
-      .compared = unwinder->compared,
-      .disagreements = unwinder->disagreements,
   };
 }
 
@@ -78,8 +72,7 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
   choose_unwinder(engine);
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
       cunwind_page_cache_init(&engine->pages) && cunwind_helper_init(&engine->helper) &&
-      (engine->helper.copy = cunwind_copy_create()) && cunwind_helper_init(&engine->sampler) &&
-      cunwind_prepare_spare(engine)) {
+      (engine->helper.copy = cunwind_copy_create()) && cunwind_prepare_spare(engine)) {
     check_unwinder(engine);
     return engine;
   }
@@ -101,11 +94,7 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   // otherwise another allocation could get their addresses.
   cunwind_pending_destroy(engine);
   // Only the parent may kill its helpers, not a child of fork(2).
-  engine->sampler.left_until = engine->helper.left_until = is_parent ? 0 : UINT64_MAX;
-  if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
-    if (engine->sampler.request && is_parent) cunwind_release_sample(&engine->sampler.request->sample);
-    cunwind_helper_destroy(&engine->sampler);
-  }
+  engine->helper.left_until = is_parent ? 0 : UINT64_MAX;
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS))
     cunwind_helper_destroy(&engine->helper);
   free(engine);
@@ -115,7 +104,6 @@ size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   // Before each capture, also before a read: the next capture that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
   cunwind_tidy_pending(engine);
-  cunwind_helper_has_ended(&engine->sampler, 0);
   // The app may have added a filter that ends the process for the call that reads memory.
   cunwind_guarded_renew();
   if (cunwind_modules_refresh(&engine->modules)) {

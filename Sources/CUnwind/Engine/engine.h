@@ -35,7 +35,6 @@ struct cunwind_engine {
   cunwind_context context;  ///< Of the last capture.
   cunwind_pending_stop pending[CUNWIND_MAX_PENDING_STOPS];
   cunwind_helper_memory spare;              ///< Without a request: none is prepared.
-  cunwind_helper_memory sampler;            ///< Of the helper that opens perf events.
   struct cunwind_signal_slot *signal_slot;  ///< NULL until the first capture by signal.
 };
 

@@ -69,13 +69,6 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
   return CUNWIND_STEP_OK;
 }
 
-bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number) {
-  uint32_t code;
-  if (pc < sizeof code || !cunwind_guarded_read_all(pc - sizeof code, &code, sizeof code)) return false;
-  *number = (int64_t)registers->value[8];
-  return code == SVC;
-}
-
 // ---- Registers ------------------------------------------------------------------------------------------------------
 // `make test-aarch64` runs the aarch64 files under Linux 6.1 in qemu-system-aarch64.
 

@@ -49,8 +49,4 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
 /// The registers from the context of a signal handler. Async-signal-safe: yes.
 void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from);
 
-/// Finds the number of the system call whose instruction ends at `pc`, from the code before it (x86-64) or from
-/// `registers`; -1 if they do not show it. False: there is no such instruction. Async-signal-safe: yes.
-bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number);
-
 #pragma GCC visibility pop

@@ -103,23 +103,6 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
   return CUNWIND_STEP_OK;
 }
 
-bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number) {
-  (void)registers;  // The kernel has overwritten rax, which held the number.
-  // "mov $number,%eax; syscall", as in the C library's wrappers.
-  uint8_t code[7];
-  if (pc < sizeof code || !cunwind_guarded_read_all(pc - sizeof code, code, sizeof code)) return false;
-  if (code[5] != 0x0f || code[6] != 0x05) return false;
-  *number = -1;
-  if (code[0] == 0xb8) {
-    int32_t immediate;
-    memcpy(&immediate, code + 1, sizeof immediate);
-    *number = immediate;
-  } else if (code[3] == 0x31 && code[4] == 0xc0) {
-    *number = 0;  // "xor %eax,%eax": read(2).
-  }
-  return true;
-}
-
 // ---- Registers ------------------------------------------------------------------------------------------------------
 // Registers on x86-64: from ptrace, and from a signal handler's context.
 

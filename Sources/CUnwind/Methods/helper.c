@@ -61,9 +61,9 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
   return true;
 }
 
-long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
+long cunwind_make_helper(cunwind_helper_memory *helper) {
   uint8_t *top = helper->stack + helper->guard_bytes + HELPER_STACK_BYTES;
-  return cunwind_clone_blocked(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
+  return cunwind_clone_blocked(HELPER_FLAGS, top, &helper->request->alive, cunwind_stop_helper, helper->request);
 }
 
 // ---- Pending stops --------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ static cunwind_status run_once(cunwind_engine *engine, const cunwind_stop_order 
   request->phase = CUNWIND_HELPER_BEGINS;
   helper->copy->length = helper->copy->outer_length = 0;
 
-  long made = cunwind_make_helper(helper, cunwind_stop_helper);
+  long made = cunwind_make_helper(helper);
   if (made < 0) {
     request->error = (int)-made;
     return made == -EPERM || made == -ENOSYS ? CUNWIND_REFUSED : CUNWIND_FAILED;

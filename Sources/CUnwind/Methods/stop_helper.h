@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <linux/perf_event.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,24 +18,6 @@ enum {
   CUNWIND_HELPER_STAYS,    ///< Like CUNWIND_HELPER_WAITS, but longer: the thread is in the kernel.
   CUNWIND_HELPER_IS_LEFT,  ///< The parent no longer waits: when the thread stops, the helper only releases it.
 };
-
-/// The progress of the helper of a perf event.
-enum {
-  CUNWIND_SAMPLER_OPENS,     ///< It opens the event.
-  CUNWIND_SAMPLER_MAPS,      ///< It maps the event's ring, or the event was refused.
-  CUNWIND_SAMPLER_WAITS,     ///< It waits for the sample.
-  CUNWIND_SAMPLER_CANCELED,  ///< Nobody waits for the event any more: it closes the event and ends.
-};
-
-/// A perf event that a helper opens, because mmap(2) waits for calls such as munmap(2) of other threads.
-typedef struct cunwind_sample_request {
-  struct perf_event_attr event_attributes;
-  uint64_t ring_bytes;
-  uint32_t progress;  ///< Atomic.
-  // The answer: negative errnos, or the event and its ring, which the parent then owns.
-  long event;
-  long ring;
-} cunwind_sample_request;
 
 /// What a helper has to do.
 typedef struct cunwind_stop_order {
@@ -61,7 +42,6 @@ typedef struct cunwind_stop_request {
   cunwind_ptrace_registers registers;
   cunwind_context context;
   char target[CUNWIND_TARGET_BYTES];  ///< The file behind the first argument, if the stop was pending; may be empty.
-  cunwind_sample_request sample;      ///< Only for cunwind_sample_helper().
   // Shared while the helper runs.
   uint32_t may_begin;  ///< Futex. 0: the helper waits for the parent to name it as tracer (Yama).
   uint32_t phase;      ///< Atomic: either the parent stops waiting or the helper stops the thread, whichever is first.
@@ -70,8 +50,8 @@ typedef struct cunwind_stop_request {
 
 typedef struct cunwind_helper_memory {
   cunwind_stop_request *request;
-  cunwind_stack_copy *copy;  ///< NULL for the helper that opens perf events.
-  uint8_t *stack;            ///< With a guard page of `guard_bytes` at its low end.
+  cunwind_stack_copy *copy;
+  uint8_t *stack;  ///< With a guard page of `guard_bytes` at its low end.
   size_t guard_bytes;
   pid_t unreaped;       ///< A helper that did not end in time and may still use this memory; 0 if there is none.
   uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
@@ -91,12 +71,6 @@ typedef struct cunwind_pending_stop {
 /// our thread-local storage, with all signals blocked. So it uses only raw system calls and the memory in `request`.
 int cunwind_stop_helper(void *request);
 
-/// The helper's function for `sample`: opens the event, maps its ring and waits for one sample.
-int cunwind_sample_helper(void *request);
-
-/// Unmaps and closes what the helper has left, after its end. Async-signal-safe: no.
-void cunwind_release_sample(cunwind_sample_request *sample);
-
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
 
@@ -107,9 +81,9 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper);
 /// helper is left, so that its memory can be reused. Async-signal-safe: yes.
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
 
-/// Creates a helper process that runs `function` with the request. Returns its id, or a negative errno.
+/// Creates a helper process that runs cunwind_stop_helper() with the request. Returns its id, or a negative errno.
 /// Async-signal-safe: yes.
-long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *));
+long cunwind_make_helper(cunwind_helper_memory *helper);
 
 /// Waits until `alive` is 0, and the helper no longer runs our code, at most `bound` nanoseconds. Async-signal-safe:
 /// yes.

@@ -38,9 +38,8 @@ static const struct {
   long number, first;
 } rare_calls[CUNWIND_RARE_CALLS] = {
     [CUNWIND_CALL_READ_MEMORY] = {SYS_process_vm_readv, 0},   [CUNWIND_CALL_PTRACE] = {SYS_ptrace, PTRACE_SEIZE},
-    [CUNWIND_CALL_NAME_TRACER] = {SYS_prctl, PR_SET_PTRACER}, [CUNWIND_CALL_PERF_EVENT] = {SYS_perf_event_open, 0},
-    [CUNWIND_CALL_QUEUE_SIGNAL] = {SYS_rt_tgsigqueueinfo, 0}, [CUNWIND_CALL_SET_SCHEDULING] = {SYS_sched_setattr, 0},
-    [CUNWIND_CALL_ROBUST_LIST] = {SYS_get_robust_list, 0},
+    [CUNWIND_CALL_NAME_TRACER] = {SYS_prctl, PR_SET_PTRACER}, [CUNWIND_CALL_QUEUE_SIGNAL] = {SYS_rt_tgsigqueueinfo, 0},
+    [CUNWIND_CALL_SET_SCHEDULING] = {SYS_sched_setattr, 0},   [CUNWIND_CALL_ROBUST_LIST] = {SYS_get_robust_list, 0},
 };
 
 /// Shared with the child.

@@ -1,9 +1,8 @@
 // The step by call frame information: by our own evaluation of the rules, over the copied stack, or by libunwind; who may
-// make it, and whether both agree.
+// make it.
 
 #include <string.h>
 
-#include "System/raw_system_call.h"
 #include "Unwinding/cfi.h"
 #include "Unwinding/unwind.h"
 
@@ -132,7 +131,7 @@ static cunwind_verdict judge(cunwind_unwinder *unwinder, uint64_t pc) {
   return is_safe ? CUNWIND_PC_ANY : CUNWIND_PC_OWN;
 }
 
-static cunwind_verdict verdict_of(cunwind_unwinder *unwinder, uint64_t pc) {
+cunwind_verdict cunwind_verdict_of(cunwind_unwinder *unwinder, uint64_t pc) {
   // Fibonacci hashing, as in the page cache.
   cunwind_judged_pc *known = &unwinder->judged[((pc * 0x9e3779b97f4a7c15ull) >> 32) % CUNWIND_JUDGED_PCS];
   if (known->pc != pc || pc == 0) {
@@ -142,7 +141,7 @@ static cunwind_verdict verdict_of(cunwind_unwinder *unwinder, uint64_t pc) {
   return known->verdict;
 }
 
-static bool is_same(const cunwind_registers *left, const cunwind_registers *right) {
+bool cunwind_registers_are_same(const cunwind_registers *left, const cunwind_registers *right) {
   if (left->known != right->known) return false;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
     if (cunwind_is_known(left, number) && left->value[number] != right->value[number]) return false;
@@ -150,32 +149,15 @@ static bool is_same(const cunwind_registers *left, const cunwind_registers *righ
   return true;
 }
 
-// Makes the step by our own stepper, too, and counts the result.
-static void compare(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
-                    const cunwind_registers *by_library) {
-  if (!unwinder->compares_all && unwinder->begin != 0 &&
-      cunwind_now() - unwinder->begin > CUNWIND_COMPARE_NANOSECONDS) {
-    unwinder->is_compared = false;
-    return;
-  }
-  cunwind_registers by_own;
-  unwinder->compared++;
-  if (cunwind_step_by_own_rules(unwinder, from, is_exact, &by_own) == CUNWIND_STEP_OK && is_same(&by_own, by_library))
-    return;
-  unwinder->disagreements++;
-}
-
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                  cunwind_registers *to) {
   if (!unwinder->library) return cunwind_step_by_own_rules(unwinder, from, is_exact, to);
   unwinder->failure = CUNWIND_END_COMPLETE;
-  cunwind_verdict verdict = verdict_of(unwinder, from->value[CUNWIND_PC] - (is_exact ? 0 : 1));
+  cunwind_verdict verdict = cunwind_verdict_of(unwinder, from->value[CUNWIND_PC] - (is_exact ? 0 : 1));
   if (verdict == CUNWIND_PC_REFUSED) return CUNWIND_STEP_NO_INFO;
   if (verdict == CUNWIND_PC_OUTERMOST) return CUNWIND_STEP_OUTERMOST;
-  if (verdict == CUNWIND_PC_ANY && cunwind_step_by_library(unwinder, from, is_exact, to) == CUNWIND_STEP_OK) {
-    if (unwinder->is_compared) compare(unwinder, from, is_exact, to);
+  if (verdict == CUNWIND_PC_ANY && cunwind_step_by_library(unwinder, from, is_exact, to) == CUNWIND_STEP_OK)
     return CUNWIND_STEP_OK;
-  }
   cunwind_step step = cunwind_step_by_own_rules(unwinder, from, is_exact, to);
   if (step == CUNWIND_STEP_OK && verdict == CUNWIND_PC_ANY) unwinder->stood_in++;
   return step;

@@ -325,8 +325,6 @@ void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, 
   cunwind_registers registers = *start;
   unwinder->begin = cunwind_now();
   unwinder->begin_cpu = cunwind_cpu_time();
-  unwinder->is_compared =
-      unwinder->library && (unwinder->compares_all || ++unwinder->unwinds % CUNWIND_COMPARED_UNWINDS == 0);
   cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
   if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->has_gap && find_frame_beyond_gap(unwinder, &registers)) {
     begin_gap(&recorder);

@@ -1,6 +1,6 @@
 // CUnwind captures the stacks of threads of this process.
 //
-// It copies a thread's registers and stack by one of four methods (read, stop, perf, signal), and unwinds the copy.
+// It copies a thread's registers and stack by one of three methods (read, stop, signal), and unwinds the copy.
 // The caller's policy chooses the method.
 //
 // Threads. An engine and everything made from it belong to one thread at a time (the watchdog); two engines are
@@ -49,8 +49,6 @@ typedef enum cunwind_status {
   CUNWIND_TIMED_OUT,       ///< The thread did not stop, or its handler did not run, within the bound.
   CUNWIND_NOT_SHOWN,       ///< Read: /proc lacks the files that a read needs.
   CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
-  CUNWIND_NOT_IN_CALL,     ///< Perf: the thread was not inside a system call.
-  CUNWIND_NOT_SAMPLED,     ///< Perf: the event did not open in time, or the thread was not on a CPU while it was open.
   CUNWIND_NOT_PENDING,     ///< No stop of the thread is pending.
   CUNWIND_PENDING,         ///< Stop: the thread has not stopped yet. Its stack is captured when it does.
   CUNWIND_FAILED           ///< Any other failure; `error` is the errno.
@@ -159,12 +157,11 @@ typedef struct cunwind_capture_info {
   /// Stop: the time at which the thread was stopped, in monotonic nanoseconds. Else: a time by which the stack was copied;
   /// 0 without a stack.
   uint64_t copied_at;
-  /// The thread was in a system call, at the sample (perf) or when it was asked to stop: the next fields are valid.
+  /// The thread was in a system call when it was asked to stop: the next fields are valid.
   bool is_in_call;
-  int64_t system_call;  ///< The number; -1 if the code before the call does not show it.
+  int64_t system_call;
   uint64_t arguments[6];
-  /// The file behind the first argument, if that is a descriptor, when the call returned. Empty for perf, or if the
-  /// path is too long.
+  /// The file behind the first argument, if that is a descriptor, when the call returned. Empty if the path is too long.
   char target[CUNWIND_TARGET_BYTES];
 } cunwind_capture_info;
 
@@ -253,9 +250,8 @@ typedef struct cunwind_context {
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
 /// Creates an engine: buffers and module list. Loads libunwind, unless the environment variable STALLWATCH_UNWINDER is
-/// `builtin`; with `compared`, every stack is unwound by libunwind and by our own stepper, instead of one in 64. If
-/// memory is read by file, one descriptor stays open from then on. Returns NULL with errno: EINVAL, ENOMEM, or EPERM if
-/// no access to memory works.
+/// `builtin`. If memory is read by file, one descriptor stays open from then on. Returns NULL with errno: EINVAL, ENOMEM,
+/// or EPERM if no access to memory works.
 cunwind_engine *_Nullable cunwind_engine_create(const cunwind_options *_Nonnull options);
 
 /// Returns how memory is read; CUNWIND_MEMORY_ANY only before there is an engine. Async-signal-safe: yes.
@@ -303,9 +299,6 @@ bool cunwind_request_short_slice(void);
 typedef struct cunwind_unwinder_status {
   const char *_Nonnull name;     ///< "libunwind 1.6.2", or "built-in".
   const char *_Nullable reason;  ///< Why it is not libunwind; NULL if it is.
-  uint64_t stood_in;             ///< The steps that libunwind failed to make, and ours made.
-  uint64_t compared;             ///< The steps that were made by both...
-  uint64_t disagreements;        ///< ...and those with different results.
 } cunwind_unwinder_status;
 
 /// Returns who makes the steps. The strings are valid as long as the engine. Async-signal-safe: yes.
@@ -397,21 +390,6 @@ cunwind_status cunwind_collect_stop(cunwind_engine *_Nonnull engine, cunwind_thr
 /// Drops the pending stop of a thread, if there is one. The helper releases the thread without copying, and is killed
 /// if that takes longer than CUNWIND_RELEASE_TIMEOUT_NANOSECONDS.
 void cunwind_cancel_stop(cunwind_engine *_Nonnull engine, pid_t tid);
-
-/// The longest wait for the sample of an open perf event, in nanoseconds (5 ms). A thread on a CPU is sampled within
-/// 0.1 ms (measured). During munmap(2) and fork(2), the event's memory cannot be mapped before the call returns.
-#define CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS 5000000ull
-/// The longest wait for a perf event to open, in nanoseconds (30 ms). The machine's first event takes 5 to 15 ms
-/// (measured).
-#define CUNWIND_OPEN_TIMEOUT_NANOSECONDS 30000000ull
-
-/// Perf: the interrupt of a clock event of perf_event_open(2) copies the user registers and up to 63 KiB of the user
-/// stack of a running thread, also in a system call, which it does not disturb. Only a sample in a system call is used.
-/// The machine's first event costs the caller 5 to 15 ms (measured). Returns CUNWIND_OK, CUNWIND_NOT_IN_CALL,
-/// CUNWIND_NOT_SAMPLED, CUNWIND_TIMED_OUT (a call of the process holds the memory map), CUNWIND_REFUSED
-/// (kernel.perf_event_paranoid over 1 without CAP_PERFMON; a seccomp filter), CUNWIND_NO_SUCH_THREAD or CUNWIND_FAILED.
-cunwind_status cunwind_capture_perf(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
-                                    cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 /// The longest wait for the signal handler to run, in nanoseconds (120 ms): a cgroup's period, as for a stop.
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull

@@ -25,10 +25,6 @@ extension StallMonitor {
         public internal(set) var reportsRecovered = 0
         /// The number of failed attempts of a sink to take a report.
         public internal(set) var failedWrites = 0
-        /// The steps from a frame to its caller for which libunwind and the built-in unwinder had different results.
-        ///
-        /// Of all monitors of the process. One stack in 64 is unwound by both.
-        public internal(set) var unwindDisagreements = 0
         /// The number of operations that were not watched, because 10,000 others were in progress.
         public internal(set) var unwatchedOperations = 0
         /// The error of the last failed attempt.
@@ -111,7 +107,7 @@ typealias MonitorStatistics = StallMonitor.Statistics
 extension StallMonitor.Statistics: Encodable {
     private enum Key: String, CodingKey {
         case stalls, suppressed, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites,
-            unwindDisagreements, unwatchedOperations, lastWriteError, loops
+            unwatchedOperations, lastWriteError, loops
     }
 
     /// Encodes the statistics, with the error as its description.
@@ -124,7 +120,6 @@ extension StallMonitor.Statistics: Encodable {
         try container.encode(reportsRemoved, forKey: .reportsRemoved)
         try container.encode(reportsRecovered, forKey: .reportsRecovered)
         try container.encode(failedWrites, forKey: .failedWrites)
-        try container.encode(unwindDisagreements, forKey: .unwindDisagreements)
         try container.encode(unwatchedOperations, forKey: .unwatchedOperations)
         try container.encodeIfPresent(lastWriteError?.description, forKey: .lastWriteError)
         try container.encode(loops, forKey: .loops)

@@ -220,8 +220,6 @@ struct ScenariosCommand: ParsableCommand {
     private func runSoak(_ length: SoakLength) throws -> Bool {
         let scenarios = try selectedScenarios()
         let interruption = Interruption()
-        // Every stack is unwound by both unwinders, unless the caller wants one of them.
-        setenv("STALLWATCH_UNWINDER", "compared", 0)
         let monitor = try startMonitor()
         defer { monitor.stop() }
         let file = try summary.map(SummaryFile.init(path:))

@@ -51,7 +51,6 @@ package struct Soak: Sendable {
         totals.chaos = chaos.stop()
         totals.calls = await witnesses.stop()
         totals.addLate(try await runner.finish())
-        totals.unwindDisagreements = runner.monitor.statistics.unwindDisagreements
         totals.leftChildren = try LeftChild.all()
         totals.health = history.last
         totals.growth = history.growth

@@ -34,8 +34,6 @@ package struct SoakTotals: Sendable {
     var leftChildren: [LeftChild] = []
     var calls = InterruptionProbes.Count()
     var chaos: [ChaosKind: ChaosCount] = [:]
-    /// The steps of stacks for which libunwind and the built-in unwinder had different results.
-    var unwindDisagreements = 0
     var coldStarts = 0
     var majorFaults = 0
     /// Whether a signal ended the soak early.
@@ -112,7 +110,6 @@ extension SoakTotals {
             add(count.failed, "actions of the kind \(kind.rawValue) failed")
         }
         if chaos[.clock]?.isRefused == true { problems.append("steps of the machine's clock are not permitted") }
-        add(unwindDisagreements, "steps of stacks differ between libunwind and the built-in unwinder")
         if wasInterrupted { problems.append("a signal ended it early") }
         return problems
     }
@@ -152,7 +149,6 @@ extension SoakTotals: Encodable {
         case seed, seconds, problems, scenarios, rounds, results, retries, falseAlarms
         case stalls, reported
         case failures, growth, margin, memoryKilobytes, leftChildren, calls, chaos, coldStarts, majorFaults
-        case unwindDisagreements
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -177,6 +173,5 @@ extension SoakTotals: Encodable {
         try container.encode(chaos, forKey: .chaos)
         try container.encode(coldStarts, forKey: .coldStarts)
         try container.encode(majorFaults, forKey: .majorFaults)
-        try container.encode(unwindDisagreements, forKey: .unwindDisagreements)
     }
 }

@@ -89,7 +89,6 @@ import Testing
         ({ $0.calls.failed = 1 }, "1 calls returned another error"),
         ({ $0.calls.reported = 38 }, "2 calls over the threshold were not reported"),
         ({ $0.chaos[.fork]?.failed = 1 }, "1 actions of the kind fork failed"),
-        ({ $0.unwindDisagreements = 2 }, "2 steps of stacks differ between libunwind and the built-in unwinder"),
         ({ $0.chaos[.clock] = .init(isRefused: true) }, "steps of the machine's clock are not permitted"),
         ({ $0.wasInterrupted = true }, "a signal ended it early"),
     ]
@@ -186,7 +185,7 @@ import Testing
             "stalls",
             "reported", "failures", "growth", "margin", "memoryKilobytes", "leftChildren", "calls", "chaos",
             "coldStarts",
-            "majorFaults", "unwindDisagreements",
+            "majorFaults",
         ]
         #expect(json?.keys.sorted() == keys.sorted())
         #expect((json?["chaos"] as? [String: [String: Any]])?["fork"]?["done"] as? Int == 120)

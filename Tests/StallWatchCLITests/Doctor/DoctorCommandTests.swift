@@ -73,7 +73,7 @@ import TextOutput
                     lost: a power failure may lose the newest reports
                     set:  put the report directory on a file system that supports fsync, such as a volume
 
-                Not tried (not here): capture by ptrace, capture by perf event, process_vm_readv, /proc/…/syscall, \
+                Not tried (not here): capture by ptrace, process_vm_readv, /proc/…/syscall, \
                 /proc/…/wchan, /proc/…/schedstat, /proc/…/stat, /proc/…/status, /proc/…/stack, cgroup CPU statistics, CPU steal, \
                 files of page faults, boot id, symbols of the executable, debug information of the executable, contexts of threads, libunwind
 
@@ -95,7 +95,7 @@ import TextOutput
 
     @Test func `the conclusion follows from the missing features`() {
         #expect(text(diagnosis([.read: .works()])).hasSuffix("\nReports lack nothing here.\n"))
-        #expect(text(diagnosis([.perf: .missing()])).hasSuffix("\nReports are whole here; they lack some additions.\n"))
+        #expect(text(diagnosis([.steal: .missing()])).hasSuffix("\nReports are whole here; they lack some additions.\n"))
         #expect(text(diagnosis([:], source: .outside)).hasSuffix("\nA process shows little of this to others.\n"))
     }
 

@@ -14,7 +14,6 @@ extension StackCapturing {
     func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack { try capture(thread: thread) }
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
     func cancelPendingCapture(of thread: Int32) {}
-    func note(thread: Int32, turn: UInt64) {}
     func keepFiles(of thread: Int32) {}
     var methods: [CapturedStack.Method] { [.read] }
     func images() -> ImageList { ImageList() }

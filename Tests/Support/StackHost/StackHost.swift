@@ -8,8 +8,7 @@ import Glibc
 ///
 /// Each STACK is a function `stack_STACK` of LIBRARY that stores its thread in `stack_reached` and never returns.
 /// Prints each capture as `STACK thread TID METHOD` and one line `STACK frame METHOD ADDRESS` per frame, then
-/// `unwinder NAME disagreements COUNT` and `ready`.
-/// Exits at the end of standard input.
+/// `unwinder NAME` and `ready`. Exits at the end of standard input.
 @main
 struct StackHost {
     private let engine: OpaquePointer
@@ -34,7 +33,7 @@ struct StackHost {
         for (name, thread) in threads { host.capture(name, thread) }
         let unwinder = cunwind_engine_unwinder(engine)
         let name = String(cString: unwinder.name).prefix { $0 != " " }
-        print("unwinder \(name) disagreements \(unwinder.disagreements)")
+        print("unwinder \(name)")
         print("ready")
         fflush(nil)
         while getchar() != EOF {}

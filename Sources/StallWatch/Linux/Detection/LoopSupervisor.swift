@@ -106,7 +106,6 @@ struct LoopSupervisor {
     private mutating func prepare(_ target: CaptureTarget, at time: UInt64) {
         guard case .thread(let thread) = target else { return }
         diagnostician.inspect(thread, turn: turn.began, threshold: loop.threshold, now: time)
-        context.capturer.note(thread: thread, turn: turn.began)
     }
 
     private mutating func noteProgress(_ poll: LoopPoll, at time: UInt64) {

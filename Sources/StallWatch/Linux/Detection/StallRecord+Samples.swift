@@ -25,7 +25,7 @@ extension StallRecord.Sample {
     /// Whether the next attempt may well succeed: the thread moved, had no CPU, or would have had to be stopped.
     var isPassingFailure: Bool {
         guard case .failure(let error) = stack else { return false }
-        return [.notStopped, .notBlocked, .moved, .notSampled].contains(error)
+        return [.notStopped, .notBlocked, .moved].contains(error)
     }
 
     fileprivate var sighting: SampleWeights.Sighting {

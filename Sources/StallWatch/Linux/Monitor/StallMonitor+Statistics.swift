@@ -21,7 +21,6 @@ extension StallMonitor {
         var statistics = reporter.counts.current
         let stalls = reporter.counts.byLoop
         statistics.suppressed.add(watchdog.suppressed.current)
-        statistics.unwindDisagreements = Int(clamping: CUnwindEngine.disagreements)
         statistics.unwatchedOperations = operations.registry.unwatched
         statistics.loops = state.loops.map { label, monitors in
             let since = max(state.started ?? end, state.watchedSince[label] ?? end)

@@ -265,7 +265,7 @@ public final class StallMonitor: Sendable {
             capabilityProbe(mayUsePtrace: capturer.methods.contains(.ptrace)), directory: configuration.reports.path,
             reporter: reporter)
         let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
-            try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run(afterEach: notice.renew) }
+            try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
         }
         let watchdogThread: WorkerThread
         let transfer = OneShotTransfer(capturer)

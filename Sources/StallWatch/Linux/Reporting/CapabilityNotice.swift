@@ -11,8 +11,6 @@ final class CapabilityNotice: Sendable {
     private let directory: String?
     private let reporter: Reporter
     private let file = Mutex<UnlinkedFile?>(nil)
-    /// The unwinders' disagreements that the file has.
-    private let disagreements = Atomic<UInt64>(0)
 
     init(_ probe: CapabilityProbe, directory: String?, reporter: Reporter) {
         self.probe = probe
@@ -25,13 +23,6 @@ final class CapabilityNotice: Sendable {
         let capabilities = probe.capabilities(loadsLibrary: false)
         reporter.logDegradation(capabilities)
         write(capabilities)
-    }
-
-    /// Writes the file again if the unwinders have disagreed since.
-    @Sendable func renew() {
-        let now = CUnwindEngine.disagreements
-        guard disagreements.exchange(now, ordering: .relaxed) != now, file.withLock({ $0 != nil }) else { return }
-        write(probe.capabilities(loadsLibrary: false))
     }
 
     private func write(_ capabilities: Capabilities) {

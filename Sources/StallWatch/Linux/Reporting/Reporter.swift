@@ -98,10 +98,8 @@ final class Reporter: Sendable {
 
     /// Runs the first stage until ``close()``, and a thread with the second; then waits for the sinks, for a bounded
     /// time.
-    ///
-    /// That thread calls `afterEach` after each report with names.
-    func run(afterEach: @escaping @Sendable () -> Void = {}) {
-        let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports(afterEach) }
+    func run() {
+        let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports() }
         namingThread.withLock { $0 = thread }
         let builder = outlet.settings.builder()
         var seen: Set<String> = []
@@ -120,13 +118,13 @@ final class Reporter: Sendable {
             if mustNotJoinNaming.load(ordering: .acquiring) { thread.detach() } else { thread.join() }
         } else {
             // The second stage's thread could not be started: symbolicate here, after the last stall.
-            nameReports(afterEach)
+            nameReports()
         }
         finishSinks()
     }
 
     /// Runs the second stage until the first closes its mailbox.
-    private func nameReports(_ afterEach: () -> Void) {
+    private func nameReports() {
         let policy = RepeatPolicy(
             reportsPerMinute: outlet.settings.reportsPerMinute, reportsEveryRepeat: outlet.settings.reportsEveryRepeat
         )
@@ -134,7 +132,6 @@ final class Reporter: Sendable {
         // Memory is released of what can be read again.
         while let record = unnamed.next(beforeWaiting: namer.builder.symbolication.symbolicator.releaseMemory) {
             namer.report(record)
-            afterEach()
         }
     }
 

@@ -129,10 +129,10 @@ import Testing
 
     /// As a thread whose cgroup has used up its CPU quota: the kernel can take no sample of it for a while.
     @Test mutating func `a thread without a CPU is captured later`() throws {
-        let unsampled = UnsampledCapturer()
+        let unsampled = MovingCapturer()
         capture(with: unsampled)
         runTurn(from: Self.begin, for: 505_000_000)
-        #expect(unsampled.attempts > UnsampledCapturer.failures)
+        #expect(unsampled.attempts > MovingCapturer.failures)
         let record = try #require(lastRecord)
         #expect(record.samples.contains { (try? $0.stack.get()) != nil })
     }
@@ -226,16 +226,16 @@ import Testing
         }
     }
 
-    /// A capturer of a thread that has no CPU at first.
-    private final class UnsampledCapturer: StackCapturing {
+    /// A capturer of a thread that moves at first.
+    private final class MovingCapturer: StackCapturing {
         static let failures = 3
         private(set) var attempts = 0
-        let methods = [CapturedStack.Method.read, .ptrace, .perf]
+        let methods = [CapturedStack.Method.read, .ptrace]
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             guard mayStop else { throw CaptureFailure.notStopped }
             attempts += 1
-            guard attempts > Self.failures else { throw CaptureFailure.notSampled }
+            guard attempts > Self.failures else { throw CaptureFailure.moved }
             return .stub([0x1000, 0x2000], method: .ptrace, state: .running)
         }
     }

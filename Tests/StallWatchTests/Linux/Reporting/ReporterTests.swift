@@ -69,7 +69,7 @@ import TestSupport
     @Test func `missing capabilities are logged in one line`() throws {
         let reporter = try reporter([log])
         let environment = Capabilities.Environment(pid: 4700)
-        reporter.logDegradation(Capabilities(environment, [.perf: .missing("no"), .read: .works()]))
+        reporter.logDegradation(Capabilities(environment, [.steal: .missing("no"), .read: .works()]))
         reporter.logDegradation(
             Capabilities(environment, [.ptrace: .missing("no"), .flush: .missing("/reports: fsync: no")])
         )
