@@ -83,7 +83,9 @@ let package = Package(
         .target(name: "CStalls", path: "Tests/ScenarioKit/CStalls"),
         .target(
             name: "ScenarioKit",
-            dependencies: ["CStalls", "LinuxSupport", "StallReports", "StallWatch", "TextOutput", argumentParser],
+            dependencies: [
+                "CStalls", "LinuxSupport", "StackCapture", "StallReports", "StallWatch", "TextOutput", argumentParser,
+            ],
             path: "Tests/ScenarioKit", exclude: ["CStalls", "Command", "Scenarios"]),
         .executableTarget(
             name: "stallwatch-scenarios",

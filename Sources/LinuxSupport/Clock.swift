@@ -23,24 +23,17 @@ private func now(_ clock: clockid_t) -> UInt64? {
     return UInt64(bitPattern: Int64(time.tv_sec)) &* 1_000_000_000 &+ UInt64(bitPattern: Int64(time.tv_nsec))
 }
 
-/// A CPU clock of a thread, in nanoseconds (include/linux/posix-timers_types.h).
-package enum ThreadClock: Int32 {
-    /// CPUCLOCK_SCHED: the exact time, also of a thread that runs now.
-    case exact = 2
-
-    /// The largest id of a thread (PID_MAX_LIMIT).
-    private static let maximumThread: Int32 = 1 << 22
-    /// CPUCLOCK_PERTHREAD_MASK.
-    private static let perThread: Int32 = 4
-
-    /// Reads the clock of a thread; `nil` if this process has no such thread, or the system no such clock.
-    ///
-    /// Takes a system call. pthread_getcpuclockid(3) has the same encoding, for the exact clock only.
-    package func nanoseconds(of thread: Int32) -> UInt64? {
-        // The clock of thread 0 is that of the calling thread. Beyond the largest id the encoding would overflow.
-        guard (1...Self.maximumThread).contains(thread) else { return nil }
-        return now(clockid_t(~thread << 3 | Self.perThread | rawValue))
-    }
+/// Returns the exact time of a thread on a CPU, in nanoseconds; `nil` if this process has no such thread.
+///
+/// Takes a system call. pthread_getcpuclockid(3) has the same encoding (include/linux/posix-timers_types.h), but needs a
+/// pthread_t.
+package func cpuTime(of thread: Int32) -> UInt64? {
+    /// The largest id of a thread (PID_MAX_LIMIT): beyond it the encoding would overflow.
+    let maximumThread: Int32 = 1 << 22
+    // CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED. The clock of thread 0 is that of the calling thread.
+    let exactClockOfThread: Int32 = 4 | 2
+    guard (1...maximumThread).contains(thread) else { return nil }
+    return now(clockid_t(~thread << 3 | exactClockOfThread))
 }
 
 /// Sleeps for half a millisecond: the interval of a wait that polls.

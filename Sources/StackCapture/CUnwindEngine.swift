@@ -2,24 +2,16 @@ internal import CUnwind
 import Glibc
 package import LinuxSupport
 
-/// The capture engine that uses CUnwind, for one thread at a time, the watchdog; no C type leaves this module.
+/// Captures stacks through CUnwind. Not thread-safe: only the watchdog uses it.
 package final class CUnwindEngine: CaptureEngine {
     let engine: OpaquePointer
     /// The result of the last unwind, reused because about 500 frames are too large for a stack.
     private let stack: UnsafeMutablePointer<cunwind_stack>
     private let asyncCallers: UnsafeMutablePointer<cunwind_async_callers>
-    private var threads: [Int32: OpaquePointer] = [:]
-    /// The number of open threads at which the engine next searches for ended ones.
-    private var threadsBeforeTidying = CUnwindEngine.leastThreadsToTidy
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
     private let executable = OwnExecutable.path
     package let unwinder: Unwinder
-
-    /// The limit on threads with open /proc files; at it the engine closes all of them, and reopens each when needed.
-    static let maximumOpenThreads = 64
-    /// The least number of open threads worth a search for ended ones; each has three descriptors.
-    static let leastThreadsToTidy = 8
 
     /// The readings of a clock, a millisecond apart, after which a thread counts as blocked: a busy one may be without a CPU.
     private static let maximumClockReadings = 5
@@ -50,7 +42,6 @@ package final class CUnwindEngine: CaptureEngine {
     }
 
     deinit {
-        for thread in threads.values { cunwind_thread_close(thread) }
         cunwind_engine_destroy(engine)
         stack.deallocate()
         asyncCallers.deallocate()
@@ -83,76 +74,76 @@ package final class CUnwindEngine: CaptureEngine {
         return cunwind_engine_probe_stop(engine, &error) != CUNWIND_REFUSED || error == EBUSY
     }
 
-    package func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus {
-        // Needed before the capture, which knows only the images of the last refresh.
-        cunwind_engine_refresh_images(engine)
-        let handle = try open(thread)
-        var status = cunwind_thread_status()
-        guard cunwind_thread_inspect(handle, &status) == CUNWIND_OK else {
-            closeFiles(of: thread)
-            throw .noSuchThread
-        }
-        let isUninterruptible = status.state == CChar(UInt8(ascii: "D"))
-        // Without /proc, only the thread's clock shows whether it runs. A stop could interrupt the call of one that waits.
-        if status.state == 0, !status.shows_system_call {
-            return Self.isRunning(thread)
-                ? ThreadStatus(state: .running)
-                : ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
-        }
-        guard status.shows_system_call else {
-            guard isUninterruptible || status.state == CChar(UInt8(ascii: "S")) else {
-                return ThreadStatus(state: .running)
-            }
-            let restarts = withUnsafePointer(to: &status.waits_in) { name in
-                // CUNWIND_WAIT_NAME_BYTES characters, of which the last one is 0.
-                name.withMemoryRebound(to: CChar.self, capacity: Int(CUNWIND_WAIT_NAME_BYTES)) {
-                    cunwind_wait_restarts_after_stop($0)
-                }
-            }
+    package func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading {
+        guard let reading = probe.read() else { throw .noSuchThread }
+        return reading
+    }
+
+    package func status(of probe: ThreadProbe, at reading: ThreadReading) -> ThreadStatus {
+        let isUninterruptible = reading.state == UInt8(ascii: "D")
+        let state = isUninterruptible ? CapturedStack.ThreadState.uninterruptible : .blocked
+        switch reading.shown {
+        case .running?, .blocked?: return ThreadStatus(state: .running)
+        case .faulting?:
+            return ThreadStatus(state: state, isInterruptedByStop: cunwind_call_is_interrupted_by_stop(-1, false))
+        case .waiting(let call)?:
             return ThreadStatus(
-                state: isUninterruptible ? .uninterruptible : .blocked, isInterruptedByStop: !restarts, isOpaque: true
-            )
+                state: state, systemCall: call.number,
+                isInterruptedByStop: cunwind_call_is_interrupted_by_stop(
+                    Int64(call.number), Self.isSocket(call.argument(0))))
+        case nil:
+            // Without /proc, only the thread's clock shows whether it runs. A stop could interrupt the call of one that
+            // waits.
+            if reading.state == 0 {
+                return Self.isRunning(probe.thread)
+                    ? ThreadStatus(state: .running)
+                    : ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
+            }
+            guard isUninterruptible || reading.state == UInt8(ascii: "S") else { return ThreadStatus(state: .running) }
+            let restarts = cunwind_wait_restarts_after_stop(reading.waitChannel ?? "")
+            return ThreadStatus(state: state, isInterruptedByStop: !restarts, isOpaque: true)
         }
-        guard status.is_blocked else { return ThreadStatus(state: .running) }
-        return ThreadStatus(
-            state: isUninterruptible ? .uninterruptible : .blocked,
-            systemCall: status.system_call < 0 ? nil : Int(status.system_call),
-            isInterruptedByStop: cunwind_call_is_interrupted_by_stop(
-                status.system_call, Self.isSocket(status.arguments.0)
-            )
-        )
     }
 
     /// Returns whether a thread's CPU clock runs; waits for that for some milliseconds.
     private static func isRunning(_ thread: Int32) -> Bool {
-        let first = ThreadClock.exact.nanoseconds(of: thread)
+        let first = cpuTime(of: thread)
         return (0..<maximumClockReadings).contains { _ in
             usleep(1_000)
-            return ThreadClock.exact.nanoseconds(of: thread) != first
+            return cpuTime(of: thread) != first
         }
     }
 
-    package func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
-        try result(of: thread, method) { handle, info in
+    package func capture(
+        _ probe: ThreadProbe, at reading: ThreadReading, by method: CapturedStack.Method
+    ) throws(CaptureFailure) -> CapturedStack {
+        var isAsInspected = false
+        var captured = try result(of: probe, method) { info in
             switch method {
-            case .read: cunwind_capture_read(engine, handle, stack, &info)
-            case .ptrace: cunwind_capture_stop(engine, handle, stack, &info)
-            case .signal: cunwind_capture_signal(engine, handle, stack, &info)
+            case .read:
+                let status = cunwind_capture_read(engine, probe.handle, stack, &info)
+                isAsInspected = info.is_as_inspected
+                return status
+            case .ptrace: return cunwind_capture_stop(engine, probe.handle, stack, &info)
+            case .signal: return cunwind_capture_signal(engine, probe.handle, stack, &info)
             }
         }
+        captured.reading = isAsInspected ? reading : nil
+        return captured
     }
 
-    package func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack {
-        try result(of: thread, .ptrace) { cunwind_capture_stop_pending(engine, $0, stack, &$1) }
+    package func stopOrWait(_ probe: ThreadProbe) throws(CaptureFailure) -> CapturedStack {
+        try result(of: probe, .ptrace) { cunwind_capture_stop_pending(engine, probe.handle, stack, &$0) }
     }
 
-    package func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack {
-        cunwind_engine_refresh_images(engine)
+    package func collectStop(of probe: ThreadProbe) throws(CaptureFailure) -> CapturedStack {
         do throws(CaptureFailure) {
-            return try result(of: thread, .ptrace, hasReturned: true) { cunwind_collect_stop(engine, $0, stack, &$1) }
+            return try result(of: probe, .ptrace, hasReturned: true) {
+                cunwind_collect_stop(engine, probe.handle, stack, &$0)
+            }
         } catch {
             // The thread is gone. If the result stayed, the next thread with its id would get it.
-            if !error.isPending { cancelStop(of: thread) }
+            if !error.isPending { cancelStop(of: probe.thread) }
             throw error
         }
     }
@@ -160,22 +151,21 @@ package final class CUnwindEngine: CaptureEngine {
     package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
 
     private func result(
-        of thread: Int32, _ method: CapturedStack.Method, hasReturned: Bool = false,
-        _ call: (OpaquePointer, inout cunwind_capture_info) -> cunwind_status
+        of probe: ThreadProbe, _ method: CapturedStack.Method, hasReturned: Bool = false,
+        _ call: (inout cunwind_capture_info) -> cunwind_status
     ) throws(CaptureFailure) -> CapturedStack {
-        let handle = try open(thread)
+        // The capture knows only the images of the last refresh.
+        cunwind_engine_refresh_images(engine)
         var info = cunwind_capture_info()
-        switch call(handle, &info) {
+        switch call(&info) {
         case CUNWIND_OK:
             var captured =
-                hasReturned ? captured(method, info) : withAsyncCallers(of: handle, method, info)
+                hasReturned ? captured(method, info) : withAsyncCallers(of: probe.handle, method, info)
             captured.call = Self.call(info, hasReturned: method == .ptrace)
             captured.capturedAt = info.copied_at == 0 ? nil : info.copied_at
             addContext(to: &captured)
             return captured
-        case CUNWIND_NO_SUCH_THREAD:
-            closeFiles(of: thread)
-            throw .noSuchThread
+        case CUNWIND_NO_SUCH_THREAD: throw .noSuchThread
         case CUNWIND_NOT_BLOCKED: throw .notBlocked
         case CUNWIND_MOVED: throw .moved
         case CUNWIND_REFUSED: throw .refused(errno: info.error)
@@ -322,31 +312,4 @@ extension CUnwindEngine {
         default: "unknown"
         }
     }
-}
-
-// MARK: - Open threads
-
-extension CUnwindEngine {
-    private func open(_ thread: Int32) throws(CaptureFailure) -> OpaquePointer {
-        if let known = threads[thread] { return known }
-        if threads.count >= threadsBeforeTidying { tidy() }
-        guard let handle = cunwind_thread_open(engine, thread) else {
-            throw errno == ESRCH ? .noSuchThread : .failed(errno: errno)
-        }
-        threads[thread] = handle
-        return handle
-    }
-
-    /// Closes the files of ended threads, and of all threads if too many are left.
-    private func tidy() {
-        var status = cunwind_thread_status()
-        for (thread, handle) in threads where cunwind_thread_inspect(handle, &status) != CUNWIND_OK {
-            closeFiles(of: thread)
-        }
-        if threads.count >= Self.maximumOpenThreads { for thread in threads.keys { closeFiles(of: thread) } }
-        // Twice as many, so that the searches inspect one thread, on average, for each thread that the engine opens.
-        threadsBeforeTidying = min(max(2 * threads.count, Self.leastThreadsToTidy), Self.maximumOpenThreads)
-    }
-
-    package func closeFiles(of thread: Int32) { cunwind_thread_close(threads.removeValue(forKey: thread)) }
 }

@@ -8,20 +8,24 @@ package protocol CaptureEngine: AnyObject {
 
     var unwinder: Unwinder { get }
 
-    func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus
+    /// Reads a thread; throws if it has ended.
+    func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading
 
-    func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack
+    /// Returns what a reading says of the thread's capture.
+    func status(of probe: ThreadProbe, at reading: ThreadReading) -> ThreadStatus
+
+    /// Captures a thread's stack; a read begins with the place in `reading`, the probe's last one.
+    func capture(
+        _ probe: ThreadProbe, at reading: ThreadReading, by method: CapturedStack.Method
+    ) throws(CaptureFailure) -> CapturedStack
 
     /// Captures a running thread's stack with ptrace; throws `.pending` if that waits for its system call to return.
-    func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack
+    func stopOrWait(_ probe: ThreadProbe) throws(CaptureFailure) -> CapturedStack
 
     /// Returns the stack of a pending stop, once; throws `.pending` until there is one, and `.notPending` if none is due.
-    func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack
+    func collectStop(of probe: ThreadProbe) throws(CaptureFailure) -> CapturedStack
 
     func cancelStop(of thread: Int32)
-
-    /// Closes the files of /proc that are open for a thread.
-    func closeFiles(of thread: Int32)
 
     /// Returns the images that are currently mapped.
     func images() -> ImageList
@@ -39,21 +43,29 @@ package struct Unwinder: Sendable, Equatable {
 package protocol StackCapturing: AnyObject {
     /// Captures a thread's stack, complete or not, in bounded time; throws if there is none. Without `mayStop`, it
     /// keeps no thread from running, and only a blocked thread has a stack.
-    func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack
+    ///
+    /// `reading` is the last one of `probe`. A stack that was read has it as its ``CapturedStack/reading`` if it still
+    /// held when the stack was copied.
+    func capture(
+        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool
+    ) throws(CaptureFailure) -> CapturedStack
 
     /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
     ///
     /// Then it throws an error whose ``CaptureFailure/isPending`` is set, and the stack is captured when the thread's
     /// system call returns: see ``pendingCapture(of:)``.
+    func captureOrWait(_ probe: ThreadProbe, at reading: ThreadReading) throws(CaptureFailure) -> CapturedStack
+
+    /// Captures the stack of a thread whose files are not open.
+    func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack
+
+    /// Captures the stack of a thread whose files are not open, or later if the thread stays in the kernel.
     func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack
 
     /// Returns the result of a pending capture, once; `nil` if none is pending or the thread is still in the kernel.
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>?
 
     func cancelPendingCapture(of thread: Int32)
-
-    /// Opens a loop's thread's files and keeps them: after a change of the process's user they could not be opened.
-    func keepFiles(of thread: Int32)
 
     /// The time of all captures so far, in nanoseconds, in which the process was not stopped.
     var timeTaken: UInt64 { get }

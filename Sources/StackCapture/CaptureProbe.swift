@@ -52,7 +52,10 @@ package struct CaptureProbe: Sendable, Equatable {
                     mayUsePtrace == true ? .works : Self.attempt(.ptrace, of: thread, with: engine)
                 )
             }
-            guard ptrace != .works else { return signal = Self.notNeeded }
+            guard ptrace != .works else {
+                signal = Self.notNeeded
+                return
+            }
             signal = try ProbedThread.run(isWaiting: false, signal: CUnwindEngine.defaultSignal) { thread in
                 Self.attemptSignal(of: thread, with: engine)
             }
@@ -95,7 +98,9 @@ package struct CaptureProbe: Sendable, Equatable {
         _ method: CapturedStack.Method, of thread: Int32, with engine: CUnwindEngine
     ) -> Attempt {
         do throws(CaptureFailure) {
-            return try engine.capture(thread, by: method).frames.isEmpty ? .failed("the stack is empty") : .works
+            let probe = try ThreadProbe(thread: thread)
+            let stack = try engine.capture(probe, at: engine.read(probe), by: method)
+            return stack.frames.isEmpty ? .failed("the stack is empty") : .works
         } catch {
             switch error {
             case .refused(let error): return .failed(String(cString: strerror(error)))

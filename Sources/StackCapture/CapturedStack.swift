@@ -77,6 +77,8 @@ package struct CapturedStack: Sendable, Equatable {
     package var heldNanoseconds: UInt64
     /// The time that the watchdog spent on the whole capture, in nanoseconds.
     package var captureNanoseconds: UInt64
+    /// The thread's last reading before the capture, if the thread did not run until the stack was copied.
+    package var reading: ThreadReading?
     /// A time by which the stack had been copied, in monotonic nanoseconds; `nil` if it is not known.
     package var capturedAt: UInt64?
     /// The system call that the thread ran in; `nil` if it was in none or blocked in it.

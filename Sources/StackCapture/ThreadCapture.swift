@@ -5,8 +5,8 @@ import LinuxSupport
 package final class ThreadCapture: StackCapturing {
     private let engine: any CaptureEngine
     package private(set) var policy: CapturePolicy
-    /// The threads whose files stay open: those of loops.
-    private var loopThreads: Set<Int32> = []
+    /// The threads that have been asked to stop and were in the kernel.
+    private var pending: [Int32: ThreadProbe] = [:]
     /// The captures until ptrace is tried once more; `nil` if it is permitted, or was refused then, too.
     private var capturesUntilProbe: Int?
 
@@ -21,8 +21,6 @@ package final class ThreadCapture: StackCapturing {
     static let longestCapture: UInt64 = 500_000_000
     /// The limit on attempts in one capture of a thread that keeps moving: it makes progress, and is sampled later.
     static let maximumAttempts = 4
-    /// The limit on threads whose files stay open; over it, all are closed after their next capture.
-    static let maximumKept = 256
 
     /// The captures without ptrace before it is tried once more.
     static let capturesBeforeProbe = 64
@@ -39,25 +37,27 @@ package final class ThreadCapture: StackCapturing {
         if policy == nil, !self.policy.mayUsePtrace { capturesUntilProbe = Self.capturesBeforeProbe }
     }
 
+    package func capture(
+        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool
+    ) throws(CaptureFailure) -> CapturedStack {
+        try timed { () throws(CaptureFailure) in try capture(probe, reading, mayStop: mayStop, mayWait: false) }
+    }
+
+    package func captureOrWait(_ probe: ThreadProbe, at reading: ThreadReading) throws(CaptureFailure) -> CapturedStack
+    {
+        try timed { () throws(CaptureFailure) in try capture(probe, reading, mayStop: true, mayWait: true) }
+    }
+
     package func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
-        // Another thread is captured once, and its descriptors are the app's.
-        defer { if !loopThreads.contains(thread) { engine.closeFiles(of: thread) } }
-        return try timed { () throws(CaptureFailure) in try capture(thread, mayStop: mayStop, mayWait: false) }
+        try timed { () throws(CaptureFailure) in
+            try capture(ThreadProbe(thread: thread), nil, mayStop: mayStop, mayWait: false)
+        }
     }
 
     package func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack {
-        noteLoop(thread)
-        return try timed { () throws(CaptureFailure) in try capture(thread, mayStop: true, mayWait: true) }
-    }
-
-    package func keepFiles(of thread: Int32) {
-        noteLoop(thread)
-        _ = try? engine.status(of: thread)
-    }
-
-    private func noteLoop(_ thread: Int32) {
-        if loopThreads.count >= Self.maximumKept { loopThreads.removeAll() }
-        loopThreads.insert(thread)
+        try timed { () throws(CaptureFailure) in
+            try capture(ThreadProbe(thread: thread), nil, mayStop: true, mayWait: true)
+        }
     }
 
     private func timed<Result>(_ body: () throws(CaptureFailure) -> Result) throws(CaptureFailure) -> Result {
@@ -67,16 +67,23 @@ package final class ThreadCapture: StackCapturing {
     }
 
     package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? {
+        guard let probe = pending[thread] else { return nil }
         do throws(CaptureFailure) {
-            var stack = try timed { () throws(CaptureFailure) in try engine.collectStop(of: thread) }
+            var stack = try timed { () throws(CaptureFailure) in try engine.collectStop(of: probe) }
             stack.threadState = .running
+            pending[thread] = nil
             return .success(stack)
         } catch {
-            return error == .pending || error == .notPending ? nil : .failure(error)
+            guard error != .pending else { return nil }
+            pending[thread] = nil
+            return error == .notPending ? nil : .failure(error)
         }
     }
 
-    package func cancelPendingCapture(of thread: Int32) { engine.cancelStop(of: thread) }
+    package func cancelPendingCapture(of thread: Int32) {
+        pending[thread] = nil
+        engine.cancelStop(of: thread)
+    }
 
     /// Permits ptrace again if it works now: tried once, some captures after it was refused.
     private func probeAgain() {
@@ -85,7 +92,10 @@ package final class ThreadCapture: StackCapturing {
         if left == 0 { policy.mayUsePtrace = engine.probeStop() }
     }
 
-    private func capture(_ thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
+    private func capture(
+        _ probe: ThreadProbe, _ reading: ThreadReading?, mayStop: Bool, mayWait: Bool
+    ) throws(CaptureFailure) -> CapturedStack {
+        var reading = reading
         if mayStop { probeAgain() }
         // Without ptrace if only this thread refuses it.
         var policy = policy
@@ -94,7 +104,9 @@ package final class ThreadCapture: StackCapturing {
         var failure = CaptureFailure.moved
         for _ in 0..<Self.maximumAttempts {
             do throws(CaptureFailure) {
-                let status = try engine.status(of: thread)
+                let now: ThreadReading
+                if let known = reading.take() { now = known } else { now = try engine.read(probe) }
+                let status = engine.status(of: probe, at: now)
                 let methods = policy.methods(for: status).filter { mayStop || $0 == .read }
                 if methods.isEmpty, !mayStop { throw CaptureFailure.notStopped }
                 if methods.isEmpty {
@@ -103,7 +115,7 @@ package final class ThreadCapture: StackCapturing {
                 for method in methods {
                     var stack =
                         try mayWait && method == .ptrace
-                        ? engine.stopOrWait(thread) : engine.capture(thread, by: method)
+                        ? engine.stopOrWait(probe) : engine.capture(probe, at: now, by: method)
                     stack.threadState = status.state
                     if stack.isComplete { return stack }
                     if stack.frames.count > (incomplete?.frames.count ?? -1) { incomplete = stack }
@@ -114,7 +126,9 @@ package final class ThreadCapture: StackCapturing {
                 switch error {
                 case .notBlocked, .moved: continue
                 // The caller has to take the stack later, also if a part of it is known.
-                case .pending where mayWait: throw error
+                case .pending where mayWait:
+                    pending[probe.thread] = probe
+                    throw error
                 case .refused(EBUSY): policy.mayUsePtrace = false
                 case .refused where policy.mayUsePtrace:
                     // Another engine's helper may have held the thread.

@@ -14,16 +14,12 @@ final class CaptureEngine {
     private let buffer: UnsafeMutablePointer<cunwind_stack>
     private(set) var info = cunwind_capture_info()
 
-    /// `proc` is a directory that replaces /proc/self.
+    /// `proc` is a directory that replaces /proc/self/task/<tid>.
     init(thread tid: pid_t, proc: String? = nil) throws {
         var options = cunwind_options()
         options.signal_number = SIGPROF
-        // free(3) takes nil.
-        let directory = proc.flatMap { strdup($0) }
-        defer { free(directory) }
-        options.proc_directory = directory.map { UnsafePointer($0) }
         engine = try #require(cunwind_engine_create(&options))
-        thread = try #require(cunwind_thread_open(engine, tid))
+        thread = try #require(cunwind_thread_open(tid, UInt32(CUNWIND_ALL_THREAD_FILES.rawValue), proc))
         buffer = .allocate(capacity: 1)
         buffer.initialize(to: cunwind_stack())
         cunwind_engine_refresh_images(engine)
@@ -56,7 +52,9 @@ final class CaptureEngine {
     func cancelStop(of tid: pid_t) { cunwind_cancel_stop(engine, tid) }
 
     func stop(_ other: pid_t) -> cunwind_status {
-        guard let thread = cunwind_thread_open(engine, other) else { return CUNWIND_NO_SUCH_THREAD }
+        guard let thread = cunwind_thread_open(other, UInt32(CUNWIND_ALL_THREAD_FILES.rawValue), nil) else {
+            return CUNWIND_NO_SUCH_THREAD
+        }
         defer { cunwind_thread_close(thread) }
         return cunwind_capture_stop(engine, thread, buffer, &info)
     }

@@ -5,23 +5,21 @@ import Testing
 
 /// Without a /proc file, only data that no other file has is missing; the thread never counts as ended.
 @Suite(.serialized) struct ThreadFileTests {
-    /// A directory that replaces /proc/self, with links to some of one thread's files.
+    /// A directory that replaces a thread's, with links to some of its files.
     private final class Files {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("proc-\(UUID().uuidString)").path
-        private let directory: String
 
         init(thread: pid_t, _ names: [String]) throws {
-            directory = "\(path)/task/\(thread)"
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
             for name in names {
                 try FileManager.default.createSymbolicLink(
-                    atPath: "\(directory)/\(name)", withDestinationPath: "/proc/self/task/\(thread)/\(name)"
+                    atPath: "\(path)/\(name)", withDestinationPath: "/proc/self/task/\(thread)/\(name)"
                 )
             }
         }
 
         func write(_ text: String, to name: String) throws {
-            try text.write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8)
+            try text.write(toFile: "\(path)/\(name)", atomically: true, encoding: .utf8)
         }
 
         deinit { try? FileManager.default.removeItem(atPath: path) }

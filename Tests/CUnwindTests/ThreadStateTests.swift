@@ -87,7 +87,7 @@ import Testing
         try #require(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &near) == 0)
         defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &before) }
         errno = 0
-        #expect(cunwind_thread_open(engine, getpid()) == nil)
+        #expect(cunwind_thread_open(getpid(), UInt32(CUNWIND_ALL_THREAD_FILES.rawValue), nil) == nil)
         #expect(errno == EMFILE)
         #expect(try lowestFreeDescriptor() == free)
     }

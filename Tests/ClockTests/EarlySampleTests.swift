@@ -126,21 +126,21 @@ import Testing
         try monitor.watch(.probe(probe))
         try monitor.start()
         let rivals = Rivals(count: 4)
-        var switches: [SwitchCounts?] = []
+        var switches: [ThreadReading?] = []
         onOwnThread {
             stalls_pin_thread()
-            switches.append(SwitchCounts(thread: clinux_gettid()))
+            switches.append(try? ThreadProbe(ofThisThread: .status).read())
             // From an eighth of the threshold on, a turn is checked at intervals of 8 % of its age.
             firstComputes(until: monotonicNow() + 2_500_000_000) { probe.beginTurn() }
-            switches.append(SwitchCounts(thread: clinux_gettid()))
+            switches.append(try? ThreadProbe(ofThisThread: .status).read())
             probe.endTurn()
         }
         rivals.stop()
         monitor.stop()
         let counts = switches.compactMap(\.self)
         try #require(counts.count == 2)
-        let preemptions = (counts[1].involuntary ?? 0) - (counts[0].involuntary ?? 0)
-        let stops = (counts[1].voluntary ?? 0) - (counts[0].voluntary ?? 0)
+        let preemptions = (counts[1].involuntarySwitches ?? 0) - (counts[0].involuntarySwitches ?? 0)
+        let stops = (counts[1].voluntarySwitches ?? 0) - (counts[0].voluntarySwitches ?? 0)
         print("\(preemptions) times the thread lost its CPU to another, \(stops) times it was stopped or waited")
         #expect(preemptions >= 10, "the thread competes")
         #expect(stops <= 5)

@@ -151,26 +151,9 @@ import Testing
         let stat = ProcStat("4700 (a) \(fields)\n")
         #expect(stat?.exitSignal == -1)
     }
-
-    @Test func `switches are counted where the system shows them`() {
-        let whole = "Name:\tx\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n"
-        let counts = SwitchCounts(ByteCursor(whole))
-        #expect(counts?.state == UInt8(ascii: "S"))
-        #expect(counts?.voluntary == 5)
-        #expect(counts?.involuntary == 7)
-        #expect(SwitchCounts(ByteCursor("Name:\tx\n")) == nil)
-        #expect(SchedulingTimes(ByteCursor("12 3 4\n"))?.runQueue == 3)
-        #expect(SchedulingTimes(ByteCursor("12 3\n")) == nil)
-    }
 }
 
-@Suite struct ThreadProcTests {
-    @Test func `the calling thread's own files are read`() throws {
-        let files = try #require(ThreadProc.ofThisThread([.schedstat, .stat]))
-        #expect(files.stat?.letter == "R")
-        #expect(files.text(.status) == nil, "it is not open")
-    }
-
+@Suite struct OwnThreadTests {
     @Test func `/proc shows this process`() {
         #expect(showsOwnThreads)
         #expect(!isProcForeign)
@@ -223,46 +206,5 @@ import Testing
     ])
     func anotherEntryIsNone(line: String) {
         #expect(EpollEntry(line: line[...]) == nil)
-    }
-}
-
-@Suite struct EpollWaitTests {
-    #if arch(x86_64)
-        private static let call = "232"
-    #else
-        private static let call = "22"
-    #endif
-
-    @Test func `a wait without an end is recognized`() {
-        let text = "\(Self.call) 0x4 0x7fbc1d0c1ec4 0x1 0xffffffff 0x0 0x0 0x7fbc1d0c1e80 0x7fbc1d1cef36\n"
-        #expect(
-            EpollWait(ByteCursor(text))
-                == EpollWait(descriptor: 4, stackPointer: 0x7fbc_1d0c_1e80, programCounter: 0x7fbc_1d1c_ef36))
-    }
-
-    @Test(arguments: [
-        "running\n", "", "0 0x4 0x7f 0x1 0xffffffff 0x0 0x0 0x7f 0x7f\n",
-        "232 0x4 0x7f 0x1 0x0 0x0 0x0 0x7f 0x7f\n", "22 0x4 0x7f 0x1 0x64 0x0 0x0 0x7f 0x7f\n",
-        "232 0x4 0x7f 0x1 0xffffffff 0x0\n", "-1 0x7f 0x7f\n",
-        "232 0x1ffffffff 0x7f 0x1 0xffffffff 0x0 0x0 0x7f 0x7f\n",
-    ])
-    func `anything else is not`(text: String) {
-        #expect(EpollWait(ByteCursor(text)) == nil)
-    }
-
-    @Test func `a thread in epoll_wait is read again and again`() throws {
-        let loop = try EpollThread()
-        let reader = try #require(ThreadProc(thread: loop.thread, files: [.syscall]))
-        let place = try #require(loop.place())
-        #expect(place.descriptor == loop.descriptor)
-        #expect(reader.epollWait == place)
-        loop.send()
-        #expect(eventually { reader.epollWait == place })
-        loop.stop()
-        #expect(eventually { reader.epollWait == nil })
-    }
-
-    @Test func `a thread that waits for something else does not`() throws {
-        #expect(try ProbedThread.run(isWaiting: true) { ThreadProc(thread: $0, files: [.syscall])?.epollWait } == nil)
     }
 }

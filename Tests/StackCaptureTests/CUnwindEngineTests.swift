@@ -37,8 +37,8 @@ import Testing
         let value = Atomic<Int32>(0)
     }
 
-    /// The number of files that the engine opens for each thread: syscall, status and schedstat.
-    private static let filesEach = 3
+    /// The number of files that are open for each thread: schedstat, status, stat, syscall and wchan.
+    private static let filesEach = 5
 
     /// Returns the number of files of `threads` that the process has open.
     private func openFiles(of threads: Set<Int32>) throws -> Int {
@@ -48,35 +48,27 @@ import Testing
         }
     }
 
-    @Test func filesOfEndedThreadsAreClosed() throws {
-        let engine = try CUnwindEngine()
-        var seen: Set<Int32> = []
-        for _ in 0..<(3 * CUnwindEngine.leastThreadsToTidy) {
-            let thread = try Waiting()
-            _ = try engine.status(of: thread.id)
-            thread.end()
-            seen.insert(thread.id)
-            // The last ended thread may still exist in the kernel.
-            #expect(try openFiles(of: seen) <= Self.filesEach * (CUnwindEngine.leastThreadsToTidy + 1))
-        }
-        #expect(try openFiles(of: seen) > 0)
-    }
-
-    @Test func filesOfLivingThreadsAreClosedAtTheLimit() throws {
-        let engine = try CUnwindEngine()
-        let threads = try (0..<(CUnwindEngine.maximumOpenThreads + 6)).map { _ in try Waiting() }
-        for thread in threads { _ = try engine.status(of: thread.id) }
-        #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach * 6)
-        for thread in threads { thread.end() }
-        #expect(throws: CaptureFailure.noSuchThread) { try engine.status(of: threads[0].id) }
+    @Test func `a read begins with the reading that it gets`() throws {
+        let capture = ThreadCapture(engine: try CUnwindEngine())
+        let thread = try Waiting()
+        let probe = try ThreadProbe(thread: thread.id)
+        #expect(try openFiles(of: [thread.id]) == Self.filesEach)
+        #expect(
+            eventually {
+                guard let reading = probe.read(), let stack = try? capture.capture(probe, at: reading, mayStop: false)
+                else { return false }
+                return stack.method == .read && stack.reading == reading
+            })
+        thread.end()
+        #expect(eventually { probe.read() == nil })
     }
 
     @Test func `a capture of another thread leaves no file open`() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
         let threads = try (0..<62).map { _ in try Waiting() }
-        capture.keepFiles(of: threads[0].id)
+        let probe = try ThreadProbe(thread: threads[0].id)
         for thread in threads { _ = try capture.capture(thread: thread.id) }
-        #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach)
+        #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach, "those of \(probe.thread)")
         for thread in threads { thread.end() }
     }
 }
@@ -103,7 +95,6 @@ import Testing
         #expect(features["read"] == "works")
         if probe.ptrace == .works { #expect(features["signal"] == "not tried: not used where ptrace works") }
     }
-
 }
 
 @Suite struct CapturedFrameTests {

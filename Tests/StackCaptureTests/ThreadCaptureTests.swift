@@ -19,13 +19,26 @@ private final class ScriptedEngine: CaptureEngine {
     var probes = [true]
     func probeStop() -> Bool { probes.count > 1 ? probes.removeFirst() : probes[0] }
 
-    func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus {
-        guard let status = statuses.first else { throw .noSuchThread }
+    /// The number of readings that the capture has asked for.
+    private(set) var readings = 0
+
+    func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading {
+        readings += 1
+        guard !statuses.isEmpty else { throw .noSuchThread }
+        return ThreadReading(time: 1, onCPU: 1)
+    }
+
+    func status(of probe: ThreadProbe, at reading: ThreadReading) -> ThreadStatus {
+        let status = statuses[0]
         if statuses.count > 1 { statuses.removeFirst() }
         return status
     }
 
-    func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
+    func capture(
+        _ probe: ThreadProbe, at reading: ThreadReading, by method: CapturedStack.Method
+    ) throws(CaptureFailure) -> CapturedStack { try answer(method) }
+
+    private func answer(_ method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
         asked.append(method)
         guard var rest = answers[method], let answer = rest.first else { throw .failed(errno: 38) }
         if rest.count > 1 { rest.removeFirst() }
@@ -37,24 +50,24 @@ private final class ScriptedEngine: CaptureEngine {
     var stops: [Result<CapturedStack, CaptureFailure>] = []
     var collected: [Result<CapturedStack, CaptureFailure>] = []
     private(set) var canceled: [Int32] = []
-    private(set) var closed: [Int32] = []
 
-    func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack {
-        guard !stops.isEmpty else { return try capture(thread, by: .ptrace) }
+    func stopOrWait(_ probe: ThreadProbe) throws(CaptureFailure) -> CapturedStack {
+        guard !stops.isEmpty else { return try answer(.ptrace) }
         return try stops.removeFirst().get()
     }
 
-    func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack {
+    func collectStop(of probe: ThreadProbe) throws(CaptureFailure) -> CapturedStack {
         guard !collected.isEmpty else { throw .notPending }
         return try collected.removeFirst().get()
     }
 
     func cancelStop(of thread: Int32) { canceled.append(thread) }
 
-    func closeFiles(of thread: Int32) { closed.append(thread) }
-
     func images() -> ImageList { ImageList() }
 }
+
+/// A thread that exists as long as the tests run: the engine does not look at it.
+private let thread = getpid()
 
 private func stack(
     _ method: CapturedStack.Method, frames: Int, isComplete: Bool = true
@@ -71,20 +84,19 @@ private func stack(
     private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
     private let running = ThreadStatus(state: .running)
 
-    @Test func `the files of a loop's thread stay open, those of others do not`() throws {
-        let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 5)]])
-        let capture = ThreadCapture(engine: engine)
-        capture.keepFiles(of: 1)
-        capture.keepFiles(of: 2)
-        for thread in Int32(1)...4 { _ = try capture.capture(thread: thread) }
-        _ = try capture.captureOrWait(thread: 5)
-        _ = try capture.capture(thread: 5)
-        #expect(engine.closed == [3, 4])
+    @Test func `a capture begins with the reading that it gets`() throws {
+        let engine = ScriptedEngine(
+            [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
+        let probe = try ThreadProbe(thread: thread)
+        let reading = try #require(probe.read())
+        #expect(try ThreadCapture(engine: engine).capture(probe, at: reading, mayStop: true).method == .ptrace)
+        #expect(engine.readings == 1, "the thread moved")
+        #expect(engine.asked == [.read, .ptrace])
     }
 
     @Test func aCompleteReadIsEnough() throws {
         let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 5)]])
-        let captured = try ThreadCapture(engine: engine).capture(thread: 1)
+        let captured = try ThreadCapture(engine: engine).capture(thread: thread)
         #expect(captured.method == .read)
         #expect(captured.threadState == .blocked)
         #expect(engine.asked == [.read])
@@ -93,7 +105,7 @@ private func stack(
     @Test func `a running thread that must not be stopped has no stack`() {
         let engine = ScriptedEngine([running], [.ptrace: [stack(.ptrace, frames: 5)]])
         #expect(throws: CaptureFailure.notStopped) {
-            try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false)
+            try ThreadCapture(engine: engine).capture(thread: thread, mayStop: false)
         }
         #expect(engine.asked.isEmpty)
     }
@@ -101,14 +113,14 @@ private func stack(
     @Test func `an incomplete read is enough for a thread that must not be stopped`() throws {
         let engine = ScriptedEngine(
             [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 5)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false).frames.count == 2)
+        #expect(try ThreadCapture(engine: engine).capture(thread: thread, mayStop: false).frames.count == 2)
         #expect(engine.asked == [.read])
     }
 
     @Test func anIncompleteReadIsFollowedByAStop() throws {
         let engine = ScriptedEngine(
             [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 9)]])
-        let captured = try ThreadCapture(engine: engine).capture(thread: 1)
+        let captured = try ThreadCapture(engine: engine).capture(thread: thread)
         #expect(captured.method == .ptrace)
         #expect(engine.asked == [.read, .ptrace])
     }
@@ -120,19 +132,19 @@ private func stack(
                 .read: [stack(.read, frames: 7, isComplete: false)],
                 .ptrace: [stack(.ptrace, frames: 3, isComplete: false)],
             ])
-        #expect(try ThreadCapture(engine: engine).capture(thread: 1).frames.count == 7)
+        #expect(try ThreadCapture(engine: engine).capture(thread: thread).frames.count == 7)
     }
 
     @Test func `a thread that wakes during the read is tried again`() throws {
         let engine = ScriptedEngine(
             [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .ptrace)
+        #expect(try ThreadCapture(engine: engine).capture(thread: thread).method == .ptrace)
         #expect(engine.asked == [.read, .ptrace])
     }
 
     @Test func aThreadThatKeepsMovingIsGivenUp() {
         let engine = ScriptedEngine([blocked], [.read: [.failure(.moved)]])
-        #expect(throws: CaptureFailure.moved) { try ThreadCapture(engine: engine).capture(thread: 1) }
+        #expect(throws: CaptureFailure.moved) { try ThreadCapture(engine: engine).capture(thread: thread) }
         #expect(engine.asked.count == ThreadCapture.maximumAttempts)
     }
 
@@ -141,9 +153,9 @@ private func stack(
             [running], [.ptrace: [.failure(.refused(errno: 1))], .signal: [stack(.signal, frames: 3)]])
         engine.probes = [true, false]
         let capture = ThreadCapture(engine: engine)
-        #expect(try capture.capture(thread: 1).method == .signal)
+        #expect(try capture.capture(thread: thread).method == .signal)
         #expect(capture.methods == [.read, .signal])
-        #expect(try capture.capture(thread: 1).method == .signal)
+        #expect(try capture.capture(thread: thread).method == .signal)
         #expect(engine.asked == [.ptrace, .signal, .signal])
     }
 
@@ -152,7 +164,7 @@ private func stack(
         let engine = ScriptedEngine(
             [running], [.ptrace: [.failure(.refused(errno: EPERM)), stack(.ptrace, frames: 3)]])
         let capture = ThreadCapture(engine: engine)
-        #expect(try capture.capture(thread: 1).method == .ptrace)
+        #expect(try capture.capture(thread: thread).method == .ptrace)
         #expect(capture.methods == [.read, .ptrace])
     }
 
@@ -162,10 +174,10 @@ private func stack(
         let engine = ScriptedEngine(
             [running], [.ptrace: [.failure(.refused(errno: error))], .signal: [stack(.signal, frames: 3)]])
         let capture = ThreadCapture(engine: engine)
-        #expect(try capture.capture(thread: 1).method == .signal)
+        #expect(try capture.capture(thread: thread).method == .signal)
         #expect(capture.methods == [.read, .ptrace])
         engine.answers[.ptrace] = [stack(.ptrace, frames: 3)]
-        #expect(try capture.capture(thread: 1).method == .ptrace)
+        #expect(try capture.capture(thread: thread).method == .ptrace)
     }
 
     @Test func `a refused ptrace is tried once more`() throws {
@@ -174,16 +186,16 @@ private func stack(
         engine.probes = [false, true]
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.capturesBeforeProbe {
-            #expect(try capture.capture(thread: 1).method == .signal)
+            #expect(try capture.capture(thread: thread).method == .signal)
         }
-        #expect(try capture.capture(thread: 1).method == .ptrace)
+        #expect(try capture.capture(thread: thread).method == .ptrace)
     }
 
     /// The caller collects the stack later; one that stays would be taken for a later turn's.
     @Test func `a pending stop is an error, even if part of the stack was read`() throws {
         let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 2, isComplete: false)]])
         engine.stops = [.failure(.pending)]
-        #expect(throws: CaptureFailure.pending) { try ThreadCapture(engine: engine).captureOrWait(thread: 1) }
+        #expect(throws: CaptureFailure.pending) { try ThreadCapture(engine: engine).captureOrWait(thread: thread) }
     }
 
     @Test func `a thread that stays in the kernel is captured later`() throws {
@@ -191,31 +203,31 @@ private func stack(
         engine.stops = [.failure(.pending), .failure(.pending)]
         engine.collected = [.failure(.pending), stack(.ptrace, frames: 6)]
         let capture = ThreadCapture(engine: engine)
-        #expect(throws: CaptureFailure.pending) { try capture.captureOrWait(thread: 1) }
+        #expect(throws: CaptureFailure.pending) { try capture.captureOrWait(thread: thread) }
         #expect(CaptureFailure.pending.isPending)
-        #expect(capture.pendingCapture(of: 1) == nil)
-        #expect(try capture.pendingCapture(of: 1)?.get().frames.count == 6)
-        #expect(capture.pendingCapture(of: 1) == nil)
-        capture.cancelPendingCapture(of: 1)
-        #expect(engine.canceled == [1])
+        #expect(capture.pendingCapture(of: thread) == nil)
+        #expect(try capture.pendingCapture(of: thread)?.get().frames.count == 6)
+        #expect(capture.pendingCapture(of: thread) == nil)
+        capture.cancelPendingCapture(of: thread)
+        #expect(engine.canceled == [thread])
     }
 
     @Test func anEndedThreadIsAnError() {
         let engine = ScriptedEngine([])
-        #expect(throws: CaptureFailure.noSuchThread) { try ThreadCapture(engine: engine).capture(thread: 1) }
+        #expect(throws: CaptureFailure.noSuchThread) { try ThreadCapture(engine: engine).capture(thread: thread) }
     }
 
     @Test func `an unknown system call is named as the reason`() {
         let opaque = ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
         let engine = ScriptedEngine([opaque])
-        #expect(throws: CaptureFailure.unknownSystemCall) { try ThreadCapture(engine: engine).capture(thread: 1) }
+        #expect(throws: CaptureFailure.unknownSystemCall) { try ThreadCapture(engine: engine).capture(thread: thread) }
         #expect(engine.asked.isEmpty)
     }
 
     @Test func afterAStopTimeoutTheIncompleteReadIsKept() throws {
         let engine = ScriptedEngine(
             [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [.failure(.timedOut)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .read)
+        #expect(try ThreadCapture(engine: engine).capture(thread: thread).method == .read)
     }
 }
 
@@ -282,11 +294,11 @@ private func stack(
                 time += step
                 return time
             })
-        _ = try capture.capture(thread: 1)
-        #expect(throws: CaptureFailure.timedOut) { try capture.capture(thread: 1) }
+        _ = try capture.capture(thread: thread)
+        #expect(throws: CaptureFailure.timedOut) { try capture.capture(thread: thread) }
         #expect(capture.timeTaken == 240_000_000)
         step = 3_000_000_000
-        _ = try? capture.capture(thread: 1)
+        _ = try? capture.capture(thread: thread)
         #expect(capture.timeTaken == 240_000_000 + ThreadCapture.longestCapture, "the process was stopped")
     }
 }

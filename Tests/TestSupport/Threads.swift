@@ -1,6 +1,7 @@
 import CUnwindTestSupport
 import Glibc
 package import LinuxSupport
+package import StackCapture
 import Synchronization
 
 /// A thread that waits for events without an end, and takes each event at once, as the thread of an event loop.
@@ -39,7 +40,7 @@ package final class EpollThread: Sendable {
     package func place() -> EpollWait? {
         var place: EpollWait?
         _ = eventually {
-            place = ThreadProc(thread: thread, files: [.syscall])?.epollWait
+            place = try? ThreadProbe(thread: thread, files: .syscall).epollWait()
             return place != nil
         }
         return place

@@ -81,7 +81,8 @@ static void check_call(size_t index) {
   cunwind_test_call call = cunwind_test_call_at(index);
   cunwind_engine *engine = cunwind_test_engine(SIGPROF);
   cunwind_test_blocker *blocker = engine ? cunwind_test_blocker_start(index, CALL_MILLISECONDS) : NULL;
-  cunwind_thread *thread = blocker ? cunwind_thread_open(engine, cunwind_test_blocker_tid(blocker)) : NULL;
+  cunwind_thread *thread =
+      blocker ? cunwind_thread_open(cunwind_test_blocker_tid(blocker), CUNWIND_ALL_THREAD_FILES, NULL) : NULL;
   uint32_t taken = 0, incomplete = 0, without_call = 0, captures = CAPTURES + (call.is_ended_by_stop ? 0 : STOPS);
   cunwind_engine_refresh_images(engine);
   for (uint32_t number = 0; thread && number < captures; number++) {

@@ -24,7 +24,8 @@ typedef struct subject {
 static bool start(subject *subject, cunwind_test_posture posture, uint32_t depth) {
   *subject = (struct subject){.state = cunwind_test_thread_start(posture, depth)};
   subject->engine = subject->state ? cunwind_test_engine(SIGPROF) : NULL;
-  if (subject->engine) subject->thread = cunwind_thread_open(subject->engine, cunwind_test_thread_tid(subject->state));
+  if (subject->engine)
+    subject->thread = cunwind_thread_open(cunwind_test_thread_tid(subject->state), CUNWIND_ALL_THREAD_FILES, NULL);
   if (subject->thread) cunwind_engine_refresh_images(subject->engine);
   return subject->thread != NULL;
 }

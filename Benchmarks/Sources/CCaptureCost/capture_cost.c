@@ -157,7 +157,7 @@ double capture_cost(capture_way way, size_t stack_bytes, size_t count, uint64_t 
   cunwind_engine *engine = cunwind_engine_create(&(cunwind_options){.signal_number = SIGPROF});
   if (!stack || !engine || start_target(stack_bytes, way == CAPTURE_READ) < 0) return -1;
   cunwind_engine_refresh_images(engine);
-  cunwind_thread *thread = cunwind_thread_open(engine, target.tid);
+  cunwind_thread *thread = cunwind_thread_open(target.tid, CUNWIND_ALL_THREAD_FILES, NULL);
   double frames = 0;
   for (size_t index = 0; thread && index < count && frames >= 0; index++) {
     usleep(1000);

@@ -67,8 +67,6 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
   engine->unwinder.pages = &engine->pages;
   engine->signal_number = options->signal_number;
   engine->harmless_signal_number = options->harmless_signal_number;
-  snprintf(engine->proc_directory, sizeof engine->proc_directory, "%s",
-           options->proc_directory ? options->proc_directory : "/proc/self");
   choose_unwinder(engine);
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
       cunwind_page_cache_init(&engine->pages) && cunwind_helper_init(&engine->helper) &&

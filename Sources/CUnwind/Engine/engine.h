@@ -18,11 +18,7 @@
 
 struct cunwind_signal_slot;
 
-/// The size of the path of the directory with the threads' files, in bytes.
-#define CUNWIND_PROC_PATH_BYTES 256
-
 struct cunwind_engine {
-  char proc_directory[CUNWIND_PROC_PATH_BYTES];  ///< The directory with the threads' files.
   pid_t process;  ///< The process that created the engine. A child of fork(2) must not use its copy.
   int signal_number;
   int harmless_signal_number;  ///< For threads that do not block it; 0: none.

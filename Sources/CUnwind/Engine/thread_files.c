@@ -1,4 +1,4 @@
-// The status of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open and parsed by hand.
+// The status of a thread: schedstat, status, stat, syscall and wchan of /proc/self/task/<tid>, kept open and parsed by hand.
 //
 // Any of these files may be missing or empty: sandboxes (gVisor) have fewer than Linux, and in a process that is not
 // dumpable, files with addresses belong to root. A missing file costs only the data that no other file has. It never
@@ -21,6 +21,7 @@
 
 /// The share of RLIMIT_NOFILE that is left to the app: one in so many.
 #define DESCRIPTOR_RESERVE 5u
+#define PATH_BYTES 288
 
 // Whether the app needs the number, or soon will. The kernel gives the lowest free one, so as many are in use.
 static bool is_near_the_limit(int file) {
@@ -29,9 +30,10 @@ static bool is_near_the_limit(int file) {
   return (rlim_t)file >= limit.rlim_cur - limit.rlim_cur / DESCRIPTOR_RESERVE;
 }
 
-static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) {
-  char path[CUNWIND_PROC_PATH_BYTES + 64];
-  snprintf(path, sizeof path, "%s/task/%d/%s", engine->proc_directory, (int)tid, name);
+static int open_file(const char *directory, pid_t tid, const char *name) {
+  char path[PATH_BYTES];
+  if (directory) snprintf(path, sizeof path, "%s/%s", directory, name);
+  else snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, name);
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0 || !is_near_the_limit(file)) return file;
   close(file);
@@ -64,17 +66,17 @@ static uint64_t identity_of(int file) {
   return fstat(file, &status) == 0 ? (uint64_t)status.st_ino ^ (uint64_t)status.st_dev << 48 : 0;
 }
 
-cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
+cunwind_thread *cunwind_thread_open(pid_t tid, unsigned files, const char *directory) {
   cunwind_thread *thread = calloc(1, sizeof *thread);
   if (!thread) return NULL;
   thread->tid = tid;
-  static const char *const names[CUNWIND_THREAD_FILES] = {"status", "syscall", "schedstat", "wchan"};
+  static const char *const names[CUNWIND_THREAD_FILES] = {"schedstat", "status", "stat", "syscall", "wchan"};
   int error = tid > 0 && cunwind_thread_exists(tid) ? 0 : ESRCH;
   for (int index = 0; index < CUNWIND_THREAD_FILES; index++) {
     int *file = &thread->files[index];
     *file = -1;
-    if (error != 0 || (index == CUNWIND_FILE_WCHAN && thread->files[CUNWIND_FILE_SYSCALL] >= 0)) continue;
-    *file = open_file(engine, tid, names[index]);
+    if (error != 0 || !(files >> index & 1)) continue;
+    *file = open_file(directory, tid, names[index]);
     if (*file < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) error = errno;
     if (*file >= 0 && !shows_something(*file)) {
       close(*file);
@@ -83,7 +85,7 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
     if (*file >= 0) thread->identities[index] = identity_of(*file);
   }
   // The thread may have ended meanwhile, which would explain missing files.
-  if (error == 0 && thread->files[CUNWIND_FILE_STATUS] < 0 && !cunwind_thread_exists(tid)) error = ESRCH;
+  if (error == 0 && !cunwind_thread_is_there(thread)) error = ESRCH;
   if (error == 0) return thread;
   cunwind_thread_close(thread);
   errno = error;
@@ -99,19 +101,14 @@ void cunwind_thread_close(cunwind_thread *thread) {
   free(thread);
 }
 
-// Reads a file, or as much as fits, into the thread's text. Returns its length, 0 without the file. Negative: an errno;
-// ESRCH if the thread has ended.
+// Reads a file, or as much as fits, into the thread's text: a file of /proc/<tid> comes whole with one read. Returns its
+// length, 0 without the file. Negative: an errno; ESRCH if the thread has ended.
 static long read_file(cunwind_thread *thread, int index) {
-  size_t length = 0, size = sizeof thread->text - 1;
   int file = thread->files[index];
-  while (file >= 0 && length < size) {
-    long got = cunwind_raw(SYS_pread64, file, (long)(thread->text + length), (long)(size - length), (long)length, 0, 0);
-    if (got < 0) return got;
-    if (got == 0) break;
-    length += (size_t)got;
-  }
-  thread->text[length] = 0;
-  return (long)length;
+  long got =
+      file < 0 ? 0 : cunwind_raw(SYS_pread64, file, (long)thread->text, (long)(sizeof thread->text - 1), 0, 0, 0);
+  thread->text[got > 0 ? got : 0] = 0;
+  return got;
 }
 
 static bool is_digit(char letter, int base, unsigned *value) {
@@ -134,8 +131,10 @@ static bool take_number(const char **at, int base, uint64_t *number) {
 }
 
 // proc_pid_syscall(5): "running", or "-1 SP PC", or the number, six arguments, SP and PC.
-static void parse_system_call(const char *text, cunwind_thread_status *thread_status) {
+void cunwind_parse_system_call(const char *text, cunwind_thread_status *thread_status) {
   uint64_t number = 0;
+  thread_status->shows_system_call = true;
+  thread_status->system_call = -1;
   bool is_outside = text[0] == '-' && text[1] == '1';
   if (is_outside) text += 2;
   else if (!take_number(&text, 10, &number)) return;
@@ -165,59 +164,84 @@ static void parse_status(const char *text, cunwind_thread_status *thread_status)
                                    take_number(&involuntary, 10, &thread_status->involuntary_switches);
 }
 
+// proc_pid_stat(5): fields 3, 10, 12, 14, 15 and 19.
+static void parse_stat(const char *text, cunwind_thread_status *thread_status) {
+  const char *state = cunwind_behind_field(text, 2), *minor = cunwind_behind_field(text, 9),
+             *major = cunwind_behind_field(text, 11), *ticks = cunwind_behind_field(text, 13),
+             *nice = cunwind_behind_field(text, 18);
+  if (!nice || !state || !take_number(&minor, 10, &thread_status->minor_faults) ||
+      !take_number(&major, 10, &thread_status->major_faults) || !take_number(&ticks, 10, &thread_status->user_ticks) ||
+      !take_number(&ticks, 10, &thread_status->system_ticks))
+    return;
+  thread_status->shows_stat = true;
+  thread_status->state = state[1];
+  thread_status->nice = (int32_t)strtol(nice, NULL, 10);
+}
+
+// Time on a CPU, time runnable, time slices. All are 0 if the kernel does not count them (proc_pid_schedstat).
+static void parse_schedstat(const char *text, cunwind_thread_status *thread_status) {
+  if (!take_number(&text, 10, &thread_status->on_cpu) || !take_number(&text, 10, &thread_status->run_queue) ||
+      !take_number(&text, 10, &thread_status->slices))
+    thread_status->slices = 0;
+}
+
+// proc_pid_wchan(5): the kernel function in which the thread waits, or "0" if it waits in none or it is hidden.
+static void parse_wait(const char *text, cunwind_thread_status *thread_status) {
+  if (strcmp(text, "0") == 0) return;
+  snprintf(thread_status->waits_in, sizeof thread_status->waits_in, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
 // An open file of /proc/<tid> belongs to its thread: after the thread's end a read returns ESRCH, even if another
 // thread has the id by then. If no file can be read, only the directory shows whether the thread exists.
 bool cunwind_thread_is_there(const cunwind_thread *thread) {
-  int status = thread->files[CUNWIND_FILE_STATUS], file = status >= 0 ? status : thread->files[CUNWIND_FILE_SYSCALL];
   char first;
-  if (file >= 0 && cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) == -ESRCH) return false;
+  for (int index = 0; index < CUNWIND_THREAD_FILES; index++) {
+    int file = thread->files[index];
+    if (file < 0) continue;
+    if (cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) == -ESRCH) return false;
+    break;
+  }
   return cunwind_thread_exists(thread->tid);
 }
 
-bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status) {
-  long got = read_file(thread, CUNWIND_FILE_STATUS);
-  if (got == -ESRCH) return false;
-  if (got <= 0) return cunwind_thread_exists(thread->tid);
-  parse_status(thread->text, thread_status);
-  return thread_status->state != 'Z' && thread_status->state != 'X';
+typedef void parsing(const char *text, cunwind_thread_status *thread_status);
+
+static parsing *const parsers[CUNWIND_THREAD_FILES] = {parse_schedstat, parse_status, parse_stat,
+                                                       cunwind_parse_system_call, parse_wait};
+
+// Reads one file, if it is open and shows something. False: the thread has ended.
+static bool read_one(cunwind_thread *thread, int index, cunwind_thread_status *thread_status) {
+  long got = read_file(thread, index);
+  if (got > 0) parsers[index](thread->text, thread_status);
+  return got > 0 || (got != -ESRCH && cunwind_thread_exists(thread->tid));
 }
 
-bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  return read_one(thread, CUNWIND_FILE_STATUS, thread_status) && thread_status->state != 'Z' &&
+         thread_status->state != 'X';
+}
+
+static bool read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status) {
   thread_status->is_blocked = thread_status->shows_system_call = false;
   thread_status->system_call = -1;
-  long got = read_file(thread, CUNWIND_FILE_SYSCALL);
-  if (got == -ESRCH) return false;
-  if (got <= 0) return cunwind_thread_exists(thread->tid);
-  thread_status->shows_system_call = true;
-  parse_system_call(thread->text, thread_status);
-  return true;
-}
-
-// proc_pid_wchan(5): the kernel function in which the thread waits, or "0" if it is hidden.
-static void read_wait(cunwind_thread *thread, cunwind_thread_status *thread_status) {
-  if (read_file(thread, CUNWIND_FILE_WCHAN) <= 0 || strcmp(thread->text, "0") == 0) return;
-  snprintf(thread_status->waits_in, sizeof thread_status->waits_in, "%.*s", (int)strcspn(thread->text, "\n"),
-           thread->text);
-}
-
-// CPU time, time runnable, time slices. All are 0 if the kernel does not count them (proc_pid_schedstat).
-uint64_t cunwind_thread_slices(cunwind_thread *thread) {
-  if (read_file(thread, CUNWIND_FILE_SCHEDSTAT) <= 0) return 0;
-  const char *text = thread->text;
-  uint64_t number = 0;
-  for (int field = 0; field < 3; field++) {
-    if (!take_number(&text, 10, &number)) return 0;
-  }
-  return number;
+  return read_one(thread, CUNWIND_FILE_SYSCALL, thread_status);
 }
 
 cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *thread_status) {
-  memset(thread_status, 0, sizeof *thread_status);
-  if (!cunwind_thread_read_status(thread, thread_status) || !cunwind_thread_read_system_call(thread, thread_status)) {
-    return CUNWIND_NO_SUCH_THREAD;
+  cunwind_thread_status *seen = &thread->seen;
+  memset(seen, 0, sizeof *seen);
+  seen->system_call = -1;
+  bool has_ended = false, is_shown = false;
+  for (int index = 0; index < CUNWIND_THREAD_FILES && !has_ended; index++) {
+    long got = read_file(thread, index);
+    if (got > 0) parsers[index](thread->text, seen);
+    has_ended = got == -ESRCH;
+    is_shown |= got > 0;
   }
-  if (!thread_status->shows_system_call) read_wait(thread, thread_status);
-  return CUNWIND_OK;
+  has_ended |= seen->state == 'Z' || seen->state == 'X' || (!is_shown && !cunwind_thread_exists(thread->tid));
+  thread->is_inspected = !has_ended;
+  *thread_status = *seen;
+  return has_ended ? CUNWIND_NO_SUCH_THREAD : CUNWIND_OK;
 }
 
 // ---- The proof that a thread stayed blocked -------------------------------------------------------------------------
@@ -229,14 +253,20 @@ cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_sta
 // and PC, switches. A thread that was off CPU both times and ran in between was switched out once more, and the kernel
 // counts that before it happens. This takes 15 us.
 
-cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocked_thread *before) {
-  memset(before, 0, sizeof *before);
-  before->slices = cunwind_thread_slices(thread);
-  if (before->slices == 0 && !cunwind_thread_read_status(thread, &before->thread_status)) return CUNWIND_NO_SUCH_THREAD;
-  if (!cunwind_thread_read_system_call(thread, &before->thread_status)) return CUNWIND_NO_SUCH_THREAD;
-  if (!before->thread_status.shows_system_call || (before->slices == 0 && !before->thread_status.counts_switches))
-    return CUNWIND_NOT_SHOWN;
-  return before->thread_status.is_blocked ? CUNWIND_OK : CUNWIND_NOT_BLOCKED;
+cunwind_status cunwind_thread_may_be_read(const cunwind_thread *thread) {
+  const cunwind_thread_status *seen = &thread->seen;
+  if (!seen->shows_system_call || (seen->slices == 0 && !seen->counts_switches)) return CUNWIND_NOT_SHOWN;
+  return seen->is_blocked ? CUNWIND_OK : CUNWIND_NOT_BLOCKED;
+}
+
+cunwind_status cunwind_thread_before_read(cunwind_thread *thread) {
+  cunwind_thread_status *seen = &thread->seen;
+  memset(seen, 0, sizeof *seen);
+  thread->is_inspected = false;
+  if (!read_one(thread, CUNWIND_FILE_SCHEDSTAT, seen) ||
+      (seen->slices == 0 && !cunwind_thread_read_status(thread, seen)) || !read_system_call(thread, seen))
+    return CUNWIND_NO_SUCH_THREAD;
+  return cunwind_thread_may_be_read(thread);
 }
 
 static bool is_the_same(const cunwind_thread_status *before, const cunwind_thread_status *after) {
@@ -247,16 +277,17 @@ static bool is_the_same(const cunwind_thread_status *before, const cunwind_threa
          before->involuntary_switches == after->involuntary_switches;
 }
 
-cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_blocked_thread *before) {
+cunwind_status cunwind_thread_after_read(cunwind_thread *thread) {
   // Read the copy before the count: a thread that runs changes the count first.
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  if (before->slices != 0) return cunwind_thread_slices(thread) == before->slices ? CUNWIND_OK : CUNWIND_MOVED;
   cunwind_thread_status after;
   memset(&after, 0, sizeof after);
-  if (!cunwind_thread_read_system_call(thread, &after) || !cunwind_thread_read_status(thread, &after)) {
-    return CUNWIND_NO_SUCH_THREAD;
+  if (thread->seen.slices != 0) {
+    if (!read_one(thread, CUNWIND_FILE_SCHEDSTAT, &after)) return CUNWIND_NO_SUCH_THREAD;
+    return after.slices == thread->seen.slices ? CUNWIND_OK : CUNWIND_MOVED;
   }
-  return is_the_same(&before->thread_status, &after) ? CUNWIND_OK : CUNWIND_MOVED;
+  if (!read_system_call(thread, &after) || !cunwind_thread_read_status(thread, &after)) return CUNWIND_NO_SUCH_THREAD;
+  return is_the_same(&thread->seen, &after) ? CUNWIND_OK : CUNWIND_MOVED;
 }
 
 // ---- The tracer of a thread: a debugger, or the helper of another capture ----------------------------------------------

@@ -35,12 +35,12 @@ static cunwind_status read_stopped(cunwind_engine *engine, cunwind_thread *threa
   return status;
 }
 
+// Continues the proof of the capture: the thread must not have run since.
 static cunwind_status read_blocked(cunwind_engine *engine, cunwind_thread *thread) {
-  cunwind_blocked_thread blocked;
-  cunwind_status status = cunwind_thread_before_read(thread, &blocked);
+  cunwind_status status = cunwind_thread_may_be_read(thread);
   if (status != CUNWIND_OK) return status;
-  cunwind_async_walk_take(&engine->walk, blocked.thread_status.stack_pointer);
-  return cunwind_thread_after_read(thread, &blocked);
+  cunwind_async_walk_take(&engine->walk, thread->seen.stack_pointer);
+  return cunwind_thread_after_read(thread);
 }
 
 // A chain is valid up to the first context whose function is not in the code of an image.

@@ -135,8 +135,8 @@ CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, 
 
 /// Returns the text behind field `number` of proc_pid_stat(5), at least 2, with the blank before the next field; NULL if
 /// there is none. The second field ends with the last ')': the name in it may contain one, too.
-static inline char *cunwind_behind_field(char *stat, int number) {
-  char *field = strrchr(stat, ')');
+static inline const char *cunwind_behind_field(const char *stat, int number) {
+  const char *field = strrchr(stat, ')');
   if (field) field++;
   for (int known = 2; field && known < number; known++) field = *field ? strchr(field + 1, ' ') : NULL;
   return field;

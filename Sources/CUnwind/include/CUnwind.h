@@ -110,20 +110,37 @@ typedef struct cunwind_stack {
 /// The size of the name of a kernel function (wchan), in bytes. A longer name is cut.
 #define CUNWIND_WAIT_NAME_BYTES 64
 
-/// The status of a thread, as the kernel shows it.
+/// The files of /proc/<tid> that show a thread, as a set; an inspection reads them in this order.
+typedef enum cunwind_thread_file {
+  CUNWIND_THREAD_SCHEDSTAT = 1,
+  CUNWIND_THREAD_STATUS = 2,
+  CUNWIND_THREAD_STAT = 4,
+  CUNWIND_THREAD_SYSCALL = 8,
+  CUNWIND_THREAD_WCHAN = 16,
+  CUNWIND_ALL_THREAD_FILES = 31
+} cunwind_thread_file;
+
+/// The status of a thread, as the kernel shows it; what it does not show is 0. Times and counts are totals.
 typedef struct cunwind_thread_status {
-  char state;                ///< The letter of proc(5): R, S, D, T, t, Z, X, I; 0 if /proc does not show it.
+  char state;                ///< The letter of proc(5): R, S, D, T, t, Z, X, I.
   bool shows_system_call;    ///< /proc shows the system call. If not, `is_blocked` is false and has no meaning.
   bool is_blocked;           ///< In a system call or a fault, and off CPU: `stack_pointer` and `pc` are valid.
   bool counts_switches;      ///< The two counts of switches are valid.
-  uint64_t blocked_signals;  ///< SigBlk: bit n - 1 is signal n; 0 if /proc does not show it.
+  bool shows_stat;           ///< The nice value, faults and ticks are valid.
+  int32_t nice;              ///< -20 to 19.
+  uint64_t blocked_signals;  ///< SigBlk: bit n - 1 is signal n.
   int64_t system_call;       ///< The number; -1 if blocked outside a call (page fault), running, or not shown.
   uint64_t arguments[6];
   uint64_t stack_pointer;
   uint64_t pc;
   uint64_t voluntary_switches;
   uint64_t involuntary_switches;
-  /// The kernel function in which the thread waits, if /proc does not show the system call; else empty.
+  uint64_t run_queue;  ///< The time runnable without a CPU, in nanoseconds; grows when a wait for a CPU ends.
+  uint64_t slices;     ///< How often the thread has got a CPU, counted before it runs. 0: the kernel does not count.
+  uint64_t on_cpu;     ///< The time on a CPU as of the last tick or switch, in nanoseconds.
+  uint64_t minor_faults, major_faults;  ///< Page faults without and with disk access.
+  uint64_t user_ticks, system_ticks;    ///< CPU time in user mode and in the kernel, in clock ticks.
+  /// The kernel function in which the thread waits; empty if it waits in none.
   char waits_in[CUNWIND_WAIT_NAME_BYTES];
 } cunwind_thread_status;
 
@@ -163,6 +180,7 @@ typedef struct cunwind_capture_info {
   uint64_t arguments[6];
   /// The file behind the first argument, if that is a descriptor, when the call returned. Empty if the path is too long.
   char target[CUNWIND_TARGET_BYTES];
+  bool is_as_inspected;  ///< Read: the thread has not run since its last inspection.
 } cunwind_capture_info;
 
 /// The longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
@@ -186,8 +204,6 @@ typedef struct cunwind_options {
   int harmless_signal_number;
   /// CUNWIND_MEMORY_ANY, or the only access to try. It applies to all engines of the process.
   cunwind_memory_access memory_access;
-  /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests use their own.
-  const char *_Nullable proc_directory;
 } cunwind_options;
 
 /// The first word of a `cunwind_context_scope`.
@@ -306,17 +322,21 @@ cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *_Nonnull e
 
 // ---- Threads --------------------------------------------------------------------------------------------------------
 
-/// Opens the /proc files of a thread of this process; later inspections need one pread per file. A missing file is not
-/// an error. Returns NULL with errno: ESRCH if there is no such thread, EMFILE, ENFILE, ENOMEM. If the process is not
-/// dumpable (PR_SET_DUMPABLE), /proc does not show system calls.
-cunwind_thread *_Nullable cunwind_thread_open(cunwind_engine *_Nonnull engine, pid_t tid);
+/// Opens /proc files of a thread of this process, a set of `cunwind_thread_file`; later inspections need one pread per
+/// file. `directory` has them, at most 255 bytes; NULL: /proc/self/task/<tid>. A missing file is not an error. Returns NULL
+/// with errno: ESRCH if there is no such thread, EMFILE, ENFILE, ENOMEM. If the process is not dumpable (PR_SET_DUMPABLE),
+/// /proc does not show system calls.
+cunwind_thread *_Nullable cunwind_thread_open(pid_t tid, unsigned files, const char *_Nullable directory);
 
 /// Closes the files of a thread; does nothing for NULL.
 void cunwind_thread_close(cunwind_thread *_Nullable thread);
 
-/// Reads the status of a thread. Returns CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs the caller about 10 us and the
-/// thread nothing. Async-signal-safe: yes.
+/// Reads the status of a thread from its open files, and keeps it for the next capture by read. Returns CUNWIND_OK or
+/// CUNWIND_NO_SUCH_THREAD. Costs the caller about 10 us and the thread nothing. Async-signal-safe: yes.
 cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_thread_status *_Nonnull status);
+
+/// Stores the system call, its arguments, SP and PC of the text of /proc/<pid>/syscall. Async-signal-safe: yes.
+void cunwind_parse_system_call(const char *_Nonnull text, cunwind_thread_status *_Nonnull status);
 
 /// Returns whether a stop makes the system call `number` return EINTR: the list of signal(7), and the calls of
 /// asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.
@@ -343,8 +363,8 @@ bool cunwind_is_stop_helper(pid_t pid);
 /// next: a repeated fsync(2) takes 35 us, of which it waits 15 us (measured). One try takes 5 us.
 #define CUNWIND_READ_TIMEOUT_NANOSECONDS 100000ull
 
-/// Read: captures a blocked thread from SP and PC in /proc, without touching it. If the thread moves, it is read again,
-/// until CUNWIND_READ_TIMEOUT_NANOSECONDS have passed. If a frame needs a register that neither /proc shows nor the
+/// Read: captures a blocked thread from SP and PC in /proc, without touching it. Begins with those of the thread's last
+/// inspection; if the thread has moved, it is read again, until CUNWIND_READ_TIMEOUT_NANOSECONDS have passed. If a frame needs a register that neither /proc shows nor the
 /// code implies, the stack is incomplete (CUNWIND_END_NO_UNWIND_INFO). Returns CUNWIND_OK, CUNWIND_NOT_BLOCKED,
 /// CUNWIND_MOVED, CUNWIND_NOT_SHOWN or CUNWIND_NO_SUCH_THREAD.
 cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,

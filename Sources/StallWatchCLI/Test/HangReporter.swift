@@ -83,8 +83,8 @@ struct HangReporter {
         return ids.prefix(Self.maximumThreads).compactMap { id in
             guard let stat = readSmallFile("\(directory)/\(id)/stat").flatMap(ProcStat.init) else { return nil }
             let name = readSmallFile("\(directory)/\(id)/comm").map { " \"\(firstLine($0))\"" } ?? ""
-            let channel = WaitChannel(readSmallFile("\(directory)/\(id)/wchan").map(ByteCursor.init))
-            let place = channel.function.map { " in the kernel's \($0)" } ?? ""
+            let channel = readSmallFile("\(directory)/\(id)/wchan").flatMap(WaitChannel.function(in:))
+            let place = channel.map { " in the kernel's \($0)" } ?? ""
             return "  thread \(id)\(name) \(Self.state(stat.letter))\(place)"
         }
     }

@@ -52,7 +52,7 @@ static void restore_output(int output) {
 static void capture(cunwind_engine *engine, const cunwind_test_churner *churner, cunwind_stack *stack,
                     uint64_t deadline, cunwind_test_stress_result *result) {
   cunwind_capture_info info;
-  cunwind_thread *thread = cunwind_thread_open(engine, churner->tid);
+  cunwind_thread *thread = cunwind_thread_open(churner->tid, CUNWIND_ALL_THREAD_FILES, NULL);
   if (!thread) return;
   for (int count = 0; count < 20 && cunwind_test_milliseconds_now() < deadline; count++) {
     cunwind_engine_refresh_images(engine);

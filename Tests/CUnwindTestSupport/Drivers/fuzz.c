@@ -24,7 +24,7 @@ static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint
   cunwind_capture_info info;
   cunwind_test_thread *thread_state = cunwind_test_thread_start(posture, depth);
   if (!thread_state) return false;
-  cunwind_thread *thread = cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state));
+  cunwind_thread *thread = cunwind_thread_open(cunwind_test_thread_tid(thread_state), CUNWIND_ALL_THREAD_FILES, NULL);
   bool is_taken = thread && cunwind_capture_stop(engine, thread, &stack, &info) == CUNWIND_OK;
   if (is_taken) {
     cunwind_registers_from_ptrace(&seed->registers, &engine->helper.request->registers);

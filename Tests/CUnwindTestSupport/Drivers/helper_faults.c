@@ -79,7 +79,8 @@ static cunwind_test_fault_result disturb(uint32_t milliseconds, void *(*disturbe
   scene.thread_state = engine ? cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 10) : NULL;
   if (!scene.thread_state) return result;
   cunwind_engine_refresh_images(engine);
-  cunwind_thread *captured = cunwind_thread_open(engine, cunwind_test_thread_tid(scene.thread_state));
+  cunwind_thread *captured =
+      cunwind_thread_open(cunwind_test_thread_tid(scene.thread_state), CUNWIND_ALL_THREAD_FILES, NULL);
   bool is_disturbed = disturber && pthread_create(&thread, NULL, disturber, &scene) == 0;
   uint64_t deadline = cunwind_test_milliseconds_now() + milliseconds;
   while (cunwind_test_milliseconds_now() < deadline) {

@@ -51,18 +51,17 @@ cunwind_test_proof_result cunwind_test_read_proof(bool counts_slices, uint32_t m
   cunwind_engine *engine = cunwind_test_engine(27);
   if (!engine || pthread_create(&changer, NULL, change, &words) != 0) return result;
   while (__atomic_load_n(&words.tid, __ATOMIC_ACQUIRE) == 0) usleep(1000);
-  cunwind_thread *thread = cunwind_thread_open(engine, words.tid);
+  cunwind_thread *thread = cunwind_thread_open(words.tid, CUNWIND_ALL_THREAD_FILES, NULL);
   if (thread && !counts_slices && thread->files[CUNWIND_FILE_SCHEDSTAT] >= 0) {
     close(thread->files[CUNWIND_FILE_SCHEDSTAT]);
     thread->files[CUNWIND_FILE_SCHEDSTAT] = -1;
   }
   uint64_t end = cunwind_test_milliseconds_now() + milliseconds;
   for (uint64_t read = 0; thread && cunwind_test_milliseconds_now() < end; read++) {
-    cunwind_blocked_thread blocked;
-    if (cunwind_thread_before_read(thread, &blocked) != CUNWIND_OK) continue;
+    if (cunwind_thread_before_read(thread) != CUNWIND_OK) continue;
     bool is_torn = !are_equal(&words, read % 2 ? LONG_COPY : SHORT_COPY);
-    bool is_valid = cunwind_thread_after_read(thread, &blocked) == CUNWIND_OK;
-    result.counted_slices = blocked.slices != 0;
+    bool is_valid = cunwind_thread_after_read(thread) == CUNWIND_OK;
+    result.counted_slices = thread->seen.slices != 0;
     *(is_valid ? &result.valid : &result.refused) += 1;
     *(is_valid ? &result.torn_valid : &result.torn_refused) += is_torn;
   }

@@ -35,7 +35,7 @@ int cunwind_test_stop_reused_id(void) {
   cunwind_test_thread *thread_state = engine ? cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3) : NULL;
   if (!thread_state) return status;
   pid_t id = cunwind_test_thread_tid(thread_state);
-  cunwind_thread *thread = cunwind_thread_open(engine, id);
+  cunwind_thread *thread = cunwind_thread_open(id, CUNWIND_ALL_THREAD_FILES, NULL);
   cunwind_test_thread_stop(thread_state);
   // pthread_join(3) returns when the kernel clears the thread's id, a moment before it is free.
   pid_t child = -1;

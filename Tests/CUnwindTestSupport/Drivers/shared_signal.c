@@ -29,7 +29,7 @@ cunwind_test_shared_signal_result cunwind_test_shared_signal(void) {
   cunwind_test_thread *thread_state = engine ? cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3) : NULL;
   if (!thread_state) return result;
   pid_t tid = cunwind_test_thread_tid(thread_state);
-  cunwind_thread *thread = cunwind_thread_open(engine, tid);
+  cunwind_thread *thread = cunwind_thread_open(tid, CUNWIND_ALL_THREAD_FILES, NULL);
   for (int round = 0; thread && round < 200; round++) {
     cunwind_capture_info info;
     if (tgkill(getpid(), tid, number) == 0) result.sent++;

@@ -58,7 +58,7 @@ static cunwind_status capture_starved(cunwind_engine *engine, starved *scene) {
   cunwind_capture_info info;
   cunwind_thread_status look;
   pthread_t other;
-  cunwind_thread *waiter = cunwind_thread_open(engine, scene->waiter);
+  cunwind_thread *waiter = cunwind_thread_open(scene->waiter, CUNWIND_ALL_THREAD_FILES, NULL);
   if (!waiter) return CUNWIND_FAILED;
   do usleep(1000);
   while (cunwind_thread_inspect(waiter, &look) == CUNWIND_OK && !look.is_blocked);

@@ -60,7 +60,8 @@ static bool is_captured(cunwind_engine *engine, cunwind_test_posture posture, bo
   static cunwind_stack stack;
   cunwind_capture_info info;
   cunwind_test_thread *thread_state = cunwind_test_thread_start(posture, 30);
-  cunwind_thread *thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
+  cunwind_thread *thread =
+      thread_state ? cunwind_thread_open(cunwind_test_thread_tid(thread_state), CUNWIND_ALL_THREAD_FILES, NULL) : NULL;
   if (!thread) return false;
   bool is_whole = false;
   // The thread may be between two of its calls, or may wait for a CPU.

@@ -28,7 +28,8 @@ static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   result->probe_status = cunwind_engine_probe_stop(engine, &result->probe_error);
 
   cunwind_test_thread *thread_state = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
-  cunwind_thread *thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
+  cunwind_thread *thread =
+      thread_state ? cunwind_thread_open(cunwind_test_thread_tid(thread_state), CUNWIND_ALL_THREAD_FILES, NULL) : NULL;
   if (!thread) _exit(3);
   result->stop_status = cunwind_capture_stop(engine, thread, &stack, &info);
   result->stop_error = info.error;
@@ -38,7 +39,8 @@ static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   cunwind_test_thread_stop(thread_state);
 
   thread_state = cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3);
-  thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
+  thread =
+      thread_state ? cunwind_thread_open(cunwind_test_thread_tid(thread_state), CUNWIND_ALL_THREAD_FILES, NULL) : NULL;
   if (!thread) _exit(4);
   // The thread repeats polls of 20 ms, so a capture can find it between two of them.
   for (int tries = 0; tries < 10; tries++) {
@@ -92,7 +94,7 @@ int cunwind_test_stop_of_traced(int *error, int *second) {
   if (ready == MAP_FAILED || !engine || !thread_state) return -1;
   cunwind_engine_refresh_images(engine);
   pid_t tid = cunwind_test_thread_tid(thread_state), tracer = follow(tid, ready);
-  cunwind_thread *thread = cunwind_thread_open(engine, tid);
+  cunwind_thread *thread = cunwind_thread_open(tid, CUNWIND_ALL_THREAD_FILES, NULL);
   int status = -1, ignored;
   if (tracer && thread) {
     status = cunwind_capture_stop(engine, thread, &stack, &info);

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Glibc
 import LinuxSupport
+import StackCapture
 import Synchronization
 
 /// A named thread that runs `body` and says when it is ready.
@@ -28,7 +29,7 @@ package enum NamedThread {
 package enum MainThread {
     /// How long the thread has been ready to run without a CPU since it began, in milliseconds.
     package static func runnableMilliseconds() -> Double {
-        Double(ThreadProc(thread: getpid(), files: [.schedstat])?.times?.runQueue ?? 0) / 1_000_000
+        Double((try? ThreadProbe(thread: getpid(), files: .schedstat).read()?.runQueue) ?? 0) / 1_000_000
     }
 }
 

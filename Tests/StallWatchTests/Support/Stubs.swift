@@ -12,9 +12,16 @@ extension StackCapturing {
     var unwinder: Unwinder { Unwinder(name: "built-in") }
     var timeTaken: UInt64 { 0 }
     func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack { try capture(thread: thread) }
+    func capture(
+        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool
+    ) throws(CaptureFailure) -> CapturedStack {
+        try capture(thread: probe.thread, mayStop: mayStop)
+    }
+    func captureOrWait(_ probe: ThreadProbe, at reading: ThreadReading) throws(CaptureFailure) -> CapturedStack {
+        try captureOrWait(thread: probe.thread)
+    }
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
     func cancelPendingCapture(of thread: Int32) {}
-    func keepFiles(of thread: Int32) {}
     var methods: [CapturedStack.Method] { [.read] }
     func images() -> ImageList { ImageList() }
 }

@@ -74,7 +74,9 @@ struct StackHost {
 
     /// Captures by every method for such a thread: read and ptrace for a blocked thread, only ptrace for a running one.
     private func capture(_ name: String, _ thread: Int32) {
-        guard let handle = cunwind_thread_open(engine, thread) else { Self.fail("\(name) has no thread \(thread)") }
+        guard let handle = cunwind_thread_open(thread, UInt32(CUNWIND_ALL_THREAD_FILES.rawValue), nil) else {
+            Self.fail("\(name) has no thread \(thread)")
+        }
         defer { cunwind_thread_close(handle) }
         cunwind_engine_refresh_images(engine)
         var status = cunwind_thread_status()

@@ -31,7 +31,6 @@ struct LoopSupervisor {
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
         // Now, because the process may give up its user: then they can be read, but not opened.
         if let thread = loop.source.knownThread ?? loop.recorder.lastThread {
-            context.capturer.keepFiles(of: thread)
             diagnostician.open(thread)
         }
         // Only a run loop reports its waits.

@@ -178,7 +178,7 @@ struct SpinSupervisor {
     private var period = LoadPeriod()
     private var descriptors = UndrainedDescriptors()
     private var activity: StallReport.Activity?
-    private var files: ThreadProc?
+    private var probe: ThreadProbe?
 
     /// The samples per interval: the thread is in a callout for a small part of a spin.
     private static let samplesPerInterval = 3
@@ -194,9 +194,10 @@ struct SpinSupervisor {
         if poll.target == .unknown, let thread = loop.source.knownThread { poll.target = .thread(thread) }
         guard case .thread(let thread) = poll.target else { return nil }
         let start = detector.start
-        if files?.thread != thread { files = ThreadProc(thread: thread, files: [.schedstat]) }
-        let (cpu, runQueue) = (ThreadClock.exact.nanoseconds(of: thread), files?.times?.runQueue ?? 0)
-        detector.take(.init(load: poll.load, cpu: cpu, runQueue: runQueue), countingFrom: countingFrom)
+        if probe?.thread != thread { probe = try? ThreadProbe(thread: thread, files: .schedstat) }
+        let reading = probe?.read()
+        detector.take(
+            .init(load: poll.load, cpu: reading?.onCPU, runQueue: reading?.runQueue ?? 0), countingFrom: countingFrom)
         var action: PeriodAction?
         context.timeCheck { action = detector.decide(evidence(loop.source)) }
         if start == nil { descriptors = UndrainedDescriptors() }

@@ -282,8 +282,8 @@ struct Timekeeper {
 /// The clocks that show whether the watchdog itself was late, by two vDSO calls and sometimes one `pread`; to be created
 /// and used on its thread, whose file they keep open.
 struct WatchdogClocks {
-    private let files = ThreadProc.ofThisThread([.schedstat])
-    private var times: SchedulingTimes?
+    private let probe = try? ThreadProbe(ofThisThread: .schedstat)
+    private var times: ThreadReading?
     var unread = UnreadTime()
 
     /// Reads the clocks; `capturing` is the total time of captures and checks so far, in nanoseconds.
@@ -292,10 +292,10 @@ struct WatchdogClocks {
     /// time of captures counts twice, which hardly matters: a long capture spends its time waiting.
     mutating func read(capturing: UInt64) -> GapDetector.Reading {
         let time = monotonicNow()
-        if unread.wake(at: time) { times = files?.times.flatMap { $0.slices > 0 ? $0 : nil } }
+        if unread.wake(at: time) { times = probe?.read().flatMap { $0.showsRunQueue ? $0 : nil } }
         return GapDetector.Reading(
             monotonic: time, boot: bootTimeNow(),
-            occupied: capturing + (times.map { $0.onCPU + $0.runQueue } ?? 0),
+            occupied: capturing + (times?.used ?? 0),
             processTime: times == nil ? processTimeNow() : nil)
     }
 }

@@ -1,3 +1,4 @@
+import StackCapture
 import LinuxSupport
 import StallReports
 

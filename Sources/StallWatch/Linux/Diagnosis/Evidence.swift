@@ -1,4 +1,5 @@
 import LinuxSupport
+import StackCapture
 import StallReports
 
 /// Why a turn was late, with the evidence.

@@ -1,4 +1,4 @@
-import LinuxSupport
+import StackCapture
 import StallReports
 
 /// Follows how the owner of an awaited lock spends the time for which another thread waits.
@@ -11,14 +11,14 @@ struct OwnerWatch {
     let owner: Int32
     /// The lock that the chain begins with.
     private let lock: AwaitedLock
-    private let files: ThreadProc
+    private let probe: ThreadProbe
     private var readings: [ThreadReading] = []
 
     init?(_ ownership: LockChain) {
         guard let owner = ownership.owners.last?.thread.id, !ownership.isDeadlock,
-            let files = ThreadProc(thread: owner, files: [.schedstat, .stat, .status])
+            let probe = try? ThreadProbe(thread: owner, files: [.schedstat, .stat, .status])
         else { return nil }
-        (self.owner, self.lock, self.files) = (owner, ownership.lock, files)
+        (self.owner, self.lock, self.probe) = (owner, ownership.lock, probe)
         read()
     }
 
@@ -29,7 +29,7 @@ struct OwnerWatch {
 
     /// Reads the owner while the other thread still waits.
     mutating func read() {
-        guard let reading = files.read() else { return }
+        guard let reading = probe.read() else { return }
         if readings.count >= Self.maximumReadings { readings.removeLast() }
         readings.append(reading)
     }

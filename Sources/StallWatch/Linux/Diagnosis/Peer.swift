@@ -1,3 +1,4 @@
+import StackCapture
 import Glibc
 import LinuxSupport
 import StallReports
@@ -57,7 +58,7 @@ extension Peer {
         peer.state = before.letter
         peer.threads = before.threads
         peer.runningMilliseconds = milliseconds(now - min(start, now))
-        peer.waitChannel = WaitChannel(readSmallFile("\(directory)/wchan").map(ByteCursor.init)).function
+        peer.waitChannel = readSmallFile("\(directory)/wchan").flatMap(WaitChannel.function(in:))
         if mayReadCalls { peer.readCall(in: directory) }
         guard stat()?.startTicks == before.startTicks else { return nil }
         if peer.systemCall == nil, peer.waitChannel == nil, ["S", "D"].contains(before.letter) {
@@ -69,7 +70,7 @@ extension Peer {
     /// Reads the system call that the process's first thread waits in, if it waits in one and that may be read.
     private mutating func readCall(in directory: String) {
         guard let text = readSmallFile("\(directory)/syscall"),
-            case .waiting(let call)? = ThreadActivity(ByteCursor(text)),
+            case .waiting(let call)? = ThreadActivity(systemCallFile: text),
             // A program of 32 bits has other numbers.
             call.stackPointer > UInt64(UInt32.max)
         else { return }

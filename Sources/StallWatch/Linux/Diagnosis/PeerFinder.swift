@@ -161,7 +161,7 @@ final class PeerFinder {
     private func user(of descriptors: Set<Int32>, besides waiter: Int32) -> (thread: Int32, call: SystemCall)? {
         for thread in ThreadIdentity.all().prefix(Self.maximumThreads) where thread != waiter {
             guard let text = readSmallFile("/proc/self/task/\(thread)/syscall"),
-                let call = ThreadActivity(ByteCursor(text))?.call, call.takesDescriptor,
+                let call = ThreadActivity(systemCallFile: text)?.call, call.takesDescriptor,
                 descriptors.contains(Int32(truncatingIfNeeded: call.argument(0)))
             else { continue }
             return (thread, call)

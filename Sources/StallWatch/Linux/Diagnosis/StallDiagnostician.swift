@@ -9,7 +9,8 @@ internal import CLinux
 /// Before a turn is checked, it takes at most one reading per turn and threshold, from which a stall's time split
 /// starts.
 struct StallDiagnostician {
-    private var files: ThreadProc?
+    /// The open files of the loop's thread.
+    private(set) var probe: ThreadProbe?
     private var quota = CPUQuota()
     /// The last readings before the stall and all readings within it, ascending by time.
     private var readings: [ThreadReading] = []
@@ -41,7 +42,7 @@ struct StallDiagnostician {
         self.waits = waits
     }
 
-    mutating func open(_ thread: Int32) { files = ThreadProc(thread: thread) }
+    mutating func open(_ thread: Int32) { probe = try? ThreadProbe(thread: thread) }
 
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
     mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
@@ -139,11 +140,11 @@ struct StallDiagnostician {
     /// Takes a reading and stores it; discards the earlier ones if the thread has changed.
     @discardableResult
     mutating func read(_ thread: Int32) -> ThreadReading? {
-        if files?.thread != thread {
-            files = ThreadProc(thread: thread)
+        if probe?.thread != thread {
+            probe = try? ThreadProbe(thread: thread)
             readings.removeAll()
         }
-        guard var reading = files?.read() else { return nil }
+        guard var reading = probe?.read() else { return nil }
         reading.loopWaited = waits.total(at: reading.time)
         reading.throttled = quota.throttled(thread: thread)
         readings.append(reading)
@@ -177,7 +178,7 @@ struct StallDiagnostician {
         }
         guard var call = observation.activity.call else {
             if reading.activity == .faulting {
-                observation.kernelStack = files?.kernelStack()
+                observation.kernelStack = probe?.kernelStack()
             } else if let stack {
                 explain(&observation, by: stack)
             }
@@ -191,7 +192,7 @@ struct StallDiagnostician {
         if call.name == "close", let former = formerTarget(of: call) {
             observation.call?.target?.append("; it was \(former)")
         }
-        observation.kernelStack = files?.kernelStack()
+        observation.kernelStack = probe?.kernelStack()
         if call.purpose == .lock {
             observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers)
                 .follow(thread, stack: stack)

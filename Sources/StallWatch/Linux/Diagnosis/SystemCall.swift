@@ -2,21 +2,6 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// A system call that a thread waits in.
-struct SystemCall: Equatable, Sendable {
-    var number: Int
-    /// All six argument registers, whether the call uses them or not.
-    var arguments: [UInt64]
-    var stackPointer: UInt64
-    /// The address after the instruction that made the call.
-    var programCounter: UInt64
-
-    /// Returns one argument, or 0 if the index is out of range.
-    func argument(_ index: Int) -> UInt64 {
-        arguments.indices.contains(index) ? arguments[index] : 0
-    }
-}
-
 extension SystemCall {
     /// Creates the call that a stop has met a blocked thread in; `nil` if the stack is of another capture.
     ///
@@ -32,49 +17,14 @@ extension SystemCall {
     }
 }
 
-/// A thread's activity according to /proc/<pid>/syscall, or without that file to its state.
-enum ThreadActivity: Equatable, Sendable {
-    /// On a CPU or waiting for one.
-    case running
-    /// Waiting outside of system calls, for a page of memory.
-    case faulting
-    case waiting(SystemCall)
-    /// Waiting for something that the system does not show.
-    case blocked
-}
-
 extension ThreadActivity {
-    /// Parses /proc/<pid>/syscall (proc(5)): `running`, `-1 sp pc`, or the number, six arguments, sp and pc.
-    init?(_ cursor: ByteCursor) {
-        var cursor = cursor
-        guard let first = cursor.next else { return nil }
-        switch first {
-        case UInt8(ascii: "r"): self = .running
-        case UInt8(ascii: "-"): self = .faulting
-        default:
-            var values: [UInt64] = []
-            while values.count < 9, let value = cursor.number() { values.append(value) }
-            guard values.count == 9 else { return nil }
-            self = .waiting(
-                SystemCall(
-                    number: Int(truncatingIfNeeded: values[0]), arguments: Array(values[1...6]),
-                    stackPointer: values[7], programCounter: values[8]))
-        }
-    }
-
-    /// The system call that the thread waits in; `nil` if it waits in none, or in one that is not known.
-    var call: SystemCall? {
-        if case .waiting(let call) = self { return call }
-        return nil
-    }
-
     /// Concludes the activity from all that the system shows: `shown` in /proc/<pid>/syscall, and the state letter of
     /// proc(5).
-    init(shown: ThreadActivity?, state: UInt8, waitChannel: WaitChannel) {
+    init(shown: ThreadActivity?, state: UInt8, waitChannel: String?) {
         switch shown {
         case .running, .blocked: self = .running
         case .faulting: self = Self.isFaulting(state, waitChannel) ? .faulting : .running
-        case .waiting(let call): self = .waiting(call.original(waitChannel: waitChannel.function))
+        case .waiting(let call): self = .waiting(call.original(waitChannel: waitChannel))
         // S and D are waits. A tracer, such as another monitor's capture, has stopped a thread in the states t and T; it
         // continues at once.
         // Without any file the thread's clock alone shows whether it has run.
@@ -84,12 +34,9 @@ extension ThreadActivity {
 
     /// Returns whether a thread that is blocked outside of system calls waits for a page; a tracer may also have
     /// stopped it.
-    private static func isFaulting(_ state: UInt8, _ waitChannel: WaitChannel) -> Bool {
-        switch waitChannel {
-        case .function(let name): name != "ptrace_stop"
+    private static func isFaulting(_ state: UInt8, _ waitChannel: String?) -> Bool {
         // Linux 4.14 to 5.15 shows no function on x86-64, whatever the thread waits in.
-        case .none, .hidden: state == UInt8(ascii: "D")
-        }
+        waitChannel.map { $0 != "ptrace_stop" } ?? (state == UInt8(ascii: "D"))
     }
 }
 

@@ -1,3 +1,5 @@
+import StackCapture
+
 /// The split of a turn's duration into three parts, in nanoseconds, which add up to the duration.
 struct TimeSplit: Equatable, Sendable {
     var onCPU: UInt64

@@ -122,7 +122,7 @@ final class EventLoopIdleCheck: IdleCheck {
 
     private struct State {
         var thread: Int32?
-        var reader: ThreadProc?
+        var probe: ThreadProbe?
         /// Where the thread waited when the last item was sent; `nil` once the item has confirmed it or not.
         var candidate: EpollWait?
         var confirmed: (place: EpollWait, times: Int)?
@@ -130,9 +130,9 @@ final class EventLoopIdleCheck: IdleCheck {
     }
     // A mutex for the compiler: only the watchdog uses it.
     private let state = Mutex(State())
-    private let read: @Sendable (ThreadProc) -> EpollWait?
+    private let read: @Sendable (ThreadProbe) -> EpollWait?
 
-    init(read: @escaping @Sendable (ThreadProc) -> EpollWait? = { $0.epollWait }) {
+    init(read: @escaping @Sendable (ThreadProbe) -> EpollWait? = { $0.epollWait() }) {
         self.read = read
     }
 
@@ -164,9 +164,9 @@ final class EventLoopIdleCheck: IdleCheck {
     private func read(_ state: inout State, _ thread: Int32?) -> EpollWait? {
         guard let thread else { return nil }
         if state.thread != thread {
-            state = State(thread: thread, reader: ThreadProc(thread: thread, files: [.syscall]))
+            state = State(thread: thread, probe: try? ThreadProbe(thread: thread, files: .syscall))
         }
-        return state.reader.flatMap(read)
+        return state.probe.flatMap(read)
     }
 }
 

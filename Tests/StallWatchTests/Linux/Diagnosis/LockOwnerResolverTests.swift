@@ -20,8 +20,8 @@ import Testing
         }
         // A joined thread may be listed for a moment longer; a number may be given to a new thread of another test.
         return ids.withLock { $0 }.filter { id in
-            for _ in 0..<1_000 where ThreadProc(thread: id) != nil { usleep(1_000) }
-            return id > 0 && ThreadProc(thread: id) == nil
+            for _ in 0..<1_000 where (try? ThreadProbe(thread: id)) != nil { usleep(1_000) }
+            return id > 0 && (try? ThreadProbe(thread: id)) == nil
         }
     }
 
@@ -29,7 +29,7 @@ import Testing
         readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) } ?? 0
     }
 
-    private static func isLive(_ thread: Int32) -> Bool { ThreadProc(thread: thread)?.read()?.isAlive ?? false }
+    private static func isLive(_ thread: Int32) -> Bool { (try? ThreadProbe(thread: thread).read()) != nil }
 
     private static let functions: [String?] = [
         "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_join",
@@ -143,10 +143,11 @@ import Testing
     private func reading(
         at time: UInt64, cpu: UInt64, queue: UInt64 = 0, state: Character = "R", switches: UInt64 = 0, nice: Int32? = 10
     ) -> ThreadReading {
-        ThreadReading(
-            time: time * 1_000_000, onCPU: cpu * 1_000_000, runQueue: queue * 1_000_000, state: state.asciiValue ?? 0,
-            minorFaults: 0, majorFaults: 0, userTicks: 0, systemTicks: 0, nice: nice, voluntarySwitches: switches,
-            activity: state == "R" ? .running : .blocked)
+        var reading = ThreadReading(time: time * 1_000_000, onCPU: cpu * 1_000_000)
+        (reading.runQueue, reading.slices) = (queue * 1_000_000, 1)
+        reading.state = state.asciiValue ?? 0
+        (reading.nice, reading.voluntarySwitches) = (nice, switches)
+        return reading
     }
 
     @Test func `an owner of lower priority without a CPU is an inversion`() throws {
@@ -220,8 +221,8 @@ import Testing
         }
         try #require(eventually { waiter.id.load(ordering: .acquiring) != 0 })
         let id = waiter.id.load(ordering: .acquiring)
-        let files = try #require(ThreadProc(thread: id))
-        try #require(eventually { files.read()?.activity.call?.name == "futex" })
+        let probe = try ThreadProbe(thread: id)
+        try #require(eventually { probe.read()?.activity.call?.name == "futex" })
         let threads = ProcessThreads(capturer: FixedCapturer())
         var diagnostician = StallDiagnostician(threads: threads, waits: WaitClock())
         let start = monotonicNow()

@@ -4,18 +4,22 @@ import TestSupport
 import Testing
 
 @testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 /// Creates a reading with times in milliseconds.
 func reading(
     at time: UInt64, cpu: UInt64, queue: UInt64 = 0, state: Character = "S", switches: UInt64 = 0, waited: UInt64 = 0
 ) -> ThreadReading {
-    ThreadReading(
-        time: time * 1_000_000, onCPU: cpu * 1_000_000, runQueue: queue * 1_000_000,
-        state: state.asciiValue ?? 0, minorFaults: 0, majorFaults: 0, userTicks: 0, systemTicks: 0,
-        voluntarySwitches: switches, involuntarySwitches: 0, activity: state == "R" ? .running : .faulting,
-        loopWaited: waited * 1_000_000
-    )
+    var reading = ThreadReading(time: time * 1_000_000, onCPU: cpu * 1_000_000)
+    reading.runQueue = queue * 1_000_000
+    reading.state = state.asciiValue ?? 0
+    (reading.voluntarySwitches, reading.involuntarySwitches) = (switches, 0)
+    // A state other than D is that of a thread which runs, or which a page keeps waiting in a known function.
+    reading.shown = state == "R" ? .running : .faulting
+    reading.waitChannel = state == "R" ? nil : "folio_wait_bit_common"
+    reading.loopWaited = waited * 1_000_000
+    return reading
 }
 
 private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: UInt64) -> TimeSplit? {
@@ -240,11 +244,11 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         madvise(pages, size, Int32(MADV_RANDOM))
         let thread = try #require(readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) })
         let watch = try #require(PageFaultWatch(thread: thread))
-        let before = try #require(ThreadProc(thread: thread)?.read())
+        let before = try #require(try ThreadProbe(thread: thread).read())
         var sum = 0
         // More faults than the ring has room for: the newest records count.
         for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
-        let after = try #require(ThreadProc(thread: thread)?.read())
+        let after = try #require(try ThreadProbe(thread: thread).read())
         #expect(sum == 7 * size / 4096)
         watch.read()
         #expect(watch.file == (after.majorFaults > before.majorFaults ? path : nil))

@@ -1,0 +1,113 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StackCapture
+
+@Suite struct ThreadProbeTests {
+    /// Returns the reading of a thread whose files have these texts.
+    private func reading(_ texts: [String: String]) throws -> ThreadReading? {
+        let process = try TemporaryDirectory()
+        let directory = process.path("task/\(getpid())")
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        for (name, text) in texts { try text.write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8) }
+        return try ThreadProbe(thread: getpid(), process: process.path).read()
+    }
+
+    @Test func `a reading has the values of all files`() throws {
+        let reading = try #require(
+            try reading([
+                "schedstat": "12 3 4\n",
+                "stat": "4700 (a) R 1) D 1 2 3 4 5 6 11 12 13 14 15 16 17 18 19 -5 5 0 4242 23\n",
+                "status":
+                    "Name:\tx\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n",
+                "syscall":
+                    "202 0x7f78467fbe40 0x80 0x2 0x0 0x0 0xffffffff 0x7ffe3c330ad0 0x7f9face42c4a\n",
+                "wchan": "futex_wait_queue",
+            ]))
+        #expect(reading.runQueue == 3 && reading.slices == 4)
+        #expect(reading.state == UInt8(ascii: "D"))
+        #expect(reading.minorFaults == 11 && reading.majorFaults == 13)
+        #expect(reading.userTicks == 15 && reading.systemTicks == 16 && reading.nice == -5)
+        #expect(reading.voluntarySwitches == 5 && reading.involuntarySwitches == 7)
+        #expect(
+            reading.shown
+                == .waiting(
+                    SystemCall(
+                        number: 202, arguments: [0x7f78_467f_be40, 0x80, 2, 0, 0, 0xffff_ffff],
+                        stackPointer: 0x7ffe_3c33_0ad0, programCounter: 0x7f9f_ace4_2c4a)))
+        #expect(reading.waitChannel == "futex_wait_queue")
+    }
+
+    @Test(
+        arguments: [
+            ("running\n", .running), ("-1 0x7ffd0 0x55d0\n", .faulting), ("202 0x1 0x2\n", .running), ("", nil),
+        ] as [(String, ThreadActivity?)])
+    func `the system call says what the thread does`(text: String, shown: ThreadActivity?) throws {
+        #expect(try reading(["status": "State:\tS\n", "syscall": text])?.shown == shown)
+    }
+
+    @Test func `what a file does not show is nil`() throws {
+        let reading = try #require(
+            try reading(["status": "Name:\tx\nState:\tS\n", "schedstat": "12 3\n", "stat": "1 (x) S 1\n", "wchan": "0"])
+        )
+        #expect(!reading.showsRunQueue && reading.runQueue == 0)
+        #expect(reading.state == UInt8(ascii: "S"))
+        #expect(reading.nice == nil && reading.voluntarySwitches == nil && reading.involuntarySwitches == nil)
+        #expect(reading.waitChannel == nil)
+    }
+
+    @Test func `the calling thread's own files are read`() throws {
+        let reading = try #require(try ThreadProbe(ofThisThread: [.schedstat, .stat]).read())
+        #expect(reading.state == UInt8(ascii: "R"))
+        #expect(reading.voluntarySwitches == nil, "the file is not open")
+    }
+}
+
+@Suite struct EpollWaitTests {
+    #if arch(x86_64)
+        private static let number = 232
+    #else
+        private static let number = 22
+    #endif
+
+    private static func call(
+        _ number: Int = number, descriptor: UInt64 = 4, timeout: UInt64 = 0xffff_ffff
+    ) -> SystemCall {
+        SystemCall(
+            number: number, arguments: [descriptor, 0x7fbc_1d0c_1ec4, 1, timeout, 0, 0],
+            stackPointer: 0x7fbc_1d0c_1e80, programCounter: 0x7fbc_1d1c_ef36)
+    }
+
+    @Test func `a wait without an end is recognized`() {
+        #expect(
+            EpollWait(Self.call())
+                == EpollWait(descriptor: 4, stackPointer: 0x7fbc_1d0c_1e80, programCounter: 0x7fbc_1d1c_ef36))
+    }
+
+    @Test(arguments: [call(0), call(timeout: 0), call(timeout: 100), call(descriptor: 0x1_ffff_ffff)])
+    func `anything else is not`(call: SystemCall) {
+        #expect(EpollWait(call) == nil)
+    }
+
+    @Test func `a thread in epoll_wait is read again and again`() throws {
+        let loop = try EpollThread()
+        let probe = try ThreadProbe(thread: loop.thread, files: .syscall)
+        let place = try #require(loop.place())
+        #expect(place.descriptor == loop.descriptor)
+        #expect(probe.epollWait() == place)
+        loop.send()
+        #expect(eventually { probe.epollWait() == place })
+        loop.stop()
+        #expect(eventually { probe.epollWait() == nil })
+    }
+
+    @Test func `a thread that waits for something else does not`() throws {
+        let place = try ProbedThread.run(isWaiting: true) { thread in
+            try? ThreadProbe(thread: thread, files: .syscall).epollWait()
+        }
+        #expect(place == nil)
+    }
+}
