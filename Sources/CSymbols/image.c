@@ -2,7 +2,6 @@
 
 #include <setjmp.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 /// Where a call leads when libdw runs out of memory; NULL while none is under way.
 static _Thread_local jmp_buf *escape;
@@ -13,23 +12,10 @@ static __attribute__((noreturn)) void leave_libdw(void) {
   longjmp(*escape, 1);
 }
 
-bool csymbols_has_room(uint64_t bytes) {
-  // Maps, because RLIMIT_AS, RLIMIT_DATA and strict overcommitment all count mappings. Touches no page.
-  size_t length = (size_t)bytes + CSYMBOLS_LEAST_ROOM;
-  void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  munmap(memory, length);
-  return true;
-}
-
-uint64_t csymbols_image_bytes(const csymbols_image *image) {
-  return image->copy.length + image->copy.unpacked_bytes + image->line_bytes + image->table_bytes;
-}
-
 static csymbols_status open_image(csymbols_image *image, int descriptor, uint16_t machine,
                                   const csymbols_section *sections, size_t section_count) {
   csymbols_status status =
-      csymbols_copy_take(&image->copy, descriptor, machine, sections, section_count, image->maximum_bytes);
+      csymbols_copy_sections(&image->copy, descriptor, machine, sections, section_count, image->maximum_bytes);
   if (status != CSYMBOLS_OK) return status;
   image->elf = image->libdw->elf_memory(image->copy.bytes, image->copy.length);
   if (!image->elf) return CSYMBOLS_NO_MEMORY;

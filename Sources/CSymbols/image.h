@@ -5,11 +5,6 @@
 #include "CSymbols.h"
 #include "libdw.h"
 
-/// The memory that has to be free before libdw works, in bytes.
-///
-/// Some of its allocations are not checked (dynamicsizehash_concurrent.c), so it must not start where memory is short. One
-/// call takes a few megabytes beside what is counted; the rest is left to the app.
-#define CSYMBOLS_LEAST_ROOM (32u << 20)
 /// Debugging information entries between two looks at the clock.
 #define CSYMBOLS_ENTRIES_PER_LOOK 16u
 
@@ -78,8 +73,8 @@ typedef struct csymbols_clock {
 #pragma GCC visibility push(hidden)
 
 /// Copies the sections of the file into `copy`. The caller frees it also after a failure.
-csymbols_status csymbols_copy_take(csymbols_copy *copy, int descriptor, uint16_t machine,
-                                   const csymbols_section *sections, size_t count, uint64_t maximum_bytes);
+csymbols_status csymbols_copy_sections(csymbols_copy *copy, int descriptor, uint16_t machine,
+                                       const csymbols_section *sections, size_t count, uint64_t maximum_bytes);
 void csymbols_copy_free(csymbols_copy *copy);
 
 /// Lists the units and their ranges, or goes on with it. CSYMBOLS_OK, _OUT_OF_TIME, _TOO_LARGE, _NO_MEMORY.
@@ -108,9 +103,6 @@ csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *rang
 
 /// Empties one of the image's tables.
 void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges);
-
-/// Whether `bytes`, and CSYMBOLS_LEAST_ROOM beside them, can be mapped now.
-bool csymbols_has_room(uint64_t bytes);
 
 /// The nanoseconds of CLOCK_MONOTONIC.
 uint64_t csymbols_now(void);

@@ -12,7 +12,13 @@
 #include <elfutils/libdw.h>
 #include <libelf.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+/// The memory that has to be free before libdw works, in bytes.
+///
+/// Some of its allocations are not checked (dynamicsizehash_concurrent.c), so it must not start where memory is short. One
+/// call takes a few megabytes beside what is counted; the rest is left to the app.
+#define CSYMBOLS_LEAST_ROOM (32u << 20)
 /// The functions that are used. All are in elfutils since 0.158 (2014), and their versions in the library never change.
 // clang-format off
 #define CSYMBOLS_LIBDW_FUNCTIONS(X)                                                                              \
@@ -40,5 +46,8 @@ const csymbols_libdw *csymbols_libdw_get(void);
 ///
 /// In a static executable dlopen(3) gives the library a second libc, which was never initialized: libdw crashes in it.
 bool csymbols_has_dynamic_loader(void);
+
+/// Returns whether `bytes`, and CSYMBOLS_LEAST_ROOM beside them, can be mapped now.
+bool csymbols_has_room(uint64_t bytes);
 
 #pragma GCC visibility pop

@@ -9,6 +9,10 @@
 // first bytes are its header.
 #define LAST_TOMBSTONE 1u
 
+uint64_t csymbols_image_bytes(const csymbols_image *image) {
+  return image->copy.length + image->copy.unpacked_bytes + image->line_bytes + image->table_bytes;
+}
+
 csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,
                                     uint64_t owner) {
   bool is_code = high > low && low > LAST_TOMBSTONE;

@@ -88,8 +88,8 @@ static void write_header(csymbols_copy *copy, uint16_t machine, uint64_t headers
   memcpy(copy->bytes, &header, sizeof header);
 }
 
-csymbols_status csymbols_copy_take(csymbols_copy *copy, int descriptor, uint16_t machine,
-                                   const csymbols_section *sections, size_t count, uint64_t maximum_bytes) {
+csymbols_status csymbols_copy_sections(csymbols_copy *copy, int descriptor, uint16_t machine,
+                                       const csymbols_section *sections, size_t count, uint64_t maximum_bytes) {
   if (count > CSYMBOLS_MAX_SECTIONS) return CSYMBOLS_TOO_LARGE;
   uint64_t total = file_bytes(sections, count, maximum_bytes);
   if (total > maximum_bytes) return CSYMBOLS_TOO_LARGE;

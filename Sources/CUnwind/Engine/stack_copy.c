@@ -43,8 +43,8 @@ CUNWIND_BARE uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint
   return end > stack_pointer ? end : UINT64_MAX;
 }
 
-CUNWIND_BARE void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer,
-                                          const cunwind_stack_bounds *bounds) {
+CUNWIND_BARE void cunwind_copy_stack(cunwind_stack_copy *copy, uint64_t stack_pointer,
+                                     const cunwind_stack_bounds *bounds) {
   uint64_t high = cunwind_stack_end(bounds, stack_pointer);
   bool has_other = bounds->other_high > bounds->other_low;
   copy->low = stack_pointer - CUNWIND_RED_ZONE_BYTES;

@@ -46,7 +46,7 @@ void cunwind_stack_copy_touch(cunwind_stack_copy *copy);
 
 /// Copies the stack from `stack_pointer` (less the red zone) up to its end in `bounds`. Leaves out unmapped parts.
 /// Async-signal-safe: yes, and fit for the helper process.
-void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer, const cunwind_stack_bounds *bounds);
+void cunwind_copy_stack(cunwind_stack_copy *copy, uint64_t stack_pointer, const cunwind_stack_bounds *bounds);
 
 /// Returns the end of the copy: the end of the stack if it is known, else CUNWIND_FIRST_COPY_BYTES further.
 uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer);

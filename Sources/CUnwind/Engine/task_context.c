@@ -161,7 +161,7 @@ CUNWIND_BARE static void take_record(cunwind_context *context, const cunwind_con
   context->record_length = (uint16_t)(RECORD_HEAD_BYTES + got);
 }
 
-CUNWIND_BARE void cunwind_context_take(cunwind_context *context, const cunwind_context_layout *layout,
+CUNWIND_BARE void cunwind_read_context(cunwind_context *context, const cunwind_context_layout *layout,
                                        uint64_t pointer) {
   cunwind_context_clear(context, CUNWIND_CONTEXT_TAKEN);
   uint64_t bound = take_task(context, layout, pointer);
@@ -182,7 +182,7 @@ CUNWIND_BARE static bool is_unchanged(const cunwind_async_frame *frame, uint64_t
          return_address == frame->return_address;
 }
 
-CUNWIND_BARE void cunwind_async_walk_take(cunwind_async_walk *walk, uint64_t stack_pointer) {
+CUNWIND_BARE void cunwind_read_async_chains(cunwind_async_walk *walk, uint64_t stack_pointer) {
   uint32_t total = 0;
   walk->has_moved = false;
   for (uint32_t index = 0; index < walk->frame_count; index++) {

@@ -52,7 +52,7 @@ void cunwind_context_clear(cunwind_context *_Nonnull context, cunwind_context_st
 /// the caller must prove afterwards that it was blocked. Makes at most 7 reads of at most 1 KiB, one per task-local
 /// value and one per status record of the task, each bounded in number; 0.6 us each (measured). Async-signal-safe: yes,
 /// and fit for the helper process.
-void cunwind_context_take(cunwind_context *_Nonnull context, const cunwind_context_layout *_Nonnull layout,
+void cunwind_read_context(cunwind_context *_Nonnull context, const cunwind_context_layout *_Nonnull layout,
                           uint64_t pointer);
 
 /// Returns the thread pointer of the calling thread. Async-signal-safe: yes.
@@ -72,6 +72,6 @@ uint64_t cunwind_thread_block(uint64_t pointer, uint64_t module);
 /// Reads the chains, if the frames are still on the stack, whose stack pointer is now `stack_pointer`. The thread must
 /// be stopped, or the caller must prove afterwards that it was blocked. Makes at most CUNWIND_MAX_ASYNC_CALLERS reads
 /// of 16 bytes, 0.6 us each (measured). Async-signal-safe: yes, and fit for the helper process.
-void cunwind_async_walk_take(cunwind_async_walk *_Nonnull walk, uint64_t stack_pointer);
+void cunwind_read_async_chains(cunwind_async_walk *_Nonnull walk, uint64_t stack_pointer);
 
 #pragma GCC visibility pop

@@ -119,7 +119,7 @@ static bool is_digit(char letter, int base, unsigned *value) {
 }
 
 // Skips blanks and "0x", reads the number, and moves `*at` behind it. False: there is none.
-static bool take_number(const char **at, int base, uint64_t *number) {
+static bool parse_number(const char **at, int base, uint64_t *number) {
   const char *text = *at;
   unsigned digit;
   while (*text == ' ' || *text == '\t') text++;
@@ -137,11 +137,11 @@ void cunwind_parse_system_call(const char *text, cunwind_thread_status *thread_s
   thread_status->system_call = -1;
   bool is_outside = text[0] == '-' && text[1] == '1';
   if (is_outside) text += 2;
-  else if (!take_number(&text, 10, &number)) return;
+  else if (!parse_number(&text, 10, &number)) return;
   for (int index = 0; !is_outside && index < 6; index++) {
-    if (!take_number(&text, 16, &thread_status->arguments[index])) return;
+    if (!parse_number(&text, 16, &thread_status->arguments[index])) return;
   }
-  if (!take_number(&text, 16, &thread_status->stack_pointer) || !take_number(&text, 16, &thread_status->pc)) return;
+  if (!parse_number(&text, 16, &thread_status->stack_pointer) || !parse_number(&text, 16, &thread_status->pc)) return;
   thread_status->system_call = is_outside ? -1 : (int64_t)number;
   // A new thread and a kernel thread have neither.
   thread_status->is_blocked = thread_status->stack_pointer != 0 && thread_status->pc != 0;
@@ -158,10 +158,10 @@ static void parse_status(const char *text, cunwind_thread_status *thread_status)
   const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
   const char *involuntary = after(text, "\nnonvoluntary_ctxt_switches:");
   if (state) thread_status->state = *state;
-  if (!blocked || !take_number(&blocked, 16, &thread_status->blocked_signals)) thread_status->blocked_signals = 0;
+  if (!blocked || !parse_number(&blocked, 16, &thread_status->blocked_signals)) thread_status->blocked_signals = 0;
   thread_status->counts_switches = voluntary && involuntary &&
-                                   take_number(&voluntary, 10, &thread_status->voluntary_switches) &&
-                                   take_number(&involuntary, 10, &thread_status->involuntary_switches);
+                                   parse_number(&voluntary, 10, &thread_status->voluntary_switches) &&
+                                   parse_number(&involuntary, 10, &thread_status->involuntary_switches);
 }
 
 // proc_pid_stat(5): fields 3, 10, 12, 14, 15 and 19.
@@ -169,9 +169,9 @@ static void parse_stat(const char *text, cunwind_thread_status *thread_status) {
   const char *state = cunwind_behind_field(text, 2), *minor = cunwind_behind_field(text, 9),
              *major = cunwind_behind_field(text, 11), *ticks = cunwind_behind_field(text, 13),
              *nice = cunwind_behind_field(text, 18);
-  if (!nice || !state || !take_number(&minor, 10, &thread_status->minor_faults) ||
-      !take_number(&major, 10, &thread_status->major_faults) || !take_number(&ticks, 10, &thread_status->user_ticks) ||
-      !take_number(&ticks, 10, &thread_status->system_ticks))
+  if (!nice || !state || !parse_number(&minor, 10, &thread_status->minor_faults) ||
+      !parse_number(&major, 10, &thread_status->major_faults) ||
+      !parse_number(&ticks, 10, &thread_status->user_ticks) || !parse_number(&ticks, 10, &thread_status->system_ticks))
     return;
   thread_status->shows_stat = true;
   thread_status->state = state[1];
@@ -180,8 +180,8 @@ static void parse_stat(const char *text, cunwind_thread_status *thread_status) {
 
 // Time on a CPU, time runnable, time slices. All are 0 if the kernel does not count them (proc_pid_schedstat).
 static void parse_schedstat(const char *text, cunwind_thread_status *thread_status) {
-  if (!take_number(&text, 10, &thread_status->on_cpu) || !take_number(&text, 10, &thread_status->run_queue) ||
-      !take_number(&text, 10, &thread_status->slices))
+  if (!parse_number(&text, 10, &thread_status->on_cpu) || !parse_number(&text, 10, &thread_status->run_queue) ||
+      !parse_number(&text, 10, &thread_status->slices))
     thread_status->slices = 0;
 }
 

@@ -24,7 +24,7 @@ CUNWIND_BARE uint64_t cunwind_own_thread_pointer(void) {
 }
 
 void cunwind_context_of_this_thread(const cunwind_context_layout *layout, cunwind_context *context) {
-  cunwind_context_take(context, layout, cunwind_own_thread_pointer());
+  cunwind_read_context(context, layout, cunwind_own_thread_pointer());
 }
 
 static uint64_t robust_list(pid_t tid) {

@@ -69,6 +69,8 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
   return CUNWIND_STEP_OK;
 }
 
+const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
+
 // ---- Registers ------------------------------------------------------------------------------------------------------
 // `make test-aarch64` runs the aarch64 files under Linux 6.1 in qemu-system-aarch64.
 

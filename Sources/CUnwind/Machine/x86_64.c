@@ -103,6 +103,8 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
   return CUNWIND_STEP_OK;
 }
 
+const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 3, 12, 13, 14, 15};
+
 // ---- Registers ------------------------------------------------------------------------------------------------------
 // Registers on x86-64: from ptrace, and from a signal handler's context.
 

@@ -39,7 +39,7 @@ static cunwind_status read_stopped(cunwind_engine *engine, cunwind_thread *threa
 static cunwind_status read_blocked(cunwind_engine *engine, cunwind_thread *thread) {
   cunwind_status status = cunwind_thread_may_be_read(thread);
   if (status != CUNWIND_OK) return status;
-  cunwind_async_walk_take(&engine->walk, thread->seen.stack_pointer);
+  cunwind_read_async_chains(&engine->walk, thread->seen.stack_pointer);
   return cunwind_thread_after_read(thread);
 }
 

@@ -132,8 +132,8 @@ void cunwind_cancel_stop(cunwind_engine *engine, pid_t tid) {
 
 // A thread cannot enter another system call between the stop request and its stop. So the registers are those of the
 // call, if any, that the thread was in at the request.
-void cunwind_take_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
-                         cunwind_capture_info *info) {
+void cunwind_store_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
+                          cunwind_capture_info *info) {
   cunwind_registers_from_ptrace(registers, &answer->registers);
 #if defined(__x86_64__)
   info->is_in_call = (long)answer->registers.orig_rax >= 0;
@@ -173,7 +173,7 @@ cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thre
     pending->helper.copy = engine->helper.copy;
     engine->helper.copy = taken;
     cunwind_registers registers;
-    cunwind_take_answer(engine, answer, &registers, info);
+    cunwind_store_answer(engine, answer, &registers, info);
     info->stack_bytes = taken->length + taken->outer_length;
     cunwind_finish(engine, thread, taken, &registers, stack, false);
   }

@@ -10,7 +10,7 @@ static cunwind_status copy_once(cunwind_engine *engine, cunwind_thread *thread) 
   cunwind_status status = thread->is_inspected ? cunwind_thread_may_be_read(thread) : CUNWIND_MOVED;
   if (status != CUNWIND_OK) status = cunwind_thread_before_read(thread);
   if (status != CUNWIND_OK) return status;
-  cunwind_stack_copy_take(engine->helper.copy, thread->seen.stack_pointer, &thread->bounds);
+  cunwind_copy_stack(engine->helper.copy, thread->seen.stack_pointer, &thread->bounds);
   status = cunwind_thread_after_read(thread);
   if (status != CUNWIND_OK) thread->is_inspected = false;
   return status;
@@ -20,7 +20,7 @@ static cunwind_status copy_once(cunwind_engine *engine, cunwind_thread *thread) 
 // of the stack. False: the thread has run meanwhile.
 static bool add_context(cunwind_engine *engine, cunwind_thread *thread, const cunwind_context_layout *layout) {
   if (!layout) return true;
-  cunwind_context_take(&engine->context, layout, thread->thread_pointer);
+  cunwind_read_context(&engine->context, layout, thread->thread_pointer);
   if (cunwind_thread_after_read(thread) == CUNWIND_OK) return true;
   cunwind_context_clear(&engine->context, CUNWIND_CONTEXT_MOVED);
   thread->is_inspected = false;

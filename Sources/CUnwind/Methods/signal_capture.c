@@ -46,7 +46,7 @@ static struct sigaction previous_actions[65];
 static uint32_t was_installed[65];
 
 // Takes a free slot with a buffer; NULL with errno on failure.
-static cunwind_signal_slot *take_slot(void) {
+static cunwind_signal_slot *claim_slot(void) {
   for (int index = 0; index < MAX_SLOTS; index++) {
     cunwind_signal_slot *slot = &slots[index];
     // A slot is not free while a late handler is still copying into it.
@@ -74,8 +74,8 @@ CUNWIND_BARE static void copy_into(cunwind_signal_slot *slot, uint32_t armed, co
   uint32_t copying = (armed & ~SLOT_STATE_MASK) | SLOT_COPYING;
   if (!__atomic_compare_exchange_n(&slot->state, &armed, copying, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
   cunwind_registers_from_context(&slot->registers, context);
-  cunwind_stack_copy_take(&slot->copy, slot->registers.value[CUNWIND_SP], &slot->bounds);
-  if (slot->context_layout) cunwind_context_take(&slot->context, slot->context_layout, cunwind_own_thread_pointer());
+  cunwind_copy_stack(&slot->copy, slot->registers.value[CUNWIND_SP], &slot->bounds);
+  if (slot->context_layout) cunwind_read_context(&slot->context, slot->context_layout, cunwind_own_thread_pointer());
   slot->handler_nanoseconds = cunwind_now() - begin;
   __atomic_store_n(&slot->state, copying | SLOT_DONE, __ATOMIC_RELEASE);
   cunwind_raw(SYS_futex, (long)&slot->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);
@@ -239,7 +239,7 @@ static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *th
   int signal_number;
   cunwind_status can_arrive = choose_signal(engine, thread, &thread_status, &signal_number);
   if (can_arrive != CUNWIND_OK) return can_arrive;
-  if (!engine->signal_slot) engine->signal_slot = take_slot();
+  if (!engine->signal_slot) engine->signal_slot = claim_slot();
   if (!engine->signal_slot || !install_handler(signal_number)) {
     info->error = errno;
     return CUNWIND_FAILED;

@@ -166,7 +166,7 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
   info->held_nanoseconds += answer->held_nanoseconds;
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status != CUNWIND_OK) return status;
-  cunwind_take_answer(engine, answer, registers, info);
+  cunwind_store_answer(engine, answer, registers, info);
   *copy = engine->helper.copy;
   return CUNWIND_OK;
 }

@@ -110,10 +110,10 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
   if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->order.tid, &request->registers);
   if (failed == 0 && is_wanted) {
     uint64_t stack_pointer = request->registers.CUNWIND_PTRACE_SP;
-    if (request->order.walk) cunwind_async_walk_take(request->order.walk, stack_pointer);
-    else cunwind_stack_copy_take(request->copy, stack_pointer, &request->order.bounds);
+    if (request->order.walk) cunwind_read_async_chains(request->order.walk, stack_pointer);
+    else cunwind_copy_stack(request->copy, stack_pointer, &request->order.bounds);
     if (request->order.context_layout)
-      cunwind_context_take(&request->context, request->order.context_layout, request->order.thread_pointer);
+      cunwind_read_context(&request->context, request->order.context_layout, request->order.thread_pointer);
   }
   if (is_wanted) request->copied_at = cunwind_now();
   call_ptrace(PTRACE_DETACH, request->order.tid, 0, signal_to_deliver);

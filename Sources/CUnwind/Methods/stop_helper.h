@@ -107,8 +107,8 @@ bool cunwind_has_pending_signal(pid_t tid, long interrupted_call, uint64_t fifth
 // ---- Pending stops --------------------------------------------------------------------------------------------------
 
 /// Stores a stop's registers, its system call and time, and the engine's context. Async-signal-safe: yes.
-void cunwind_take_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
-                         cunwind_capture_info *info);
+void cunwind_store_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
+                          cunwind_capture_info *info);
 
 /// Allocates a helper's memory, with a copy, which replaces that of a stop that is set aside. False: no place or no
 /// memory is left.

@@ -6,12 +6,6 @@
 #include "Unwinding/cfi.h"
 #include "Unwinding/unwind.h"
 
-#if defined(__x86_64__)
-const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 3, 12, 13, 14, 15};
-#else
-const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
-#endif
-
 // Finds the function of a PC and its rules there; false if there is none whose return address can be found.
 static bool find_rules(cunwind_unwinder *unwinder, uint64_t pc, cunwind_function *function, cunwind_rules *rules) {
   return cunwind_find_function(unwinder->modules, unwinder->pages, pc, function) &&
