@@ -68,7 +68,7 @@ let package = Package(
         .target(name: "CUnwind", cSettings: [.headerSearchPath(".")]),
         .target(name: "LinuxSupport", dependencies: ["CLinux"]),
         .target(name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"]),
-        .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"]),
+        .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport", "StallReports"]),
         .target(name: "StallWatch", dependencies: parts, exclude: elsewhere),
         .target(name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine, exclude: elsewhere),
         .target(name: "StallWatchAgent", dependencies: ["LinuxSupport", "StallReports", "StallWatch"]),

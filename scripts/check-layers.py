@@ -26,7 +26,7 @@ MODULES = {
     "LinuxSupport": {"CLinux"},
     "StallReports": set(),
     "StallSymbols": {"CLinux", "CSymbols", "LinuxSupport", "StallReports"},
-    "StackCapture": {"CUnwind", "LinuxSupport"},
+    "StackCapture": {"CUnwind", "LinuxSupport", "StallReports"},
     "StallWatch": {"CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols"},
     "StallWatchTesting": {"LinuxSupport", "StallReports", "StallSymbols", "StallWatch"},
     "StallWatchAgent": {"LinuxSupport", "StallReports", "StallWatch"},

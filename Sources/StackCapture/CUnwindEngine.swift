@@ -1,6 +1,7 @@
 internal import CUnwind
 import Glibc
 package import LinuxSupport
+package import StallReports
 
 /// Captures stacks through CUnwind. Not thread-safe: only the watchdog uses it.
 package final class CUnwindEngine: CaptureEngine {
@@ -81,7 +82,7 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func status(of probe: ThreadProbe, at reading: ThreadReading) -> ThreadStatus {
         let isUninterruptible = reading.state == UInt8(ascii: "D")
-        let state = isUninterruptible ? CapturedStack.ThreadState.uninterruptible : .blocked
+        let state = isUninterruptible ? StallReport.ThreadState.uninterruptible : .blocked
         switch reading.shown {
         case .running?, .blocked?: return ThreadStatus(state: .running)
         case .faulting?:
@@ -115,7 +116,7 @@ package final class CUnwindEngine: CaptureEngine {
     }
 
     package func capture(
-        _ probe: ThreadProbe, at reading: ThreadReading, by method: CapturedStack.Method
+        _ probe: ThreadProbe, at reading: ThreadReading, by method: StallReport.CaptureMethod
     ) throws(CaptureFailure) -> CapturedStack {
         var isAsInspected = false
         var captured = try result(of: probe, method) { info in
@@ -124,8 +125,8 @@ package final class CUnwindEngine: CaptureEngine {
                 let status = cunwind_capture_read(engine, probe.handle, stack, &info)
                 isAsInspected = info.is_as_inspected
                 return status
-            case .ptrace: return cunwind_capture_stop(engine, probe.handle, stack, &info)
             case .signal: return cunwind_capture_signal(engine, probe.handle, stack, &info)
+            default: return cunwind_capture_stop(engine, probe.handle, stack, &info)
             }
         }
         captured.reading = isAsInspected ? reading : nil
@@ -151,7 +152,7 @@ package final class CUnwindEngine: CaptureEngine {
     package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
 
     private func result(
-        of probe: ThreadProbe, _ method: CapturedStack.Method, hasReturned: Bool = false,
+        of probe: ThreadProbe, _ method: StallReport.CaptureMethod, hasReturned: Bool = false,
         _ call: (inout cunwind_capture_info) -> cunwind_status
     ) throws(CaptureFailure) -> CapturedStack {
         // The capture knows only the images of the last refresh.
@@ -204,7 +205,7 @@ package struct GuardedMemory: MemoryReading {
 extension CUnwindEngine {
     /// Returns the captured stack, with the async callers inserted after their async functions.
     private func withAsyncCallers(
-        of handle: OpaquePointer, _ method: CapturedStack.Method, _ info: cunwind_capture_info
+        of handle: OpaquePointer, _ method: StallReport.CaptureMethod, _ info: cunwind_capture_info
     ) -> CapturedStack {
         var info = info
         asyncCallers.pointee.count = 0
@@ -228,7 +229,7 @@ extension CUnwindEngine {
         // From the outermost frame inward, so that the other indices stay valid.
         for caller in callers.reversed() where Int(caller.frame) < captured.frames.count {
             captured.frames.insert(
-                CapturedStack.Frame(
+                CapturedFrame(
                     address: caller.address, isExact: true, kind: caller.is_task_start != 0 ? .taskStart : .asyncCaller
                 ),
                 at: Int(caller.frame) + 1
@@ -237,11 +238,11 @@ extension CUnwindEngine {
         return captured
     }
 
-    private static func call(_ info: cunwind_capture_info, hasReturned: Bool) -> CapturedStack.Call? {
+    private static func call(_ info: cunwind_capture_info, hasReturned: Bool) -> CapturedCall? {
         guard info.is_in_call else { return nil }
         let target = withUnsafeBytes(of: info.target) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         let arguments = info.arguments
-        return CapturedStack.Call(
+        return CapturedCall(
             number: info.system_call < 0 ? nil : Int(info.system_call),
             arguments: [arguments.0, arguments.1, arguments.2, arguments.3, arguments.4, arguments.5],
             target: target.isEmpty ? nil : target, hasReturned: hasReturned
@@ -249,7 +250,7 @@ extension CUnwindEngine {
     }
 
     private func captured(
-        _ method: CapturedStack.Method, _ info: cunwind_capture_info
+        _ method: StallReport.CaptureMethod, _ info: cunwind_capture_info
     ) -> CapturedStack {
         let count = min(Int(stack.pointee.frame_count), Int(CUNWIND_MAX_FRAMES))
         // 0 if no frame was left out. The innermost frame has no callee.
@@ -258,7 +259,7 @@ extension CUnwindEngine {
             // The array has CUNWIND_MAX_FRAMES elements, of which `count` are filled.
             bytes.bindMemory(to: cunwind_frame.self).prefix(count).enumerated().map { index, frame in
                 let isUnwound = index == 0 || UInt32(frame.source) == CUNWIND_FRAME_CFI.rawValue
-                return CapturedStack.Frame(
+                return CapturedFrame(
                     address: frame.address, isExact: frame.is_exact != 0,
                     isUncertain: !isUnwound || (gap > 0 && index == gap)
                 )

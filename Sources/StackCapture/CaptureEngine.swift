@@ -1,5 +1,6 @@
 import Glibc
 import LinuxSupport
+package import StallReports
 
 /// The mechanisms of a capture, as a protocol so that tests can replace CUnwind.
 package protocol CaptureEngine: AnyObject {
@@ -16,7 +17,7 @@ package protocol CaptureEngine: AnyObject {
 
     /// Captures a thread's stack; a read begins with the place in `reading`, the probe's last one.
     func capture(
-        _ probe: ThreadProbe, at reading: ThreadReading, by method: CapturedStack.Method
+        _ probe: ThreadProbe, at reading: ThreadReading, by method: StallReport.CaptureMethod
     ) throws(CaptureFailure) -> CapturedStack
 
     /// Captures a running thread's stack with ptrace; throws `.pending` if that waits for its system call to return.
@@ -70,7 +71,7 @@ package protocol StackCapturing: AnyObject {
     /// The time of all captures so far, in nanoseconds, in which the process was not stopped.
     var timeTaken: UInt64 { get }
 
-    var methods: [CapturedStack.Method] { get }
+    var methods: [StallReport.CaptureMethod] { get }
 
     var unwinder: Unwinder { get }
 
@@ -145,7 +146,7 @@ extension CaptureFailure: CustomStringConvertible {
 
 /// A thread's status at one moment, as far as the choice of a capture method depends on it.
 package struct ThreadStatus: Equatable {
-    var state: CapturedStack.ThreadState
+    var state: StallReport.ThreadState
     /// The number of the system call that blocks the thread; `nil` if it is running or waits for a page.
     var systemCall: Int?
     /// Whether a stop would end that call with EINTR (signal(7)).

@@ -1,6 +1,7 @@
 internal import CUnwind
 import Glibc
 import LinuxSupport
+import StallReports
 import Synchronization
 
 /// Tries every capture method on a thread of its own.
@@ -71,7 +72,7 @@ package struct CaptureProbe: Sendable, Equatable {
     package func features<Outcome>(
         works: (String?) -> Outcome, missing: (String) -> Outcome, notTried: (String) -> Outcome
     ) -> [String: Outcome] {
-        let attempts: [(CapturedStack.Method, Attempt)] = [
+        let attempts: [(StallReport.CaptureMethod, Attempt)] = [
             (.read, read), (.ptrace, ptrace), (.signal, signal),
         ]
         var features = Dictionary(uniqueKeysWithValues: attempts.map { ($0.rawValue, $1) })
@@ -95,7 +96,7 @@ package struct CaptureProbe: Sendable, Equatable {
     }
 
     private static func attempt(
-        _ method: CapturedStack.Method, of thread: Int32, with engine: CUnwindEngine
+        _ method: StallReport.CaptureMethod, of thread: Int32, with engine: CUnwindEngine
     ) -> Attempt {
         do throws(CaptureFailure) {
             let probe = try ThreadProbe(thread: thread)

@@ -1,73 +1,12 @@
 import LinuxSupport
+package import StallReports
 
 /// A thread's stack at one moment, as addresses that are not yet symbolicated.
 package struct CapturedStack: Sendable, Equatable {
-    package enum Method: String, Sendable {
-        /// The watchdog read the stack of a blocked thread.
-        case read
-        /// A helper process stopped the thread with ptrace while its stack was copied.
-        case ptrace
-        /// A signal handler on the thread copied the stack.
-        case signal
-    }
-
-    /// The system call that a running thread was in.
-    package struct Call: Sendable, Equatable {
-        /// The call's number; `nil` if the code does not show it.
-        package var number: Int?
-        /// All six argument registers, whether the call uses them or not.
-        package var arguments: [UInt64]
-        /// The file behind the first argument, read when the call had just returned; `nil` if there is none.
-        package var target: String?
-        /// Whether the call had returned before the capture: its arguments may lead to something else by now.
-        package var hasReturned: Bool
-    }
-
-    package enum ThreadState: String, Sendable {
-        /// On a CPU or ready to run.
-        case running
-        /// Blocked in a system call or a page fault.
-        case blocked
-        /// Blocked in a wait that no signal can end (state D of proc(5)).
-        case uninterruptible
-    }
-
-    package enum Kind: UInt64, Sendable {
-        /// A function on the thread's stack.
-        case code
-        /// A suspended async function that awaits the function of the frame before it.
-        case asyncCaller
-        /// The last async caller of a task: the task ends when it returns.
-        case taskStart
-    }
-
-    /// One frame, not yet symbolicated.
-    package struct Frame: Sendable, Equatable {
-        /// The frame's program counter.
-        package var address: UInt64
-        /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
-        var isExact: Bool
-        package var kind = Kind.code
-        /// Whether the frame may not be the caller of the one before it.
-        ///
-        /// It was found without call frame information, or frames between the two were left out.
-        package var isUncertain = false
-
-        package init(address: UInt64, isExact: Bool, kind: Kind = Kind.code, isUncertain: Bool = false) {
-            self.address = address
-            self.isExact = isExact
-            self.kind = kind
-            self.isUncertain = isUncertain
-        }
-
-        /// An address inside the frame's current instruction or call, for looking up names and lines.
-        package var lookupAddress: UInt64 { isExact || address == 0 ? address : address - 1 }
-    }
-
-    package var method: Method
-    package var threadState: ThreadState
+    package var method: StallReport.CaptureMethod
+    package var threadState: StallReport.ThreadState
     /// The frames, innermost first.
-    package var frames: [Frame]
+    package var frames: [CapturedFrame]
     /// Whether the last frame is the thread's first function.
     package var isComplete: Bool
     package var incompleteReason: String?
@@ -82,14 +21,15 @@ package struct CapturedStack: Sendable, Equatable {
     /// A time by which the stack had been copied, in monotonic nanoseconds; `nil` if it is not known.
     package var capturedAt: UInt64?
     /// The system call that the thread ran in; `nil` if it was in none or blocked in it.
-    package var call: Call?
+    package var call: CapturedCall?
     /// What the thread was working on, copied in the same stop or wait as the stack; `nil` if nothing was found.
     package var context: CapturedContext?
     /// Why ``context`` is not known; `nil` if it is, or there is none.
     package var missingContextReason: String?
 
     package init(
-        method: Method, threadState: ThreadState, frames: [Frame], isComplete: Bool, incompleteReason: String? = nil,
+        method: StallReport.CaptureMethod, threadState: StallReport.ThreadState, frames: [CapturedFrame],
+        isComplete: Bool, incompleteReason: String? = nil,
         missingAsyncCallersReason: String? = nil, heldNanoseconds: UInt64, captureNanoseconds: UInt64
     ) {
         self.method = method
@@ -103,9 +43,54 @@ package struct CapturedStack: Sendable, Equatable {
     }
 }
 
+/// The system call that a running thread was in.
+package struct CapturedCall: Sendable, Equatable {
+    /// The call's number; `nil` if the code does not show it.
+    package var number: Int?
+    /// All six argument registers, whether the call uses them or not.
+    package var arguments: [UInt64]
+    /// The file behind the first argument, read when the call had just returned; `nil` if there is none.
+    package var target: String?
+    /// Whether the call had returned before the capture: its arguments may lead to something else by now.
+    package var hasReturned: Bool
+}
+
+/// What a frame stands for.
+package enum CapturedFrameKind: UInt64, Sendable {
+    /// A function on the thread's stack.
+    case code
+    /// A suspended async function that awaits the function of the frame before it.
+    case asyncCaller
+    /// The last async caller of a task: the task ends when it returns.
+    case taskStart
+}
+
+/// One frame, not yet symbolicated.
+package struct CapturedFrame: Sendable, Equatable {
+    /// The frame's program counter.
+    package var address: UInt64
+    /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
+    var isExact: Bool
+    package var kind = CapturedFrameKind.code
+    /// Whether the frame may not be the caller of the one before it.
+    ///
+    /// It was found without call frame information, or frames between the two were left out.
+    package var isUncertain = false
+
+    package init(address: UInt64, isExact: Bool, kind: CapturedFrameKind = .code, isUncertain: Bool = false) {
+        self.address = address
+        self.isExact = isExact
+        self.kind = kind
+        self.isUncertain = isUncertain
+    }
+
+    /// An address inside the frame's current instruction or call, for looking up names and lines.
+    package var lookupAddress: UInt64 { isExact || address == 0 ? address : address - 1 }
+}
+
 /// What a thread was working on when its stack was captured, as the bytes that were in its memory.
 package struct CapturedContext: Sendable, Hashable {
-    package struct SwiftTask: Sendable, Hashable {
+    package struct TaskIdentity: Sendable, Hashable {
         /// The task's id, as in the description of its job.
         package var id: UInt64
         /// The task's name in UTF-8; `nil` if it has none.
@@ -121,13 +106,13 @@ package struct CapturedContext: Sendable, Hashable {
     }
 
     /// The task; `nil` if none ran, or the runtime's layout is not known.
-    package var task: SwiftTask?
+    package var task: TaskIdentity?
     /// The context that the app has published; empty if there is none.
     package var payload: [UInt8]
     /// OpenTelemetry's thread context record; empty if there is no valid one.
     package var record: [UInt8]
 
-    package init(task: SwiftTask? = nil, payload: [UInt8] = [], record: [UInt8] = []) {
+    package init(task: TaskIdentity? = nil, payload: [UInt8] = [], record: [UInt8] = []) {
         self.task = task
         self.payload = payload
         self.record = record

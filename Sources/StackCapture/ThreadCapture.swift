@@ -1,5 +1,6 @@
 import Glibc
 import LinuxSupport
+package import StallReports
 
 /// Captures threads with the least intrusive method of the policy that returns a complete stack.
 package final class ThreadCapture: StackCapturing {
@@ -149,7 +150,7 @@ package final class ThreadCapture: StackCapturing {
         throw failure
     }
 
-    package var methods: [CapturedStack.Method] { policy.permitted }
+    package var methods: [StallReport.CaptureMethod] { policy.permitted }
 
     package var unwinder: Unwinder { engine.unwinder }
 
@@ -164,20 +165,20 @@ package struct CapturePolicy: Equatable, Sendable {
     /// Whether a thread may get a signal where ptrace is refused.
     var maySignal = true
 
-    var permitted: [CapturedStack.Method] { [.read] + stops }
+    var permitted: [StallReport.CaptureMethod] { [.read] + stops }
 
     /// The method that keeps a running thread from running, if there is one.
-    private var stops: [CapturedStack.Method] { mayUsePtrace ? [.ptrace] : maySignal ? [.signal] : [] }
+    private var stops: [StallReport.CaptureMethod] { mayUsePtrace ? [.ptrace] : maySignal ? [.signal] : [] }
 
     /// Returns the methods to try for a thread, in order, until one returns a complete stack.
     ///
     /// None for a thread that waits in an unknown system call: it can be neither read nor stopped safely.
-    func methods(for status: ThreadStatus) -> [CapturedStack.Method] {
+    func methods(for status: ThreadStatus) -> [StallReport.CaptureMethod] {
         // Signals are for running threads only: any handler, whatever its flags, ends a timed wait (signal(7)).
         if status.state == .running { return stops }
         // An uninterruptible thread reacts to neither ptrace nor a signal before its wait ends.
         let mayBeStopped = status.state == .blocked && mayUsePtrace && !status.isInterruptedByStop
-        let readings: [CapturedStack.Method] = status.isOpaque ? [] : [.read]
+        let readings: [StallReport.CaptureMethod] = status.isOpaque ? [] : [.read]
         return mayBeStopped ? readings + [.ptrace] : readings
     }
 }

@@ -67,6 +67,9 @@ package final class ThreadProbe {
         return reading
     }
 
+    /// Reads where the thread waits now; `nil` if it does not wait for events without an end.
+    package func epollWait() -> EpollWait? { read()?.shown?.call.flatMap(EpollWait.init) }
+
     /// Reads the kernel functions, innermost first; `nil` without CAP_SYS_ADMIN, and for a running thread.
     package func kernelStack() -> [String]? {
         guard let text = readSmallFile("\(directory)/stack") else { return nil }

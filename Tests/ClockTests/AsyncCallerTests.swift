@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import Glibc
+import StallReports
 import Synchronization
 import Testing
 import TestSupport
@@ -43,7 +44,7 @@ struct AsyncCallerTests {
     }
 
     private func expectCallers(
-        of scenario: AsyncScenario, _ build: AsyncBuild, by method: CapturedStack.Method
+        of scenario: AsyncScenario, _ build: AsyncBuild, by method: StallReport.CaptureMethod
     ) throws {
         let library = try build.library()
         let captured = try Self.onAThreadOfItsOwn {
@@ -70,7 +71,7 @@ struct AsyncCallerTests {
     }
 
     /// Captures the stalled thread and resumes it.
-    private static func captureStalled(by method: CapturedStack.Method) throws -> Captured {
+    private static func captureStalled(by method: StallReport.CaptureMethod) throws -> Captured {
         let result = Result {
             let engine = try CUnwindEngine()
             let thread = try #require(StallGate.shared.waitForThread())
@@ -93,7 +94,7 @@ struct AsyncCallerTests {
     }
 
     private func names(
-        of frames: [CapturedStack.Frame], in images: ImageList, _ library: AsyncLibrary
+        of frames: [CapturedFrame], in images: ImageList, _ library: AsyncLibrary
     ) -> [String] {
         let symbolicator = Symbolicator(.names)
         return frames.map { frame in

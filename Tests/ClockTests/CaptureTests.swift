@@ -29,7 +29,7 @@ import TestSupport
             while !shared.isOver.load(ordering: .relaxed) {}
         }
         let engines = try (0..<2).map { _ in OneShotTransfer(ThreadCapture(engine: try CUnwindEngine())) }
-        let results = Mutex<[(methods: [CapturedStack.Method], stacks: Int)]>([])
+        let results = Mutex<[(methods: [StallReport.CaptureMethod], stacks: Int)]>([])
         let workers = try engines.map { engine in
             try WorkerThread(name: "capturer") {
                 guard let capture = engine.take() else { return }

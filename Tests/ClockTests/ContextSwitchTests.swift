@@ -50,8 +50,8 @@ import TestSupport
         }
     }
 
-    @Test(arguments: [CapturedStack.Method.ptrace, .read, .signal])
-    func `no copy is torn`(method: CapturedStack.Method) throws {
+    @Test(arguments: [StallReport.CaptureMethod.ptrace, .read, .signal])
+    func `no copy is torn`(method: StallReport.CaptureMethod) throws {
         #expect(StallContext.calibration.problem == nil)
         let engine = try CUnwindEngine()
         let switcher = Switcher()
@@ -83,7 +83,8 @@ import TestSupport
         if method != .read { #expect(Double(switcher.switches.load(ordering: .relaxed)) / seconds > 1_000) }
     }
 
-    private func capture(_ thread: Int32, by method: CapturedStack.Method, _ engine: CUnwindEngine) -> CapturedContext?
+    private func capture(_ thread: Int32, by method: StallReport.CaptureMethod, _ engine: CUnwindEngine)
+        -> CapturedContext?
     {
         _ = engine.images()
         return try? engine.capture(thread, by: method).context

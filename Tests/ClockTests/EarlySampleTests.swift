@@ -6,6 +6,7 @@ import Glibc
 import StallReports
 import StallWatch
 import Synchronization
+import StackCapture
 import TestSupport
 import Testing
 

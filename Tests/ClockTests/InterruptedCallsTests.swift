@@ -3,6 +3,7 @@ import CUnwindTestSupport
 import Dispatch
 import Foundation
 import Glibc
+import StallReports
 import Synchronization
 import Testing
 import TestSupport
@@ -34,7 +35,7 @@ import TestSupport
         var incomplete: [String] = []
         var withoutFunction = 0
         var taken = 0
-        var methods: [CapturedStack.Method: Int] = [:]
+        var methods: [StallReport.CaptureMethod: Int] = [:]
         for _ in 0..<Self.captures {
             pause(microseconds: .random(in: 0..<6000, using: &generator))
             guard let stack = try? capture.capture(thread: thread) else { continue }
@@ -104,7 +105,7 @@ private func pause(microseconds: UInt32) {
         var withoutFunction: [[String]] = []
         var taken = 0, attempts = 0
         let began = monotonicNow()
-        var methods: [CapturedStack.Method: Int] = [:]
+        var methods: [StallReport.CaptureMethod: Int] = [:]
         while attempts < Self.captures || waiter.rounds <= Self.rounds, monotonicNow() - began < Self.timeLimit {
             attempts += 1
             usleep(.random(in: 0..<6000, using: &generator))

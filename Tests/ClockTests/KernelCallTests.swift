@@ -88,7 +88,6 @@ import TestSupport
         // The kernel ends this call at any stop.
         if call != .copyFileRange { #expect(short == 0) }
     }
-
 }
 
 extension Result<CapturedStack, CaptureFailure> {

@@ -356,7 +356,7 @@ enum SymbolicationReport {
         )
         let stack = CapturedStack(
             method: .ptrace, threadState: .running,
-            frames: offsets.map { CapturedStack.Frame(address: base + $0, isExact: true) },
+            frames: offsets.map { CapturedFrame(address: base + $0, isExact: true) },
             isComplete: true, heldNanoseconds: 0, captureNanoseconds: 0
         )
         let record = StallRecord(

@@ -2,6 +2,7 @@ import CLinux
 import Dispatch
 import Foundation
 import Glibc
+import StallReports
 import Synchronization
 import TestSupport
 import Testing
@@ -99,15 +100,15 @@ import Testing
 
 @Suite struct CapturedFrameTests {
     @Test func aReturnAddressIsLookedUpInsideTheCall() {
-        #expect(CapturedStack.Frame(address: 0x1000, isExact: false).lookupAddress == 0xfff)
+        #expect(CapturedFrame(address: 0x1000, isExact: false).lookupAddress == 0xfff)
     }
 
     @Test func anExactAddressIsLookedUpUnchanged() {
-        #expect(CapturedStack.Frame(address: 0x1000, isExact: true).lookupAddress == 0x1000)
+        #expect(CapturedFrame(address: 0x1000, isExact: true).lookupAddress == 0x1000)
     }
 
     @Test func aNullReturnAddressStaysNull() {
-        #expect(CapturedStack.Frame(address: 0, isExact: false).lookupAddress == 0)
+        #expect(CapturedFrame(address: 0, isExact: false).lookupAddress == 0)
     }
 }
 

@@ -1,4 +1,5 @@
 import Glibc
+import StallReports
 import Testing
 
 @testable import StackCapture
@@ -7,10 +8,13 @@ import Testing
 private final class ScriptedEngine: CaptureEngine {
     let unwinder = Unwinder(name: "built-in")
     var statuses: [ThreadStatus]
-    var answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]
-    private(set) var asked: [CapturedStack.Method] = []
+    var answers: [StallReport.CaptureMethod: [Result<CapturedStack, CaptureFailure>]]
+    private(set) var asked: [StallReport.CaptureMethod] = []
 
-    init(_ statuses: [ThreadStatus], _ answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]] = [:]) {
+    init(
+        _ statuses: [ThreadStatus],
+        _ answers: [StallReport.CaptureMethod: [Result<CapturedStack, CaptureFailure>]] = [:]
+    ) {
         self.statuses = statuses
         self.answers = answers
     }
@@ -35,10 +39,10 @@ private final class ScriptedEngine: CaptureEngine {
     }
 
     func capture(
-        _ probe: ThreadProbe, at reading: ThreadReading, by method: CapturedStack.Method
+        _ probe: ThreadProbe, at reading: ThreadReading, by method: StallReport.CaptureMethod
     ) throws(CaptureFailure) -> CapturedStack { try answer(method) }
 
-    private func answer(_ method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
+    private func answer(_ method: StallReport.CaptureMethod) throws(CaptureFailure) -> CapturedStack {
         asked.append(method)
         guard var rest = answers[method], let answer = rest.first else { throw .failed(errno: 38) }
         if rest.count > 1 { rest.removeFirst() }
@@ -70,12 +74,12 @@ private final class ScriptedEngine: CaptureEngine {
 private let thread = getpid()
 
 private func stack(
-    _ method: CapturedStack.Method, frames: Int, isComplete: Bool = true
+    _ method: StallReport.CaptureMethod, frames: Int, isComplete: Bool = true
 ) -> Result<CapturedStack, CaptureFailure> {
     .success(
         CapturedStack(
             method: method, threadState: .running,
-            frames: (0..<frames).map { CapturedStack.Frame(address: UInt64($0) + 1, isExact: false) },
+            frames: (0..<frames).map { CapturedFrame(address: UInt64($0) + 1, isExact: false) },
             isComplete: isComplete, incompleteReason: isComplete ? nil : "cut", heldNanoseconds: 0,
             captureNanoseconds: 0))
 }
@@ -252,8 +256,8 @@ private func stack(
         #expect(open.methods(for: status) == [.read])
     }
 
-    @Test(arguments: [CapturedStack.ThreadState.blocked, .uninterruptible], [true, false])
-    func aBlockedThreadIsNeverSignalled(state: CapturedStack.ThreadState, mayUsePtrace: Bool) {
+    @Test(arguments: [StallReport.ThreadState.blocked, .uninterruptible], [true, false])
+    func aBlockedThreadIsNeverSignalled(state: StallReport.ThreadState, mayUsePtrace: Bool) {
         for isInterrupted in [true, false] {
             let status = ThreadStatus(state: state, systemCall: 7, isInterruptedByStop: isInterrupted)
             #expect(!CapturePolicy(mayUsePtrace: mayUsePtrace).methods(for: status).contains(.signal))
@@ -266,8 +270,8 @@ private func stack(
         #expect(closed.methods(for: status).isEmpty)
     }
 
-    @Test(arguments: [CapturedStack.ThreadState.blocked, .uninterruptible])
-    func `an opaque thread in an unknown call is left alone`(state: CapturedStack.ThreadState) {
+    @Test(arguments: [StallReport.ThreadState.blocked, .uninterruptible])
+    func `an opaque thread in an unknown call is left alone`(state: StallReport.ThreadState) {
         let status = ThreadStatus(state: state, isInterruptedByStop: true, isOpaque: true)
         #expect(open.methods(for: status).isEmpty)
         #expect(closed.methods(for: status).isEmpty)

@@ -180,7 +180,8 @@ static void parse_stat(const char *text, cunwind_thread_status *thread_status) {
 
 // Time on a CPU, time runnable, time slices. All are 0 if the kernel does not count them (proc_pid_schedstat).
 static void parse_schedstat(const char *text, cunwind_thread_status *thread_status) {
-  if (!parse_number(&text, 10, &thread_status->on_cpu) || !parse_number(&text, 10, &thread_status->run_queue) ||
+  uint64_t on_cpu;
+  if (!parse_number(&text, 10, &on_cpu) || !parse_number(&text, 10, &thread_status->run_queue) ||
       !parse_number(&text, 10, &thread_status->slices))
     thread_status->slices = 0;
 }

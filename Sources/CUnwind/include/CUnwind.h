@@ -137,7 +137,6 @@ typedef struct cunwind_thread_status {
   uint64_t involuntary_switches;
   uint64_t run_queue;  ///< The time runnable without a CPU, in nanoseconds; grows when a wait for a CPU ends.
   uint64_t slices;     ///< How often the thread has got a CPU, counted before it runs. 0: the kernel does not count.
-  uint64_t on_cpu;     ///< The time on a CPU as of the last tick or switch, in nanoseconds.
   uint64_t minor_faults, major_faults;  ///< Page faults without and with disk access.
   uint64_t user_ticks, system_ticks;    ///< CPU time in user mode and in the kernel, in clock ticks.
   /// The kernel function in which the thread waits; empty if it waits in none.

@@ -95,7 +95,8 @@ import TextOutput
 
     @Test func `the conclusion follows from the missing features`() {
         #expect(text(diagnosis([.read: .works()])).hasSuffix("\nReports lack nothing here.\n"))
-        #expect(text(diagnosis([.steal: .missing()])).hasSuffix("\nReports are whole here; they lack some additions.\n"))
+        let partial = text(diagnosis([.steal: .missing()]))
+        #expect(partial.hasSuffix("\nReports are whole here; they lack some additions.\n"))
         #expect(text(diagnosis([:], source: .outside)).hasSuffix("\nA process shows little of this to others.\n"))
     }
 

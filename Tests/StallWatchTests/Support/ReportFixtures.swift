@@ -60,7 +60,7 @@ extension StallRecord {
                 stack: .success(
                     CapturedStack(
                         method: .read, threadState: .blocked,
-                        frames: [CapturedStack.Frame(address: 0x1000 + UInt64(function), isExact: false)],
+                        frames: [CapturedFrame(address: 0x1000 + UInt64(function), isExact: false)],
                         isComplete: true,
                         heldNanoseconds: 0, captureNanoseconds: 100_000
                     )

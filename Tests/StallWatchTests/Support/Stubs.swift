@@ -22,7 +22,7 @@ extension StackCapturing {
     }
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
     func cancelPendingCapture(of thread: Int32) {}
-    var methods: [CapturedStack.Method] { [.read] }
+    var methods: [StallReport.CaptureMethod] { [.read] }
     func images() -> ImageList { ImageList() }
 }
 

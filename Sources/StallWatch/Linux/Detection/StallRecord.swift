@@ -84,7 +84,7 @@ struct StallRecord: Sendable {
     var otherImages = ImageList()
     /// The cause, if one thread runs the loop.
     var cause: Cause?
-    var captureMethods: [CapturedStack.Method] = []
+    var captureMethods: [StallReport.CaptureMethod] = []
     var unwinder: Unwinder?
     /// What the watched loops did before; `nil` for an overdue operation.
     var leadUp: LeadUp?

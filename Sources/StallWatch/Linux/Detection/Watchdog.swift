@@ -279,7 +279,7 @@ struct Timekeeper {
     }
 }
 
-/// The clocks that show whether the watchdog itself was late, by two vDSO calls and sometimes one `pread`; to be created
+/// The clocks that show whether the watchdog itself was late, by two vDSO calls and sometimes two system calls; to be created
 /// and used on its thread, whose file they keep open.
 struct WatchdogClocks {
     private let probe = try? ThreadProbe(ofThisThread: .schedstat)

@@ -142,7 +142,7 @@ extension DescribedCall {
 
     /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if none is
     /// known.
-    init?(_ captured: CapturedStack.Call, function: String?, memory: any MemoryReading) {
+    init?(_ captured: CapturedCall, function: String?, memory: any MemoryReading) {
         guard let number = captured.number ?? function.flatMap(SystemCallNames.current.number(ofFunction:)) else {
             return nil
         }

@@ -42,7 +42,7 @@ final class WaitFunctionNames {
         }
     }
 
-    func names(of frames: some Sequence<CapturedStack.Frame>, in images: ImageList) -> [NamedFrame] {
+    func names(of frames: some Sequence<CapturedFrame>, in images: ImageList) -> [NamedFrame] {
         frames.prefix(Self.innermost).map { frame in
             let address = frame.lookupAddress
             guard let image = images.image(at: address) else { return NamedFrame(function: nil, image: "") }

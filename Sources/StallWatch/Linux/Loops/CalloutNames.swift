@@ -27,7 +27,7 @@ struct CalloutNames: Sendable {
     private static let block = "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__"
 
     /// The symbol of a frame's function if it has called that of the frame `callee` as a callout; else `nil`.
-    func name(of frame: CapturedStack.Frame, calling callee: CapturedStack.Frame) -> String? {
+    func name(of frame: CapturedFrame, calling callee: CapturedFrame) -> String? {
         guard frame.kind == .code, !names.isEmpty else { return nil }
         return names[frame.address]
             ?? (callee.kind == .code && mainQueueFunction.contains(callee.lookupAddress) ? Self.mainQueue : nil)

@@ -51,7 +51,7 @@ struct OperationInspector {
         reader = Result { () throws(TaskReader.Unreadable) in try TaskReader.ofThisProcess() }
     }
 
-    var methods: [CapturedStack.Method] { capturer.methods }
+    var methods: [StallReport.CaptureMethod] { capturer.methods }
     var unwinder: Unwinder { capturer.unwinder }
 
     /// Returns what the tasks at these addresses wait for, in their order; they live until this returns.

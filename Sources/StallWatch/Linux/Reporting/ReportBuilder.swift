@@ -32,7 +32,7 @@ struct ReportBuilder {
     /// Builds the report without names and lines, to be written at once; `symbol` returns a frame's mangled name, to
     /// tell a pool's workers (without names every thread counts as one).
     func rawReport(
-        of record: StallRecord, symbol: ((CapturedStack.Frame, ImageList) -> String?)? = nil
+        of record: StallRecord, symbol: ((CapturedFrame, ImageList) -> String?)? = nil
     ) -> StallReport {
         var tables = ReportTables(inApp: inApp)
         let samples = zip(record.samples, record.samples.weights(duration: record.duration)).map { sample, weight in
@@ -45,8 +45,8 @@ struct ReportBuilder {
             var thread = StallReport.OtherThread(thread: .init(other.thread, captured))
             thread.stack = captured.map { tables.stack($0, in: record.otherImages) }
             thread.reason = other.stack.reason
-            thread.threadState = captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) }
-            thread.method = captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) }
+            thread.threadState = captured?.threadState
+            thread.method = captured?.method
             thread.heldMicroseconds = Double(captured?.heldNanoseconds ?? 0) / 1_000
             thread.systemCall = other.wait?.call
             thread.lock = other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
@@ -71,7 +71,7 @@ struct ReportBuilder {
             images: tables.images,
             monitor: StallReport.MonitorDescription(
                 watchdogLateMilliseconds: milliseconds(record.watchdogLate),
-                captureMethods: record.captureMethods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
+                captureMethods: record.captureMethods,
                 unwinder: record.unwinder?.name,
                 suppressed: record.suppressed
             )
@@ -108,8 +108,8 @@ struct ReportBuilder {
         described.isEarly = sample.isEarly ? true : nil
         described.stack = stack
         described.reason = sample.stack.reason
-        described.threadState = captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) }
-        described.method = captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) }
+        described.threadState = captured?.threadState
+        described.method = captured?.method
         described.workers = workers
         described.heldMicroseconds = Double(captured?.heldNanoseconds ?? 0) / 1_000
         described.captureMicroseconds = Double(captured?.captureNanoseconds ?? 0) / 1_000
@@ -182,7 +182,7 @@ enum WorkerGroups {
     /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker.
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables,
-        symbol: ((CapturedStack.Frame, ImageList) -> String?)?
+        symbol: ((CapturedFrame, ImageList) -> String?)?
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
         let threads = sample.workers.compactMap { worker in
@@ -210,7 +210,7 @@ enum WorkerGroups {
     }
 
     static func symbol(
-        of frame: CapturedStack.Frame, in images: ImageList, _ symbolicator: any Symbolicating
+        of frame: CapturedFrame, in images: ImageList, _ symbolicator: any Symbolicating
     ) -> String? {
         guard let image = images.image(at: frame.lookupAddress) else { return nil }
         return symbolicator.symbol(at: frame.lookupAddress &- image.base, in: ImageIdentity(image))

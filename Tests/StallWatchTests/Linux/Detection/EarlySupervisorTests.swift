@@ -17,7 +17,7 @@ import Testing
         var address: UInt64 = 0x1000
         private(set) var stops = 0
         private(set) var reads = 0
-        let methods = [CapturedStack.Method.read, .ptrace]
+        let methods = [StallReport.CaptureMethod.read, .ptrace]
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             if isBlocked {
@@ -192,7 +192,7 @@ import Testing
         var isInKernel = true
         private(set) var requests = 0
         private(set) var canceled = 0
-        let methods = [CapturedStack.Method.read, .ptrace]
+        let methods = [StallReport.CaptureMethod.read, .ptrace]
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             throw CaptureFailure.notStopped
@@ -216,7 +216,7 @@ import Testing
 
     /// A capturer of a blocked thread whose stack is incomplete unless the thread is stopped.
     private final class PartialCapturer: StackCapturing {
-        let methods = [CapturedStack.Method.read, .ptrace]
+        let methods = [StallReport.CaptureMethod.read, .ptrace]
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             guard !mayStop else { return .stub([0x1000, 0x2000], method: .ptrace, state: .blocked) }
@@ -230,7 +230,7 @@ import Testing
     private final class MovingCapturer: StackCapturing {
         static let failures = 3
         private(set) var attempts = 0
-        let methods = [CapturedStack.Method.read, .ptrace]
+        let methods = [StallReport.CaptureMethod.read, .ptrace]
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             guard mayStop else { throw CaptureFailure.notStopped }
@@ -243,7 +243,7 @@ import Testing
     /// A capturer of a thread that does not leave the kernel.
     private final class FailingCapturer: StackCapturing {
         private(set) var stops = 0
-        let methods = [CapturedStack.Method.read, .ptrace]
+        let methods = [StallReport.CaptureMethod.read, .ptrace]
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             guard mayStop else { throw CaptureFailure.notStopped }

@@ -111,7 +111,7 @@ import Testing
 /// How the samples of a turn are kept and merged.
 @Suite struct StallRecordSamplesTests {
     private func sample(
-        at age: UInt64, _ addresses: [UInt64], method: CapturedStack.Method = .ptrace, slices: UInt64 = 0,
+        at age: UInt64, _ addresses: [UInt64], method: StallReport.CaptureMethod = .ptrace, slices: UInt64 = 0,
         isValid: Bool = true
     ) -> StallRecord.Sample {
         StallRecord.Sample(

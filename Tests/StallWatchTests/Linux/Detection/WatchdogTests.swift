@@ -239,7 +239,7 @@ extension Array {
 /// The watchdog's answers to the question whether loops make progress.
 @Suite struct WatchdogProgressTests {
     private final class NoCapturer: StackCapturing {
-        let methods: [CapturedStack.Method] = []
+        let methods: [StallReport.CaptureMethod] = []
 
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             throw CaptureFailure.notTried

@@ -34,7 +34,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     var observation = Observation(time: time * 1_000_000, activity: .running)
     guard let name else { return observation }
     let number: Int = try #require(SystemCallNames.current.number(of: name))
-    let call = CapturedStack.Call(
+    let call = CapturedCall(
         number: number, arguments: [0, 0, 0, 0, 0, 0], target: "/data/\(name)", hasReturned: true)
     observation.call = DescribedCall(call, function: nil, memory: GuardedMemory())
     return observation
@@ -141,10 +141,10 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
     @Test func `a returned call's arguments are not followed`() throws {
         let number = try #require(SystemCallNames.current.number(of: "munmap"))
-        let call = CapturedStack.Call(
+        let call = CapturedCall(
             number: number, arguments: [0, 0, 0, 0, 0, 0], target: "/dev/null", hasReturned: true)
         #expect(DescribedCall(call, function: nil, memory: GuardedMemory())?.target == nil)
-        let unknown = CapturedStack.Call(number: nil, arguments: [0, 0, 0, 0, 0, 0], hasReturned: true)
+        let unknown = CapturedCall(number: nil, arguments: [0, 0, 0, 0, 0, 0], hasReturned: true)
         #expect(DescribedCall(unknown, function: nil, memory: GuardedMemory()) == nil)
         #expect(DescribedCall(unknown, function: "munmap", memory: GuardedMemory())?.number == number)
     }
@@ -152,7 +152,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     /// From glibc 2.41 on, the instruction of a call that can be cancelled does not show the call's number.
     @Test(arguments: [("pwrite", "pwrite64"), ("open", "openat"), ("recv", "recvfrom"), ("fsync", "fsync")])
     func `a function of libc shows the call that it makes`(function: String, name: String) {
-        let unknown = CapturedStack.Call(number: nil, arguments: [0, 0, 0, 0, 0, 0], hasReturned: true)
+        let unknown = CapturedCall(number: nil, arguments: [0, 0, 0, 0, 0, 0], hasReturned: true)
         #expect(DescribedCall(unknown, function: function, memory: GuardedMemory())?.name == name)
     }
 
@@ -237,7 +237,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         let number = try #require(SystemCallNames.current.number(of: "futex"))
         var stack = CapturedStack.stub([0x10, 0x20], method: .ptrace)
         #expect(SystemCall(ofStopped: stack) == nil)
-        stack.call = CapturedStack.Call(number: number, arguments: [7, 128, 2, 0, 0, 0], hasReturned: true)
+        stack.call = CapturedCall(number: number, arguments: [7, 128, 2, 0, 0, 0], hasReturned: true)
         let call = try #require(SystemCall(ofStopped: stack))
         #expect(call.name == "futex")
         #expect(call.argument(0) == 7)

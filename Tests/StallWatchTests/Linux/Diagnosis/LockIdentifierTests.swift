@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 /// Memory that is one block of bytes at one address.

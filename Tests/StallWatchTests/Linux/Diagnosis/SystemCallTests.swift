@@ -1,6 +1,7 @@
 import Testing
 
 @testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 @Suite struct SystemCallTests {

@@ -60,7 +60,7 @@ import TestSupport
     }
 
     @Test func onlyTheInnermostFramesAreNamed() {
-        let frames = [CapturedStack.Frame](repeating: .init(address: 0x10, isExact: true), count: 100)
+        let frames = [CapturedFrame](repeating: .init(address: 0x10, isExact: true), count: 100)
         #expect(names.names(of: frames, in: images).count == WaitFunctionNames.innermost)
     }
 
