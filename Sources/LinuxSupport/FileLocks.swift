@@ -1,18 +1,6 @@
 /// A lock of a file, as a line of /proc/locks or a `lock:` line of /proc/<pid>/fdinfo/<fd> shows it (proc_locks(5)).
 package struct FileLock: Equatable, Sendable {
-    package enum Kind: String, Sendable {
-        /// flock(2).
-        case flock = "FLOCK"
-        /// fcntl(2) with F_SETLK: the process owns the lock.
-        case process = "POSIX"
-        /// fcntl(2) with F_OFD_SETLK: the open file owns the lock.
-        case openFile = "OFDLCK"
-
-        /// Whether a lock of this kind can keep one of the other kind waiting.
-        fileprivate func meets(_ other: Kind) -> Bool { (self == .flock) == (other == .flock) }
-    }
-
-    package var kind: Kind
+    package var kind: FileLockKind
     /// Whether this is a request that waits.
     package var isWaiting: Bool
     /// Whether no other lock may be held beside it: a lock for writing.
@@ -33,7 +21,7 @@ package struct FileLock: Equatable, Sendable {
         isWaiting = words.first == "->"
         if isWaiting { words.removeFirst() }
         let fields = Array(words)
-        guard fields.count == 7, let kind = Kind(rawValue: fields[0]), let process = Int32(fields[3]),
+        guard fields.count == 7, let kind = FileLockKind(rawValue: fields[0]), let process = Int32(fields[3]),
             let first = UInt64(fields[5]), let last = fields[6] == "EOF" ? .max : UInt64(fields[6]), first <= last
         else { return nil }
         // "00:2f:1234": the device in hexadecimal, the inode in decimal.
@@ -66,7 +54,7 @@ package struct FileLock: Equatable, Sendable {
 
 /// A request for a file lock, with what the waiting call shows of it.
 package struct FileLockRequest: Equatable, Sendable {
-    package var kind: FileLock.Kind
+    package var kind: FileLockKind
     package var isExclusive: Bool
     /// The process that waits; -1 for a lock of an open file.
     package var process: Int32
@@ -74,7 +62,7 @@ package struct FileLockRequest: Equatable, Sendable {
     package var bytes: ClosedRange<UInt64>?
 
     package init(
-        _ kind: FileLock.Kind, isExclusive: Bool, of process: Int32, inode: UInt64? = nil,
+        _ kind: FileLockKind, isExclusive: Bool, of process: Int32, inode: UInt64? = nil,
         bytes: ClosedRange<UInt64>? = nil
     ) {
         (self.kind, self.isExclusive, self.process, self.inode, self.bytes) = (kind, isExclusive, process, inode, bytes)
@@ -99,4 +87,17 @@ package struct FileLockRequest: Equatable, Sendable {
                 && !(kind == .process && lock.kind == .process && lock.process == process)
         }
     }
+}
+
+/// The call that a lock of a file was made with.
+package enum FileLockKind: String, Sendable {
+    /// flock(2).
+    case flock = "FLOCK"
+    /// fcntl(2) with F_SETLK: the process owns the lock.
+    case process = "POSIX"
+    /// fcntl(2) with F_OFD_SETLK: the open file owns the lock.
+    case openFile = "OFDLCK"
+
+    /// Whether a lock of this kind can keep one of the other kind waiting.
+    fileprivate func meets(_ other: FileLockKind) -> Bool { (self == .flock) == (other == .flock) }
 }

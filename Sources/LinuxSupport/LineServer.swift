@@ -128,7 +128,8 @@ package final class LineServer: Sendable {
         return Client(descriptor: descriptor, deadline: now &+ Self.requestTime)
     }
 
-    private enum Progress {
+    /// What becomes of a client's connection.
+    private enum ConnectionFate {
         /// The client has not sent its whole request.
         case waits
         /// The connection can be closed.
@@ -138,7 +139,7 @@ package final class LineServer: Sendable {
     }
 
     /// Reads what a client has sent, and answers a whole request.
-    private func serve(_ client: inout Client) -> Progress {
+    private func serve(_ client: inout Client) -> ConnectionFate {
         var buffer = [UInt8](repeating: 0, count: Self.maximumRequestBytes - client.request.count)
         let count = recv(client.descriptor, &buffer, buffer.count, 0)
         guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) ? .waits : .isDone }

@@ -4,7 +4,8 @@ import Synchronization
 
 /// A short-lived thread on which a tool or a monitor tests what it can read about threads.
 package enum ProbedThread {
-    private final class State: Sendable {
+    /// What the thread and its creator tell each other.
+    private final class Handshake: Sendable {
         let id = Atomic<Int32>(0)
         let isOver = Atomic<Bool>(false)
         let hasBegun = Semaphore()
@@ -18,23 +19,23 @@ package enum ProbedThread {
     package static func run<Result>(
         isWaiting: Bool, signal: Int32 = 0, _ body: (Int32) -> Result
     ) throws(SystemError) -> Result {
-        let state = State()
+        let handshake = Handshake()
         let thread = try WorkerThread(name: "stallwatch-try") {
             unblock(signal)
-            state.id.store(clinux_gettid(), ordering: .releasing)
-            state.hasBegun.post()
+            handshake.id.store(clinux_gettid(), ordering: .releasing)
+            handshake.hasBegun.post()
             if isWaiting {
-                state.end.wait()
+                handshake.end.wait()
             } else {
-                while !state.isOver.load(ordering: .acquiring) {}
+                while !handshake.isOver.load(ordering: .acquiring) {}
             }
         }
-        state.hasBegun.wait()
-        let id = state.id.load(ordering: .acquiring)
+        handshake.hasBegun.wait()
+        let id = handshake.id.load(ordering: .acquiring)
         if isWaiting { waitUntilBlocked(id) }
         defer {
-            state.isOver.store(true, ordering: .releasing)
-            state.end.post()
+            handshake.isOver.store(true, ordering: .releasing)
+            handshake.end.post()
             thread.join()
         }
         return body(id)

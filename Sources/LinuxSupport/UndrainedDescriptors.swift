@@ -21,8 +21,8 @@ package struct UndrainedDescriptors {
         var rearmed = 0
     }
 
-    /// The number of looks after which a descriptor counts.
-    package static let leastLooks = 8
+    /// The number of updates after which a descriptor counts.
+    package static let leastUpdates = 8
     /// The number of times that it must have been armed again.
     private static let leastRearmed = 2
     /// The largest number of descriptors of the process that are searched for instances.
@@ -38,25 +38,25 @@ package struct UndrainedDescriptors {
 
     private var instances: [Int32] = []
     private var candidates: [Int32: Candidate] = [:]
-    private var looks = 0
+    private var updates = 0
 
     package init() {}
 
     /// Whether every descriptor was drained: once not readable, or with fewer bytes than before.
-    package var areAllDrained: Bool { looks > 0 && candidates.isEmpty }
+    package var areAllDrained: Bool { updates > 0 && candidates.isEmpty }
 
-    /// The descriptor that the app has not read in ``leastLooks`` looks, such as `descriptor 7, pipe:[4711]`; `nil` if
+    /// The descriptor that the app has not read in ``leastUpdates`` updates, such as `descriptor 7, pipe:[4711]`; `nil` if
     /// there is none.
     package var found: String? {
-        guard looks >= Self.leastLooks else { return nil }
+        guard updates >= Self.leastUpdates else { return nil }
         let found = candidates.filter { $0.value.rearmed >= Self.leastRearmed }.min { $0.key < $1.key }
         return found.map { "descriptor \($0.key), \($0.value.link)" }
     }
 
-    /// Looks at all descriptors once; takes some 20 ms, most of it asleep, if there is a candidate.
-    package mutating func look() {
-        looks += 1
-        if looks == 1 { findCandidates() }
+    /// Reads all descriptors once; takes some 20 ms, most of it asleep, if there is a candidate.
+    package mutating func update() {
+        updates += 1
+        if updates == 1 { findCandidates() }
         for _ in 0..<Self.readings {
             for (descriptor, candidate) in candidates {
                 let bytes = clinux_unread_bytes(descriptor)

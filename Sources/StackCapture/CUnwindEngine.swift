@@ -3,7 +3,9 @@ import Glibc
 package import LinuxSupport
 package import StallReports
 
-/// Captures stacks through CUnwind. Not thread-safe: only the watchdog uses it.
+/// Captures stacks through CUnwind.
+///
+/// Not thread-safe: only the watchdog uses it.
 package final class CUnwindEngine: CaptureEngine {
     let engine: OpaquePointer
     /// The result of the last unwind, reused because about 500 frames are too large for a stack.
@@ -85,8 +87,7 @@ package final class CUnwindEngine: CaptureEngine {
         let state = isUninterruptible ? StallReport.ThreadState.uninterruptible : .blocked
         switch reading.shown {
         case .running?, .blocked?: return ThreadStatus(state: .running)
-        case .faulting?:
-            return ThreadStatus(state: state, isInterruptedByStop: cunwind_call_is_interrupted_by_stop(-1, false))
+        case .faulting?: return ThreadStatus(state: state)
         case .waiting(let call)?:
             return ThreadStatus(
                 state: state, systemCall: call.number,

@@ -83,11 +83,13 @@ private final class KnownTasks: Sendable {
         var continuation: UInt64
     }
 
-    private actor Probe {
+    /// An actor that one task runs on and another waits for.
+    private actor HeldActor {
         @inline(never) func run(_ body: @Sendable () -> Void) { body() }
     }
 
-    private struct State {
+    /// What the tasks have stored so far.
+    private struct Recording {
         var tasks: [String: UInt64] = [:]
         var continuation: UnsafeContinuation<Void, Never>?
         var checked: CheckedContinuation<Void, Never>?
@@ -95,66 +97,66 @@ private final class KnownTasks: Sendable {
         var failedLine: UInt?
     }
 
-    private let state = Mutex(State())
-    private let probe = Probe()
+    private let recording = Mutex(Recording())
+    private let actor = HeldActor()
     private let executor = KnownTask.Executor()
 
-    /// Notes the address of the current task.
-    private func note(_ name: String) {
+    /// Stores the address of the current task.
+    private func store(_ name: String) {
         let address = SwiftTask.currentAddress
-        state.withLock { $0.tasks[name] = address }
+        recording.withLock { $0.tasks[name] = address }
     }
 
     private func expect(_ isTrue: Bool, line: UInt = #line) {
-        if !isTrue { state.withLock { $0.failedLine = $0.failedLine ?? line } }
+        if !isTrue { recording.withLock { $0.failedLine = $0.failedLine ?? line } }
     }
 
     private func identity(_ object: AnyObject) -> UInt64 { UInt64(UInt(bitPattern: ObjectIdentifier(object))) }
 
-    private func address(_ name: String) -> UInt64 { state.withLock { $0.tasks[name] ?? 0 } }
+    private func address(_ name: String) -> UInt64 { recording.withLock { $0.tasks[name] ?? 0 } }
 
     func run() -> Findings {
         let leaf = Task(name: "leaf", executorPreference: executor) { [self] in
-            note("leaf")
-            await withUnsafeContinuation { continuation in state.withLock { $0.continuation = continuation } }
+            store("leaf")
+            await withUnsafeContinuation { continuation in recording.withLock { $0.continuation = continuation } }
         }
-        let fresh = Task(executorPreference: executor) { [self] in note("fresh") }
+        let fresh = Task(executorPreference: executor) { [self] in store("fresh") }
         let adapters = [fresh, leaf].map(resumption)
         Task(executorPreference: executor) { [self] in
-            note("checked")
-            await withCheckedContinuation { continuation in state.withLock { $0.checked = continuation } }
+            store("checked")
+            await withCheckedContinuation { continuation in recording.withLock { $0.checked = continuation } }
         }
         Task(executorPreference: executor) { [self] in
-            note("waiter")
+            store("waiter")
             await leaf.value
         }
         Task(executorPreference: executor) { [self] in
-            note("group")
+            store("group")
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    self.note("group child")
+                    self.store("group child")
                     await leaf.value
                 }
                 await group.waitForAll()
             }
         }
         Task(executorPreference: executor) { [self] in
-            note("let")
+            store("let")
             async let child: Void = waitInChild(leaf)
             await child
         }
         executor.run()
         Task(name: "holder", executorPreference: executor) { [self] in
-            note("holder")
-            await probe.run { self.lookFromActor() }
+            store("holder")
+            await actor.run { self.checkFromActor() }
         }
         executor.run()
         let metadata = check()
         let continuation = resumeChecked()
-        state.withLock { $0.continuation }?.resume()
+        recording.withLock { $0.continuation }?.resume()
         executor.run()
         let isKnown = address("fresh") == handle(fresh) && adapters[0] == adapters[1]
-        return state.withLock {
+        return recording.withLock {
             Findings(
                 metadata: metadata, failedLine: $0.failedLine, executors: $0.executors,
                 adapter: isKnown ? adapters[0] : 0, continuation: continuation)
@@ -166,7 +168,7 @@ private final class KnownTasks: Sendable {
     /// stdlib/public/Concurrency/CheckedContinuation.swift: the class has the task behind its header, and none once it was
     /// resumed.
     private func resumeChecked() -> UInt64 {
-        guard let checked = state.withLock({ $0.checked }) else { return 0 }
+        guard let checked = recording.withLock({ $0.checked }) else { return 0 }
         defer { checked.resume() }
         guard MemoryLayout<CheckedContinuation<Void, Never>>.size == MemoryLayout<UInt>.size else { return 0 }
         let memory = memory()
@@ -188,27 +190,27 @@ private final class KnownTasks: Sendable {
     }
 
     private func waitInChild(_ leaf: Task<Void, Never>) async {
-        note("let child")
+        store("let child")
         await leaf.value
     }
 
     /// Runs on the actor, so that another task has to wait for it.
-    private func lookFromActor() {
-        let actor = identity(probe)
-        let executors = CUnwindEngine.placesInThreadStorage(of: actor, isPointedTo: true)
-        state.withLock { $0.executors = executors }
+    private func checkFromActor() {
+        let held = identity(actor)
+        let executors = CUnwindEngine.placesInThreadStorage(of: held, isPointedTo: true)
+        recording.withLock { $0.executors = executors }
         Task(executorPreference: executor) { [self] in
-            note("wants actor")
+            store("wants actor")
             // A call that does nothing would need no turn on the actor.
-            await probe.run { self.note("had actor") }
+            await actor.run { self.store("had actor") }
         }
         executor.run()
         let memory = memory()
         let (holder, waiting) = (memory.task(at: address("holder")), memory.task(at: address("wants actor")))
         expect(holder?.isRunning == true && holder?.dependency == nil && holder?.name == Array("holder".utf8))
-        expect(waiting?.isRunning == false && waiting?.dependency == .executor(actor))
-        let (known, other) = (memory.swiftClass(of: actor), memory.swiftClass(of: identity(self)))
-        expect(known?.name == "Probe" && known?.isActor == true)
+        expect(waiting?.isRunning == false && waiting?.dependency == .executor(held))
+        let (known, other) = (memory.swiftClass(of: held), memory.swiftClass(of: identity(self)))
+        expect(known?.name == "HeldActor" && known?.isActor == true)
         expect(other?.name == "KnownTasks" && other?.isActor == false)
     }
 

@@ -4,22 +4,22 @@ import LinuxSupport
 
 /// All tasks of this process at one time, and what its threads run.
 package struct TaskReading: Sendable {
-    /// A thread that runs a task or an actor.
-    package struct Thread: Sendable, Equatable {
-        package var id: Int32
-        /// The address of its current task; 0 if it has none.
-        package var task: UInt64
-        /// The address of the actor or executor that it runs; 0 if it runs none, or that is not known.
-        package var executor: UInt64
-    }
-
     /// Sorted by address.
     package var tasks: [SwiftTask] = []
-    package var threads: [Thread] = []
+    package var threads: [TaskThread] = []
     /// The memory that was searched, in bytes.
     package var searchedBytes: UInt64 = 0
     /// Why there may be more tasks; `nil` if all memory was searched.
     package var incompleteReason: String?
+}
+
+/// A thread that runs a task or an actor.
+package struct TaskThread: Sendable, Equatable {
+    package var id: Int32
+    /// The address of its current task; 0 if it has none.
+    package var task: UInt64
+    /// The address of the actor or executor that it runs; 0 if it runs none, or that is not known.
+    package var executor: UInt64
 }
 
 /// Finds the tasks of this process: by their first word in its writable memory, and by their relations.
@@ -66,7 +66,7 @@ package struct TaskReader {
         var reading = TaskReading()
         var known: [UInt64: SwiftTask] = [:]
         var seen: Set<UInt64> = []
-        func take(_ address: UInt64) {
+        func add(_ address: UInt64) {
             guard known.count < Self.maximumTasks, monotonicNow() < deadline else {
                 reading.incompleteReason = "there are more tasks than a reading may take"
                 return
@@ -81,10 +81,10 @@ package struct TaskReader {
                 if case .group(let group) = task.dependency { next += memory.children(ofGroup: group) ?? [] }
             }
         }
-        for address in addresses { take(address) }
-        if isSearching { for address in search(&reading, for: memory.metadata, until: deadline) { take(address) } }
+        for address in addresses { add(address) }
+        if isSearching { for address in search(&reading, for: memory.metadata, until: deadline) { add(address) } }
         reading.threads = threads()
-        for thread in reading.threads where thread.task != 0 { take(thread.task) }
+        for thread in reading.threads where thread.task != 0 { add(thread.task) }
         // Memory keeps what tasks left behind. A task that runs is the current one of a thread.
         let current = Set(reading.threads.map(\.task))
         let live = known.values.filter { task in
@@ -212,20 +212,20 @@ package struct TaskReader {
     }
 
     /// Returns the threads that run a task or an actor, without the monitor's own.
-    package func threads() -> [TaskReading.Thread] {
+    package func threads() -> [TaskThread] {
         guard let robustList = layout.robustList, let task = layout.task else { return [] }
         let memory = GuardedMemory()
-        func look(_ id: Int32) -> TaskReading.Thread? {
+        func read(_ id: Int32) -> TaskThread? {
             let pointer = cunwind_thread_pointer(robustList, id)
             guard pointer != 0 else { return nil }
             func word(_ offset: Int64) -> UInt64 { memory.word(at: pointer &+ UInt64(bitPattern: offset)) ?? 0 }
             let tracking = calibration.activeExecutor.map(word) ?? 0
             let executor = tracking == 0 ? 0 : memory.word(at: tracking) ?? 0
-            return TaskReading.Thread(id: id, task: word(task), executor: executor)
+            return TaskThread(id: id, task: word(task), executor: executor)
         }
         let own = WorkerThread.ids
         return (directoryEntries("/proc/self/task") ?? []).compactMap { Int32($0.name) }.compactMap { id in
-            guard !own.contains(id), let first = look(id), first.task != 0 || first.executor != 0, look(id) == first
+            guard !own.contains(id), let first = read(id), first.task != 0 || first.executor != 0, read(id) == first
             else { return nil }
             return first
         }

@@ -9,13 +9,13 @@ package struct HangText {
 
     private let report: StallReport
 
-    /// - Parameter report: A report of a hang, with valid indices and with its names.
+    /// - Parameter report: A validated, symbolicated report of a hang.
     package init(_ report: StallReport) {
         self.report = report
     }
 
-    /// One thread.
-    private struct Thread {
+    /// One thread, as far as it is described.
+    private struct DescribedThread {
         var description: StallReport.ThreadDescription
         var activity: String
         var frames: [StallReport.Frame]
@@ -70,7 +70,7 @@ package struct HangText {
         return groups.prefix(Self.maximumTasks).map(\.sentence) + (left > 0 ? ["… \(left) more places of tasks"] : [])
     }
 
-    private var mainThread: Thread? {
+    private var mainThread: DescribedThread? {
         guard let description = report.loop.thread else { return nil }
         let stack = report.samples.last { $0.stack != nil }?.stack
         var thread = StallReport.OtherThread(thread: description)
@@ -79,8 +79,8 @@ package struct HangText {
         return describe(thread)
     }
 
-    private func describe(_ thread: StallReport.OtherThread) -> Thread {
-        Thread(
+    private func describe(_ thread: StallReport.OtherThread) -> DescribedThread {
+        DescribedThread(
             description: thread.thread, activity: thread.activity, frames: thread.stack.map(appFrames) ?? [],
             lock: thread.lock
         )

@@ -39,19 +39,21 @@ final class ImageSymbols {
         return false
     }
 
-    /// Forgets the debug information, which must have exceeded the memory limit: there may be memory now.
+    /// Drops the debug information, so that the next lookup loads it again.
+    ///
+    /// Call it after the debug information was refused for memory.
     func retryDebugInformation() { debugInformation = nil }
 
     /// Finds the functions at the file's virtual address `address`.
     ///
     /// The debug information may use up to `maximumBytes`.
-    func lookUp(_ address: UInt64, lines: Bool, deadline: UInt64, maximumBytes: Int) -> CodeLookup {
+    func lookUp(_ address: UInt64, lines: Bool, deadline: UInt64, maximumBytes: Int) -> ResolvedAddress {
         guard lines, case .success(let information) = openDebugInformation(maximumBytes: maximumBytes) else {
             let name = name(at: address)
             let isLibrarys =
                 name == nil
                 && (names?.isAmongLibraries(address) == true || file?.isInLinkageTable(address) == true)
-            return CodeLookup(
+            return ResolvedAddress(
                 locations: [CodeLocation(symbol: name)], isOutsideDebugInformation: isLibrarys)
         }
         var (locations, unavailable) = information.locations(at: address, deadline: deadline)
@@ -62,7 +64,7 @@ final class ImageSymbols {
             locations[locations.count - 1].isUnlisted = locations[locations.count - 1].symbol == nil
             locations[locations.count - 1].symbol = name
         }
-        return CodeLookup(
+        return ResolvedAddress(
             locations: locations, reason: unavailable.map(\.reason),
             isOutsideDebugInformation: unavailable == .notCovered, isUnfinished: unavailable == .outOfTime
         )

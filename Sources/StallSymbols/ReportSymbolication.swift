@@ -268,7 +268,7 @@ package struct ReportSymbolication {
 
         private func named(
             _ frame: StallReport.Frame, _ location: CodeLocation, _ function: FunctionClassifier.Function?,
-            _ answer: CodeLookup, in image: StallReport.Image, _ number: Int, isMerged: Bool
+            _ answer: ResolvedAddress, in image: StallReport.Image, _ number: Int, isMerged: Bool
         ) -> StallReport.Frame {
             let isAppsImage = image.isInApp ?? frame.isInApp
             let owner =

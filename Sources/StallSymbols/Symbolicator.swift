@@ -30,7 +30,7 @@ final class Symbolicator: Symbolicating {
 
     private let settings: SymbolicationSettings
     private let files: DebugFiles
-    private var answers: [Place: CodeLookup] = [:]
+    private var answers: [Place: ResolvedAddress] = [:]
     /// What the calls before return addresses name, also where they name nothing.
     private var calls: [Place: CalledFunction?] = [:]
     /// The functions that calls reach through the PLT, and where images export them.
@@ -45,12 +45,12 @@ final class Symbolicator: Symbolicating {
         files = DebugFiles(directories: settings.debugDirectories, debuginfod: debuginfod)
     }
 
-    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
-        guard settings.detail != .none else { return CodeLookup() }
+    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
+        guard settings.detail != .none else { return ResolvedAddress() }
         let place = Place(image: image, offset: offset)
         if let known = answers[place] { return known }
         guard monotonicNow() < deadline else {
-            return CodeLookup(reason: DebugInformation.UnavailableReason.outOfTime.reason, isUnfinished: true)
+            return ResolvedAddress(reason: DebugInformation.UnavailableReason.outOfTime.reason, isUnfinished: true)
         }
         let answer = lookUpAnew(offset, in: image, deadline: deadline)
         if !answer.isUnfinished {
@@ -113,9 +113,9 @@ final class Symbolicator: Symbolicating {
 
     func releaseMemory() { images.removeAll() }
 
-    private func lookUpAnew(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
+    private func lookUpAnew(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
         let symbols = open(image)
-        func attempt() -> CodeLookup {
+        func attempt() -> ResolvedAddress {
             let others = images.values.reduce(0) { $0 + ($1 === symbols ? 0 : $1.memoryBytes) }
             return symbols.lookUp(
                 offset, lines: settings.detail == .lines, deadline: deadline,
@@ -148,7 +148,7 @@ package protocol Symbolicating: AnyObject {
     /// Finds the functions at the virtual address `offset` in the file of `image`.
     ///
     /// After `deadline`, in nanoseconds of CLOCK_MONOTONIC, it returns only known results, marked as unfinished.
-    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup
+    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress
 
     /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String?
@@ -179,8 +179,8 @@ package protocol Symbolicating: AnyObject {
     func releaseMemory()
 }
 
-/// What is known of one address.
-package struct CodeLookup: Sendable, Equatable {
+/// The functions and lines found at one address.
+package struct ResolvedAddress: Sendable, Equatable {
     /// Innermost first.
     ///
     /// Functions inlined there come before the one that the address is in. Never empty.
@@ -250,9 +250,8 @@ package struct ImageIdentity: Sendable, Hashable {
 enum Demangler {
     /// The short form of a mangled Swift or C++ name; any other name as it is.
     ///
-    /// A function whose code the optimizer shares among several that are alike has the name of one of them, and the word
-    /// "merged" before it, as in the long form: it may have been another one that was called. A closure of top-level code
-    /// is in no function; its module stands for that.
+    /// Functions merged by the optimizer get one of their names with the prefix "merged". A top-level closure gets its
+    /// module's name.
     static func functionName(_ symbol: String) -> String {
         guard var name = demangle(symbol, isLong: false) else { return symbol }
         if name.utf8.last == UInt8(ascii: " ") { name.removeLast() }

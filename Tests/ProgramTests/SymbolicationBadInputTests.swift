@@ -218,7 +218,7 @@ struct SymbolicationBadInputTests {
     }
 
     /// Looks up an address with a new symbolicator; returns the result and the image's reason.
-    private func lookUp(_ site: UInt64, _ path: String, buildID: String? = nil) -> (CodeLookup, String?) {
+    private func lookUp(_ site: UInt64, _ path: String, buildID: String? = nil) -> (ResolvedAddress, String?) {
         let symbolicator = Symbolicator(.lines)
         let known = buildID ?? (try? ELFFile(path: path).buildID())
         let image = ImageIdentity(path: path, buildID: known)

@@ -31,12 +31,12 @@ import Testing
 
     /// Answers with the recorded frames.
     private final class Recording: Symbolicating {
-        let lookups: [UInt64: CodeLookup]
+        let lookups: [UInt64: ResolvedAddress]
 
-        init(_ lookups: [UInt64: CodeLookup]) { self.lookups = lookups }
+        init(_ lookups: [UInt64: ResolvedAddress]) { self.lookups = lookups }
 
-        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
-            lookups[offset] ?? CodeLookup()
+        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
+            lookups[offset] ?? ResolvedAddress()
         }
         func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
         func reason(for image: ImageIdentity) -> String? { nil }
@@ -45,7 +45,7 @@ import Testing
 
     /// The report of a stall with that stack, innermost frame first, after symbolication.
     private func report(_ stack: [Recorded], _ cause: StallReport.Cause? = nil) throws -> StallReport {
-        var lookups: [UInt64: CodeLookup] = [:]
+        var lookups: [UInt64: ResolvedAddress] = [:]
         var frames: [StallReport.Frame] = []
         var inlined: [CodeLocation] = []
         for recorded in stack {
@@ -59,7 +59,7 @@ import Testing
             inlined.append(location)
             if recorded.isInlined { continue }
             let offset = UInt64(frames.count + 1)
-            lookups[offset] = CodeLookup(locations: inlined, isOutsideDebugInformation: recorded.file == nil)
+            lookups[offset] = ResolvedAddress(locations: inlined, isOutsideDebugInformation: recorded.file == nil)
             frames.append(
                 StallReport.Frame(image: 0, offset: "0x" + String(offset, radix: 16), isInApp: true, kind: .code))
             inlined.removeAll()
@@ -279,7 +279,9 @@ import Testing
 
     /// An image whose symbol table cannot be read.
     private final class WithoutNames: Symbolicating {
-        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup { CodeLookup() }
+        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
+            ResolvedAddress()
+        }
         func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
         func reason(for image: ImageIdentity) -> String? {
             "no debug information was found; no symbol table was found"

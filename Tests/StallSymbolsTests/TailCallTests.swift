@@ -144,8 +144,8 @@ import Testing
         var imported: String?
         var exporters: [String] = []
 
-        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
-            CodeLookup(locations: [offset == 0x10 ? hash : offset == 0x20 ? login : location])
+        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
+            ResolvedAddress(locations: [offset == 0x10 ? hash : offset == 0x20 ? login : location])
         }
         func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? {
             returnAddress == 0x21 ? called : nil

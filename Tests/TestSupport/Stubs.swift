@@ -17,11 +17,13 @@ extension LoadedImage {
 
 extension CapturedStack {
     /// Returns a complete stack with exact addresses, innermost first.
-    package static func stub(_ addresses: [UInt64], method: Method = .read, state: ThreadState = .blocked)
+    package static func stub(
+        _ addresses: [UInt64], method: StallReport.CaptureMethod = .read, state: StallReport.ThreadState = .blocked
+    )
         -> CapturedStack
     {
         CapturedStack(
-            method: method, threadState: state, frames: addresses.map { Frame(address: $0, isExact: true) },
+            method: method, threadState: state, frames: addresses.map { CapturedFrame(address: $0, isExact: true) },
             isComplete: true, heldNanoseconds: 0, captureNanoseconds: 0
         )
     }

@@ -97,8 +97,8 @@ extension ReportBuilder {
 protocol NamingSymbolicator: Symbolicating {}
 
 extension NamingSymbolicator {
-    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
-        CodeLookup(locations: [CodeLocation(symbol: symbol(at: offset, in: image))])
+    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
+        ResolvedAddress(locations: [CodeLocation(symbol: symbol(at: offset, in: image))])
     }
 
     func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }

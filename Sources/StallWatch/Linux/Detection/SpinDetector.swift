@@ -225,7 +225,7 @@ struct SpinSupervisor {
     private mutating func evidence(_ source: any LoopSource) -> SpinDetector.Evidence {
         guard detector.isAsking else { return .none }
         if detector.pattern == .ready {
-            descriptors.look()
+            descriptors.update()
             if descriptors.found != nil { return .proof }
             return detector.isCertain || !descriptors.areAllDrained ? .none : .refuted
         }

@@ -119,7 +119,7 @@ struct LockIdentifier {
     }
 
     private static func mutexKind(_ frames: [NamedFrame]) -> AwaitedLock.Kind {
-        LinkerFunction.isWaiting(in: frames) ? .dynamicLinker : .pthreadMutex
+        LoaderLockFunctions.isWaiting(in: frames) ? .dynamicLinker : .pthreadMutex
     }
 
     private static func priorityInheritanceKind(_ function: LockFunction?, _ frames: [NamedFrame]) -> AwaitedLock.Kind {

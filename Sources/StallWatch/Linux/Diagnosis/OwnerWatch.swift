@@ -1,3 +1,4 @@
+import LinuxSupport
 import StackCapture
 import StallReports
 

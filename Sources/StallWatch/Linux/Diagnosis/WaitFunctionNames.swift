@@ -93,7 +93,7 @@ final class WaitFunctionNames {
     private static func tells(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.waitsForData(function)
             || SystemCall.restarted(by: function) != nil || StreamFunction.names.contains(function)
-            || LinkerFunction.names.contains(function)
+            || LoaderLockFunctions.names.contains(function)
     }
 
     /// Returns the name that an app calls: libc itself calls the same function by a name with leading underscores.
@@ -173,7 +173,7 @@ enum StreamFunction {
 }
 
 /// The functions that lock the dynamic linker's list of libraries: all of the linker's own, and some of libc.
-enum LinkerFunction {
+enum LoaderLockFunctions {
     /// Of glibc since 2.34, without leading underscores; dladdr(3) locks in `_dl_addr`.
     static let names: Set<String> = ["dl_iterate_phdr", "dl_addr", "dlsym", "dlvsym", "dlinfo"]
 

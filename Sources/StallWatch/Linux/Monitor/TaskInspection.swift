@@ -183,7 +183,7 @@ extension CapturedStack {
     /// The async functions of a suspended task, by the addresses at which they resume.
     fileprivate init(async callers: [UInt64]) {
         let frames = callers.indices.map { index in
-            Frame(
+            CapturedFrame(
                 address: callers[index], isExact: true,
                 kind: index == callers.count - 1 ? .taskStart : .asyncCaller)
         }

@@ -181,7 +181,7 @@ import Testing
     @Test func `one reading, or no schedstat, says nothing`() {
         var last = reading(at: 600, cpu: 6, queue: 400)
         #expect(OwnerTime([last], waiterNice: 0) == nil && OwnerTime([], waiterNice: 0) == nil)
-        last.showsRunQueue = false
+        last.slices = 0
         #expect(OwnerTime([reading(at: 100, cpu: 5), last], waiterNice: 0) == nil)
         let unknown = [reading(at: 100, cpu: 5, nice: nil), reading(at: 600, cpu: 6, nice: nil)]
         #expect(OwnerTime(unknown, waiterNice: 0)?.isPriorityInversion == false)

@@ -12,10 +12,10 @@ func reading(
     at time: UInt64, cpu: UInt64, queue: UInt64 = 0, state: Character = "S", switches: UInt64 = 0, waited: UInt64 = 0
 ) -> ThreadReading {
     var reading = ThreadReading(time: time * 1_000_000, onCPU: cpu * 1_000_000)
-    reading.runQueue = queue * 1_000_000
+    // The kernel counts time slices, as often as the thread waits.
+    (reading.runQueue, reading.slices) = (queue * 1_000_000, switches + 1)
     reading.state = state.asciiValue ?? 0
     (reading.voluntarySwitches, reading.involuntarySwitches) = (switches, 0)
-    // A state other than D is that of a thread which runs, or which a page keeps waiting in a known function.
     reading.shown = state == "R" ? .running : .faulting
     reading.waitChannel = state == "R" ? nil : "folio_wait_bit_common"
     reading.loopWaited = waited * 1_000_000
@@ -42,7 +42,7 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
             var readings = [
                 reading(at: 0, cpu: 0, state: first, switches: 3), reading(at: 100, cpu: 20, state: last, switches: 3),
             ]
-            for index in readings.indices { readings[index].showsRunQueue = false }
+            for index in readings.indices { readings[index].slices = 0 }
             readings[1].voluntarySwitches = switches
             return try #require(timeSplit(readings, from: 0, to: 100))
         }
