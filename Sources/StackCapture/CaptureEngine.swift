@@ -104,7 +104,6 @@ package enum CaptureFailure: Error, Equatable {
     case pending
     case notPending
     case failed(errno: Int32)
-    case noThread
     /// No thread has run the loop yet.
     case unknownThread
     /// The loop is a pool, whose threads are captured instead.
@@ -136,7 +135,6 @@ extension CaptureFailure: CustomStringConvertible {
         case .signalBlocked: "no stack: signal blocked"
         case .failed(EBUSY): "an earlier stop of the thread was still under way"
         case .failed(let error): "the capture failed: \(String(cString: strerror(error)))"
-        case .noThread: "no thread runs the loop"
         case .unknownThread: "the loop's thread is not known yet"
         case .pool: "a pool has no thread of its own: see its worker stacks"
         case .notTried: ""
