@@ -142,12 +142,6 @@ import TestSupport
         #expect(error?.message == "\(path) is not a regular file")
     }
 
-    @Test func anotherThingThanAFileIsAnError() {
-        expectUnreadable(directory.path)
-        expectUnreadable(directory.path + "/missing")
-        expectUnreadable("/dev/null")
-    }
-
     /// A pipe in the file's place must not block the caller.
     @Test(.timeLimit(.minutes(1))) func aPipeIsAnErrorAtOnce() throws {
         let path = directory.path + "/pipe"
@@ -183,14 +177,6 @@ import TestSupport
                 _ = try ELFSymbolTable(file: ELFFile(path: path))
             }
         }
-    }
-
-    @Test func theBeginningOfARealExecutableIsAnError() throws {
-        let descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
-        defer { close(descriptor) }
-        var beginning = [UInt8](repeating: 0, count: 10_000)
-        try #require(read(descriptor, &beginning, beginning.count) == beginning.count)
-        expectUnreadable(try directory.write("image", beginning))
     }
 
     /// A damaged file gives an error or some names, and no crash.
