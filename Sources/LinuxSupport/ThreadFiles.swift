@@ -43,7 +43,7 @@ package enum ThreadFile: String, CaseIterable, Sendable {
         case .schedstat:
             cursor.skipWords(2)
             return (cursor.number() ?? 0) > 0
-        case .stat: return ProcStat(cursor) != nil
+        case .stat: return ProcStat(text) != nil
         case .status: return cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:")
         }
     }
@@ -55,12 +55,6 @@ package struct ProcStat: Equatable {
     package var state: UInt8
     /// The id of the parent process (field 4).
     package var parent: Int32
-    /// Page faults without and with disk access (fields 10 and 12).
-    package var minorFaults, majorFaults: UInt64
-    /// CPU time in user mode and in the kernel, in clock ticks (fields 14 and 15).
-    package var userTicks, systemTicks: UInt64
-    /// The nice value (field 19), -20 to 19.
-    package var nice: Int32
     /// The number of threads (field 20).
     package var threads: Int
     /// The start time in clock ticks since the boot (field 22).
@@ -71,28 +65,18 @@ package struct ProcStat: Equatable {
     package var letter: String { String(UnicodeScalar(state)) }
 
     /// Parses the file's text; `nil` if it lacks a field.
-    package init?(_ text: String) { self.init(ByteCursor(text)) }
-
-    package init?(_ text: ByteCursor) {
-        var fields = text
+    package init?(_ text: String) {
+        var fields = ByteCursor(text)
         // The command's name in parentheses may contain any character: count fields from the last parenthesis.
         guard fields.skip(pastLast: UInt8(ascii: ")")), let state = fields.next else { return nil }
         fields.skipWords(1)
         guard let parent = fields.number() else { return nil }
-        fields.skipWords(5)
-        guard let minor = fields.number() else { return nil }
-        fields.skipWords(1)
-        guard let major = fields.number() else { return nil }
-        fields.skipWords(1)
-        guard let user = fields.number(), let system = fields.number() else { return nil }
-        fields.skipWords(3)
-        guard let nice = fields.word().flatMap({ Int32($0) }), let threads = fields.number() else { return nil }
+        fields.skipWords(15)
+        guard let threads = fields.number() else { return nil }
         fields.skipWords(1)
         guard let startTicks = fields.number() else { return nil }
         self.state = state
         self.parent = Int32(clamping: parent)
-        (minorFaults, majorFaults, userTicks, systemTicks) = (minor, major, user, system)
-        self.nice = nice
         self.threads = Int(clamping: threads)
         self.startTicks = startTicks
         fields.skipWords(15)
