@@ -62,11 +62,11 @@ package final class CUnwindEngine: CaptureEngine {
     }
 
     /// Whether memory that may not be mapped is read by process_vm_readv(2), or in which other way.
-    static var memoryReading: CaptureProbe.Attempt {
+    static var memoryReading: Capabilities.Outcome {
         switch cunwind_memory_access_in_use() {
-        case CUNWIND_MEMORY_FILE: .failed("memory is read through /proc/self/mem")
-        case CUNWIND_MEMORY_PIPE: .failed("memory is read through a pipe")
-        default: .works
+        case CUNWIND_MEMORY_FILE: .missing("memory is read through /proc/self/mem")
+        case CUNWIND_MEMORY_PIPE: .missing("memory is read through a pipe")
+        default: .works()
         }
     }
 

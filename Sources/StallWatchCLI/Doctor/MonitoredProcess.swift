@@ -122,9 +122,7 @@ extension Diagnosis {
     /// What works in a process that is started like the tool.
     static func ofTool() -> Diagnosis {
         var outcomes = HostProbe.sources()
-        let captures = CaptureProbe.result(mayUsePtrace: nil)
-            .features(works: { Capabilities.Outcome.works($0) }, missing: { .missing($0) }, notTried: { .notTried($0) })
-        for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
+        outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: nil)) { $1 }
         outcomes[.libdw] = SymbolProbe(executable: "/proc/self/exe").libdw(isLoaded: true)
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
         for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush] { outcomes[name] = others }

@@ -52,9 +52,7 @@ struct CapabilityProbe: Sendable {
     func capabilities(loadsLibrary: Bool) -> Capabilities {
         let environment = HostProbe.environment()
         var outcomes = HostProbe.sources()
-        let captures = CaptureProbe.result(mayUsePtrace: mayUsePtrace)
-            .features(works: { Capabilities.Outcome.works($0) }, missing: { .missing($0) }, notTried: { .notTried($0) })
-        for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
+        outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: mayUsePtrace)) { $1 }
         let symbols = SymbolProbe(executable: OwnExecutable.file, settings: symbolication)
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
