@@ -110,6 +110,7 @@ script-tests:
 program-tests:
 	$(STEP) 'Tests of programs' $(TESTS) --filter '$(PROGRAM_TESTS)'
 	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
+	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents COLLECTED=1000 AGENT_KILLS=3
 	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries
 
 # The builds of the last steps, which run beside program-tests and give way to them.
@@ -217,6 +218,17 @@ run-programs: install ## Make a GTK program of Debian and a Python program stall
 	$(BOUNDED) Tests/Programs/run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
 
 FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --demo "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios"
+
+# In make test with fewer reports and kills.
+COLLECTED := 10000
+AGENT_KILLS := 10
+
+.PHONY: fleet-agents
+fleet-agents: install ## Send 10,000 reports with syslog-ng, which is killed ten times, and check that each arrives (COLLECTED=n)
+	@scripts/install-dependencies.sh test
+	$(BUILD) --product stallwatch-scenarios --enable-all-traits
+	$(BOUNDED) Tests/Programs/agents.py --generator "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" \
+		--reports $(COLLECTED) --kills $(AGENT_KILLS)
 
 # Fewer reports: make fleet-queries QUERIED=20000
 QUERIED := 100000

@@ -33,6 +33,10 @@ declare -rA purpose=(
     [chromium]='Chromium: opens the page that the tool writes'
     [chromium-driver]='the WebDriver of Chromium: presses keys in that page'
     [python3-selenium]='Selenium for Python 3: controls the WebDriver'
+    [libivykis0]='a library of syslog-ng: the tests send reports with it, unpacked beside the logger of the system'
+    [libnet1]='a library of syslog-ng'
+    [libpcre3]='a library of syslog-ng'
+    [libwrap0]='a library of syslog-ng'
     [zlib1g-dev]='zlib with its headers: one of the libraries that the test package calls'
     [libcurl4-openssl-dev]='libcurl with its headers: Foundation is linked with it statically'
     [g++-aarch64-linux-gnu]='the C and C++ libraries of aarch64: the tests for that architecture are compiled with them'
@@ -50,7 +54,7 @@ build) packages=(libdw-dev libunwind-dev) ;;
 test)
     packages=(
         libdw-dev libunwind-dev libglib2.0-dev debuginfod strace gdb tmux python3-jsonschema python3-protobuf
-        python3-pip chromium chromium-driver python3-selenium jq psmisc iproute2
+        python3-pip chromium chromium-driver python3-selenium jq psmisc iproute2 libivykis0 libnet1 libpcre3 libwrap0
     )
     ;;
 packages) packages=(libdw-dev libunwind-dev zlib1g-dev libcurl4-openssl-dev) ;;
