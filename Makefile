@@ -97,13 +97,8 @@ test: ## Build and run all tests
 
 .PHONY: script-tests
 script-tests:
-	Tests/ScriptTests/install-dependencies-tests.sh
-	Tests/ScriptTests/install-python-packages-tests.sh
-	Tests/ScriptTests/debian-root-tests.sh
-	Tests/ScriptTests/summarize-failures-tests.sh
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
-	Tests/ScriptTests/stallbench-tests.py
 
 # These programs mostly wait, and judge nothing by the clock that a build beside them would change.
 .PHONY: program-tests

@@ -180,18 +180,6 @@ struct SymbolicationBadInputTests {
         #expect(!symbolicator.lookUp(site, in: image, deadline: .max).isUnfinished)
     }
 
-    @Test("the memory limit holds and is the reason")
-    func memory() throws {
-        let path = try SymbolicationFixture.release.get()
-        let site = try #require(try CallSites.all(in: path).first)
-        var settings = StallMonitor.Symbolication.lines
-        settings.maximumMemoryBytes = 100_000
-        let symbolicator = Symbolicator(settings)
-        let image = ImageIdentity(path: path, buildID: try ELFFile(path: path).buildID())
-        #expect(symbolicator.lookUp(site, in: image, deadline: .max).locations.first?.symbol != nil)
-        #expect(symbolicator.reason(for: image) == "the debug information is larger than the memory limit")
-    }
-
     @Test("a dense line table counts by its memory, not its file size")
     func denseLines() throws {
         let path = "\(SymbolicationToolchain.scratch)/dense"

@@ -5,17 +5,14 @@ import Testing
 
 @testable import StallWatchCLI
 
-/// The complete help texts.
 @Suite struct HelpTests {
-    private static let commands = [
-        "show", "top", "tree", "diff", "stats", "tail", "symbolicate", "export", "html", "doctor", "health", "run",
-        "ps",
-        "state", "stacks", "tasks", "watch",
-    ]
+    private static let commands = StallWatchCommand.configuration.subcommands.map { $0.configuration }
 
-    @Test(arguments: commands) func everyCommandHasHelp(command: String) throws {
+    @Test(arguments: commands.map { ($0.commandName ?? "", $0.abstract) })
+    func `every command has help with examples`(command: String, abstract: String) throws {
+        #expect(abstract.hasSuffix(".") && abstract.count > 20)
         let result = try Tool.run([command, "--help"])
-        try ExpectedTexts.help.expect(result.output, command)
+        #expect(result.output.contains(abstract.prefix(40)))
         #expect(result.errors == "")
         #expect(result.status == 0)
         #expect(result.output.contains("Examples:\n  stallwatch \(command) "))
@@ -31,8 +28,8 @@ import Testing
         for group in ["REPORT", "LIVE PROCESS", "CI", "FLEET"] {
             #expect(result.output.contains("\n\(group) SUBCOMMANDS:\n"))
         }
-        for command in StallWatchCommand.configuration.subcommands {
-            #expect(result.output.contains("\n  \(command.configuration.commandName ?? "?") "))
+        for command in Self.commands {
+            #expect(result.output.contains("\n  \(command.commandName ?? "?") "))
         }
     }
 

@@ -47,7 +47,6 @@ enum Tool {
 /// With the variable STALLWATCH_WRITE_TEXTS, texts are written instead of compared, and the tests fail; run them with
 /// `--no-parallel` then.
 struct ExpectedTexts {
-    static let help = ExpectedTexts(file: "help.txt")
     static let screens = ExpectedTexts(file: "screens.txt")
 
     let file: String
