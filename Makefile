@@ -112,6 +112,7 @@ program-tests:
 .PHONY: builds-ahead
 builds-ahead:
 	nice -n 19 Tests/Programs/real-packages.sh release-static --build-only
+	nice -n 19 $(MAKE) --no-print-directory cases
 	nice -n 19 $(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
 	STALLWATCH_INERT=1 nice -n 19 $(BUILD) --build-tests --enable-all-traits --scratch-path .build-inert
 	if pkg-config --exists glib-2.0; then nice -n 19 $(BUILD) --package-path Examples/glib-loop --product glib-loop \
@@ -191,6 +192,13 @@ packages: packages-debug packages-static ## Stall in calls into published packag
 packages-debug packages-static: packages-%:
 	@scripts/install-dependencies.sh packages
 	$(BOUNDED) Tests/Programs/real-packages.sh $(if $(filter static,$*),release-static,debug)
+
+# With the packages that packages-static has built.
+.PHONY: cases
+cases: install ## Build the programs of Tests/Samples/Cases, which once showed a fault
+	Tests/Samples/Cases/build.sh .build/cases
+	$(BUILD) -c release --static-swift-stdlib --package-path Tests/Samples/Cases \
+		--scratch-path Tests/Samples/RealPackages/.build-release-static
 
 # More rounds, and busy loops beside them: make stalls-in-tests RUNS=20 BUSY=8
 RUNS := 1

@@ -6,7 +6,8 @@
 1. groups.sql over made-up reports as NDJSON: equal to `stallwatch top --json`, in every column.
 2. regressions.sql and rates.sql over 5,000 of them: equal to `stallwatch diff --json` of the two versions; and
    new-fingerprints.sql: the groups whose `firstSeen` of `top --json` is on the last day.
-3. groups.sql over 1,000 reports of which 100 are there twice: equal to `top --json` again.
+3. groups.sql over 1,000 reports of which 100 are there twice: equal to `top --json` again, also over the table of reports
+   that agents fill.
 4. The dashboard Fleet/grafana/stalls.json: the models of Grafana's own schema (PyPI's grafana-foundation-sdk) have every
    field, and every query runs over that table and returns rows.
 5. 20 made-up histories of 1 to 10,000 equal stalls, of which few have a report: `top`, `tree`, `diff`, `stats`, the page,
@@ -218,6 +219,11 @@ def check_duplicates(arguments, directory):
         database = engine(directory, files=file)
         database.load()
         compare_groups(engine.name, database.run("groups.sql"), top)
+    # The table that the agents of Fleet/agents fill.
+    database.session.query("DROP TABLE stalls")
+    database.run("stalls-reports.sql")
+    database.session.query(f"INSERT INTO stall_reports SELECT * FROM file('{file}', LineAsString)")
+    compare_groups("ClickHouse, collected", database.run("groups.sql"), top)
     panels = check_dashboard(database)
     database.close()
     print(f"1000 reports, 100 of them twice: groups are equal, {panels} queries of the dashboard have rows")

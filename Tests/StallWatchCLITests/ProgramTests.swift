@@ -8,16 +8,29 @@ import Testing
 @Suite struct HelpTests {
     private static let commands = StallWatchCommand.configuration.subcommands.map { $0.configuration }
 
-    @Test(arguments: commands.map { ($0.commandName ?? "", $0.abstract) })
-    func `every command has help with examples`(command: String, abstract: String) throws {
-        #expect(abstract.hasSuffix(".") && abstract.count > 20)
-        let result = try Tool.run([command, "--help"])
-        #expect(result.output.contains(abstract.prefix(40)))
+    /// Their words on the command line, with those of a command that has commands of its own.
+    private static let words = commands.flatMap { command in
+        let name = command.commandName ?? ""
+        let inner = command.subcommands.map { "\(name) \($0.configuration.commandName ?? "")" }
+        return inner.isEmpty ? [name] : inner
+    }
+
+    @Test(arguments: words) func `every command has help with examples`(words: String) throws {
+        let command = words.split(separator: " ").map(String.init)
+        let result = try Tool.run(command + ["--help"])
+        #expect(result.output.hasPrefix("OVERVIEW: "))
         #expect(result.errors == "")
         #expect(result.status == 0)
-        #expect(result.output.contains("Examples:\n  stallwatch \(command) "))
+        #expect(result.output.contains("Examples:\n  "))
+        #expect(result.output.contains("stallwatch \(words) "))
         #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
-        #expect(try Tool.run(["help", command]).output == result.output)
+        #expect(try Tool.run(["help"] + command).output == result.output)
+    }
+
+    @Test func `every command says in a sentence what it does`() {
+        for command in Self.commands {
+            #expect(command.abstract.hasSuffix(".") && command.abstract.count > 20, "\(command.commandName ?? "?")")
+        }
     }
 
     @Test func theToolHasHelp() throws {
