@@ -74,13 +74,13 @@ struct AsyncCallerTests {
     private static func captureStalled(by method: StallReport.CaptureMethod) throws -> Captured {
         let result = Result {
             let engine = try CUnwindEngine()
-            let thread = try #require(StallGate.shared.waitForThread())
+            let probe = try ThreadProbe(thread: try #require(StallGate.shared.waitForThread()))
             if method == .read {
                 // The thread reports itself before it waits.
-                #expect(eventually { (try? engine.status(of: thread))?.state == .blocked })
+                #expect(eventually { probe.read()?.shown?.call != nil })
             }
             let images = engine.images()
-            return Captured(stack: try engine.capture(thread, by: method), images: images)
+            return Captured(stack: try engine.capture(probe, at: engine.read(probe), by: method), images: images)
         }
         #expect(StallGate.shared.open())
         return try result.get()

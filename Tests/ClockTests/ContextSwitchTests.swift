@@ -86,8 +86,8 @@ import TestSupport
     private func capture(_ thread: Int32, by method: StallReport.CaptureMethod, _ engine: CUnwindEngine)
         -> CapturedContext?
     {
-        _ = engine.images()
-        return try? engine.capture(thread, by: method).context
+        guard let probe = try? ThreadProbe(thread: thread), let reading = probe.read() else { return nil }
+        return try? engine.capture(probe, at: reading, by: method).context
     }
 }
 
