@@ -55,7 +55,7 @@ package struct ControlAnswer: Codable, Sendable {
     /// The process's id, in its own pid namespace.
     package var pid: Int32
     /// The loops, sorted by label; `nil` unless the request was ``ControlRequest/state`` or ``ControlRequest/watch``.
-    package var loops: [LoopState]?
+    package var loops: [LoopStatistics]?
     /// The latest stalls, the newest first; `nil` unless the request was ``ControlRequest/watch``.
     package var stalls: [StallSummary]?
     /// All threads; `nil` unless the request was ``ControlRequest/stacks`` or ``ControlRequest/tasks``, for which it has
@@ -67,7 +67,7 @@ package struct ControlAnswer: Codable, Sendable {
     package var error: String?
 
     package init(
-        pid: Int32, loops: [LoopState]? = nil, stalls: [StallSummary]? = nil, report: StallReport? = nil,
+        pid: Int32, loops: [LoopStatistics]? = nil, stalls: [StallSummary]? = nil, report: StallReport? = nil,
         tasks: TaskList? = nil, error: String? = nil
     ) {
         self.pid = pid
@@ -93,44 +93,6 @@ package struct ControlAnswer: Codable, Sendable {
         return line
     }
 
-    /// A loop at one moment.
-    package struct LoopState: Codable, Sendable, Equatable {
-        package var label: String
-        /// The duration of the current turn so far, in milliseconds; `nil` while the loop waits.
-        package var turnMilliseconds: Double?
-        /// The duration from which a turn is a stall, in milliseconds.
-        package var thresholdMilliseconds: Double
-        /// The duration that at most one in 100 turns has exceeded since the start, in milliseconds.
-        ///
-        /// It is the upper bound of the histogram's bucket; `nil` before the first turn has ended.
-        package var p99Milliseconds: Double?
-        /// The share of its time since the start that the loop has spent in turns: 0 to 1.
-        package var utilization: Double
-        /// The time since the start that the loop has spent in turns, the current one included, in milliseconds.
-        package var busyMilliseconds: Double
-        /// The time for which the loop has been watched, in milliseconds.
-        package var watchedMilliseconds: Double
-        /// The number of finished stalls.
-        package var stalls: Int
-        /// When the last finished stall was counted; `nil` if there was none.
-        package var lastStall: Timestamp?
-
-        package init(
-            label: String, turnMilliseconds: Double?, thresholdMilliseconds: Double, p99Milliseconds: Double? = nil,
-            utilization: Double, busyMilliseconds: Double, watchedMilliseconds: Double, stalls: Int,
-            lastStall: Timestamp?
-        ) {
-            self.label = label
-            self.turnMilliseconds = turnMilliseconds
-            self.thresholdMilliseconds = thresholdMilliseconds
-            self.p99Milliseconds = p99Milliseconds
-            self.utilization = utilization
-            self.busyMilliseconds = busyMilliseconds
-            self.watchedMilliseconds = watchedMilliseconds
-            self.stalls = stalls
-            self.lastStall = lastStall
-        }
-    }
     /// A stall in a few words.
     package struct StallSummary: Codable, Sendable, Equatable {
         package var id: String

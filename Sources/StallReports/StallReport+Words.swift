@@ -218,13 +218,14 @@ public struct SuppressionCounts: Codable, Sendable, Equatable {
     package init() {}
 
     package mutating func add(_ other: SuppressionCounts) {
-        counts.merge(other.counts) { $0 + $1 }
+        counts.merge(other.counts, uniquingKeysWith: &+)
     }
 
+    /// The reasons with a count other than 0, known or not, and these counts, sorted by reason.
+    package var all: [(reason: String, count: Int)] { counts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
+
     /// The alphabetically first reason with a negative count, and that count; `nil` if there is none.
-    package var firstNegative: (reason: String, count: Int)? {
-        counts.filter { $0.value < 0 }.min { $0.key < $1.key }.map { ($0.key, $0.value) }
-    }
+    package var firstNegative: (reason: String, count: Int)? { all.first { $0.count < 0 } }
 
     /// The number of suppressions for one reason; setting 0 removes it.
     public subscript(reason: SuppressionReason) -> Int {

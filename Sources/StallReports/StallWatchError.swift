@@ -28,7 +28,7 @@ public struct StallWatchError: Error, Sendable, Equatable {
         public static let unreadableReport = Code("unreadableReport")
         /// A sink of the app threw an error.
         ///
-        /// The monitor never throws it: ``StallMonitor/Statistics/lastWriteError`` contains it.
+        /// The monitor never throws it: ``MonitorStatistics/lastWriteError`` contains it.
         public static let failedSink = Code("failedSink")
         /// The system refused a resource that StallWatch needs, such as a thread.
         public static let systemFailure = Code("systemFailure")

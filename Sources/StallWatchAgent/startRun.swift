@@ -131,7 +131,7 @@ struct RunMonitor {
         let statistics = monitor.statistics
         guard statistics.stalls > 0 else { return nil }
         let count = statistics.stalls == 1 ? "1 stall" : "\(statistics.stalls) stalls"
-        let failure = statistics.lastWriteError.map { ", but not each is there: \($0.description)" } ?? ""
+        let failure = statistics.lastWriteError.map { ", but not each is there: \($0)" } ?? ""
         return "\(count), see: stallwatch show \(output)\(failure)"
     }
 }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized) struct ControlTests {
     private let directory = TemporaryDirectory.ofTest()
 
-    private func loops(of host: TestHost) throws -> [String: ControlAnswer.LoopState] {
+    private func loops(of host: TestHost) throws -> [String: LoopStatistics] {
         let text = try Tool.run(["state", "\(host.pid)", "--json"])
         let loops = try #require(ControlAnswer(jsonData: Array(text.utf8))?.loops)
         return Dictionary(uniqueKeysWithValues: loops.map { ($0.label, $0) })
@@ -22,8 +22,7 @@ import Testing
     /// Waits until a loop's turn has reached its threshold.
     private func waitForStall(of loop: String, in host: TestHost) -> Bool {
         eventually {
-            guard let state = try? loops(of: host)[loop] else { return false }
-            return (state.turnMilliseconds ?? 0) >= state.thresholdMilliseconds
+            (try? loops(of: host)[loop])?.isStalled ?? false
         }
     }
 
@@ -43,7 +42,7 @@ import Testing
     @Test func `a starved pool does not delay the answer`() throws {
         let host = try TestHost.control("pool", in: directory)
         #expect(waitForStall(of: "tasks", in: host))
-        #expect(try loops(of: host)["main"]?.turnMilliseconds == nil)
+        #expect(try loops(of: host)["main"]?.currentTurn == nil)
         let report = try stacks(of: host)
         let functions = (report.otherThreads ?? []).compactMap(\.stack).flatMap { report.stacks[$0] }
             .compactMap { report.frames[$0].function }

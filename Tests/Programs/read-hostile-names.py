@@ -220,8 +220,8 @@ class Monitor:
         self.pid = os.getpid()
         loops = [
             {
-                "label": name, "thresholdMilliseconds": 250, "utilization": 0.5, "busyMilliseconds": 5,
-                "watchedMilliseconds": 10, "stalls": 1,
+                "label": name, "thresholdMilliseconds": 250, "utilization": 0.5, "busySeconds": 5,
+                "watchedSeconds": 10, "stalls": 1,
             }
             for name in names[:60]
         ]

@@ -114,10 +114,7 @@ import Testing
     }
 
     @Test func `an answer over the limit becomes an error`() throws {
-        let loop = ControlAnswer.LoopState(
-            label: String(repeating: "x", count: 500), turnMilliseconds: nil, thresholdMilliseconds: 1, utilization: 0,
-            busyMilliseconds: 0, watchedMilliseconds: 1, stalls: 0, lastStall: nil
-        )
+        let loop = LoopStatistics(label: String(repeating: "x", count: 500))
         let answer = ControlAnswer(pid: 1, loops: [loop])
         #expect(try #require(ControlAnswer(jsonData: answer.jsonLine())).loops == [loop])
         let short = try #require(ControlAnswer(jsonData: answer.jsonLine(limit: 400)))

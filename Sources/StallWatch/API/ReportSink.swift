@@ -12,7 +12,7 @@ public import Logging
 ///
 /// Each sink has a thread of its own and never runs on a monitored thread. A sink that is slow, fails or never returns
 /// harms neither the monitor nor the other sinks. If more than 64 reports wait for a sink, the oldest are dropped and
-/// counted in ``StallMonitor/Statistics/reportsLost``.
+/// counted in ``MonitorStatistics/reportsLost``.
 public struct ReportSink: Sendable {
     let kind: Kind
 
@@ -76,7 +76,7 @@ public struct ReportSink: Sendable {
     /// Returns a sink that calls `body` with each report.
     ///
     /// - Parameter body: Receives each report. It may block, and it may stop the monitor. It may throw:
-    ///   ``StallMonitor/Statistics/failedWrites`` counts its errors.
+    ///   ``MonitorStatistics/failedWrites`` counts its errors.
     /// - Returns: The sink.
     public static func closure(_ body: @escaping @Sendable (StallReport) throws -> Void) -> ReportSink {
         ReportSink(kind: .closure(body))

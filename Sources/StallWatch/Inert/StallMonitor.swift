@@ -76,7 +76,7 @@ public final class StallMonitor: Sendable {
     public var reports: AsyncStream<StallReport> { streams.stream() }
 
     /// The statistics of a monitor that has seen nothing.
-    public var statistics: Statistics { Statistics() }
+    public var statistics: MonitorStatistics { MonitorStatistics() }
 
     /// The capabilities without a feature, because none was tried.
     public var capabilities: Capabilities {

@@ -174,10 +174,10 @@ struct WatchedProcess {
     }
 
     /// Returns the share of the time between two answers that a loop has spent in turns; `nil` if it is not known.
-    static func busy(from first: ControlAnswer.LoopState?, to second: ControlAnswer.LoopState) -> Double? {
+    static func busy(from first: LoopStatistics?, to second: LoopStatistics) -> Double? {
         // A loop that is watched anew begins at 0.
-        guard let first, second.watchedMilliseconds > first.watchedMilliseconds else { return nil }
-        let time = second.watchedMilliseconds - first.watchedMilliseconds
-        return min(max((second.busyMilliseconds - first.busyMilliseconds) / time, 0), 1)
+        guard let first, second.watchedTime > first.watchedTime else { return nil }
+        func busyTime(_ loop: LoopStatistics) -> Duration { loop.busyTime + (loop.currentTurn ?? .zero) }
+        return min(max((busyTime(second) - busyTime(first)) / (second.watchedTime - first.watchedTime), 0), 1)
     }
 }

@@ -24,7 +24,7 @@ struct PsCommand: ParsableCommand {
         /// The executable's path; `nil` if unknown.
         var executable: String?
         /// The loops; `nil` if the process does not show them.
-        var loops: [ControlAnswer.LoopState]?
+        var loops: [LoopStatistics]?
         /// Why there are no loops; `nil` if there are.
         var reason: String?
     }
@@ -135,7 +135,7 @@ struct LiveArguments: ParsableArguments {
 }
 
 enum LoopStateText {
-    static func table(_ loops: [ControlAnswer.LoopState], for terminal: Terminal) -> String {
+    static func table(_ loops: [LoopStatistics], for terminal: Terminal) -> String {
         guard !loops.isEmpty else { return "It watches no loop.\n" }
         var table = TextTable([
             .init("loop", isFlexible: true, style: .bold), .init("state"), .init("busy", .right),
@@ -143,16 +143,16 @@ enum LoopStateText {
         ])
         for loop in loops {
             table.add([
-                loop.label.printable, state(of: loop), "\((loop.utilization * 100).fixed(1)) %", "\(loop.stalls)",
-                loop.lastStall.map { "\($0)" } ?? "none",
+                loop.label.printable, state(of: loop), loop.utilization.map { "\(($0 * 100).fixed(1)) %" } ?? "-",
+                "\(loop.stalls)", loop.lastStall.map { "\($0)" } ?? "none",
             ])
         }
         return table.text(for: terminal)
     }
 
     /// "waits", "in a turn for 12 ms", "stalled for 3.20 s".
-    static func state(of loop: ControlAnswer.LoopState) -> String {
-        guard let turn = loop.turnMilliseconds else { return "waits" }
-        return "\(turn >= loop.thresholdMilliseconds ? "stalled" : "in a turn") for \(turn.duration)"
+    static func state(of loop: LoopStatistics) -> String {
+        guard let turn = loop.currentTurn else { return "waits" }
+        return "\(loop.isStalled ? "stalled" : "in a turn") for \(turn.text)"
     }
 }

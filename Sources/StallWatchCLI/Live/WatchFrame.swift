@@ -5,26 +5,19 @@ import TextOutput
 struct WatchFrame: Encodable {
     /// A loop, and its load over the last interval.
     struct Loop: Equatable, Encodable {
-        var state: ControlAnswer.LoopState
+        var state: LoopStatistics
         /// The share of the interval that the loop has spent in turns, 0 to 1; `nil` if it is not known yet.
         var busy: Double?
         /// The load of each of the last seconds, the newest last; `nil` where it is not known.
         var history: [Double?] = []
 
-        var isStalled: Bool { (state.turnMilliseconds ?? 0) >= state.thresholdMilliseconds }
+        private enum CodingKeys: CodingKey { case busy }
 
-        private enum Field: CodingKey {
-            case label, turnMilliseconds, thresholdMilliseconds, p99Milliseconds, busy, stalls
-        }
-
+        /// Encodes the loop's numbers, and its load over the interval beside them.
         func encode(to encoder: any Encoder) throws {
-            var fields = encoder.container(keyedBy: Field.self)
-            try fields.encode(state.label, forKey: .label)
-            try fields.encodeIfPresent(state.turnMilliseconds, forKey: .turnMilliseconds)
-            try fields.encode(state.thresholdMilliseconds, forKey: .thresholdMilliseconds)
-            try fields.encodeIfPresent(state.p99Milliseconds, forKey: .p99Milliseconds)
+            try state.encode(to: encoder)
+            var fields = encoder.container(keyedBy: CodingKeys.self)
             try fields.encodeIfPresent(busy, forKey: .busy)
-            try fields.encode(state.stalls, forKey: .stalls)
         }
     }
 
@@ -132,7 +125,7 @@ struct WatchFrame: Encodable {
         guard loops.count > room else { return loops }
         let order = loops.indices.sorted { left, right in
             let (first, second) = (loops[left], loops[right])
-            if first.isStalled != second.isStalled { return first.isStalled }
+            if first.state.isStalled != second.state.isStalled { return first.state.isStalled }
             return (first.busy ?? 0, right) > (second.busy ?? 0, left)
         }
         return order.prefix(max(room - 1, 1)).sorted().map { loops[$0] }
@@ -212,10 +205,10 @@ struct WatchLoopLine {
             loop.state.label.printable.truncated(to: label).padded(to: label),
             terminal.style(line, color),
             share.padded(to: Self.shareColumns, .right),
-            loop.isStalled ? terminal.style(words, .red) : words,
+            loop.state.isStalled ? terminal.style(words, .red) : words,
         ]
         let values = [
-            "p99": loop.state.p99Milliseconds?.duration ?? "", "threshold": loop.state.thresholdMilliseconds.duration,
+            "p99": loop.state.turnDuration(quantile: 0.99)?.text ?? "", "threshold": loop.state.threshold.text,
             "stalls": "\(loop.state.stalls)",
         ]
         let last = ends.map { (values[$0.title] ?? "").truncated(to: $0.width).padded(to: $0.width, .right) }

@@ -165,7 +165,8 @@ struct MonitoredTime: Sendable, Equatable {
             self.init(hours: given, source: .given)
             return
         }
-        let hours = files.compactMap { try? StatisticsFile(path: $0) }.reduce(0.0) { $0 + $1.watchedSeconds } / 3_600
+        let watched = files.compactMap { try? MonitorStatistics(path: $0) }.reduce(.zero) { $0 + $1.watchedTime }
+        let hours = watched / .seconds(3_600)
         let isKnown = hours > 0 && hours >= reports * 0.9
         self.init(hours: isKnown ? hours : reports, source: isKnown ? .statistics : .reports)
     }

@@ -101,7 +101,7 @@ package struct ScenarioRunner: Sendable {
     private func checkWrites(of monitor: StallMonitor) throws(ScenariosFailure) {
         let statistics = monitor.statistics
         if statistics.failedWrites > 0, let error = statistics.lastWriteError {
-            throw ScenariosFailure(.inputOutput, error.description)
+            throw ScenariosFailure(.inputOutput, error)
         }
     }
 

@@ -12,12 +12,13 @@ import TextOutput
     private static func loop(
         _ label: String, turn: Double? = nil, busy: Double?, stalls: Int = 0, threshold: Double = 250
     ) -> WatchFrame.Loop {
-        WatchFrame.Loop(
-            state: .init(
-                label: label, turnMilliseconds: turn, thresholdMilliseconds: threshold,
-                p99Milliseconds: busy.map { $0 * 16 }, utilization: 0.5, busyMilliseconds: 0, watchedMilliseconds: 1,
-                stalls: stalls, lastStall: nil),
-            busy: busy,
+        var state = LoopStatistics(label: label)
+        state.currentTurn = turn.map { .milliseconds($0) }
+        state.threshold = .milliseconds(threshold)
+        state.stalls = stalls
+        if let busy { state.latency = [LatencyBucket(upperBound: .milliseconds(busy * 16), turns: 1)] }
+        return WatchFrame.Loop(
+            state: state, busy: busy,
             history: (0..<60).map { second in
                 busy.flatMap { second < 10 ? nil : Double(second % 8) / 8 * $0 }
             })
@@ -85,7 +86,7 @@ import TextOutput
     @Test func `a text from the process cannot control the terminal`() throws {
         var frame = try Self.frame()
         frame.process = "a\u{1b}[2Jb"
-        frame.loops[0].state.label = "\u{1b}]0;x\u{7}"
+        frame.loops[0] = Self.loop("\u{1b}]0;x\u{7}", busy: nil)
         frame.tasks?.unmoved = "t\u{1b}[2J"
         frame.stalls[0].function = "f\u{9b}2J"
         frame.stalls[0].sentence = "s\u{1b}c"
@@ -94,12 +95,14 @@ import TextOutput
     }
 
     @Test func `a loop's load is that of the interval`() throws {
-        func state(_ busy: Double, _ watched: Double) -> ControlAnswer.LoopState {
-            ControlAnswer.LoopState(
-                label: "main", turnMilliseconds: nil, thresholdMilliseconds: 250, utilization: 0,
-                busyMilliseconds: busy, watchedMilliseconds: watched, stalls: 0, lastStall: nil)
+        func state(_ busy: Int, _ watched: Int, turn: Int? = nil) -> LoopStatistics {
+            var loop = LoopStatistics(label: "main")
+            (loop.busyTime, loop.watchedTime) = (.milliseconds(busy), .milliseconds(watched))
+            loop.currentTurn = turn.map { .milliseconds($0) }
+            return loop
         }
         #expect(WatchedProcess.busy(from: state(9_000, 10_000), to: state(9_250, 11_000)) == 0.25)
+        #expect(WatchedProcess.busy(from: state(9_000, 10_000), to: state(9_000, 11_000, turn: 250)) == 0.25)
         #expect(WatchedProcess.busy(from: state(0, 10_000), to: state(2_000, 11_000)) == 1)
         // A loop that was removed and watched again.
         #expect(WatchedProcess.busy(from: state(9_000, 10_000), to: state(1, 500)) == nil)

@@ -108,7 +108,7 @@ private struct StuckReporter: Error {}
 func withReporter(
     _ sinks: [ReportSink], hooks: HookSink = .init(), settings: Reporter.Settings = .fixture(),
     _ body: (Reporter) throws -> Void
-) throws -> StallMonitor.Statistics {
+) throws -> MonitorStatistics {
     let called: [SinkFactory] = hooks.isEmpty ? [] : [{ _, _ in hooks.description }]
     let reporter = try Reporter(settings: settings, sinks: sinks.map { $0.factory() } + called)
     try reporter.startSinks()

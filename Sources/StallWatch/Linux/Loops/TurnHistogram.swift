@@ -16,9 +16,6 @@ final class TurnHistogram: Sendable {
     /// The number of buckets; the first is for durations below the range, the last for those above it.
     static let bucketCount = (highestPower - lowestPower) << precision + 2
 
-    /// The largest bound of a bucket that has one, in nanoseconds.
-    static let longestBound: UInt64 = 1 << UInt64(highestPower)
-
     private let buckets = AtomicWords(count: TurnHistogram.bucketCount)
     private let busy = Atomic<UInt64>(0)
 
@@ -103,17 +100,6 @@ extension TurnHistogram.Snapshot {
             busyNanoseconds: busyNanoseconds &- earlier.busyNanoseconds
         )
     }
-
-    /// Returns an upper bound of a fraction of the turns in nanoseconds, at most 12.5 % too large below 4.8 hours.
-    func upperBound(quantile: Double) -> UInt64 {
-        let rank = max(UInt64((quantile * Double(turns)).rounded(.up)), 1)
-        var seen: UInt64 = 0
-        let bucket = counts.firstIndex { count in
-            seen &+= count
-            return seen >= rank
-        }
-        return bucket.map { TurnHistogram.upperBound(of: $0) ?? TurnHistogram.longestBound } ?? 0
-    }
 }
 
 /// Converts nanoseconds to milliseconds, rounded to the microsecond.
@@ -122,5 +108,3 @@ func milliseconds(_ nanoseconds: UInt64) -> Double {
     let (microseconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000)
     return Double(rest < 500 ? microseconds : microseconds + 1) / 1_000
 }
-
-func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1_000_000_000 }

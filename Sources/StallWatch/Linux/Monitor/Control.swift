@@ -7,7 +7,7 @@ import Synchronization
 extension StallMonitor {
     func answer(_ request: ControlRequest) -> ControlAnswer {
         ControlAnswer(
-            pid: getpid(), loops: loopStates(at: monotonicNow()), stalls: request == .watch ? latestStalls.current : nil
+            pid: getpid(), loops: loopStatistics, stalls: request == .watch ? latestStalls.current : nil
         )
     }
 

@@ -66,7 +66,7 @@ final class Reporter: Sendable {
 
     var intervalLength: UInt64? { outlet.sinks.intervalLength }
 
-    func submit(_ interval: [LoopInterval]) {
+    func submit(_ interval: [LoopStatistics]) {
         if !interval.isEmpty { outlet.sinks.submit(.interval(interval)) }
     }
 

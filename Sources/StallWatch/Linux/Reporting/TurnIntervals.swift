@@ -1,3 +1,4 @@
+import StallReports
 import Synchronization
 
 /// Divides the turns of all loops into intervals, for sinks that receive statistics all the time; one ends at the
@@ -21,7 +22,7 @@ final class TurnIntervals: Sendable {
 
     /// Ends the interval if it has its length or is the last one; returns its loops, sorted by label, or none if it
     /// goes on.
-    func pass(_ loops: [LoopMonitor], at now: UInt64, isLast: Bool = false) -> [LoopInterval] {
+    func pass(_ loops: [LoopMonitor], at now: UInt64, isLast: Bool = false) -> [LoopStatistics] {
         state.withLock { state in
             if let began = state.began, !isLast, now &- began < length { return [] }
             let turns = Dictionary(
@@ -29,7 +30,7 @@ final class TurnIntervals: Sendable {
             defer { state = State(began: now, before: turns, loops: loops) }
             guard let began = state.began, now > began else { return [] }
             return Dictionary(grouping: loops, by: \.label).map { label, loops in
-                LoopInterval(
+                LoopStatistics(
                     label: label, nanoseconds: now - began,
                     loops.compactMap { loop in
                         let key = ObjectIdentifier(loop)
@@ -42,22 +43,27 @@ final class TurnIntervals: Sendable {
     }
 }
 
-extension LoopInterval {
-    /// Adds up the loops with one label, and their turns in an interval of that length.
-    init(label: String, nanoseconds: UInt64, _ loops: [(loop: LoopMonitor, turns: TurnHistogram.Snapshot)]) {
+extension LoopStatistics {
+    /// Adds up the loops with one label and their turns in a time of that length, in nanoseconds, with the turns that are in
+    /// progress at `now`.
+    init(
+        label: String, nanoseconds: UInt64, _ loops: [(loop: LoopMonitor, turns: TurnHistogram.Snapshot)],
+        at now: UInt64? = nil
+    ) {
+        self.init(label: label)
         let all = TurnHistogram.Snapshot(sumOf: loops.map(\.turns))
-        let count = all.turns
-        func bound(_ quantile: Double) -> Double { seconds(all.upperBound(quantile: quantile)) }
-        self.init(
-            label: label, turns: count,
-            delay: count == 0
-                ? nil
-                : Delay(
-                    mean: seconds(all.busyNanoseconds / count), p50: bound(0.5), p90: bound(0.9), p99: bound(0.99),
-                    longest: bound(1)),
-            utilization: loops.filter(\.loop.source.kind.reportsTurns)
-                .map { min(Double($0.turns.busyNanoseconds) / Double(nanoseconds), 1) }.max(),
-            threshold: seconds(loops.map(\.loop.threshold).max() ?? 0)
-        )
+        let current = loops.map { loop in now.flatMap { loop.loop.turnDuration(at: $0) } }
+        watchedTime = .nanoseconds(nanoseconds)
+        turns = all.turns
+        busyTime = .nanoseconds(all.busyNanoseconds)
+        currentTurn = current.compactMap(\.self).max().map { .nanoseconds($0) }
+        threshold = .nanoseconds(loops.map(\.loop.threshold).max() ?? 0)
+        utilization = zip(loops, current).compactMap { loop, current in
+            guard loop.loop.source.kind.reportsTurns else { return nil }
+            return min(Double(loop.turns.busyNanoseconds &+ (current ?? 0)) / Double(max(nanoseconds, 1)), 1)
+        }.max()
+        latency = all.counts.enumerated().filter { $0.element > 0 }.map { bucket, turns in
+            LatencyBucket(upperBound: TurnHistogram.upperBound(of: bucket).map { .nanoseconds($0) }, turns: turns)
+        }
     }
 }

@@ -75,14 +75,18 @@ import StallReports
         }
 
         /// Records an interval; one without turns leaves the delays as they are.
-        func record(_ interval: LoopInterval) {
-            let delay = interval.delay
-            let values = [
-                "delay.mean": delay?.mean, "delay.p50": delay?.p50, "delay.p90": delay?.p90, "delay.p99": delay?.p99,
-                "delay.max": delay?.longest, "utilization": interval.utilization, "threshold": interval.threshold,
+        func record(_ interval: LoopStatistics) {
+            func delay(_ quantile: Double) -> Duration? {
+                guard interval.turns > 0 else { return nil }
+                return interval.turnDuration(quantile: quantile) ?? LatencyBucket.largestBound
+            }
+            let durations = [
+                "delay.mean": interval.meanTurn, "delay.p50": delay(0.5), "delay.p90": delay(0.9),
+                "delay.p99": delay(0.99), "delay.max": delay(1), "threshold": interval.threshold,
             ]
+            for case (let name, let duration?) in durations { gauges[name]?.record(duration / .seconds(1)) }
+            if let utilization = interval.utilization { gauges["utilization"]?.record(utilization) }
             turns.increment(by: Int64(clamping: interval.turns))
-            for case (let name, let value?) in values { gauges[name]?.record(value) }
         }
     }
 #endif

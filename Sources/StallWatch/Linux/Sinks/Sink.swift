@@ -54,7 +54,8 @@ indirect enum Delivery: Sendable {
     case escalated(StallReport)
     /// A log message about the monitor itself, with its metadata.
     case notice(String, [String: String])
-    case interval([LoopInterval])
+    /// What the loops did in an interval.
+    case interval([LoopStatistics])
 
     /// The report's id; `nil` for a notice.
     var id: String? {
@@ -124,24 +125,4 @@ extension FileFlush {
         guard case .unavailable(let error) = self else { return nil }
         return "\(path): fsync: \(String(cString: strerror(error)))"
     }
-}
-
-/// What the loops with one label did in an interval, in seconds; durations of turns are at most 12.5 % too large.
-struct LoopInterval: Sendable, Equatable {
-    struct Delay: Sendable, Equatable {
-        var mean: Double
-        var p50: Double
-        var p90: Double
-        var p99: Double
-        var longest: Double
-    }
-
-    var label: String
-    var turns: UInt64
-    /// The durations of these turns; `nil` if there were none.
-    var delay: Delay?
-    /// The part of the interval in which the busiest of the loops was in a turn, 0 to 1; `nil` for loops that do not report
-    /// their turns.
-    var utilization: Double?
-    var threshold: Double
 }

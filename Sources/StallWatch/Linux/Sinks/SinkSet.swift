@@ -118,7 +118,7 @@ final class ReportCounts: Sendable {
     func add(_ failure: StallWatchError) {
         add { statistics in
             statistics.failedWrites += 1
-            statistics.lastWriteError = failure
+            statistics.lastWriteError = failure.description
         }
     }
 }

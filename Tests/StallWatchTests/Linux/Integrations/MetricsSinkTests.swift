@@ -78,16 +78,25 @@ import TestSupport
         @Test func `an interval is recorded as counters and gauges`() throws {
             let metrics = TestMetrics()
             let sink = MetricsSink(metrics)
-            let busy = LoopInterval(
-                label: "main", turns: 12, delay: .init(mean: 0.002, p50: 0.001, p90: 0.004, p99: 0.02, longest: 0.3),
-                utilization: 0.25, threshold: 0.05)
-            sink.take(.interval([busy, LoopInterval(label: "nio", turns: 0, threshold: 0.1)]))
-            sink.take(.interval([LoopInterval(label: "main", turns: 0, utilization: 0, threshold: 0.06)]))
+            func loop(_ label: String, utilization: Double?, threshold: Int, busy: Int = 0) -> LoopStatistics {
+                var loop = LoopStatistics(label: label)
+                loop.utilization = utilization
+                (loop.threshold, loop.busyTime) = (.milliseconds(threshold), .milliseconds(busy))
+                return loop
+            }
+            var busy = loop("main", utilization: 0.25, threshold: 50, busy: 200)
+            busy.turns = 100
+            let buckets: [(Duration?, UInt64)] = [
+                (.milliseconds(1), 85), (.milliseconds(4), 13), (.milliseconds(20), 1), (nil, 1),
+            ]
+            busy.latency = buckets.map { LatencyBucket(upperBound: $0, turns: $1) }
+            sink.take(.interval([busy, loop("nio", utilization: nil, threshold: 100)]))
+            sink.take(.interval([loop("main", utilization: 0, threshold: 60)]))
             let main = [("loop", "main")]
-            #expect(try metrics.expectCounter("stallwatch.eventloop.turns", main).totalValue == 12)
+            #expect(try metrics.expectCounter("stallwatch.eventloop.turns", main).totalValue == 100)
             for (name, values) in [
                 ("delay.mean", [0.002]), ("delay.p50", [0.001]), ("delay.p90", [0.004]), ("delay.p99", [0.02]),
-                ("delay.max", [0.3]), ("utilization", [0.25, 0]), ("threshold", [0.05, 0.06]),
+                ("delay.max", [17_592.186_044_416]), ("utilization", [0.25, 0]), ("threshold", [0.05, 0.06]),
             ] {
                 #expect(try metrics.expectGauge("stallwatch.eventloop.\(name)", main).values == values, "\(name)")
             }
@@ -144,7 +153,7 @@ import TestSupport
             )
             async let running: Void = group.run()
             #expect(
-                await Self.eventuallyAsync { monitor.statistics.loops.first.map { $0.watchedSeconds > 0 } ?? false })
+                await Self.eventuallyAsync { monitor.statistics.loops.first.map { $0.watchedTime > .zero } ?? false })
             // A turn that outlasts the group.
             let isOver = LinuxSupport.Semaphore()
             let thread = try WorkerThread(name: "test-loop") {

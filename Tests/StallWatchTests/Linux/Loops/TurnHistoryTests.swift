@@ -112,21 +112,17 @@ import Testing
         let recorder = TurnRecorder(alarm: WatchdogAlarm())
         for duration: UInt64 in 1...1_000 { recorder.histogram.record(duration * 1_000_000) }
         let source = HeartbeatSource(kind: .runLoop) { _ in }
-        let loop = StallMonitor.LoopStatistics(
-            label: "main", watchedNanoseconds: 7_200_000_000_000,
-            loops: [LoopMonitor(label: "main", threshold: 250_000_000, recorder: recorder, source: source)],
-            stalls: ReportCounts.StallTotals(count: 4, nanoseconds: 9_000_000_000)
-        )
-        #expect(loop.p50Milliseconds == loop.latencyMicroseconds(quantile: 0.5).map { $0 / 1_000 })
-        #expect(loop.longestMilliseconds == loop.latencyMicroseconds(quantile: 1).map { $0 / 1_000 })
-        #expect(loop.thresholdMilliseconds == 250)
+        let monitor = LoopMonitor(label: "main", threshold: 250_000_000, recorder: recorder, source: source)
+        let loop = LoopStatistics(
+            label: "main", nanoseconds: 7_200_000_000_000, [(monitor, recorder.histogram.snapshot())])
+        #expect(loop.threshold == .milliseconds(250))
+        #expect(loop.busyTime == .microseconds(500_500_000))
+        #expect(loop.meanTurn == .microseconds(500_500))
         #expect(loop.utilization == 500.5 / 7_200)
         for (quantile, milliseconds) in [(0.0, 1.0), (0.5, 500), (0.99, 990), (1, 1_000)] {
-            let found = try #require(loop.latencyMicroseconds(quantile: quantile)) / 1_000
+            let found = try #require(loop.turnDuration(quantile: quantile)) / .milliseconds(1)
             #expect((milliseconds...(milliseconds * 1.126)).contains(found), "\(quantile): \(found)")
         }
-        #expect(loop.stallsPerHour == 2)
-        #expect(loop.stallSecondsPerHour == 4.5)
         #expect(loop.turns == 1_000)
     }
 }

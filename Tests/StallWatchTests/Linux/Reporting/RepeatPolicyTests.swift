@@ -196,14 +196,14 @@ import Testing
         #expect(intervals.pass([main], at: 14 * Self.second) == [])
         let found = try #require(intervals.pass([main], at: 15 * Self.second).first)
         #expect(found.turns == 100)
-        let delay = try #require(found.delay)
-        #expect((0.010...0.01126).contains(delay.p50))
-        #expect((0.010...0.01126).contains(delay.p90))
-        #expect((0.2...0.2251).contains(delay.p99))
-        #expect((0.2...0.2251).contains(delay.longest))
-        #expect(abs(delay.mean - 0.0138) < 0.000_001)
+        for (quantile, milliseconds) in [(0.5, 10.0...11.26), (0.9, 10...11.26), (0.99, 200...225.1), (1, 200...225.1)]
+        {
+            let found = try #require(found.turnDuration(quantile: quantile)) / .milliseconds(1)
+            #expect(milliseconds.contains(found))
+        }
+        #expect(found.meanTurn == .microseconds(13_800))
         #expect(abs((found.utilization ?? 0) - 0.138) < 0.000_001)
-        #expect(found.threshold == 0.25)
+        #expect(found.threshold == .milliseconds(250))
     }
 
     @Test func `an interval without turns has no delay`() throws {
@@ -212,7 +212,7 @@ import Testing
         _ = intervals.pass([main], at: Self.second)
         let found = try #require(intervals.pass([main], at: 3_600 * Self.second).first)
         #expect(found.turns == 0)
-        #expect(found.delay == nil)
+        #expect(found.meanTurn == nil && found.turnDuration(quantile: 0.5) == nil)
         #expect(found.utilization == 0)
     }
 

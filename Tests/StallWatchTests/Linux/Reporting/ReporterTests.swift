@@ -112,7 +112,7 @@ import TestSupport
         reporter.submit(.fixture(state: .ongoing))
         try run(reporter)
         #expect(await reports(stream) == [])
-        #expect(reporter.counts.current == StallMonitor.Statistics())
+        #expect(reporter.counts.current == MonitorStatistics())
         #expect(try scratch.reports().map(\.state) == [.ongoing])
         #expect(lines.isEmpty)
     }
@@ -204,7 +204,7 @@ import TestSupport
         try run(reporter)
         let statistics = reporter.counts.current
         #expect(statistics.failedWrites == 2, "the first attempt and the last one at the end")
-        #expect(statistics.lastWriteError?.code == .unwritableReports)
+        #expect(statistics.lastWriteError?.hasPrefix(path) == true)
         #expect(statistics.stalls == 3)
         #expect(statistics.reportsLost == 3)
         #expect(await reports(stream).count == 3)

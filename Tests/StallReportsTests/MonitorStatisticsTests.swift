@@ -1,0 +1,72 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import StallReports
+
+@Suite struct MonitorStatisticsTests {
+    private static func statistics() throws -> MonitorStatistics {
+        var loop = LoopStatistics(label: "main")
+        loop.watchedTime = .seconds(7_200)
+        loop.turns = 1_000
+        loop.busyTime = .milliseconds(500_500)
+        loop.currentTurn = .microseconds(12_500)
+        loop.stalls = 4
+        loop.stallTime = .seconds(9)
+        loop.lastStall = try #require(Timestamp("2026-11-21T08:00:00.500000Z"))
+        loop.earlyStops = 1
+        loop.threshold = .milliseconds(250)
+        loop.utilization = 0.25
+        loop.latency = [
+            LatencyBucket(upperBound: .nanoseconds(1_024), turns: 998),
+            .init(upperBound: .nanoseconds(1 << 30), turns: 1),
+            .init(upperBound: nil, turns: 1),
+        ]
+        var statistics = MonitorStatistics()
+        statistics.stalls = 4
+        statistics.suppressed[.debugger] = 2
+        statistics.reportsLost = 3
+        statistics.lastWriteError = "the disk is full"
+        statistics.loops = [loop]
+        return statistics
+    }
+
+    @Test func `statistics are the same after a file`() throws {
+        let statistics = try Self.statistics()
+        let decoded = try JSONDecoder().decode(MonitorStatistics.self, from: Data(statistics.jsonData()))
+        #expect(decoded == statistics)
+    }
+
+    @Test func `the JSON has the units in its names and what is computed`() throws {
+        let object = try JSONSerialization.jsonObject(with: Data(Self.statistics().jsonData())) as? [String: Any]
+        let loop = try #require((object?["loops"] as? [[String: Any]])?.first)
+        let numbers: [String: Double] = [
+            "watchedSeconds": 7_200, "busySeconds": 500.5, "currentTurnMilliseconds": 12.5, "stallSeconds": 9,
+            "thresholdMilliseconds": 250, "stallsPerHour": 2, "stalledShare": 0.00125, "meanMilliseconds": 500.5,
+            "p50Milliseconds": 0.001_024,
+        ]
+        for (name, number) in numbers { #expect(loop[name] as? Double == number, "\(name)") }
+        #expect(loop["longestMilliseconds"] == nil, "it took over 4.8 hours")
+    }
+
+    @Test(arguments: [
+        #""watchedSeconds": -1"#, #""watchedSeconds": 1e13"#, #""turns": 1"#, #""watchedSeconds": 1, "stalls": -1"#,
+        #""watchedSeconds": 1, "latency": [{"belowMicroseconds": -1, "turns": 1}]"#,
+        #""watchedSeconds": 1, "turns": 9007199254740992"#,
+    ])
+    func `a number out of range is refused`(field: String) {
+        let json = #"{"suppressed": {}, "loops": [{"label": "main", \#(field)}]}"#
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode(MonitorStatistics.self, from: Data(json.utf8)) }
+    }
+
+    @Test func `loops with the same label are added up`() throws {
+        var sum = MonitorStatistics()
+        sum.add(try Self.statistics())
+        sum.add(try Self.statistics())
+        let loop = try #require(sum.loops.first)
+        #expect(sum.stalls == 8 && sum.suppressed[.debugger] == 4)
+        #expect(loop.watchedTime == .seconds(14_400) && loop.stallsPerHour == 2)
+        #expect(loop.latency.map(\.turns) == [1_996, 2, 2])
+        #expect(loop.turnDuration(quantile: 0.5) == .nanoseconds(1_024))
+    }
+}
