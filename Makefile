@@ -86,6 +86,7 @@ test: ## Build and run all tests
 	$(STEP) 'Install Python packages' scripts/install-python-packages.sh
 	$(STEP) 'Script tests' $(MAKE) --no-print-directory script-tests
 	$(STEP) 'Build' $(BUILD) --build-tests --enable-all-traits
+	$(STEP) 'Public API' scripts/check-api.py
 	$(STEP) 'Unit tests' $(TESTS) --filter '$(UNIT_TESTS)'
 	@Tests/Programs/beside.sh '$(MAKE) --no-print-directory builds-ahead' '$(MAKE) --no-print-directory program-tests'
 	$(STEP) 'Tests by the clock' $(TESTS) --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)'
@@ -150,11 +151,10 @@ sanitize-thread sanitize-address: sanitize-%:
 
 .PHONY: inert
 inert: export STALLWATCH_INERT := 1
-inert: install ## Build and test the library as it is off Linux, and compare its public declarations with those on Linux
-	STALLWATCH_INERT=0 $(BUILD) --build-tests --enable-all-traits
+inert: install ## Build and test the library as it is off Linux, and compare its public declarations with docs/api.md
 	$(BUILD) --build-tests --enable-all-traits --scratch-path .build-inert
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --scratch-path .build-inert
-	Tests/Programs/inert.py .build/debug .build-inert/debug
+	scripts/check-api.py .build-inert/debug
 
 .PHONY: test-aarch64
 test-aarch64: ## Run the C engine's tests, the scenarios and the unit tests on aarch64, in an emulated machine: 40 minutes (needs root)
@@ -319,6 +319,7 @@ lint: ## Check formats, snippets, promises and documentation comments
 	scripts/check-snippets.py
 	scripts/check-promises.py
 	scripts/check-layers.py
+	@env -u CI scripts/check-api.py  # make test compares it after its build, also in CI
 	@scripts/install-dependencies.sh lint || true
 	@if command -v $(CLANG_FORMAT) >/dev/null; then $(CLANG_FORMAT) --dry-run -Werror $(C_SOURCES); \
 	else echo 'The format of the C files is NOT checked: there is no $(CLANG_FORMAT).'; [ -z "$${CI-}" ]; fi

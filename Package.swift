@@ -28,7 +28,7 @@ let integrations: [Target.Dependency] = [
     optional("Tracing", of: "swift-distributed-tracing", trait: "Tracing"),
 ]
 let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
-let elsewhere = isInert ? ["Linux"] : ["Inert"]
+let elsewhere = isInert ? ["Linux"] : []
 let programs: [Target.Dependency] = ["stack-host", "stallwatch-scenarios", "stallwatch-test-host"]
 // Lists of their own: Swift 6.2 cannot type-check sums of lists within the list of targets in time.
 let parts: [Target.Dependency] = ["StallReports"] + engine + integrations
@@ -128,7 +128,7 @@ var settings: [SwiftSetting] = [.swiftLanguageMode(.v6)]
 for feature in ["ExistentialAny", "MemberImportVisibility", "InternalImportsByDefault"] {
     settings.append(.enableUpcomingFeature(feature))
 }
-if isInert { settings.append(.define("STALLWATCH_INERT", .when(platforms: [.linux]))) }
+if Context.environment["STALLWATCH_INERT"] == "1" { settings.append(.define("STALLWATCH_INERT")) }
 for target in package.targets {
     target.swiftSettings = settings
 }

@@ -32,8 +32,8 @@ PLAIN = 'import Foundation\n\nRunLoop.main.run(until: Date(timeIntervalSinceNow:
 WATCHED = """import Foundation
 import StallWatch
 
-let monitor = try StallMonitor(.init(reports: .directory("stalls")))
-try monitor.watch(.mainRunLoop)
+let monitor = try StallMonitor(.init(outputs: [.directory("stalls")]))
+try monitor.watch(.main)
 try monitor.start()
 RunLoop.main.run(until: Date(timeIntervalSinceNow: 1))
 monitor.stop()

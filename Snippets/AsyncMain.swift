@@ -6,7 +6,7 @@ import StallWatch
 @main
 struct App {
     static func main() async throws {
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(250), outputs: [.directory("stalls")]))
         try monitor.watch(.main)  // the main actor
         try monitor.watch(.cooperativePool())  // all other tasks
         try monitor.start()

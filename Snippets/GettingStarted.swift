@@ -3,10 +3,10 @@
 import Foundation
 import StallWatch
 
-let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
+let monitor = try StallMonitor(.init(threshold: .milliseconds(250), outputs: [.directory("stalls")]))
 try monitor.watch(.main)
 try monitor.start()
-Task { for await report in monitor.reports { print(report.summary) } }  // optional
+Task { for await report in monitor.makeReports() { print(report.summary) } }  // optional
 
 // The program's own main loop.
 RunLoop.main.run()

@@ -4,20 +4,19 @@ import Dispatch
 import Foundation
 import StallWatch
 
-let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
+let monitor = try StallMonitor(.init(threshold: .milliseconds(250), outputs: [.directory("stalls")]))
 
 func watchWhateverServesTheMainQueue() throws {
     try monitor.watch(.main)
 }
 
 func watchRunLoops(worker: RunLoop, tracking: RunLoop.Mode) throws {
-    try monitor.watch(.mainRunLoop)
-    try monitor.watch(.runLoop(worker, label: "worker", threshold: .seconds(2)))
+    try monitor.watch(.runLoop(worker, label: "worker"), threshold: .seconds(2))
     try monitor.watch(.runLoop(.current, label: "canvas", modes: [.common, tracking], watchGaps: true))
 }
 
 func watchQueues(storage: DispatchQueue) throws {
-    try monitor.watch(.queue(storage, label: "storage", threshold: .milliseconds(100)))
+    try monitor.watch(.queue(storage, label: "storage"), threshold: .milliseconds(100))
     try monitor.watch(.globalQueue(.userInitiated, label: "user initiated"))
     try monitor.watch(.cooperativePool())
 }
@@ -28,7 +27,7 @@ func watchExecutors(renderer: any SerialExecutor) throws {
 
 func runAGame(waitForFrame: () -> Bool, draw: () -> Void) throws {
     let probe = LoopProbe(label: "frames")
-    try monitor.watch(.probe(probe, threshold: .milliseconds(50)))
+    try monitor.watch(.probe(probe), threshold: .milliseconds(50))
     while waitForFrame() {
         probe.beginTurn()
         draw()
@@ -37,16 +36,18 @@ func runAGame(waitForFrame: () -> Bool, draw: () -> Void) throws {
 }
 
 func watchWithAThresholdThatFits(search: DispatchQueue) throws {
-    try monitor.watch(.queue(search, label: "search", threshold: .seconds(1)))
+    try monitor.watch(.queue(search, label: "search"), threshold: .seconds(1))
 }
 
-func changeWhileItRuns() throws {
-    try monitor.setThreshold(.milliseconds(500), of: "storage")
-    monitor.unwatch("canvas")
+func changeWhileItRuns(queue: DispatchQueue) throws {
+    let storage = try monitor.watch(.queue(queue, label: "storage"), threshold: .milliseconds(100))
+    try storage.setThreshold(.milliseconds(500))
+    print(storage.statistics.stalls)
+    storage.stop()
 }
 
 func importWithoutBeingWatched(_ importDocuments: () -> Void) {
-    monitor.paused { importDocuments() }
+    monitor.withMonitoringPaused { importDocuments() }
 }
 
 struct Feed {}
@@ -54,7 +55,7 @@ struct Feed {}
 func loadFeed() async throws -> Feed { Feed() }
 
 func feed(_ monitor: StallMonitor) async throws -> Feed {
-    try await monitor.operation("GET /feed", over: .seconds(5)) {
+    try await monitor.withLimit(.seconds(5), "GET /feed") {
         try await loadFeed()
     }
 }

@@ -38,7 +38,6 @@ MODULES = {
 # Which folders of Sources/StallWatch/Linux each folder may refer to, beside API.
 LOWER = {"Sinks", "Detection", "Diagnosis", "Loops"}
 FOLDERS = {
-    "Integrations": LOWER | {"Monitor", "Reporting", "Health"},
     "Monitor": LOWER | {"Reporting", "Health"},
     "Health": LOWER | {"Reporting"},
     "Reporting": LOWER,
@@ -49,7 +48,7 @@ FOLDERS = {
 }
 
 # The folders of Sources/StallWatch that are compiled off Linux: the compiler checks their references.
-EVERYWHERE = {"API", "Inert"}
+EVERYWHERE = {"API"}
 
 MOST_LINES = 400
 SMALL_LINES = 40

@@ -42,7 +42,7 @@ class Reach:
     """Which files declare the names that a file uses."""
 
     def __init__(self, root, files):
-        self.files = {path: file for path, file in files.items() if "Inert" not in path.parts}
+        self.files = files
         self.top, self.nested, self.uses = {}, {}, {}
         for path, file in self.files.items():
             source = layers.code((root / "Sources" / path).read_text())

@@ -144,6 +144,7 @@ extension HealthRecord {
             return loops.isEmpty ? "no loop is watched" : "\(labels(.starting)) not begun the first turn"
         case .held: return "a debugger holds a thread: \(labels(.held)) not finished a turn in time"
         case .stopped: return "no monitor runs: the program has stopped it, or has not started it"
+        case .off: return "the monitor is turned off by STALLWATCH=off in the environment of the program"
         default: return "the state is \"\(state.rawValue)\", which this version does not know"
         }
     }
@@ -168,6 +169,8 @@ extension HealthRecord.State {
     public static var held: Self { Self(rawValue: "held") }
     /// The program has stopped the monitor, or has not started it.
     public static var stopped: Self { Self(rawValue: "stopped") }
+    /// The environment has turned the monitor off (`STALLWATCH=off`): whether the loops make progress is not known.
+    public static var off: Self { Self(rawValue: "off") }
 }
 
 extension HealthRecord.LoopState {

@@ -11,16 +11,16 @@ public struct MonitorStatistics: Codable, Sendable, Equatable {
     public package(set) var suppressed = SuppressionCounts()
     /// The number of reports that a slow reader of the monitor's stream of reports missed.
     public package(set) var reportsDropped = 0
-    /// The number of reports that a sink missed.
+    /// The number of reports that an output missed.
     ///
-    /// A sink misses a report if more than 64 are waiting for it, or if the monitor stops before the sink can write the
+    /// An output misses a report if more than 64 are waiting for it, or if the monitor stops before the output can write the
     /// report.
     public package(set) var reportsLost = 0
     /// The number of reports that were removed to keep a directory within its quota.
     public package(set) var reportsRemoved = 0
     /// The number of reports that earlier processes left unfinished, found when the monitor started.
     public package(set) var reportsRecovered = 0
-    /// The number of failed attempts of a sink to take a report.
+    /// The number of failed attempts of an output to take a report.
     public package(set) var failedWrites = 0
     /// The number of operations that were not watched, because 10,000 others were in progress.
     public package(set) var unwatchedOperations = 0
@@ -32,7 +32,7 @@ public struct MonitorStatistics: Codable, Sendable, Equatable {
     package init() {}
 
     private enum CodingKeys: CodingKey, CaseIterable {
-        case stalls, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites,
+        case stalls, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites
         case unwatchedOperations, suppressed, lastWriteError, loops
 
         /// The count with this key; `nil` for the fields that are no counts.

@@ -10,10 +10,12 @@ package enum EscalationAction: Sendable {
 ///
 /// The first frame of the app's own code is what a report blames: see ``StallReport/culprit``. By default that is the root
 /// package's code: sources in a `checkouts` folder of the package manager are dependencies. Code of the system and of
-/// the Swift toolchain is never the app's. Code without debug information is a dependency's in an executable that has
-/// some, and in a library that was not installed with the executable, such as a plug-in. Installed with it is what lies
-/// below its folder, or below the one around its `bin`, and not below `/tmp`, `/var/tmp` or `/dev/shm`. In an
-/// executable without any, it is the app's: there, name the app's modules.
+/// the Swift toolchain is never the app's.
+///
+/// Where there is no debug information, the place of an image decides. In an executable that has debug information
+/// elsewhere, such code is a dependency's. In an executable without any, it is the app's: there, name the app's modules. In
+/// a library it is the app's if the library was installed with the executable: in the executable's folder or below it, or
+/// below the folder that contains its `bin`; but never in `/tmp`, `/var/tmp` or `/dev/shm`.
 public struct InAppSettings: Sendable, Equatable {
     /// Directories whose images are not the app's, besides `/lib`, `/usr/lib` and `/usr/local/lib`, also with 32 or 64 at
     /// the end, and the Swift toolchain's.
@@ -59,7 +61,7 @@ public struct ReportQuota: Sendable, Equatable {
 extension StallReport {
     /// Where names and lines come from when a report is symbolicated after the fact.
     public struct DebugSources: Sendable, Equatable {
-        /// Directories with debug files or unstripped images, looked in before `/usr/lib/debug`.
+        /// Directories with debug files or unstripped images, searched before `/usr/lib/debug`.
         ///
         /// Files are found by build ID (`.build-id/ab/cdef.debug`), by the name in `.gnu_debuglink`, and by the image's
         /// own name or path, with or without `.debug`. A file with another build ID is never used.
@@ -96,21 +98,12 @@ extension StallReport {
 
 /// How addresses get their names and lines, on the monitor's own thread, never on a monitored one.
 ///
-/// Nothing here uses the network. Whatever is left without a name or line keeps its build ID and offset, from which it
-/// can be symbolicated later and elsewhere: see `stallwatch symbolicate`.
+/// Nothing here uses the network. A frame without a name or line keeps its build ID and offset, from which
+/// `stallwatch symbolicate` can add them later and elsewhere.
 ///
 /// Lines need libdw.so.1 (package libdw1 or elfutils-libs), which is loaded with dlopen(3) when the first report is
-/// made; without it there are names, by code of this library's own. So a slim image needs no further package, and a
-/// program that never stalls never loads it. Where `DEBUGINFOD_URLS` is set, loading libdw also loads libdebuginfod and
-/// libcurl, neither of which is then used.
-///
-/// libdw reads the program's debug information inside the program, and a fault of libdw's would end the program as one of
-/// any library would. What is done about that: libdw sees no file, but copies of sections that were checked against
-/// their file, each with zeros behind it; a line table is parsed only if the most memory that a table of its size can
-/// take is within the limit; time and memory are bounded; and damaged ELF and DWARF input is part of the
-/// tests (200,000 mutations of debug sections passed under AddressSanitizer). Should it happen all the same, it is not
-/// silent: the report is on disk before libdw is called, without the names, and the next start marks it as abandoned.
-/// To keep libdw out of the process, set ``names``, and add the lines to the report elsewhere.
+/// made. Without it there are names. A program that never stalls never loads it; set ``names`` to never load it at all. The
+/// article "Limits" says what is done about faults of libdw, which reads files inside the program.
 public struct SymbolicationSettings: Sendable, Equatable {
     /// How much is looked up.
     public enum Detail: String, Sendable {
@@ -124,7 +117,7 @@ public struct SymbolicationSettings: Sendable, Equatable {
 
     /// How much is looked up.
     public var detail: Detail
-    /// Directories with debug files, looked in before `/usr/lib/debug`.
+    /// Directories with debug files, searched before `/usr/lib/debug`.
     public var debugDirectories: [String]
     /// What the debug information may hold in memory, in bytes.
     ///

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import LinuxSupport
 import StallReports
@@ -96,13 +97,12 @@ struct RunMonitor {
     private var probe: LoopProbe?
 
     init(threshold: Duration, loops: Int32, output: String) throws(StallWatchError) {
-        let configuration = StallMonitor.Configuration(threshold: .fixed(threshold), reports: .directory(output))
-        // Seldom a Swift program: its memory is not searched.
+        let configuration = StallMonitor.Configuration(threshold: threshold, outputs: [.directory(output)])
         monitor = try StallMonitor(configuration)
         self.output = output
         // The sum of CPRELOAD_LOOP_RUN_LOOP, 1, and CPRELOAD_LOOP_MAIN_QUEUE, 2.
         switch loops & 3 {
-        case 1: try monitor.watch(.mainRunLoop)
+        case 1: try monitor.watch(.runLoop(.main, label: "main"))
         case 2: try monitor.watch(.mainQueue)
         case 3: try monitor.watch(.main)
         default: break

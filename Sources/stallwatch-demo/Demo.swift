@@ -36,7 +36,9 @@ struct Demo: ParsableCommand {
             return
         }
         let monitor = try StallMonitor(
-            .init(threshold: .milliseconds(250), reports: .directory(output), saturationThreshold: .seconds(1)))
+            .init(
+                threshold: .milliseconds(250), outputs: [.directory(output)],
+                detection: .init(saturationThreshold: .seconds(1))))
         try monitor.watch(.main)
         try monitor.start()
         let stalls = Stall.all.filter { names.isEmpty || names.contains($0.name) }
@@ -58,7 +60,7 @@ struct Demo: ParsableCommand {
         _ stalls: [Stall], to monitor: StallMonitor, in directory: String
     ) async throws -> [String] {
         let inbox = Inbox()
-        let reports = monitor.reports
+        let reports = monitor.makeReports()
         Task { for await report in reports { await inbox.add(report) } }
         var missing: [String] = []
         for stall in stalls {

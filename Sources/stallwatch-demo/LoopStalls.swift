@@ -6,8 +6,8 @@ import StallWatch
 /// Blocks a serial queue, which answers no heartbeat then.
 func blockQueue(_ monitor: StallMonitor) async throws {
     let queue = DispatchQueue(label: "storage")
-    try monitor.watch(.queue(queue, label: "storage"))
-    defer { monitor.unwatch("storage") }
+    let loop = try monitor.watch(.queue(queue, label: "storage"))
+    defer { loop.stop() }
     try await Task.sleep(for: .milliseconds(300))
     await withCheckedContinuation { done in
         queue.async {
@@ -19,8 +19,8 @@ func blockQueue(_ monitor: StallMonitor) async throws {
 
 /// Makes more tasks wait for a semaphore than the pool has threads.
 func blockTaskPool(_ monitor: StallMonitor) async throws {
-    try monitor.watch(.cooperativePool(label: "tasks"))
-    defer { monitor.unwatch("tasks") }
+    let loop = try monitor.watch(.cooperativePool(label: "tasks"))
+    defer { loop.stop() }
     try await Task.sleep(for: .milliseconds(300))
     let end = DispatchTime.now() + .seconds(1)
     await withTaskGroup { group in
@@ -76,7 +76,7 @@ private func trackMouse(in loop: RunLoop) {
 
 /// Awaits a reply that comes a second later.
 func awaitLateReply(_ monitor: StallMonitor) async {
-    await monitor.operation("GET /feed", over: .milliseconds(250)) {
+    await monitor.withLimit(.milliseconds(250), "GET /feed") {
         await withCheckedContinuation { reply in
             DispatchQueue.global().asyncAfter(deadline: .now() + 1) { reply.resume() }
         }
@@ -92,11 +92,11 @@ extension StallMonitor {
                 RunLoop.current.add(timer, forMode: .default)
                 done.resume(
                     with: Result {
-                        try watch(.runLoop(.current, label: label))
+                        let loop = try watch(.runLoop(.current, label: label))
                         RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.3))
                         work(.current)
                         RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.3))
-                        unwatch(label)
+                        loop.stop()
                     })
                 timer.invalidate()
             }

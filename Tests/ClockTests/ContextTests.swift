@@ -198,14 +198,15 @@ final class StalledThread: Sendable {
     ) throws -> StallReport? {
         let stalled = StalledThread()
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(30), reports: .none,
-            sinks: [.closure { report in stalled.reports.withLock { $0.append(report) } }])
-        configuration.onStallBegan = { _ in
+            threshold: .milliseconds(30),
+            outputs: [.closure { report in stalled.reports.withLock { $0.append(report) } }])
+        configuration.onEvent = { event in
+            guard case .began = event else { return }
             stalled.isReported.store(true, ordering: .releasing)
             stalled.reported.post()
         }
-        configuration.redact = redact
-        configuration.reportsEveryRepeat = true
+        configuration.privacy.redact = redact
+        configuration.repeats.reportsEveryRepeat = true
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(stalled.probe))
         try monitor.start()

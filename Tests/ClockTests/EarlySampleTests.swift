@@ -96,7 +96,7 @@ import Testing
     @Test func `healthy turns are stopped at most once in a thousand`() throws {
         let seconds = ProcessInfo.processInfo.environment["STALLWATCH_HEALTHY_SECONDS"].flatMap(UInt64.init) ?? 8
         let probe = LoopProbe(label: "load")
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(500), reports: .none))
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(500), outputs: []))
         try monitor.watch(.probe(probe))
         try monitor.start()
         let end = monotonicNow() + seconds * 1_000_000_000
@@ -123,7 +123,7 @@ import Testing
     /// Each stop gives the CPU to the others, so stops again and again would keep the turn from ending.
     @Test func `a thread that competes for its CPU is hardly stopped`() throws {
         let probe = LoopProbe(label: "starved")
-        let monitor = try StallMonitor(.init(threshold: .seconds(4), reports: .none))
+        let monitor = try StallMonitor(.init(threshold: .seconds(4), outputs: []))
         try monitor.watch(.probe(probe))
         try monitor.start()
         let rivals = Rivals(count: 4)
@@ -153,7 +153,8 @@ import Testing
     private func stall(_ activity: Activity, _ first: Int, _ second: Int, threshold: Int) throws -> Measured {
         let directory = try TemporaryDirectory()
         let probe = LoopProbe(label: "phases")
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(threshold), reports: .directory(directory.path)))
+        let monitor = try StallMonitor(
+            .init(threshold: .milliseconds(threshold), outputs: [.directory(directory.path)]))
         try monitor.watch(.probe(probe))
         try monitor.start()
         let lock = TimedLock()

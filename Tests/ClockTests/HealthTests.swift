@@ -85,6 +85,24 @@ import TestSupport
         #expect(try host.health().status == 0)
     }
 
+    @Test func `a service that is turned off is fed while it hangs`() throws {
+        let host = try HealthHostProcess("recover", environment: ["STALLWATCH": "off", "STALLWATCH_THRESHOLD": "5ms"])
+        let ready = try #require(host.ready())
+        #expect(ready.hasPrefix("READY=1\nWATCHDOG=1\n"))
+        let sentence = "the monitor is turned off by STALLWATCH=off in the environment of the program"
+        #expect(ready.hasSuffix("STATUS=\(sentence)"))
+        host.command("hang")
+        #expect(feeds(host, seconds: 2) >= 8)
+        #expect(host.record?.state == .off)
+        for byFile in [false, true] { #expect(try host.health(byFile: byFile) == .init(0, "ok: \(sentence)\n")) }
+        host.command("stop")
+        #expect(host.finish().lines == ["runs", "hangs", "goes on", "stopped stopped 0"])
+        #expect(TemporaryDirectory.reportCount(host.directory.path("stalls")) == 0)
+        let line =
+            "StallWatch: the environment changes this monitor: STALLWATCH=off: stalls are neither watched nor reported"
+        #expect(host.errorText.split(separator: "\n").filter { $0.hasPrefix("StallWatch: ") } == [line[...]])
+    }
+
     @Test func `a service that was stopped by a signal is never called dead`() throws {
         let host = try HealthHostProcess("none")
         #expect(host.ready() != nil)
@@ -204,14 +222,16 @@ final class HealthHostProcess {
     private let process: Process
     private let commands = Pipe()
     private let output = Pipe()
+    private let errors = Pipe()
 
     /// Starts the service.
     ///
     /// - Parameters:
     ///   - words: How it hangs, and how it escalates.
     ///   - isAbstract: Whether the manager's socket is in the abstract namespace.
+    ///   - environment: More variables of its environment.
     /// - Throws: An error if the service cannot be started.
-    init(_ words: String..., isAbstract: Bool = false) throws {
+    init(_ words: String..., isAbstract: Bool = false, environment: [String: String] = [:]) throws {
         directory = try TemporaryDirectory()
         manager = try DatagramReceiver(isAbstract: isAbstract)
         process = Command(
@@ -219,8 +239,9 @@ final class HealthHostProcess {
             environment: [
                 "NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "\(Self.limitMicroseconds)", "WATCHDOG_PID": nil,
                 "SWIFT_BACKTRACE": "enable=no",
-            ]
+            ].merging(environment.mapValues { $0 }) { $1 }
         ).process()
+        process.standardError = errors
         process.standardInput = commands
         process.standardOutput = output
         try process.run(atMost: Process.timeout)
@@ -229,6 +250,9 @@ final class HealthHostProcess {
     deinit { process.kill() }
 
     var pid: Int32 { process.processIdentifier }
+
+    /// What the service has written to standard error, once it has ended.
+    var errorText: String { String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self) }
 
     /// Gives the service a command.
     func command(_ line: String) { commands.fileHandleForWriting.write(Data((line + "\n").utf8)) }

@@ -98,7 +98,7 @@ private func pause(microseconds: UInt32) {
     @Test(arguments: SwiftWait.allCases)
     func aCaptureInterruptsNoWait(wait: SwiftWait) throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
-        let symbolicator = Symbolicator(StallMonitor.Symbolication())
+        let symbolicator = Symbolicator(SymbolicationSettings())
         let waiter = Waiter(wait)
         var generator = SystemRandomNumberGenerator()
         var incomplete: [String] = []

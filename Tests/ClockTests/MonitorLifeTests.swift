@@ -12,7 +12,7 @@ import TestSupport
 /// The life of a monitor on a thread's run loop: it leaves nothing behind, in whatever order monitor and thread end.
 @Suite(.serialized) struct MonitorLifeTests {
     private func monitor(threshold: Duration = .milliseconds(100)) throws -> StallMonitor {
-        try StallMonitor(.init(threshold: .fixed(threshold), reports: .none))
+        try StallMonitor(.init(threshold: threshold, outputs: []))
     }
 
     /// Returns the number of a run loop's observers, parsed from its description because there is no function for it.
@@ -127,7 +127,7 @@ import TestSupport
     @Test func aChangedThresholdTakesEffect() async throws {
         let thread = await LoopThread.start("changing", LoopThread.runOnce)
         let monitor = try monitor(threshold: .seconds(5))
-        try monitor.watch(.runLoop(thread.runLoop, label: "changing"))
+        let loop = try monitor.watch(.runLoop(thread.runLoop, label: "changing"))
         try monitor.start()
         /// Waits until a turn of 300 ms has ended: the timer returns while the turn still lasts.
         func turn() async throws {
@@ -135,9 +135,9 @@ import TestSupport
             try await Task.sleep(for: .milliseconds(50))
         }
         try await turn()
-        try monitor.setThreshold(.milliseconds(100), of: "changing")
+        try loop.setThreshold(.milliseconds(100))
         try await turn()
-        try monitor.setThreshold(.seconds(5), of: "changing")
+        try loop.setThreshold(.seconds(5))
         try await turn()
         await thread.stop()
         monitor.stop()

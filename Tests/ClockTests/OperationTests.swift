@@ -16,10 +16,10 @@ import Testing
     private let directory = TemporaryDirectory.ofTest()
 
     private func started() throws -> StallMonitor {
-        var configuration = StallMonitor.Configuration(reports: .directory(directory.path))
-        configuration.symbolication = .names
-        configuration.reportsEveryRepeat = true
-        configuration.maximumReportsPerMinute = 10_000
+        var configuration = StallMonitor.Configuration(outputs: [.directory(directory.path)])
+        configuration.symbols.lookup = .names
+        configuration.repeats.reportsEveryRepeat = true
+        configuration.repeats.maximumReportsPerMinute = 10_000
         let monitor = try StallMonitor(configuration)
         try monitor.start()
         return monitor
@@ -67,7 +67,7 @@ import Testing
         let count = 10
         let tasks = (0..<count).map { number in
             Task.detached {
-                await monitor.operation("GET /\(number)", over: Self.limit) { await gate.wait() }
+                await monitor.withLimit(Self.limit, "GET /\(number)") { await gate.wait() }
                 return number
             }
         }
@@ -79,7 +79,7 @@ import Testing
         var sum = 0
         for task in tasks { sum += await task.value }
         #expect(sum == (0..<count).reduce(0, +))
-        await monitor.operation("after", over: Self.limit) { try? await Task.sleep(for: Self.limit * 3) }
+        await monitor.withLimit(Self.limit, "after") { try? await Task.sleep(for: Self.limit * 3) }
         #expect(last.count == count)
     }
 
@@ -87,14 +87,14 @@ import Testing
         let monitor = try started()
         let kept = Mutex<[CheckedContinuation<Void, Never>]>([])
         let holding = Task.detached {
-            await monitor.operation("held", over: Self.limit) {
+            await monitor.withLimit(Self.limit, "held") {
                 await withCheckedContinuation { continuation in kept.withLock { $0.append(continuation) } }
             }
         }
         #expect(eventually { last.contains { $0.cause?.kind == .continuation } })
         // Swift says so on the standard error.
         Task.detached {
-            await monitor.operation("lost", over: Self.limit) {
+            await monitor.withLimit(Self.limit, "lost") {
                 await withCheckedContinuation { (_: CheckedContinuation<Void, Never>) in }
             }
         }
@@ -116,9 +116,9 @@ import Testing
         defer { monitor.stop() }
         let gate = Gate()
         let task = Task.detached {
-            await monitor.operation("outer", over: Self.limit) {
-                await monitor.operation("quick", over: .seconds(60)) { await Task.yield() }
-                await monitor.operation("inner", over: Self.limit) { await gate.wait() }
+            await monitor.withLimit(Self.limit, "outer") {
+                await monitor.withLimit(.seconds(60), "quick") { await Task.yield() }
+                await monitor.withLimit(Self.limit, "inner") { await gate.wait() }
             }
         }
         #expect(eventually { last.count { $0.cause?.kind == .continuation } == 2 })
@@ -135,9 +135,9 @@ import Testing
         defer { monitor.stop() }
         let gate = Gate()
         let obeying = Task.detached {
-            try await monitor.operation("obeys", over: .seconds(60)) { try await Task.sleep(for: .seconds(60)) }
+            try await monitor.withLimit(.seconds(60), "obeys") { try await Task.sleep(for: .seconds(60)) }
         }
-        let ignoring = Task.detached { await monitor.operation("ignores", over: Self.limit) { await gate.wait() } }
+        let ignoring = Task.detached { await monitor.withLimit(Self.limit, "ignores") { await gate.wait() } }
         obeying.cancel()
         ignoring.cancel()
         await #expect(throws: CancellationError.self) { try await obeying.value }
@@ -154,7 +154,7 @@ import Testing
         let gate = Gate()
         let (count, unwatched) = (OperationRegistry.maximumOperations, 500)
         let tasks = (0..<count + unwatched).map { _ in
-            Task.detached { await monitor.operation("many", over: .seconds(60)) { await gate.wait() } }
+            Task.detached { await monitor.withLimit(.seconds(60), "many") { await gate.wait() } }
         }
         #expect(eventually { gate.count == count + unwatched })
         #expect(monitor.statistics.unwatchedOperations == unwatched)
@@ -163,7 +163,7 @@ import Testing
         // Their places are free again.
         let second = Gate()
         let overdue = (0..<1_000).map { _ in
-            Task.detached { await monitor.operation("late", over: Self.limit) { await second.wait() } }
+            Task.detached { await monitor.withLimit(Self.limit, "late") { await second.wait() } }
         }
         #expect(eventually { last.count { $0.cause?.kind == .continuation } == OperationWatch.maximumReports })
         second.open()

@@ -15,7 +15,8 @@ import TestSupport
     private let loop = ProbedLoop()
 
     private func monitor(_ change: (inout StallMonitor.Configuration) -> Void = { _ in }) throws -> StallMonitor {
-        var configuration = StallMonitor.Configuration(threshold: .milliseconds(30), reports: .directory(scratch.path))
+        var configuration = StallMonitor.Configuration(
+            threshold: .milliseconds(30), outputs: [.directory(scratch.path)])
         change(&configuration)
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(loop.probe))
@@ -36,8 +37,12 @@ import TestSupport
         let began = Collected<StallReport>()
         let ended = Collected<StallReport>()
         let monitor = try monitor { configuration in
-            configuration.onStallBegan = began.add
-            configuration.onStallEnded = ended.add
+            configuration.onEvent = { event in
+                switch event {
+                case .began(let report): began.add(report)
+                case .ended(let report): ended.add(report)
+                }
+            }
         }
         try monitor.start()
         for number in 1...3 {
@@ -88,9 +93,9 @@ import TestSupport
     private func escalate() throws -> Double {
         let escalated = Collected<StallReport>()
         let monitor = try monitor { configuration in
-            configuration.escalation = .call(after: 4, escalated.add)
+            configuration.escalation = .call(afterThresholds: 4, escalated.add)
             // Symbolication takes 200 ms for a first report and would delay the call, which then has the latest state.
-            configuration.symbolication.detail = .none
+            configuration.symbols.lookup.detail = .none
         }
         try monitor.start()
         loop.turn { usleep(60_000) }
@@ -106,7 +111,7 @@ import TestSupport
         let stopped = Atomic<Bool>(false)
         let other = Collected<StallReport>()
         let monitor = try monitor { configuration in
-            configuration.sinks = [
+            configuration.outputs += [
                 .closure { _ in
                     box.withLock { $0 }?.stop()
                     stopped.store(true, ordering: .releasing)
@@ -127,7 +132,7 @@ import TestSupport
 
     @Test func stopWaitsABoundedTimeForAStuckSink() throws {
         let never = DispatchSemaphore(value: 0)
-        let monitor = try monitor { $0.sinks = [.closure { _ in never.wait() }] }
+        let monitor = try monitor { $0.outputs += [.closure { _ in never.wait() }] }
         try monitor.start()
         loop.turn { usleep(80_000) }
         #expect(eventually { scratch.reportNames.count == 1 })
@@ -155,7 +160,7 @@ import TestSupport
 
     @Test func statisticsCountEveryTurn() throws {
         let path = scratch.path + "/statistics.json"
-        let monitor = try monitor { $0.statisticsPath = path }
+        let monitor = try monitor { $0.outputs.append(.statistics(path)) }
         try monitor.start()
         for _ in 0..<1_000 { loop.turn {} }
         loop.turn { usleep(100_000) }
@@ -203,8 +208,8 @@ import TestSupport
         let received = Received()
         let monitor = try StallMonitor(
             .init(
-                threshold: .milliseconds(200), reports: .none,
-                sinks: [.closure { report in received.reports.withLock { $0.append(report) } }]))
+                threshold: .milliseconds(200),
+                outputs: [.closure { report in received.reports.withLock { $0.append(report) } }]))
         let loop = ProbedLoop()
         let other = LoopProbe(label: "other")
         try monitor.watch(.probe(loop.probe))
@@ -250,10 +255,10 @@ import TestSupport
 
     private func monitor() throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(20), reports: .none,
-            sinks: [.closure { [received] report in received.labels.withLock { $0.append(report.loop.label) } }])
-        configuration.reportsEveryRepeat = true
-        configuration.onStallBegan = { [received] _ in received.began.post() }
+            threshold: .milliseconds(20),
+            outputs: [.closure { [received] report in received.labels.withLock { $0.append(report.loop.label) } }])
+        configuration.repeats.reportsEveryRepeat = true
+        configuration.onEvent = { [received] in if case .began = $0 { received.began.post() } }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
         try monitor.start()

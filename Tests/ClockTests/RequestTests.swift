@@ -27,10 +27,10 @@
             let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
             defer { try? group.syncShutdownGracefully() }
             let reports = Mutex<[StallReport]>([])
-            var configuration = StallMonitor.Configuration(threshold: .milliseconds(40), reports: .none)
-            configuration.sinks = [.closure { report in reports.withLock { $0.append(report) } }]
-            configuration.reportsEveryRepeat = true
-            configuration.maximumReportsPerMinute = 1_000
+            var configuration = StallMonitor.Configuration(threshold: .milliseconds(40), outputs: [])
+            configuration.outputs += [.closure { report in reports.withLock { $0.append(report) } }]
+            configuration.repeats.reportsEveryRepeat = true
+            configuration.repeats.maximumReportsPerMinute = 1_000
             let monitor = try StallMonitor(configuration)
             try monitor.watch(.eventLoops(of: group, label: "http"))
             try monitor.start()

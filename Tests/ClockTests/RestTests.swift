@@ -61,10 +61,10 @@ import Testing
 
     /// While the watchdog sleeps until the queue's next look, a turn of the other loop has to wake it.
     @Test func `a short threshold counts beside a long one`() throws {
-        let monitor = try StallMonitor(.init(reports: .none))
+        let monitor = try StallMonitor(.init(outputs: []))
         let probe = LoopProbe(label: "short")
-        try monitor.watch(.probe(probe, threshold: .milliseconds(50)))
-        try monitor.watch(.queue(DispatchQueue(label: "long"), label: "long", threshold: .seconds(60)))
+        try monitor.watch(.probe(probe), threshold: .milliseconds(50))
+        try monitor.watch(.queue(DispatchQueue(label: "long"), label: "long"), threshold: .seconds(60))
         try monitor.start()
         defer { monitor.stop() }
         usleep(500_000)

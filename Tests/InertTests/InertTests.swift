@@ -14,7 +14,7 @@ struct InertTests {
 
     @Test func startLogsOneLine() throws {
         let log = InMemoryLogHandler()
-        let monitor = try StallMonitor(.init(logger: Logger(label: "test") { _ in log }))
+        let monitor = try StallMonitor(.init(outputs: [.log(Logger(label: "test") { _ in log })]))
         try monitor.watch(.main)
         try monitor.start()
         defer { monitor.stop() }
@@ -27,14 +27,14 @@ struct InertTests {
 
     @Test func reportsAreNeitherMadeNorWritten() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "inert-\(UUID().uuidString)").path()
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(5), reports: .directory(directory)))
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(5), outputs: [.directory(directory)]))
         let probe = LoopProbe(label: "probe")
         try monitor.watch(.probe(probe))
         try monitor.start()
-        let reports = monitor.reports
+        let reports = monitor.makeReports()
         probe.beginTurn()
         stallwatch_begin_turn(probe.handle)
-        monitor.paused { Thread.sleep(forTimeInterval: 0.05) }
+        monitor.withMonitoringPaused { Thread.sleep(forTimeInterval: 0.05) }
         stallwatch_end_turn(probe.handle)
         probe.endTurn()
         monitor.stop()
@@ -49,28 +49,28 @@ struct InertTests {
     @Test func healthIsUnknownAndNotWritten() throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "inert-\(UUID().uuidString)").path()
         var configuration = StallMonitor.Configuration()
-        configuration.health = HealthOutput(path: path)
+        configuration.health = .init(path: path)
         let monitor = try StallMonitor(configuration)
         try monitor.start()
         defer { monitor.stop() }
-        #expect(monitor.health.state == .stopped)
-        #expect(monitor.health.loops == [])
+        #expect(monitor.checkHealth().state == .stopped)
+        #expect(monitor.checkHealth().loops == [])
         #expect(!FileManager.default.fileExists(atPath: path))
-        configuration.health = HealthOutput(path: path, interval: .milliseconds(1))
+        configuration.health = .init(path: path, interval: .milliseconds(1))
         #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
     }
 
     @Test func aSequenceAfterTheEndEnds() async throws {
         let monitor = try StallMonitor()
         monitor.stop()
-        for await _ in monitor.reports { Issue.record("a report") }
+        for await _ in monitor.makeReports() { Issue.record("a report") }
     }
 
     @Test func settingsAreCheckedAsOnLinux() throws {
         #expect(throws: StallWatchError.self) { try StallMonitor(.init(threshold: .milliseconds(1))) }
         let monitor = try StallMonitor()
         #expect(throws: StallWatchError.self) {
-            try monitor.watch(.queue(.main, label: "queue", threshold: .seconds(100_000)))
+            try monitor.watch(.queue(.main, label: "queue"), threshold: .seconds(100_000))
         }
         try monitor.start()
         do throws(StallWatchError) {

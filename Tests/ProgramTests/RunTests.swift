@@ -164,7 +164,7 @@ import TestSupport
         var command = Command(
             program: try Command.product("stallwatch"), arguments: ["run", "--", program, "stall"],
             environment: [
-                "STALLWATCH_OUTPUT": reports, "STALLWATCH_THRESHOLD": "1h", "STALLWATCH_QUIET": "1",
+                "STALLWATCH_REPORTS": reports, "STALLWATCH_THRESHOLD": "1h", "STALLWATCH_QUIET": "1",
                 "STALLWATCH_LOOP": "glib", "STALLWATCH_CHILDREN": "0",
             ], directory: directory.path)
         #expect(try command.run().status == 7)

@@ -367,8 +367,8 @@ enum SymbolicationReport {
             samples: [.init(age: 250_000_000, isValid: true, stack: .success(stack), images: ImageList([image]))]
         )
         let builder = ReportBuilder(
-            process: .current(), metadata: [:], inApp: StallMonitor.InApp(),
-            symbolication: .inProcess(.none, inApp: StallMonitor.InApp())
+            process: .current(), metadata: [:], inApp: InAppSettings(),
+            symbolication: .inProcess(.none, inApp: InAppSettings())
         )
         return builder.report(of: record) { _ in }
     }

@@ -197,8 +197,8 @@ enum ToolReports {
     @Test func statisticsOfAMonitorAreRead() throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/statistics.json"
-        var configuration = StallMonitor.Configuration(reports: .directory(scratch.path + "/stalls"))
-        configuration.statisticsPath = path
+        var configuration = StallMonitor.Configuration(outputs: [.directory(scratch.path + "/stalls")])
+        configuration.outputs.append(.statistics(path))
         let monitor = try StallMonitor(configuration)
         try monitor.start()
         monitor.stop()

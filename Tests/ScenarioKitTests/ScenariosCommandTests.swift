@@ -99,7 +99,7 @@ import TestSupport
     @Test func aFileCannotBeTheOutputDirectory() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write("file", "")
-        let error = #expect(throws: StallWatchError.self) { try StallMonitor(.init(reports: .directory(path))) }
+        let error = #expect(throws: StallWatchError.self) { try StallMonitor(.init(outputs: [.directory(path)])) }
         let failure = error.map { ScenariosFailure($0) }
         #expect(failure?.status == .cannotCreate)
         #expect(failure?.sentence.contains(path) == true)

@@ -88,8 +88,8 @@ enum EncodingCost {
     private static func reportOfAStall() throws -> StallReport {
         let probe = LoopProbe(label: "measured")
         let found = Mutex<StallReport?>(nil)
-        var configuration = StallMonitor.Configuration(threshold: .milliseconds(20), reports: .none)
-        configuration.onStallEnded = { report in found.withLock { $0 = report } }
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(20), outputs: [])
+        configuration.onEvent = { if case .ended(let report) = $0 { found.withLock { $0 = report } } }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
         try monitor.start()
@@ -148,7 +148,7 @@ enum ProbeCost {
 
     private static func probe() throws -> Double {
         let probe = LoopProbe(label: "measured")
-        let monitor = try StallMonitor(.init(reports: .none))
+        let monitor = try StallMonitor(.init(outputs: []))
         try monitor.watch(.probe(probe))
         try monitor.start()
         defer { monitor.stop() }

@@ -16,7 +16,7 @@ enum OperationCost {
             title: "An operation with a limit, mean of \(count)", iterations: 51,
             ways: [
                 .init(operation) {
-                    try withMonitor { monitor in { await monitor.operation("feed", over: .seconds(60), nothing) } }
+                    try withMonitor { monitor in { await monitor.withLimit(.seconds(60), "feed", nothing) } }
                 },
                 .init(binding) { inTask { await $value.withValue(1, operation: nothing) } },
             ],
@@ -30,7 +30,7 @@ enum OperationCost {
     @Sendable private static func nothing() async {}
 
     private static func withMonitor(_ body: (StallMonitor) -> @Sendable () async -> Void) throws -> Double {
-        let monitor = try StallMonitor(.init(reports: .none))
+        let monitor = try StallMonitor(.init(outputs: []))
         try monitor.start()
         defer { monitor.stop() }
         return inTask(body(monitor))

@@ -53,7 +53,7 @@ enum TurnCost {
     }
 
     private static func withMonitor(_ measure: () -> Double) throws -> Double {
-        let monitor = try StallMonitor(.init(reports: .none))
+        let monitor = try StallMonitor(.init(outputs: []))
         try monitor.watch(.runLoop(.current, label: "measured"))
         try monitor.start()
         defer { monitor.stop() }

@@ -6,14 +6,13 @@ import StallWatch
 
 let program = StallingProgram()
 var configuration = StallMonitor.Configuration(
-    threshold: .milliseconds(5), reports: .directory(program.directory.path),
-    symbolication: .init(detail: StallMonitor.Symbolication.Detail(rawValue: program.word) ?? .lines)
-)
+    threshold: .milliseconds(5), outputs: [.directory(program.directory.path)],
+    symbols: .init(lookup: .init(detail: SymbolicationSettings.Detail(rawValue: program.word) ?? .lines)))
 // Every stall is symbolicated and written, without suppression of repeats.
-configuration.reportsEveryRepeat = true
-configuration.maximumReportsPerMinute = 10_000
+configuration.repeats.reportsEveryRepeat = true
+configuration.repeats.maximumReportsPerMinute = 10_000
 let monitor = try StallMonitor(configuration)
-try monitor.watch(.mainRunLoop)
+try monitor.watch(.runLoop(.main, label: "main"))
 try monitor.start()
 try program.run { _ in monitor.statistics.stalls }
 monitor.stop()

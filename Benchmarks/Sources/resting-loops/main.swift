@@ -6,7 +6,7 @@ import StallWatch
 // A program whose loops have no work: four event loops, ten queues, the task pool and the main thread.
 let group = MultiThreadedEventLoopGroup(numberOfThreads: 4)
 let queues = (0..<10).map { DispatchQueue(label: "queue-\($0)") }
-let monitor = try StallMonitor(.init(reports: .none))
+let monitor = try StallMonitor(.init(outputs: []))
 try monitor.watch(.main)
 try monitor.watch(.eventLoops(of: group, label: "nio"))
 try monitor.watch(.cooperativePool())

@@ -47,9 +47,9 @@ enum DebuggerCost {
     private static func report(of spinner: Spinner) throws -> (Double, Double) {
         let probe = LoopProbe(label: "measured")
         let threshold: UInt64 = 50_000_000
-        var configuration = StallMonitor.Configuration(threshold: .fixed(.nanoseconds(Int(threshold))), reports: .none)
+        var configuration = StallMonitor.Configuration(threshold: .nanoseconds(Int(threshold)), outputs: [])
         let named = Mutex<UInt64?>(nil)
-        configuration.onStallBegan = { _ in named.withLock { $0 = $0 ?? now() } }
+        configuration.onEvent = { if case .began = $0 { named.withLock { $0 = $0 ?? now() } } }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
         try monitor.start()

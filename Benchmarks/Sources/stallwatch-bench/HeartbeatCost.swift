@@ -38,8 +38,8 @@ enum HeartbeatCost {
     }
 
     private static func watched(_ queue: DispatchQueue) throws {
-        let monitor = try StallMonitor(.init(reports: .none))
-        try monitor.watch(.queue(queue, label: "measured", threshold: .milliseconds(20)))
+        let monitor = try StallMonitor(.init(outputs: []))
+        try monitor.watch(.queue(queue, label: "measured"), threshold: .milliseconds(20))
         try monitor.start()
         defer { monitor.stop() }
         Thread.sleep(forTimeInterval: seconds)

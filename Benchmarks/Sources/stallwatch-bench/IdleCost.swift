@@ -17,7 +17,7 @@ enum IdleCost {
     /// Measures two loops at the same time: one is watched by StallWatch, the other by a semaphore signaled per activity.
     static func watchingThreads(of interval: Double?, seconds: Double, title: String) throws -> Table {
         let loops = (LoopThread(interval: interval), LoopThread(interval: interval))
-        let monitor = try StallMonitor(.init(reports: .none))
+        let monitor = try StallMonitor(.init(outputs: []))
         try monitor.watch(.runLoop(loops.0.runLoop, label: "measured"))
         try monitor.start()
         let watcher = SemaphoreWatcher()

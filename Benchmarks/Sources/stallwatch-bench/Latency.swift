@@ -72,13 +72,15 @@ enum SampleLatency {
     /// Measures the first samples of StallWatch, with a pause of `pause` nanoseconds after each stall.
     private static func sampling(pause: UInt64) throws -> (first: [Sampled], later: [Sampled]) {
         let probe = LoopProbe(label: "measured")
-        var configuration = StallMonitor.Configuration(threshold: .fixed(threshold), reports: .none)
+        var configuration = StallMonitor.Configuration(threshold: threshold, outputs: [])
         // All stalls have the same fingerprint, and each is measured.
-        configuration.reportsEveryRepeat = true
-        configuration.maximumReportsPerMinute = 10_000
+        configuration.repeats.reportsEveryRepeat = true
+        configuration.repeats.maximumReportsPerMinute = 10_000
         let samples = Mutex<[UInt64: Sampled]>([:])
-        configuration.onStallEnded = { report in
-            guard let first = report.samples.first(where: { $0.stack != nil }) else { return }
+        configuration.onEvent = { event in
+            guard case .ended(let report) = event, let first = report.samples.first(where: { $0.stack != nil }) else {
+                return
+            }
             let late = first.atMilliseconds - report.thresholdMilliseconds + first.captureMicroseconds / 1000
             samples.withLock { $0[report.loop.turn] = .init(late: late, held: first.heldMicroseconds / 1000) }
         }
@@ -145,9 +147,9 @@ enum FileLatency {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-bench-\(getpid())")
         defer { try? FileManager.default.removeItem(at: directory) }
         var configuration = StallMonitor.Configuration(
-            threshold: .fixed(.nanoseconds(Int(threshold))), reports: .directory(directory.path))
-        configuration.reportsEveryRepeat = true
-        configuration.maximumReportsPerMinute = 10_000
+            threshold: .nanoseconds(Int(threshold)), outputs: [.directory(directory.path)])
+        configuration.repeats.reportsEveryRepeat = true
+        configuration.repeats.maximumReportsPerMinute = 10_000
         let probe = LoopProbe(label: "measured")
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))

@@ -58,7 +58,7 @@ enum ThrowCost {
     /// Prints the nanoseconds of an exception beside a started monitor, and the unwinder that is loaded.
     static func measureInThisProcess() {
         guard let monitor = try? StallMonitor(.init(threshold: .milliseconds(250))) else { return }
-        guard (try? monitor.watch(.mainRunLoop)) != nil, (try? monitor.start()) != nil else { return }
+        guard (try? monitor.watch(.runLoop(.main, label: "main"))) != nil, (try? monitor.start()) != nil else { return }
         // The engine is made on the watchdog, before anything is captured.
         Thread.sleep(forTimeInterval: 0.5)
         print(throw_cost(exceptions), hasLibrary ? "libunwind" : "built-in")

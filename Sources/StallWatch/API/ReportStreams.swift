@@ -1,7 +1,7 @@
 internal import Foundation
 import StallReports
 
-/// Distributes finished reports to all iterations over `monitor.reports`.
+/// Distributes finished reports to all sequences of ``StallMonitor/makeReports()``.
 ///
 /// `@unchecked Sendable`: the lock guards the variables. Mutex would need macOS 15.
 final class ReportStreams: @unchecked Sendable {

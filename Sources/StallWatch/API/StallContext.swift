@@ -60,6 +60,35 @@ public struct StallContext: @unchecked Sendable {
     public var spanID: String? { storage.payload.spanID.map { hexadecimal($0) } }
 }
 
+/// Calls a function that does not suspend, with a context for the reports of its stalls.
+///
+/// ```swift
+/// withStallContext("import") {
+///     importEverything()
+/// }
+/// ```
+///
+/// For event loops, run loops, games, and threads without Swift concurrency. It is also the value of
+/// ``StallContext/current`` meanwhile, so that a `Task { }` of `body` inherits it. Scopes may be nested; the innermost
+/// one counts.
+///
+/// The report has the context on every system, also where a task's values cannot be read.
+///
+/// - Parameters:
+///   - context: The context; create it once if the scope is entered often.
+///   - body: The function.
+/// - Returns: The result of `body`.
+/// - Throws: The error of `body`.
+public func withStallContext<Result>(_ context: StallContext, body: () throws -> Result) rethrows -> Result {
+    try StallContext.$current.withValue(context) {
+        #if os(Linux) && !STALLWATCH_INERT
+            try context.withScope(body)
+        #else
+            try body()
+        #endif
+    }
+}
+
 /// Calls a function that does not suspend, with a new context for the reports of its stalls.
 ///
 /// - Parameters:

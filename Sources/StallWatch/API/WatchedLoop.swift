@@ -10,15 +10,13 @@ public import Foundation
 /// ```swift
 /// try monitor.watch(.main)
 /// try monitor.watch(.runLoop(worker.runLoop, label: "worker"))
-/// try monitor.watch(.queue(storage, label: "storage", threshold: .milliseconds(100)))
+/// try monitor.watch(.queue(storage, label: "storage"), threshold: .milliseconds(100))
 /// ```
 public struct WatchedLoop: Sendable {
     /// The loop's name in reports.
     ///
     /// Each loop of a monitor has a label of its own.
     public let label: String
-    /// The duration from which a turn is a stall; `nil` for the monitor's threshold.
-    public let threshold: StallThreshold?
     let source: Source
 
     /// The loop itself.
@@ -44,21 +42,17 @@ public struct WatchedLoop: Sendable {
 extension WatchedLoop {
     /// The loop that runs the main queue and the main actor in this program.
     ///
-    /// That is the main run loop. In a program that never runs it (`dispatchMain()`, an async `@main`), it is the
-    /// thread that currently holds the main dispatch queue.
-    /// If the program has an executor of its own for the main actor, that is watched by heartbeats, too. So is the main queue
-    /// in a run of the loop inside another one, in the default mode: one that a block of the main queue makes, as with
-    /// `Process.waitUntilExit()`, keeps all other blocks waiting.
-    public static let main = WatchedLoop(label: "main", threshold: nil, source: .main)
-
-    /// The main dispatch queue, whichever thread serves it.
-    package static let mainQueue = WatchedLoop(label: "main", threshold: nil, source: .mainQueue)
-
-    /// The main thread's run loop, `RunLoop.main`, in its common modes.
+    /// That is the main run loop, in its common modes. In a program that never runs it (`dispatchMain()`, an async
+    /// `@main`), it is the thread that currently holds the main dispatch queue. If the program has an executor of its own for
+    /// the main actor, the monitor also sends that executor heartbeats. Blocks of the main queue also wait while one of them
+    /// runs the loop itself, as `Process.waitUntilExit()` does; so the monitor sends the main queue heartbeats then.
     ///
     /// Watching begins when the loop is next entered or next leaves its wait. The time between two runs (`while !done {
     /// RunLoop.main.run(mode:before:) }`) is not watched.
-    public static let mainRunLoop = WatchedLoop.runLoop(.main, label: "main")
+    public static let main = WatchedLoop(label: "main", source: .main)
+
+    /// The main dispatch queue, whichever thread serves it.
+    package static let mainQueue = WatchedLoop(label: "main", source: .mainQueue)
 
     /// Returns a run loop to watch, whether or not its thread runs it yet.
     ///
@@ -70,16 +64,14 @@ extension WatchedLoop {
     ///   - modes: The modes to watch: the loop's common modes, and any others by name. A run in an unwatched mode
     ///     belongs to the turn that entered it, but its waits do not count. A stall in such a run is reported once it
     ///     has lasted for two thresholds without a wait.
-    ///   - watchGaps: Whether the time between two runs of the loop also counts as a turn. The time after the last run does, too:
-    ///     end the watch (``StallMonitor/unwatch(_:)``) when the loop will not run again.
-    ///   - threshold: The duration from which a turn is a stall; `nil` for the monitor's threshold.
-    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
+    ///   - watchGaps: Whether the time between two runs of the loop also counts as a turn. So does the time after the last
+    ///     run: call ``LoopWatch/stop()`` when the loop will not run again.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``.
     public static func runLoop(
-        _ runLoop: RunLoop, label: String, modes: [RunLoop.Mode] = [.common], watchGaps: Bool = false,
-        threshold: StallThreshold? = nil
+        _ runLoop: RunLoop, label: String, modes: [RunLoop.Mode] = [.common], watchGaps: Bool = false
     ) -> WatchedLoop {
         let source = Source.runLoop(runLoop, modes: modes.map(\.rawValue), watchGaps: watchGaps)
-        return WatchedLoop(label: label, threshold: threshold, source: source)
+        return WatchedLoop(label: label, source: source)
     }
 }
 
@@ -95,38 +87,34 @@ extension WatchedLoop {
     /// - Parameters:
     ///   - queue: The queue.
     ///   - label: The queue's name in reports.
-    ///   - threshold: The longest time until an item runs; `nil` for the monitor's threshold.
-    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func queue(_ queue: DispatchQueue, label: String, threshold: StallThreshold? = nil) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, source: .queue(queue))
+    /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``.
+    public static func queue(_ queue: DispatchQueue, label: String) -> WatchedLoop {
+        WatchedLoop(label: label, source: .queue(queue))
     }
 
-    /// Returns a global dispatch queue to watch by heartbeats, like ``queue(_:label:threshold:)``.
+    /// Returns a global dispatch queue to watch by heartbeats, like ``queue(_:label:)``.
     ///
     /// It stalls if no thread of the pool starts new work within the threshold.
     ///
     /// - Parameters:
     ///   - quality: The quality of service of the global queue.
     ///   - label: The queue's name in reports.
-    ///   - threshold: The longest time until new work starts; `nil` for the monitor's threshold.
-    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``.
     public static func globalQueue(
-        _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: StallThreshold? = nil
+        _ quality: DispatchQoS.QoSClass = .default, label: String
     ) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, source: .globalQueue(quality))
+        WatchedLoop(label: label, source: .globalQueue(quality))
     }
 
-    /// Returns the thread pool of Swift's tasks, to watch by heartbeats, like ``queue(_:label:threshold:)``.
+    /// Returns the thread pool of Swift's tasks, to watch by heartbeats, like ``queue(_:label:)``.
     ///
-    /// It stalls if a new task of the priority `medium` or `high` does not start within the threshold: each priority has threads
-    /// of its own, and a task that the main thread starts outside of other tasks is one of `high`.
+    /// It stalls if a new task of the priority `medium` or `high` does not start within the threshold. Each priority has threads
+    /// of its own. A `Task { }` that the main thread creates outside of other tasks has the priority `high`.
     ///
-    /// - Parameters:
-    ///   - label: The pool's name in reports.
-    ///   - threshold: The longest time until a new task starts; `nil` for the monitor's threshold.
-    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func cooperativePool(label: String = "tasks", threshold: StallThreshold? = nil) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, source: .cooperativePool)
+    /// - Parameter label: The pool's name in reports.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``.
+    public static func cooperativePool(label: String = "tasks") -> WatchedLoop {
+        WatchedLoop(label: label, source: .cooperativePool)
     }
 
     /// Returns an executor of tasks or actors to watch by heartbeats.
@@ -141,24 +129,21 @@ extension WatchedLoop {
     /// - Parameters:
     ///   - executor: A `SerialExecutor` or a `TaskExecutor`. The monitor keeps it alive while it watches it.
     ///   - label: The executor's name in reports.
-    ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
-    /// - Returns: The loop, for ``StallMonitor/watch(_:)``, which throws for an executor of neither kind.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``, which throws for an executor of neither kind.
     public static func executor(
-        _ executor: any Executor, label: String, threshold: StallThreshold? = nil
+        _ executor: any Executor, label: String
     ) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, source: .executor(executor))
+        WatchedLoop(label: label, source: .executor(executor))
     }
 
     /// Returns a loop that reports its turns through a probe.
     ///
     /// One monitor at a time can watch a probe.
     ///
-    /// - Parameters:
-    ///   - probe: The probe. Its label is the loop's name in reports.
-    ///   - threshold: The duration from which a turn is a stall; `nil` for the monitor's threshold.
-    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func probe(_ probe: LoopProbe, threshold: StallThreshold? = nil) -> WatchedLoop {
-        WatchedLoop(label: probe.label, threshold: threshold, source: .probe(probe))
+    /// - Parameter probe: The probe. Its label is the loop's name in reports.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``.
+    public static func probe(_ probe: LoopProbe) -> WatchedLoop {
+        WatchedLoop(label: probe.label, source: .probe(probe))
     }
 }
 
@@ -174,51 +159,26 @@ extension WatchedLoop {
         /// - Parameters:
         ///   - loop: The event loop.
         ///   - label: The loop's name in reports.
-        ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
-        /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-        public static func eventLoop(_ loop: any EventLoop, label: String, threshold: StallThreshold? = nil)
+        /// - Returns: The loop, for ``StallMonitor/watch(_:threshold:)``.
+        public static func eventLoop(_ loop: any EventLoop, label: String)
             -> WatchedLoop
         {
-            WatchedLoop(label: label, threshold: threshold, source: .eventLoop(loop))
+            WatchedLoop(label: label, source: .eventLoop(loop))
         }
 
         /// Returns the current event loops of a group, each watched by heartbeats like
-        /// ``eventLoop(_:label:threshold:)``.
+        /// ``eventLoop(_:label:)``.
         ///
         /// A report names the thread of the loop that stalled.
         ///
         /// - Parameters:
         ///   - group: The group. Event loops that it adds later are not watched.
         ///   - label: The name of all these loops in reports.
-        ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
-        /// - Returns: The loops, for ``StallMonitor/watch(_:)``.
+        /// - Returns: The loops, for ``StallMonitor/watch(_:threshold:)``.
         public static func eventLoops(
-            of group: any EventLoopGroup, label: String, threshold: StallThreshold? = nil
+            of group: any EventLoopGroup, label: String
         ) -> WatchedLoop {
-            WatchedLoop(label: label, threshold: threshold, source: .eventLoops(group))
+            WatchedLoop(label: label, source: .eventLoops(group))
         }
     }
 #endif
-
-// MARK: - Probes in C
-
-extension LoopProbe {
-    /// The pointer that the functions of `CStallWatch.h` take.
-    ///
-    /// It is valid for as long as the probe exists.
-    public var handle: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
-}
-
-/// Implements `stallwatch_begin_turn` of `CStallWatch.h`.
-@_cdecl("stallwatch_begin_turn")
-public func stallwatchBeginTurn(_ handle: UnsafeMutableRawPointer?) {
-    guard let handle else { return }
-    Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.beginTurn() }
-}
-
-/// Implements `stallwatch_end_turn` of `CStallWatch.h`.
-@_cdecl("stallwatch_end_turn")
-public func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {
-    guard let handle else { return }
-    Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.endTurn() }
-}

@@ -56,7 +56,7 @@ struct HealthVerdict: Equatable {
                 "the monitor of process \(pid) has not looked for \(Self.age(of: record, at: now).duration): "
                 + "the process does not run, or its watchdog or its disk is stuck"
         } else {
-            status = record.state == .ok ? .healthy : record.state == .stalled ? .stuck : .cannotTell
+            status = [.ok, .off].contains(record.state) ? .healthy : record.state == .stalled ? .stuck : .cannotTell
             sentence = record.summary
         }
     }

@@ -147,32 +147,23 @@ struct ReportSelection: ParsableArguments {
 
 struct DurationArgument: Sendable, Equatable {
     let milliseconds: Double
-
-    /// 100 years, so that it can be counted in nanoseconds too.
-    private static let longest = 36_500 * 86_400_000.0
-    private static let units = [
-        ("us", 0.001), ("ms", 1), ("min", 60_000), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
-    ]
 }
 
 extension DurationArgument: CustomStringConvertible {
     init(parsing text: String) throws {
-        for (unit, milliseconds) in Self.units where text.hasSuffix(unit) {
-            guard let number = Double(text.dropLast(unit.count)), number.isFinite, number >= 0 else { break }
-            guard number * milliseconds <= Self.longest else {
-                throw ValidationError("'\(text)' is more than 100 years.")
-            }
-            self.init(milliseconds: number * milliseconds)
-            return
+        do throws(DurationText.Fault) {
+            milliseconds = try DurationText(text).milliseconds
+        } catch {
+            throw ValidationError(error.description)
         }
-        throw ValidationError(
-            "'\(text)' is not a duration. Give a number with its unit (us, ms, s, m, h, d), such as 500ms.")
     }
 
     /// The text form, in the largest unit that gives a whole number.
     var description: String {
-        let unit = Self.units.filter { milliseconds >= $0.1 && milliseconds.truncatingRemainder(dividingBy: $0.1) == 0 }
-            .max { $0.1 < $1.1 }
+        let unit = DurationText.units.filter {
+            milliseconds >= $0.1 && milliseconds.truncatingRemainder(dividingBy: $0.1) == 0
+        }
+        .max { $0.1 < $1.1 }
         return unit.map { "\((milliseconds / $0.1).fixed(0))\($0.0)" } ?? "\(milliseconds)ms"
     }
 }

@@ -14,7 +14,7 @@ struct RunCommand: ParsableCommand {
             the program exits.
 
             Child processes are not watched, and do not see the library, unless --children is given: give it for a script that \
-            starts the program. The variables STALLWATCH_THRESHOLD, STALLWATCH_OUTPUT, STALLWATCH_LOOP, STALLWATCH_CHILDREN=1 \
+            starts the program. The variables STALLWATCH_THRESHOLD, STALLWATCH_REPORTS, STALLWATCH_LOOP, STALLWATCH_CHILDREN=1 \
             and STALLWATCH_QUIET=1 do the same as the options, which come first.
 
             Exit status: the program's. 127 if it is not found; 126 if it cannot be executed, or cannot be watched because it \
@@ -124,7 +124,7 @@ struct RunSettings: Equatable {
     /// The variables that do the same as the options, and that the program does not receive.
     enum Variable: String, CaseIterable {
         case threshold = "STALLWATCH_THRESHOLD"
-        case output = "STALLWATCH_OUTPUT"
+        case output = "STALLWATCH_REPORTS"
         case loop = "STALLWATCH_LOOP"
         case children = "STALLWATCH_CHILDREN"
         case quiet = "STALLWATCH_QUIET"

@@ -13,8 +13,6 @@ import Testing
 final class SharedMonitor: Sendable {
     static let shared = SharedMonitor()
 
-    /// The environment variable with the directory that receives every report, as a baseline is made of them.
-    static let directoryVariable = "STALLWATCH_REPORTS"
     /// The longest that the end of a test waits for a stall to end and its report to be finished.
     private static let settlingTime: UInt64 = 10_000_000_000
     /// The threshold of a loop that no scope watches.
@@ -25,8 +23,8 @@ final class SharedMonitor: Sendable {
     private struct State {
         var monitor: StallMonitor?
         var scopes: [ObjectIdentifier: StallScope] = [:]
-        /// The current threshold of each watched loop.
-        var thresholds: [String: Duration] = [:]
+        /// Each watched loop, and its current threshold.
+        var watched: [String: (loop: LoopWatch, threshold: Duration)] = [:]
         /// Probes that no check uses now.
         var freeProbes: [LoopProbe] = []
         var probes = 0
@@ -36,11 +34,10 @@ final class SharedMonitor: Sendable {
     /// Begins to watch the loops of a scope; throws if the monitor cannot start or a loop cannot be watched.
     func enter(_ scope: StallScope) throws(StallWatchError) {
         try state.withLock { state throws(StallWatchError) in
-            let monitor = try Self.monitor(&state)
             for loop in scope.loops { try Self.watch(loop, &state) }
             state.scopes[ObjectIdentifier(scope)] = scope
             do throws(StallWatchError) {
-                try Self.adjust(scope.labels, monitor, &state)
+                try Self.adjust(scope.labels, &state)
             } catch {
                 // A limit out of range: the others' thresholds are still right.
                 state.scopes[ObjectIdentifier(scope)] = nil
@@ -51,7 +48,7 @@ final class SharedMonitor: Sendable {
 
     /// Begins to watch the loops of a scope, on the main queue if its thread is not known yet.
     func enterFromTask(_ scope: StallScope) async throws(StallWatchError) {
-        if scope.labels.contains(Self.kept), state.withLock({ $0.thresholds[Self.kept] == nil }) {
+        if scope.labels.contains(Self.kept), state.withLock({ $0.watched[Self.kept] == nil }) {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let once = OneShotTransfer(continuation)
                 DispatchQueue.main.async { [self] in
@@ -107,22 +104,19 @@ final class SharedMonitor: Sendable {
 
     /// Watches a loop, unless a loop with its label is watched.
     private static func watch(_ loop: WatchedLoop, _ state: inout State) throws(StallWatchError) {
-        guard state.thresholds[loop.label] == nil else { return }
-        try monitor(&state).watch(loop, isServed: true)
-        // That of the monitor's configuration.
-        state.thresholds[loop.label] = loop.threshold?.ceiling ?? idleThreshold
+        guard state.watched[loop.label] == nil else { return }
+        let watch = try monitor(&state).watch(loop, threshold: idleThreshold, isServed: true)
+        state.watched[loop.label] = (watch, idleThreshold)
     }
 
     private static func monitor(_ state: inout State) throws(StallWatchError) -> StallMonitor {
         if let monitor = state.monitor { return monitor }
-        let directory = getenv(directoryVariable).map { String(cString: $0) } ?? ""
-        var configuration = StallMonitor.Configuration(
-            threshold: .fixed(idleThreshold), reports: directory.isEmpty ? .none : .directory(directory),
-            sinks: [.closure { SharedMonitor.shared.receive($0) }], saturationThreshold: nil
+        let configuration = StallMonitor.Configuration(
+            outputs: [.closure { SharedMonitor.shared.receive($0) }],
+            detection: .init(saturationThreshold: nil, modeStarvation: nil),
+            repeats: .init(maximumReportsPerMinute: 10_000, reportsEveryRepeat: true)
         )
-        configuration.modeStarvation = nil
-        configuration.reportsEveryRepeat = true
-        configuration.maximumReportsPerMinute = 10_000
+        // With STALLWATCH_REPORTS, every report is also written to a directory, as a baseline is made of them.
         let monitor = try StallMonitor(configuration)
         try monitor.start()
         state.monitor = monitor
@@ -137,28 +131,26 @@ final class SharedMonitor: Sendable {
     private func remove(_ scope: StallScope) -> [StallFinding] {
         state.withLock { state in
             state.scopes[ObjectIdentifier(scope)] = nil
-            guard let monitor = state.monitor else { return }
             // Only a threshold out of range is an error, and each was accepted when its scope began.
-            try? Self.adjust(scope.labels, monitor, &state)
+            try? Self.adjust(scope.labels, &state)
         }
         return scope.takeFindings()
     }
 
     /// Gives each loop the lowest threshold of its scopes, and stops watching those without a scope.
-    private static func adjust(
-        _ labels: Set<String>, _ monitor: StallMonitor, _ state: inout State
-    ) throws(StallWatchError) {
+    private static func adjust(_ labels: Set<String>, _ state: inout State) throws(StallWatchError) {
         for label in labels {
+            guard let (loop, current) = state.watched[label] else { continue }
             let lowest = state.scopes.values.filter { $0.labels.contains(label) }.map(\.threshold).min()
             if lowest == nil, label != kept {
-                monitor.unwatch(label)
-                state.thresholds[label] = nil
+                loop.stop()
+                state.watched[label] = nil
                 continue
             }
             let threshold = lowest ?? idleThreshold
-            guard state.thresholds[label] != threshold else { continue }
-            try monitor.setThreshold(.fixed(threshold), of: label)
-            state.thresholds[label] = threshold
+            guard current != threshold else { continue }
+            try loop.setThreshold(threshold)
+            state.watched[label] = (loop, threshold)
         }
     }
 

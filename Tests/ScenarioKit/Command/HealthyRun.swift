@@ -19,7 +19,7 @@ struct HealthyRun {
         // Its loop is saturated by design, and must not count as stalled or spinning.
         let fedMonitor = try makeMonitor(saturationThreshold: .seconds(24 * 3600))
         let inbox = ReportInbox()
-        for monitor in [monitor, fedMonitor] { await inbox.open(monitor.reports) }
+        for monitor in [monitor, fedMonitor] { await inbox.open(monitor.makeReports()) }
 
         // Computes for a frame between the turns of its loop, as games do.
         let game = await LoopThread.start("game") { thread in
@@ -72,8 +72,9 @@ struct HealthyRun {
 
     private func makeMonitor(saturationThreshold: Duration) throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(
-            threshold: .fixed(threshold), reports: .directory(directory), saturationThreshold: saturationThreshold)
-        configuration.modeStarvation?.modalModes = ["dialog"]
+            threshold: threshold, outputs: [.directory(directory)],
+            detection: .init(saturationThreshold: saturationThreshold))
+        configuration.detection.modeStarvation?.modalModes = ["dialog"]
         let monitor = try StallMonitor(configuration)
         try monitor.start()
         return monitor

@@ -16,7 +16,7 @@ struct HostProgram: Sendable {
     init(_ shape: HostShape, threshold: Duration, stall: Duration, directory: String) throws {
         self.shape = shape
         self.stall = stall
-        monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .all(in: directory)))
+        monitor = try StallMonitor(.init(threshold: threshold, outputs: [.all(in: directory)]))
         // The same `main` in every shape, to show that it works in each.
         try monitor.watch(.main)
         try monitor.start()
@@ -25,12 +25,12 @@ struct HostProgram: Sendable {
     /// Runs the program on the main actor, and ends the process.
     @MainActor func run() async -> Never {
         if shape == .asyncMainAtOnce {
-            let reports = monitor.reports
+            let reports = monitor.makeReports()
             let injected = stallHere()
             await inbox.open(reports)
             await finish(injected)
         }
-        await inbox.open(monitor.reports)
+        await inbox.open(monitor.makeReports())
         await warmUp()
         await finish(stallHere())
     }
@@ -38,11 +38,11 @@ struct HostProgram: Sendable {
     /// Runs the program in a loop of the main thread, and ends the process.
     func runLoop() -> Never {
         Task.detached { [self] in
-            await inbox.open(monitor.reports)
+            await inbox.open(monitor.makeReports())
             switch shape {
             case .nestedRunInTimer:
                 await warmUp()
-                _ = await MainLoop.timer { waitUntilTheChildExits(for: monitor.configuration.threshold.ceiling * 3) }
+                _ = await MainLoop.timer { waitUntilTheChildExits(for: monitor.configuration.threshold * 3) }
                 await finish([])
             case .asyncMain, .asyncMainAtOnce, .dispatchMain, .runForever, .runBefore, .nestedRun:
                 await warmUp()
@@ -85,7 +85,7 @@ struct HostProgram: Sendable {
 
     /// Waits for the first heartbeat: on other threads than the main actor's, only later ones count.
     private func warmUp() async {
-        await pause(monitor.configuration.threshold.ceiling * 2)
+        await pause(monitor.configuration.threshold * 2)
     }
 
     /// Writes the result for the parent, and ends the process.

@@ -157,13 +157,14 @@ struct ScenariosCommand: ParsableCommand {
     /// Runs each scenario once, and shows the table; returns whether the run passed.
     private func runScenarios() throws -> Bool {
         let scenarios = try selectedScenarios()
-        let monitor = try startMonitor()
+        let (monitor, mainLoop) = try startMonitor()
         defer { monitor.stop() }
         // Checked now, not after minutes of scenarios, but after the monitor has made the output directory.
         let file = try summary.map(SummaryFile.init(path:))
         let progress = Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count)
         let outcomes = try MainLoop.run { () async throws(ScenariosFailure) in
-            try await ScenarioSequence(scenarios: scenarios, runner: runner(monitor), progress: progress).run()
+            try await ScenarioSequence(scenarios: scenarios, runner: runner(monitor, mainLoop), progress: progress)
+                .run()
         }
         let table = SummaryTable(outcomes)
         try StandardOutput.write(table.text)
@@ -220,13 +221,14 @@ struct ScenariosCommand: ParsableCommand {
     private func runSoak(_ length: SoakLength) throws -> Bool {
         let scenarios = try selectedScenarios()
         let interruption = Interruption()
-        let monitor = try startMonitor()
+        let (monitor, mainLoop) = try startMonitor()
         defer { monitor.stop() }
         let file = try summary.map(SummaryFile.init(path:))
         let seed = seed ?? UInt64.random(in: 0..<1_000_000)
         let totals = try MainLoop.run { () async throws(ScenariosFailure) in
             try await Soak(
-                length: length, seed: seed, scenarios: scenarios, stepsClock: stepClock, runner: runner(monitor),
+                length: length, seed: seed, scenarios: scenarios, stepsClock: stepClock,
+                runner: runner(monitor, mainLoop),
                 interruption: interruption,
                 turnOnce: { for callout in MainLoop.callouts { _ = await callout {} } }
             ).run()
@@ -236,23 +238,22 @@ struct ScenariosCommand: ParsableCommand {
         return totals.problems.isEmpty
     }
 
-    private func runner(_ monitor: StallMonitor) async -> ScenarioRunner {
+    private func runner(_ monitor: StallMonitor, _ mainLoop: LoopWatch) async -> ScenarioRunner {
         await ScenarioRunner(
-            monitor: monitor, directory: output, loadTime: .seconds(loadSeconds), grantsWaits: soak != nil)
+            monitor: monitor, mainLoop: mainLoop, directory: output, loadTime: .seconds(loadSeconds),
+            grantsWaits: soak != nil)
     }
 
-    private func startMonitor() throws(ScenariosFailure) -> StallMonitor {
+    private func startMonitor() throws(ScenariosFailure) -> (StallMonitor, LoopWatch) {
         do throws(StallWatchError) {
-            var configuration = StallMonitor.Configuration(
-                threshold: .fixed(threshold.duration), reports: .all(in: output)
-            )
+            var configuration = StallMonitor.Configuration(threshold: threshold.duration, outputs: [.all(in: output)])
             // Several scenarios stall in the same function, and each needs a report of its own.
-            configuration.reportsEveryRepeat = true
-            configuration.maximumReportsPerMinute = 10_000
+            configuration.repeats.reportsEveryRepeat = true
+            configuration.repeats.maximumReportsPerMinute = 10_000
             let monitor = try StallMonitor(configuration)
-            try monitor.watch(.mainRunLoop)
+            let mainLoop = try monitor.watch(.runLoop(.main, label: "main"))
             try monitor.start()
-            return monitor
+            return (monitor, mainLoop)
         } catch {
             throw ScenariosFailure(error)
         }

@@ -115,6 +115,8 @@ package final class ScenarioContext: Sendable {
     package let loadTime: Duration
     /// The program's own monitor, which watches the main run loop under the label `main`.
     package let monitor: StallMonitor
+    /// Its watch of the main run loop.
+    package let mainLoop: LoopWatch
     /// The directory of all reports.
     package let directory: String
     private let inbox: ReportInbox
@@ -123,13 +125,14 @@ package final class ScenarioContext: Sendable {
     private let peer = Mutex<Int32?>(nil)
 
     package init(
-        threshold: Duration, stall: Duration, loadTime: Duration, monitor: StallMonitor, directory: String,
-        inbox: ReportInbox
+        threshold: Duration, stall: Duration, loadTime: Duration, monitor: StallMonitor, mainLoop: LoopWatch,
+        directory: String, inbox: ReportInbox
     ) {
         self.threshold = threshold
         self.stall = stall
         self.loadTime = loadTime
         self.monitor = monitor
+        self.mainLoop = mainLoop
         self.directory = directory
         self.inbox = inbox
     }
@@ -139,17 +142,18 @@ package final class ScenarioContext: Sendable {
     /// It stops once its reports have arrived.
     @discardableResult
     package func watch(
-        _ loops: WatchedLoop..., saturationThreshold: Duration? = .seconds(10),
-        modalModes: Set<String> = []
+        _ loops: WatchedLoop..., threshold loopThreshold: Duration? = nil,
+        saturationThreshold: Duration? = .seconds(10), modalModes: Set<String> = []
     ) async throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(
-            threshold: .fixed(threshold), reports: .all(in: directory), saturationThreshold: saturationThreshold)
-        configuration.modeStarvation?.modalModes = modalModes
+            threshold: threshold, outputs: [.all(in: directory)],
+            detection: .init(saturationThreshold: saturationThreshold))
+        configuration.detection.modeStarvation?.modalModes = modalModes
         let monitor = try StallMonitor(configuration)
-        for loop in loops { try monitor.watch(loop) }
+        for loop in loops { try monitor.watch(loop, threshold: loopThreshold) }
         try monitor.start()
         ownMonitors.withLock { $0.append(monitor) }
-        await inbox.open(monitor.reports)
+        await inbox.open(monitor.makeReports())
         return monitor
     }
 
@@ -165,7 +169,7 @@ package final class ScenarioContext: Sendable {
     }
 }
 
-extension StallMonitor.ReportDestination {
+extension ReportOutput {
     /// A directory that keeps all reports: the results of a long soak name those of its first hour.
     package static func all(in directory: String) -> Self {
         .directory(directory, quota: ReportQuota(reports: 1_000_000, bytes: 1 << 34))

@@ -5,6 +5,7 @@ import Synchronization
 /// Runs scenarios beside the main run loop, one at a time, and judges the reports of each.
 package struct ScenarioRunner: Sendable {
     package let monitor: StallMonitor
+    private let mainLoop: LoopWatch
     /// The monitor's report directory.
     package let directory: String
     /// How long the scenario `under-load` lasts.
@@ -21,17 +22,20 @@ package struct ScenarioRunner: Sendable {
     package static let settling = Duration.milliseconds(300)
 
     /// A runner for all reports that `monitor` makes from now on.
-    package init(monitor: StallMonitor, directory: String, loadTime: Duration, grantsWaits: Bool) async {
+    package init(monitor: StallMonitor, mainLoop: LoopWatch, directory: String, loadTime: Duration, grantsWaits: Bool)
+        async
+    {
         self.monitor = monitor
+        self.mainLoop = mainLoop
         self.directory = directory
         self.loadTime = loadTime
         self.grantsWaits = grantsWaits
-        await inbox.open(monitor.reports)
+        await inbox.open(monitor.makeReports())
     }
 
     /// Returns the intended duration of the scenario's stall.
     package func stall(of scenario: Scenario) -> Duration {
-        monitor.configuration.threshold.ceiling * scenario.stallFactor
+        monitor.configuration.threshold * scenario.stallFactor
     }
 
     /// Stops the monitor.
@@ -59,8 +63,8 @@ package struct ScenarioRunner: Sendable {
 
     private func run(_ scenario: Scenario) async throws(ScenariosFailure) -> Outcome {
         let context = ScenarioContext(
-            threshold: monitor.configuration.threshold.ceiling, stall: stall(of: scenario), loadTime: loadTime,
-            monitor: monitor, directory: directory, inbox: inbox
+            threshold: monitor.configuration.threshold, stall: stall(of: scenario), loadTime: loadTime,
+            monitor: monitor, mainLoop: mainLoop, directory: directory, inbox: inbox
         )
         var outcome = Outcome(
             scenario: scenario.name, expected: scenario.expected,

@@ -20,21 +20,20 @@ extension Scenario {
             "loop-threshold", "a loop with its own threshold stalls for less than the monitor's", times: 0.7,
             .runLoop("strict", .timer, in: "sleepTooLong(for:)")
         ) { context in
-            let threshold = StallThreshold.fixed(context.threshold * 0.4)
-            return try await context.withLoop(
-                "strict", watched: { .runLoop($0, label: "strict", threshold: threshold) }
-            ) { loop in await loop.timer { sleepTooLong(for: context.stall) } }
+            try await context.withLoop("strict", threshold: context.threshold * 0.4) { loop in
+                await loop.timer { sleepTooLong(for: context.stall) }
+            }
         },
         .stalling(
             "threshold-lowered", "the threshold is lowered while the monitor runs", times: 0.7,
             .main(.timer, in: "sleepTooLong(for:)")
         ) { context in
-            try context.monitor.setThreshold(.fixed(context.threshold * 0.4), of: "main")
+            try context.mainLoop.setThreshold(context.threshold * 0.4)
             defer { restoreThreshold(context) }
             return await MainLoop.timer { sleepTooLong(for: context.stall) }
         },
         .quiet("threshold-raised", "the threshold is raised while the monitor runs") { context in
-            try context.monitor.setThreshold(.fixed(context.threshold * 8), of: "main")
+            try context.mainLoop.setThreshold(context.threshold * 8)
             defer { restoreThreshold(context) }
             _ = await MainLoop.timer { sleepTooLong(for: context.threshold * 2) }
             // The turn lasts a little longer, and would exceed the restored threshold.
@@ -44,7 +43,7 @@ extension Scenario {
             "threshold-lowered-in-turn", "the threshold is lowered while a turn lasts", times: 2,
             .main(.source0, in: "sleepTooLong(for:)")
         ) { context in
-            try context.monitor.setThreshold(.fixed(context.threshold * 8), of: "main")
+            try context.mainLoop.setThreshold(context.threshold * 8)
             defer { restoreThreshold(context) }
             async let injected = DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
             await pause(context.threshold * 1.5)
@@ -53,9 +52,9 @@ extension Scenario {
         },
         .quiet("unwatched", "a loop sleeps after its watch has ended") { context in
             let thread = await LoopThread.start("free", LoopThread.runOnce)
-            let monitor = try await context.watch(.runLoop(thread.runLoop, label: "free"))
+            let loop = try await context.watch().watch(.runLoop(thread.runLoop, label: "free"))
             _ = await thread.driven.block {}
-            monitor.unwatch("free")
+            loop.stop()
             _ = await thread.driven.source0 { sleepTooLong(for: context.threshold * 2) }
             await thread.stop()
         },
@@ -64,8 +63,8 @@ extension Scenario {
             .runLoop("second", .timer, in: "spinTheCPU(for:)")
         ) { context in
             let thread = await LoopThread.start("again", LoopThread.runOnce)
-            let monitor = try await context.watch(.runLoop(thread.runLoop, label: "first"))
-            monitor.unwatch("first")
+            let monitor = try await context.watch()
+            try monitor.watch(.runLoop(thread.runLoop, label: "first")).stop()
             try monitor.watch(.runLoop(thread.runLoop, label: "second"))
             let injected = await thread.driven.timer { spinTheCPU(for: context.stall) }
             await thread.stop()
@@ -87,8 +86,8 @@ extension Scenario {
     ]
 
     private static func restoreThreshold(_ context: ScenarioContext) {
-        // Throws only if the loop is not watched. The next scenarios would show that.
-        try? context.monitor.setThreshold(.fixed(context.threshold), of: "main")
+        // Throws only for a threshold out of range, and the monitor has this one.
+        try? context.mainLoop.setThreshold(context.threshold)
     }
 }
 

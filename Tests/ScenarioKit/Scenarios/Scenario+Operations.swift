@@ -93,7 +93,7 @@ extension Scenario {
             }
             let begin = SuspendingClock.now
             let task = Task.detached {
-                await monitor.operation(operationName, over: context.threshold) { await awaitTheTask(second) }
+                await monitor.withLimit(context.threshold, operationName) { await awaitTheTask(second) }
             }
             first.withLock { $0 = task }
             await pause(context.stall)
@@ -119,7 +119,7 @@ extension Scenario {
         ) { context in
             let hang = Hang(context.stall)
             let begin = SuspendingClock.now
-            await context.monitor.operation(operationName, over: context.threshold) { await body(hang) }
+            await context.monitor.withLimit(context.threshold, operationName) { await body(hang) }
             return SuspendingClock.now - begin
         }
     }

@@ -71,12 +71,12 @@ extension Scenario {
     static let pausedScenarios: [Scenario] = [
         .quiet("paused", "a timer sleeps while the monitor is paused", suppressed: .paused) { context in
             let monitor = context.monitor
-            _ = await MainLoop.timer { monitor.paused { sleepTooLong(for: context.threshold * 2) } }
+            _ = await MainLoop.timer { monitor.withMonitoringPaused { sleepTooLong(for: context.threshold * 2) } }
         },
         .quiet("ignore-scope", "a source0 sleeps in an ignored scope", suppressed: .paused) { context in
             let monitor = context.monitor
             _ = await DrivenLoop.main.source0 {
-                let scope = monitor.ignoreScope()
+                let scope = monitor.beginPause()
                 sleepTooLong(for: context.threshold * 2)
                 scope.end()
             }
@@ -88,7 +88,7 @@ extension Scenario {
             let monitor = context.monitor
             let injected = DurationBox()
             _ = await MainLoop.timer {
-                monitor.paused { sleepTooLong(for: context.threshold * 1.5) }
+                monitor.withMonitoringPaused { sleepTooLong(for: context.threshold * 1.5) }
                 injected.measure { sleepTooLong(for: context.stall) }
             }
             return injected.value

@@ -44,9 +44,9 @@ final class InterruptionProbes: Sendable {
 
     /// Starts the threads and their monitor.
     init(seed: UInt64) throws(ScenariosFailure) {
-        var configuration = StallMonitor.Configuration(threshold: .fixed(Self.threshold), reports: .none)
-        configuration.reportsEveryRepeat = true
-        configuration.maximumReportsPerMinute = 10_000
+        var configuration = StallMonitor.Configuration(threshold: Self.threshold, outputs: [])
+        configuration.repeats.reportsEveryRepeat = true
+        configuration.repeats.maximumReportsPerMinute = 10_000
         let kinds = 0..<STALLS_INTERRUPTIBLE_CALLS
         let probes = kinds.map { LoopProbe(label: String(cString: stalls_interruptible_call_name($0))) }
         do throws(StallWatchError) {
@@ -58,7 +58,7 @@ final class InterruptionProbes: Sendable {
         }
         reader = Task { [monitor] in
             var count = (reported: 0, captured: 0)
-            for await report in monitor.reports {
+            for await report in monitor.makeReports() {
                 count.reported += 1
                 if report.samples.contains(where: { $0.stack != nil }) { count.captured += 1 }
             }

@@ -41,8 +41,8 @@ import Testing
 
     @Test(
         arguments: [
-            .init(threshold: .fixed(.zero), reports: .none),
-            .init(reports: .none, saturationThreshold: .milliseconds(-1)),
+            .init(threshold: .zero, outputs: []),
+            .init(outputs: [], detection: .init(saturationThreshold: .milliseconds(-1))),
         ] as [StallMonitor.Configuration])
     func aMonitorWithAnInvalidThresholdIsRefused(configuration: StallMonitor.Configuration) throws {
         let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
@@ -53,37 +53,36 @@ import Testing
     func `a monitor with an invalid threshold creates no directory`(threshold: Duration) throws {
         let temporary = try TemporaryDirectory()
         let configuration = StallMonitor.Configuration(
-            threshold: .fixed(threshold), reports: .directory(temporary.path + "/new"),
-            saturationThreshold: threshold == .zero ? nil : .zero
-        )
+            threshold: threshold, outputs: [.directory(temporary.path + "/new")],
+            detection: .init(saturationThreshold: threshold == .zero ? nil : .zero))
         #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
         #expect(temporary.names.isEmpty)
     }
 
     @Test func saturationDetectionCanBeTurnedOff() throws {
         #expect(
-            StallMonitor.Configuration(saturationThreshold: nil).watchdogOptions
+            StallMonitor.Configuration(detection: .init(saturationThreshold: nil)).watchdogOptions
                 == WatchdogOptions(modeRule: .init(limit: 1_000_000_000)))
     }
 
     @Test(
         arguments: [
-            (HealthOutput(path: ""), "the health file's path is empty: name a file"),
+            (StallMonitor.Configuration.Health(path: ""), "the health file's path is empty: name a file"),
             (
-                HealthOutput(path: "health", interval: .milliseconds(99)),
+                StallMonitor.Configuration.Health(path: "health", interval: .milliseconds(99)),
                 "the interval of the health file is 0.099 seconds: give a value from 100 milliseconds to 1 hour"
             ),
             (
-                HealthOutput(path: "health", interval: .seconds(3_601)),
+                StallMonitor.Configuration.Health(path: "health", interval: .seconds(3_601)),
                 "the interval of the health file is \(Duration.seconds(3_601)): give a value from 100 milliseconds to 1 hour"
             ),
             (
-                HealthOutput(notifiesSystemd: false),
+                StallMonitor.Configuration.Health(notifiesSystemd: false),
                 "health has neither a path nor notifiesSystemd: set one of them, or set health to nil"
             ),
         ])
-    func `a wrong health output is refused`(health: HealthOutput, message: String) {
-        var configuration = StallMonitor.Configuration(reports: .none)
+    func `a wrong health output is refused`(health: StallMonitor.Configuration.Health, message: String) {
+        var configuration = StallMonitor.Configuration(outputs: [])
         configuration.health = health
         let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
         #expect(error?.code == .invalidConfiguration)
@@ -91,13 +90,13 @@ import Testing
     }
 
     @Test func `a termination log needs an escalation`() throws {
-        var configuration = StallMonitor.Configuration(reports: .none)
-        configuration.terminationLog = "log"
+        var configuration = StallMonitor.Configuration(outputs: [])
+        configuration.outputs.append(.terminationLog("log"))
         let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
         #expect(error?.message == "a termination log is only written when a stall escalates: set escalation, too")
-        configuration.escalation = .abort(after: 5)
+        configuration.escalation = .abort(afterThresholds: 5)
         _ = try StallMonitor(configuration)
-        configuration.terminationLog = ""
+        configuration.outputs.append(.terminationLog(""))
         #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
     }
 }

@@ -106,7 +106,7 @@ private struct StuckReporter: Error {}
 ///
 /// Gives up a reporter that does not end within two minutes.
 func withReporter(
-    _ sinks: [ReportSink], hooks: HookSink = .init(), settings: Reporter.Settings = .fixture(),
+    _ sinks: [ReportOutput], hooks: HookSink = .init(), settings: Reporter.Settings = .fixture(),
     _ body: (Reporter) throws -> Void
 ) throws -> MonitorStatistics {
     let called: [SinkFactory] = hooks.isEmpty ? [] : [{ _, _ in hooks.description }]

@@ -84,9 +84,9 @@ extension ReportBuilder {
         _ symbolicator: any Symbolicating
     ) -> ReportBuilder {
         ReportBuilder(
-            process: process, metadata: metadata, inApp: StallMonitor.InApp(),
+            process: process, metadata: metadata, inApp: InAppSettings(),
             symbolication: ReportSymbolication(
-                symbolicator: symbolicator, functions: FunctionClassifier(StallMonitor.InApp()), ownExecutable: nil,
+                symbolicator: symbolicator, functions: FunctionClassifier(InAppSettings()), ownExecutable: nil,
                 timeLimit: .max, timeout: .max
             )
         )

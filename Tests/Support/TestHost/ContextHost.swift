@@ -16,7 +16,7 @@ enum ContextHost {
 
     /// Blocks every thread of the task pool, each in a task with a context of its own.
     private static func starveThePool(directory: String) throws {
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(100), reports: .directory(directory)))
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(100), outputs: [.directory(directory)]))
         try monitor.watch(.cooperativePool())
         try monitor.start()
         // The pool counts as served once it has run an item.
@@ -41,8 +41,8 @@ enum ContextHost {
         guard let symbol = dlsym(nil, "publish_span") else { exit(66) }
         // The type is that of the function in Tests/Support/Preload/span.c.
         let publish = unsafeBitCast(symbol, to: (@convention(c) (Int32) -> Void).self)
-        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .directory(directory))
-        configuration.reportsEveryRepeat = true
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [.directory(directory)])
+        configuration.repeats.reportsEveryRepeat = true
         let monitor = try StallMonitor(configuration)
         let probe = LoopProbe(label: "main")
         try monitor.watch(.probe(probe))

@@ -25,12 +25,12 @@ enum ControlledApp {
 
     static func run(directory: String, kind: String) throws {
         guard let kind = Kind(rawValue: kind) else { exit(64) }
-        var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), reports: .none)
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), outputs: [])
         configuration.control = .socket(directory: directory)
         let memory = kind == .large ? LargeMemory() : nil
         if memory != nil {
             // Reading debug information costs page faults, too.
-            configuration.symbolication = .none
+            configuration.symbols.lookup = .none
             tell("F \(LargeMemory.minorFaults)")
         }
         let monitor = try StallMonitor(configuration)

@@ -37,7 +37,7 @@ struct CountedTurns {
         switch watching {
         case .bare: break
         case .monitored:
-            monitor = try .ofMainRunLoop(.init(threshold: .milliseconds(250), reports: .none))
+            monitor = try .ofMainRunLoop(.init(threshold: .milliseconds(250), outputs: []))
         case .noisy:
             let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.beforeSources.rawValue, true, 0) {
                 _, _ in

@@ -18,8 +18,8 @@ enum Crash {
         guard let place = Place(rawValue: place) else { exit(64) }
         forbidCoreDumps()
         if place != .bare {
-            var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .none)
-            configuration.sinks = place == .sink ? [.closure { _ in crash() }] : [.closure { _ in }]
+            var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [])
+            configuration.outputs += place == .sink ? [.closure { _ in crash() }] : [.closure { _ in }]
             _ = try StallMonitor.ofMainRunLoop(configuration)
         }
         if place == .sink {
@@ -39,7 +39,7 @@ enum Crash {
 /// A deadlock of the main thread and another thread, until the process is killed.
 enum Deadlock {
     static func run(directory: String, threshold: Duration) throws {
-        _ = try StallMonitor.ofMainRunLoop(.init(threshold: .fixed(threshold), reports: .directory(directory)))
+        _ = try StallMonitor.ofMainRunLoop(.init(threshold: threshold, outputs: [.directory(directory)]))
         let isThere = DispatchSemaphore(value: 0)
         startThread("bystander") {
             isThere.signal()
@@ -89,7 +89,7 @@ struct FullDisk {
     func runWithSmallFiles() throws {
         signal(SIGXFSZ, SIG_IGN)
         let monitor = try StallMonitor.ofMainRunLoop(
-            .init(threshold: .milliseconds(20), reports: .directory(directory)))
+            .init(threshold: .milliseconds(20), outputs: [.directory(directory)]))
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
         let whole = limit
@@ -112,7 +112,7 @@ struct FullDisk {
         let mountPoint = directory
         let directory = mountPoint + "/stalls"
         let monitor = try StallMonitor.ofMainRunLoop(
-            .init(threshold: .milliseconds(20), reports: .directory(directory)))
+            .init(threshold: .milliseconds(20), outputs: [.directory(directory)]))
 
         stallOnce(firstWay)
         wait { reports(in: directory) == 1 }

@@ -20,7 +20,7 @@ struct HealthHost {
 
     private let directory: String
     private let hang: Hang
-    private let escalation: Escalation?
+    private let escalation: StallMonitor.Configuration.Escalation?
 
     init(_ arguments: ArraySlice<String>) {
         let words = Array(arguments)
@@ -28,8 +28,8 @@ struct HealthHost {
         directory = words[0]
         self.hang = hang
         switch words.dropFirst(2).first {
-        case "abort": escalation = .abort(after: 5)
-        case "call": escalation = .call(after: 5) { _ in tell("escalated") }
+        case "abort": escalation = .abort(afterThresholds: 5)
+        case "call": escalation = .call(afterThresholds: 5) { _ in tell("escalated") }
         default: escalation = nil
         }
     }
@@ -37,10 +37,10 @@ struct HealthHost {
     func run() throws {
         forbidCoreDumps()
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(hang == .debug ? 2_000 : 100), reports: .directory(directory + "/stalls"))
-        configuration.health = HealthOutput(path: directory + "/health", interval: .milliseconds(200))
+            threshold: .milliseconds(hang == .debug ? 2_000 : 100), outputs: [.directory(directory + "/stalls")])
+        configuration.health = .init(path: directory + "/health", interval: .milliseconds(200))
         configuration.escalation = escalation
-        if escalation != nil { configuration.terminationLog = directory + "/termination" }
+        if escalation != nil { configuration.outputs.append(.terminationLog(directory + "/termination")) }
         let monitor = try StallMonitor.ofMainRunLoop(configuration)
         let timer = Timer(timeInterval: 0.02, repeats: true) { _ in }
         RunLoop.main.add(timer, forMode: .default)
@@ -48,7 +48,7 @@ struct HealthHost {
             while let line = readLine() {
                 if line == "stop" {
                     monitor.stop()
-                    tell("stopped \(monitor.health.state.rawValue) \(monitor.statistics.stalls)")
+                    tell("stopped \(monitor.checkHealth().state.rawValue) \(monitor.statistics.stalls)")
                     exit(0)
                 }
                 RunLoop.main.perform {

@@ -27,12 +27,12 @@ struct MainStalls {
         self.duration = duration
         (directory, file) = (words[0], words[3])
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(threshold), reports: .directory(directory))
+            threshold: .milliseconds(threshold), outputs: [.directory(directory)])
         if afterStart == "closeListener" { configuration.control = .socket(directory: directory) }
         // Stalls without a stack are alike.
-        configuration.reportsEveryRepeat = true
+        configuration.repeats.reportsEveryRepeat = true
         // For strace(1), which traces like a debugger.
-        configuration.whenDebugged = .report
+        configuration.detection.whenDebugged = .report
         monitor = try StallMonitor(configuration)
     }
 
@@ -41,9 +41,9 @@ struct MainStalls {
         let kinds = 0..<STALLS_INTERRUPTIBLE_CALLS
         guard let epoll = kinds.first(where: { String(cString: stalls_interruptible_call_name($0)) == "epoll_wait" })
         else { exit(70) }
-        try monitor.watch(.mainRunLoop)
+        try monitor.watch(.runLoop(.main, label: "main"))
         try monitor.start()
-        let capabilities = String(decoding: monitor.capabilities.jsonData(), as: UTF8.self)
+        let capabilities = String(decoding: monitor.checkCapabilities().jsonData(), as: UTF8.self)
         tell("C \(capabilities.split(separator: "\n").joined())")
         switch afterStart {
         case "dropUser": Limits.becomeOtherUser(owning: directory)
@@ -224,8 +224,8 @@ enum Limits {
     ///
     /// Prints the number of open descriptors before the stall and after it.
     static func captureManyThreads(directory: String) throws {
-        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .directory(directory))
-        configuration.captureAllThreads = true
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [.directory(directory)])
+        configuration.detection.capturesAllThreads = true
         let monitor = try StallMonitor.ofMainRunLoop(configuration)
         for number in 0..<threads { Deadlock.startThread("waits-\(number)") { while true { sleep(600) } } }
         // The run loop has its own descriptors after a turn, and the monitor its own once it has tried what works here.
@@ -254,7 +254,7 @@ enum Limits {
     /// Gives up root's rights after the start, as a server does that has opened its port, and stalls.
     static func dropUser(directory: String) throws {
         let monitor = try StallMonitor.ofMainRunLoop(
-            .init(threshold: .milliseconds(50), reports: .directory(directory)))
+            .init(threshold: .milliseconds(50), outputs: [.directory(directory)]))
         becomeOtherUser(owning: directory)
         stallOnce(milliseconds: 300)
         monitor.stop()

@@ -16,7 +16,7 @@ final class TaskHost: Sendable {
     private let device = Device()
 
     static func run(directory: String, kind: String, count: Int) throws {
-        var configuration = StallMonitor.Configuration(threshold: .seconds(60), reports: .none)
+        var configuration = StallMonitor.Configuration(threshold: .seconds(60), outputs: [])
         configuration.control = .socket(directory: directory)
         let monitor = try StallMonitor(configuration)
         try monitor.start()

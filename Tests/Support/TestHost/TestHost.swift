@@ -58,7 +58,7 @@ import StallWatch
         let numbers = arguments.dropFirst(3).compactMap(Int.init)
         guard numbers.count == 4 else { exit(64) }
         let monitor = try StallMonitor.ofMainRunLoop(
-            .init(threshold: .milliseconds(numbers[0]), reports: .directory(arguments[2])))
+            .init(threshold: .milliseconds(numbers[0]), outputs: [.directory(arguments[2])]))
         for _ in 0..<numbers[1] {
             stallOnce(milliseconds: Int.random(in: numbers[2]...numbers[3]))
         }
@@ -71,8 +71,8 @@ import StallWatch
     /// Aborts the process after 5 thresholds, during a stall that would last for a minute.
     private static func escalate(directory: String) throws {
         forbidCoreDumps()
-        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .directory(directory))
-        configuration.escalation = .abort(after: 5)
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [.directory(directory)])
+        configuration.escalation = .abort(afterThresholds: 5)
         _ = try StallMonitor.ofMainRunLoop(configuration)
         stallOnce(milliseconds: 60_000)
         tell("came back")
@@ -84,7 +84,7 @@ extension TestHost {
     private static func replace(_ arguments: [String]) throws {
         guard arguments.count == 4 else { exit(64) }
         if arguments[2] == "monitored" {
-            _ = try StallMonitor.ofMainRunLoop(.init(threshold: .milliseconds(50), reports: .none))
+            _ = try StallMonitor.ofMainRunLoop(.init(threshold: .milliseconds(50), outputs: []))
         }
         stallOnce(milliseconds: 150)
         var words: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(arguments[3]), nil]
@@ -100,7 +100,7 @@ extension TestHost {
         var signals = sigset_t()
         sigemptyset(&signals)
         pthread_sigmask(SIG_SETMASK, &signals, nil)
-        _ = try StallMonitor.ofMainRunLoop(.init(threshold: .milliseconds(Int(threshold)), reports: .none))
+        _ = try StallMonitor.ofMainRunLoop(.init(threshold: .milliseconds(Int(threshold)), outputs: []))
         stallOnce {
             let end = now() + threshold * 1_000_000 + microseconds * 1_000
             while now() < end {}
@@ -115,7 +115,7 @@ extension StallMonitor {
     /// Returns a monitor of the main run loop that has started, and is kept by its watchdog.
     static func ofMainRunLoop(_ configuration: Configuration) throws -> StallMonitor {
         let monitor = try StallMonitor(configuration)
-        try monitor.watch(.mainRunLoop)
+        try monitor.watch(.runLoop(.main, label: "main"))
         try monitor.start()
         return monitor
     }

@@ -28,9 +28,9 @@ struct Program {
     }
 
     private static func startMonitor(of group: any EventLoopGroup) throws -> StallMonitor {
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .none))
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(250), outputs: []))
         try monitor.watch(.eventLoops(of: group, label: "http"))
-        try monitor.watch(.cooperativePool(threshold: .milliseconds(500)))
+        try monitor.watch(.cooperativePool(), threshold: .milliseconds(500))
         try monitor.watch(.main)
         try monitor.start()
         return monitor

@@ -31,17 +31,16 @@ struct Program {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let reports = Mutex<[StallReport]>([])
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(100), reports: .none,
-            sinks: [
+            threshold: .milliseconds(100),
+            outputs: [
                 .closure { report in
                     guard (report.kind == .overdue) == leaks, report.state == .ended else { return }
                     reports.withLock { $0.append(report) }
                 }
-            ]
-        )
-        configuration.reportsEveryRepeat = true
-        configuration.maximumReportsPerMinute = 10_000
-        configuration.onStallBegan = { report in if report.kind == .overdue { Leak.resume() } }
+            ])
+        configuration.repeats.reportsEveryRepeat = true
+        configuration.repeats.maximumReportsPerMinute = 10_000
+        configuration.onEvent = { if case .began(let report) = $0, report.kind == .overdue { Leak.resume() } }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.eventLoops(of: group, label: "http"))
         try monitor.start()

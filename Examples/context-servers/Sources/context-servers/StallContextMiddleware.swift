@@ -23,7 +23,7 @@ struct OverdueMiddleware<Context: RequestContext>: RouterMiddleware {
         _ request: Request, context: Context, next: (Request, Context) async throws -> Response
     ) async throws -> Response {
         let route = "\(request.method) \(context.endpointPath ?? request.uri.path)"
-        return try await monitor.operation(StallContext(route, tracing: .current), over: limit) {
+        return try await monitor.withLimit(limit, StallContext(route, tracing: .current)) {
             try await next(request, context)
         }
     }

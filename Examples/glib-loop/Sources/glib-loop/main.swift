@@ -5,8 +5,8 @@ import StallWatch
 let directory = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : "stalls"
 let probe = LoopProbe(label: "glib")
 
-var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), reports: .directory(directory))
-configuration.onStallEnded = { report in print(report.summary) }
+var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), outputs: [.directory(directory)])
+configuration.onEvent = { if case .ended(let report) = $0 { print(report.summary) } }
 let monitor = try StallMonitor(configuration)
 try monitor.watch(.probe(probe))
 try monitor.start()

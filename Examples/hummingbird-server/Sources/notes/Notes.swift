@@ -7,9 +7,9 @@ import StallWatch
 struct Notes {
     static func main() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(100), reports: .directory("stalls")))
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(100), outputs: [.directory("stalls")]))
         try monitor.watch(.eventLoops(of: group, label: "http"))
-        try monitor.watch(.cooperativePool(threshold: .milliseconds(500)))
+        try monitor.watch(.cooperativePool(), threshold: .milliseconds(500))
         try monitor.watch(.main)
 
         let router = Router()

@@ -10,13 +10,13 @@ final class HealthReporter: Sendable {
     /// A child of fork(2) inherits its parent's.
     private static let process = Atomic<Int32>(0)
 
-    private let settings: HealthOutput
+    private let settings: StallMonitor.Configuration.Health
     private let source: HealthSource
     private let workers = Mutex<[HealthWorker]>([])
     private let isStarted = Atomic<Bool>(false)
 
     /// Creates a reporter that tells nothing yet, and checks that the health file can be written.
-    init(_ settings: HealthOutput, source: HealthSource) throws(StallWatchError) {
+    init(_ settings: StallMonitor.Configuration.Health, source: HealthSource) throws(StallWatchError) {
         self.settings = settings
         self.source = source
         if let path = settings.path { _ = try HealthFile(path: path, interval: settings.nanoseconds) { _, _ in } }
@@ -89,11 +89,6 @@ final class HealthReporter: Sendable {
             return nil
         }
     }
-}
-
-extension HealthOutput {
-    /// The time between two records, in nanoseconds.
-    var nanoseconds: UInt64 { LinuxSupport.nanoseconds(interval) }
 }
 
 /// Runs one channel on a thread of its own, so that a stuck disk delays neither the monitor nor the other channel.

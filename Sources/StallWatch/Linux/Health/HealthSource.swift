@@ -18,10 +18,13 @@ final class HealthSource: Sendable {
     private let process: HealthRecord.Process
     /// The time between two records in the health file, in nanoseconds; `nil` if there is no such file.
     private let interval: UInt64?
+    /// Whether the environment has turned the monitor off.
+    private let isOff: Bool
 
-    init(process: HealthRecord.Process = .current(), interval: UInt64? = nil) {
+    init(process: HealthRecord.Process = .current(), interval: UInt64? = nil, isOff: Bool = false) {
         self.process = process
         self.interval = interval
+        self.isOff = isOff
         let now = Timestamp(wallClockNanoseconds: wallClockNow())
         let first = HealthRecord(
             state: .starting, checkedAt: now, checkedAtMonotonicMilliseconds: monotonicNow() / 1_000_000,
@@ -51,7 +54,7 @@ final class HealthSource: Sendable {
         of reading: ProgressReading, now: (monotonic: UInt64, wall: UInt64) = (monotonicNow(), wallClockNow())
     ) -> HealthRecord {
         state.withLock { state in
-            let word = Self.state(of: reading.loops, hasProgressed: state.hasProgressed)
+            let word = isOff ? .off : Self.state(of: reading.loops, hasProgressed: state.hasProgressed)
             if word == .ok { state.hasProgressed = true }
             let timestamp = { (time: UInt64) in
                 Timestamp(wallClockNanoseconds: now.wall &- (now.monotonic &- min(time, now.monotonic)))
@@ -62,7 +65,7 @@ final class HealthSource: Sendable {
             let loops = sorted.filter { $0.state != .running } + sorted.filter { $0.state == .running }
             let record = HealthRecord(
                 state: word, checkedAt: checkedAt, checkedAtMonotonicMilliseconds: reading.time / 1_000_000,
-                progressedAt: word == .ok ? checkedAt : state.last.progressedAt,
+                progressedAt: word == .ok || isOff ? checkedAt : state.last.progressedAt,
                 intervalMilliseconds: interval.map(milliseconds), isPaused: reading.isPaused, process: process,
                 loops: loops.prefix(Self.maximumLoops).map { loop in
                     HealthRecord.Loop(label: loop.label, state: loop.state, since: timestamp(loop.since))

@@ -64,7 +64,8 @@ struct ServiceFeed: Equatable {
         guard let record else { return (nil, self) }
         var after = self
         var lines: [String] = []
-        let isOK = record.state == .ok
+        // A monitor that is turned off must not end the service.
+        let isOK = record.state == .ok || record.state == .off
         if isOK, !isReady {
             after.isReady = true
             lines.append("READY=1")

@@ -4,7 +4,7 @@ import StackCapture
 import StallReports
 import Synchronization
 
-extension StallMonitor {
+extension LiveEngine {
     func answer(_ request: ControlRequest) -> ControlAnswer {
         ControlAnswer(
             pid: getpid(), loops: loopStatistics, stalls: request == .watch ? latestStalls.current : nil
@@ -15,7 +15,7 @@ extension StallMonitor {
         do throws(StallWatchError) {
             if case .tasks = request { return try TaskInspection(configuration: configuration).answer() }
             // The begin of the turn that a stall's report would have just begun to describe.
-            let start = monotonicNow() &- LinuxSupport.nanoseconds(Configuration.minimumThreshold)
+            let start = monotonicNow() &- LinuxSupport.nanoseconds(StallMonitor.Configuration.minimumThreshold)
             let report = try HangDump.take("main thread", since: start, directory: nil, like: configuration)
             let error = report == nil ? "the threads could not be captured in time: try again" : nil
             return ControlAnswer(pid: getpid(), report: report, tasks: TaskInspection.counts(), error: error)

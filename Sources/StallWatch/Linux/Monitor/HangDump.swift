@@ -38,28 +38,26 @@ package enum HangDump {
             if report.process.pid == getpid() { found.withLock { $0 = report } }
         }
         var configuration = StallMonitor.Configuration(
-            threshold: .fixed(StallMonitor.Configuration.minimumThreshold),
-            reports: directory.map { .directory($0) } ?? .none,
-            sinks: [.closure(keep)], captureAllThreads: true, saturationThreshold: nil,
-            whenDebugged: .report
+            threshold: StallMonitor.Configuration.minimumThreshold,
+            outputs: (directory.map { [.directory($0)] } ?? []) + [.closure(keep)],
+            detection: .init(
+                saturationThreshold: nil, modeStarvation: nil, whenDebugged: .report, capturesAllThreads: true)
         )
-        configuration.modeStarvation = nil
         if let settings {
-            configuration.metadata = settings.metadata
-            configuration.symbolication = settings.symbolication
-            configuration.inApp = settings.inApp
-            configuration.pathStyle = settings.pathStyle
-            configuration.redact = settings.redact
+            configuration.privacy = settings.privacy
+            configuration.symbols = settings.symbols
         }
-        configuration.onStallBegan = { _ in begun.post() }
-        let monitor = try StallMonitor(configuration)
+        configuration.onEvent = { if case .began = $0 { begun.post() } }
+        let monitor = try StallMonitor(configuration, environment: .none)
         let probe = LoopProbe(label: label)
         try monitor.watch(.probe(probe))
         try monitor.start()
         defer { monitor.stop() }
         let deadline = monotonicNow() &+ longestTime
-        probe.beginTurn(at: since, of: getpid())
-        if settings == nil { monitor.watchdog.report(HangTasks(tasks).read(until: deadline &- settlingTime)) }
+        probe.turns.begin(at: since, of: getpid())
+        if settings == nil {
+            (monitor.engine as? LiveEngine)?.watchdog.report(HangTasks(tasks).read(until: deadline &- settlingTime))
+        }
         guard begun.wait(until: deadline) else { return nil }
         probe.endTurn()
         _ = monitor.settle([label], until: deadline)

@@ -65,7 +65,7 @@ final class OperationWatch: Sendable {
         return slot
     }
 
-    private static let minimumLimit = nanoseconds(StallMonitor.minimumOperationLimit)
+    private static let minimumLimit = nanoseconds(StallMonitor.minimumLimit)
 
     func end(_ slot: Int) {
         if registry.end(slot, at: monotonicNow) { wake.post() }

@@ -26,7 +26,7 @@ struct TaskInspection {
         let capturer = try throwing(.systemFailure) { () throws(SystemError) in
             ThreadCapture(engine: try CUnwindEngine(), maySignal: false)
         }
-        var tables = ReportTables(inApp: configuration.inApp)
+        var tables = ReportTables(inApp: configuration.symbols.inApp)
         let images = capturer.images()
         var made = Self.list(of: reading, reader.memory) { tables.stack($0, in: images) }
         made.readMilliseconds = milliseconds(took)
@@ -36,7 +36,7 @@ struct TaskInspection {
         let threads = describe(first, capturer) { tables.stack($0, in: $1) }
         var report = named(report(threads, tables))
         made.markSleeps(report)
-        if let redact = configuration.redact { made.redact(with: &report, redact) }
+        if let redact = configuration.privacy.redact { made.redact(with: &report, redact) }
         return ControlAnswer(pid: getpid(), report: report, tasks: made)
     }
 
@@ -144,7 +144,7 @@ struct TaskInspection {
         let now = Timestamp(wallClockNanoseconds: wallClockNow())
         var report = StallReport(
             id: ReportIdentifier.make(at: now), kind: .stall, state: .ended, startedAt: now, durationMilliseconds: 0,
-            thresholdMilliseconds: 0, process: .current(), metadata: configuration.metadata,
+            thresholdMilliseconds: 0, process: .current(), metadata: configuration.privacy.metadata,
             loop: .init(label: "tasks", kind: .cooperativePool, turn: 0, nesting: 0), samples: [],
             stacks: tables.stacks, frames: tables.frames, images: tables.images,
             monitor: .init(
@@ -154,10 +154,11 @@ struct TaskInspection {
     }
 
     private func named(_ raw: StallReport) -> StallReport {
-        let symbolication = ReportSymbolication.inProcess(configuration.symbolication, inApp: configuration.inApp)
+        let symbolication = ReportSymbolication.inProcess(
+            configuration.symbols.lookup, inApp: configuration.symbols.inApp)
         var report = symbolication.symbolicate(raw, until: monotonicNow() &+ Self.timeForNames)
         (report.culprit, report.missingCulpritReason, report.callout) = (nil, nil, nil)
-        report.shortenPaths(configuration.pathStyle)
+        report.shortenPaths(configuration.privacy.pathStyle)
         return report
     }
 }

@@ -58,9 +58,12 @@ final class Reporter: Sendable {
         counts.add(stallOf: record.duration, on: record.kind == .overdue ? nil : record.loop.label)
     }
 
+    /// Whether a sink receives notices about the monitor itself.
+    var hasLog: Bool { outlet.sinks.areInterested(in: .notice) }
+
     /// Sends a notice about the monitor itself to the log sink, if there is one; never waits.
     func logNotice(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
-        guard outlet.sinks.areInterested(in: .notice) else { return }
+        guard hasLog else { return }
         outlet.notices.post(.notice(message, metadata()))
     }
 

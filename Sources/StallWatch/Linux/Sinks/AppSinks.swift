@@ -20,16 +20,15 @@ struct ClosureSink: Sink {
 
 /// Calls the app's closures when stalls begin, end and escalate, whether or not they are reported.
 struct HookSink: Sink, Sendable {
-    var began: (@Sendable (StallReport) -> Void)?
-    var ended: (@Sendable (StallReport) -> Void)?
+    var event: (@Sendable (StallEvent) -> Void)?
     var escalated: (@Sendable (StallReport) -> Void)?
 
-    var isEmpty: Bool { began == nil && ended == nil && escalated == nil }
+    var isEmpty: Bool { event == nil && escalated == nil }
 
     func take(_ delivery: Delivery) {
         switch delivery {
-        case .began(let report): began?(report)
-        case .ended(let report, _): ended?(report)
+        case .began(let report): event?(.began(report))
+        case .ended(let report, _): event?(.ended(report))
         case .escalated(let report): escalated?(report)
         default: break
         }

@@ -35,10 +35,10 @@ struct SinkDescription: Sendable {
     var make: @Sendable () -> any Sink
 }
 
-/// Checks that a sink can work and returns its description; the second parameter receives reports of earlier processes.
+/// Checks that a sink can work and returns its description, `nil` for an output without a sink; the second parameter receives reports of earlier processes.
 typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
-    -> SinkDescription
+    -> SinkDescription?
 
 indirect enum Delivery: Sendable {
     /// A stall's first named report: `ongoing`, unless the stall has already ended.

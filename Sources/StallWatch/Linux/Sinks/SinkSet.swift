@@ -21,7 +21,7 @@ struct SinkSet: Sendable {
         var others: [SinkWorker] = []
         var unflushed: [String] = []
         for sink in sinks {
-            let description = try sink(counts) { notices.post(.recovered($0)) }
+            guard let description = try sink(counts, { notices.post(.recovered($0)) }) else { continue }
             if let refusal = description.unflushed { unflushed.append(refusal) }
             let worker = SinkWorker(description, counts: counts, notice: notices.post)
             if description.isStore { stores.append(worker) } else { others.append(worker) }

@@ -79,13 +79,14 @@ extension ScenarioContext {
     /// The loop runs in `style`, in `modes` beside the common ones, and is watched as `loop` says.
     func withLoop<Result: Sendable>(
         _ label: String, modes: [String] = [], _ style: @escaping LoopThread.Style = LoopThread.runOnce,
-        watched loop: ((RunLoop) -> WatchedLoop)? = nil, saturationThreshold: Duration? = .seconds(10),
-        modalModes: Set<String> = [], _ body: (DrivenLoop) async throws -> Result
+        watched loop: ((RunLoop) -> WatchedLoop)? = nil, threshold: Duration? = nil,
+        saturationThreshold: Duration? = .seconds(10), modalModes: Set<String> = [],
+        _ body: (DrivenLoop) async throws -> Result
     ) async throws -> Result {
         let thread = await LoopThread.start(label, modes: modes, style)
         try await watch(
-            loop?(thread.runLoop) ?? .runLoop(thread.runLoop, label: label), saturationThreshold: saturationThreshold,
-            modalModes: modalModes)
+            loop?(thread.runLoop) ?? .runLoop(thread.runLoop, label: label), threshold: threshold,
+            saturationThreshold: saturationThreshold, modalModes: modalModes)
         let result = try await body(thread.driven)
         await thread.stop()
         return result

@@ -106,9 +106,9 @@ import TestSupport
 
         @Test(arguments: [Duration.milliseconds(999), .seconds(3_601)])
         func `an interval out of range is refused`(interval: Duration) {
-            let sink = ReportSink.metrics(factory: TestMetrics(), every: interval)
+            let sink = ReportOutput.metrics(factory: TestMetrics(), every: interval)
             let error = #expect(throws: StallWatchError.self) {
-                try StallMonitor(.init(reports: .none, sinks: [sink]))
+                try StallMonitor(.init(outputs: [sink]))
             }
             #expect(error?.code == .invalidConfiguration)
         }
@@ -117,11 +117,12 @@ import TestSupport
             let metrics = TestMetrics()
             let probe = LoopProbe(label: "probe")
             let monitor = try StallMonitor(
-                .init(reports: .none, sinks: [.metrics(factory: metrics, every: .seconds(3_600))]))
+                .init(outputs: [.metrics(factory: metrics, every: .seconds(3_600))]))
             try monitor.watch(.probe(probe))
             try monitor.start()
             // The interval begins with the first pass.
-            #expect(monitor.watchdog.waitForPass(until: monotonicNow() + 30_000_000_000))
+            let watchdog = try #require(monitor.engine as? LiveEngine).watchdog
+            #expect(watchdog.waitForPass(until: monotonicNow() + 30_000_000_000))
             for _ in 0..<10 {
                 probe.beginTurn()
                 probe.endTurn()
@@ -145,7 +146,7 @@ import TestSupport
     @Suite(.timeLimit(.minutes(10))) struct ServiceTests {
         @Test func `a service group starts the monitor and finishes the open report`() async throws {
             let scratch = try TemporaryDirectory()
-            let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(scratch.path)))
+            let monitor = try StallMonitor(.init(threshold: .milliseconds(20), outputs: [.directory(scratch.path)]))
             let probe = LoopProbe(label: "probe")
             try monitor.watch(.probe(probe))
             let group = ServiceGroup(

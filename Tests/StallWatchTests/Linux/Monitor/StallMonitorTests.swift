@@ -14,7 +14,7 @@ import Testing
 /// a test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct StallMonitorTests {
     private func makeMonitor() throws -> StallMonitor {
-        try StallMonitor(.init(reports: .none))
+        try StallMonitor(.init(outputs: []))
     }
 
     private func code(_ body: () throws -> Void) -> StallWatchError.Code? {
@@ -23,9 +23,9 @@ import Testing
 
     @Test func aMonitorIsStartedAndStopped() async throws {
         let monitor = try makeMonitor()
-        try monitor.watch(.mainRunLoop)
+        try monitor.watch(.runLoop(.main, label: "main"))
         try monitor.start()
-        let reports = monitor.reports
+        let reports = monitor.makeReports()
         monitor.stop()
         #expect(await reports.reduce(into: 0) { count, _ in count += 1 } == 0)
         #expect(monitor.statistics.stalls == 0)
@@ -34,23 +34,23 @@ import Testing
 
     @Test func watchingALoopTwiceIsRefused() throws {
         let monitor = try makeMonitor()
-        try monitor.watch(.mainRunLoop)
-        #expect(code { try monitor.watch(.mainRunLoop) } == .alreadyWatched)
+        try monitor.watch(.runLoop(.main, label: "main"))
+        #expect(code { try monitor.watch(.runLoop(.main, label: "main")) } == .alreadyWatched)
         monitor.stop()
     }
 
     @Test func aLoopMayBeWatchedWhileTheMonitorRuns() throws {
         let monitor = try makeMonitor()
         try monitor.start()
-        try monitor.watch(.mainRunLoop)
-        #expect(code { try monitor.watch(.mainRunLoop) } == .alreadyWatched)
+        try monitor.watch(.runLoop(.main, label: "main"))
+        #expect(code { try monitor.watch(.runLoop(.main, label: "main")) } == .alreadyWatched)
         monitor.stop()
     }
 
     @Test func twoMonitorsMayWatchOneLoop() throws {
         let monitors = [try makeMonitor(), try makeMonitor()]
         for monitor in monitors {
-            try monitor.watch(.mainRunLoop)
+            try monitor.watch(.runLoop(.main, label: "main"))
             try monitor.start()
         }
         for monitor in monitors { monitor.stop() }
@@ -68,7 +68,7 @@ import Testing
         let monitor = try makeMonitor()
         if wasStarted { try monitor.start() }
         monitor.stop()
-        #expect(code { try monitor.watch(.mainRunLoop) } == .stopped)
+        #expect(code { try monitor.watch(.runLoop(.main, label: "main")) } == .stopped)
         #expect(code { try monitor.start() } == .stopped)
         monitor.stop()
     }
@@ -76,20 +76,20 @@ import Testing
     @Test(arguments: [true, false])
     func theReportsOfAStoppedMonitorEnd(wasStarted: Bool) async throws {
         let monitor = try makeMonitor()
-        let before = monitor.reports
+        let before = monitor.makeReports()
         if wasStarted { try monitor.start() }
         monitor.stop()
         for await report in before { Issue.record("an unexpected report: \(report.summary)") }
-        for await report in monitor.reports { Issue.record("an unexpected report: \(report.summary)") }
+        for await report in monitor.makeReports() { Issue.record("an unexpected report: \(report.summary)") }
     }
 
     @Test func aRunningMonitorKeepsItselfUntilItStops() throws {
-        weak var remains: StallMonitor?
+        weak var remains: LiveEngine?
         func run() throws {
             let monitor = try makeMonitor()
-            try monitor.watch(.mainRunLoop)
+            try monitor.watch(.runLoop(.main, label: "main"))
             try monitor.start()
-            remains = monitor
+            remains = monitor.engine as? LiveEngine
         }
         try run()
         let kept = try #require(remains).statistics.loops.map(\.label)
@@ -100,8 +100,8 @@ import Testing
 
     @Test func aMonitorThatNeverRanIsReleased() async throws {
         var monitor: StallMonitor? = try makeMonitor()
-        try monitor?.watch(.mainRunLoop)
-        let reports = try #require(monitor?.reports)
+        try monitor?.watch(.runLoop(.main, label: "main"))
+        let reports = try #require(monitor?.makeReports())
         monitor = nil
         for await report in reports { Issue.record("an unexpected report: \(report.summary)") }
     }
@@ -109,32 +109,36 @@ import Testing
     @Test func aLoopHasOneLabelAndALabelHasOneLoop() throws {
         let monitor = try makeMonitor()
         let queue = DispatchQueue(label: "storage")
-        try monitor.watch(.queue(queue, label: "storage"))
+        let loop = try monitor.watch(.queue(queue, label: "storage"))
         #expect(code { try monitor.watch(.queue(queue, label: "another name")) } == .alreadyWatched)
         #expect(code { try monitor.watch(.queue(DispatchQueue(label: "x"), label: "storage")) } == .alreadyWatched)
-        monitor.unwatch("storage")
-        try monitor.watch(.queue(queue, label: "another name"))
-        monitor.unwatch("no such loop")
+        loop.stop()
+        let other = try monitor.watch(.queue(queue, label: "another name"))
+        try monitor.watch(.queue(DispatchQueue(label: "x"), label: "storage"))
+        // Further calls do nothing, also if another loop has the label now.
+        loop.stop()
+        #expect(monitor.statistics.loops.map(\.label) == ["another name", "storage"])
+        other.stop()
         monitor.stop()
     }
 
     @Test func aLoopsThresholdIsChecked() throws {
         let monitor = try makeMonitor()
         #expect(
-            code { try monitor.watch(.runLoop(.main, label: "main", threshold: .fixed(.zero))) }
+            code { try monitor.watch(.runLoop(.main, label: "main"), threshold: .zero) }
                 == .invalidConfiguration
         )
-        try monitor.watch(.runLoop(.main, label: "main", threshold: .milliseconds(50)))
-        try monitor.setThreshold(.milliseconds(80), of: "main")
-        #expect(code { try monitor.setThreshold(.milliseconds(4), of: "main") } == .invalidConfiguration)
-        #expect(code { try monitor.setThreshold(.milliseconds(80), of: "other") } == .invalidConfiguration)
+        let loop = try monitor.watch(.runLoop(.main, label: "main"), threshold: .milliseconds(50))
+        try loop.setThreshold(.milliseconds(80))
+        #expect(code { try loop.setThreshold(.milliseconds(4)) } == .invalidConfiguration)
+        #expect(loop.statistics.threshold == .milliseconds(80))
         monitor.stop()
     }
 
     @Test func `a report directory that cannot be created is refused`() throws {
         let temporary = try TemporaryDirectory()
         let file = try temporary.write("taken", "")
-        #expect(code { _ = try StallMonitor(.init(reports: .directory(file))) } == .unwritableReports)
+        #expect(code { _ = try StallMonitor(.init(outputs: [.directory(file)])) } == .unwritableReports)
     }
 }
 
@@ -162,7 +166,7 @@ import Testing
         for recorder in recorders {
             try probe.attach(recorder)
             turn()
-            probe.detach(recorder)
+            probe.turns.detach(recorder)
             turn()
         }
         #expect(recorders.map { $0.snapshot().number } == [1, 1, 1])
@@ -175,7 +179,7 @@ import Testing
         #expect(error?.code == .alreadyWatched)
         #expect(error?.description.contains("frames") == true)
         // Detaching a recorder that was never attached changes nothing.
-        probe.detach(second)
+        probe.turns.detach(second)
         turn()
         #expect(first.snapshot().number == 1)
         #expect(second.snapshot().number == 0)
@@ -188,14 +192,14 @@ import Testing
             detached = recorder
             try probe.attach(recorder)
             turn()
-            probe.detach(recorder)
+            probe.turns.detach(recorder)
         }
         try attachAndDetach(recorder())
         for isTold in [false, true] {
             let next = recorder()
             try probe.attach(next)
             if isTold { turn() }
-            probe.detach(next)
+            probe.turns.detach(next)
             #expect(detached != nil)
         }
         try probe.attach(recorder())
@@ -203,10 +207,10 @@ import Testing
     }
 
     @Test func aProbeMayMoveToAnotherMonitor() throws {
-        let monitors = try (0..<3).map { _ in try StallMonitor(.init(reports: .none)) }
-        try monitors[0].watch(.probe(probe))
+        let monitors = try (0..<3).map { _ in try StallMonitor(.init(outputs: [])) }
+        let first = try monitors[0].watch(.probe(probe))
         #expect(throws: StallWatchError.self) { try monitors[1].watch(.probe(probe)) }
-        monitors[0].unwatch("frames")
+        first.stop()
         try monitors[1].watch(.probe(probe))
         // Stops a monitor that has not started.
         monitors[1].stop()
@@ -254,13 +258,13 @@ import Testing
     }
 }
 
-/// `StallMonitor.health`, and the health file of a monitor in this process.
+/// `StallMonitor.checkHealth()`, and the health file of a monitor in this process.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct StallMonitorHealthTests {
     private let directory = TemporaryDirectory.ofTest()
     private let probe = LoopProbe(label: "probe")
 
-    private func monitor(health: HealthOutput? = nil) throws -> StallMonitor {
-        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .none)
+    private func monitor(health: StallMonitor.Configuration.Health? = nil) throws -> StallMonitor {
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [])
         configuration.health = health
         return try StallMonitor(configuration)
     }
@@ -271,28 +275,29 @@ import Testing
 
     @Test func `a monitor without health settings answers, too`() throws {
         let monitor = try monitor()
-        #expect(monitor.health.state == .stopped)
+        #expect(monitor.checkHealth().state == .stopped)
         try monitor.watch(.probe(probe))
         try monitor.start()
-        #expect(eventually { monitor.health.loops.map(\.state) == [.starting] })
-        #expect(monitor.health.state == .starting)
+        #expect(eventually { monitor.checkHealth().loops.map(\.state) == [.starting] })
+        #expect(monitor.checkHealth().state == .starting)
         probe.beginTurn()
         probe.endTurn()
-        #expect(eventually { monitor.health.state == .ok })
+        #expect(eventually { monitor.checkHealth().state == .ok })
         probe.beginTurn()
-        #expect(eventually { monitor.health.state == .stalled })
-        #expect(eventually { monitor.health.stall?.report != nil })
-        #expect(monitor.health.summary.hasPrefix("probe stalled and has not come back after "))
+        #expect(eventually { monitor.checkHealth().state == .stalled })
+        #expect(eventually { monitor.checkHealth().stall?.report != nil })
+        #expect(monitor.checkHealth().summary.hasPrefix("probe stalled and has not come back after "))
         probe.endTurn()
-        #expect(eventually { monitor.health.state == .ok })
-        #expect(eventually { monitor.health.stall?.isOngoing == false })
+        #expect(eventually { monitor.checkHealth().state == .ok })
+        #expect(eventually { monitor.checkHealth().stall?.isOngoing == false })
         monitor.stop()
-        #expect(monitor.health.state == .stopped)
-        #expect(monitor.health.loops.map(\.label) == ["probe"])
+        #expect(monitor.checkHealth().state == .stopped)
+        #expect(monitor.checkHealth().loops.map(\.label) == ["probe"])
     }
 
     @Test func `the file follows the loops and is left behind`() throws {
-        let output = HealthOutput(path: directory.path("health"), interval: .milliseconds(100), notifiesSystemd: false)
+        let output = StallMonitor.Configuration.Health(
+            path: directory.path("health"), interval: .milliseconds(100), notifiesSystemd: false)
         let monitor = try monitor(health: output)
         #expect(fileRecord() == nil)
         try monitor.watch(.probe(probe))
@@ -314,7 +319,7 @@ import Testing
     }
 
     @Test func `only one monitor of a process tells supervisors`() throws {
-        let output = HealthOutput(path: directory.path("health"), notifiesSystemd: false)
+        let output = StallMonitor.Configuration.Health(path: directory.path("health"), notifiesSystemd: false)
         let first = try monitor(health: output)
         let second = try monitor(health: output)
         try first.start()
@@ -329,7 +334,7 @@ import Testing
 
     @Test func `a health file that cannot be written is refused`() {
         let error = #expect(throws: StallWatchError.self) {
-            try monitor(health: HealthOutput(path: directory.path("no/health")))
+            try monitor(health: StallMonitor.Configuration.Health(path: directory.path("no/health")))
         }
         #expect(error?.code == .unwritableReports)
     }

@@ -169,7 +169,7 @@ import Testing
 
 @Suite struct CapabilityProbeTests {
     private func probe(
-        _ symbolication: StallMonitor.Symbolication = .lines, unflushed: [String]? = []
+        _ symbolication: SymbolicationSettings = .lines, unflushed: [String]? = []
     ) -> CapabilityProbe {
         CapabilityProbe(symbolication: symbolication, unflushed: unflushed)
     }
@@ -201,12 +201,12 @@ import Testing
     }
 
     @Test func `capabilities are readable before, during and after a run`() throws {
-        let monitor = try StallMonitor(.init(reports: .none))
-        let before = monitor.capabilities
+        let monitor = try StallMonitor(.init(outputs: []))
+        let before = monitor.checkCapabilities()
         try monitor.start()
-        #expect(monitor.capabilities.features.map(\.state) == before.features.map(\.state))
+        #expect(monitor.checkCapabilities().features.map(\.state) == before.features.map(\.state))
         monitor.stop()
-        #expect(monitor.capabilities.features.map(\.state) == before.features.map(\.state))
+        #expect(monitor.checkCapabilities().features.map(\.state) == before.features.map(\.state))
         #expect(before[.flush]?.state == .notTried)
     }
 }

@@ -17,7 +17,9 @@ import TestSupport
     private let scratch = TemporaryDirectory.ofTest()
     private let handler = InMemoryLogHandler()
 
-    private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter { try reporter(sinks.map { $0.factory() }) }
+    private func reporter(_ sinks: [ReportOutput] = []) throws -> Reporter {
+        try reporter(sinks.map { $0.factory() })
+    }
 
     private func reporter(_ sinks: [SinkFactory]) throws -> Reporter {
         var settings = Reporter.Settings.fixture()
@@ -25,7 +27,7 @@ import TestSupport
         return try Reporter(settings: settings, sinks: sinks)
     }
 
-    private var log: ReportSink { .log(Logger(label: "test") { [handler] _ in handler }) }
+    private var log: ReportOutput { .log(Logger(label: "test") { [handler] _ in handler }) }
 
     private var lines: [String] { handler.entries.map { "\($0.level) \($0.message)" } }
 
@@ -45,7 +47,7 @@ import TestSupport
             wordings += 1
             return ["threshold": "0.25 seconds"]
         }
-        for (sinks, expected) in [([], 0), ([.closure { _ in }], 0), ([log], 1)] as [([ReportSink], Int)] {
+        for (sinks, expected) in [([], 0), ([.closure { _ in }], 0), ([log], 1)] as [([ReportOutput], Int)] {
             let reporter = try reporter(sinks)
             reporter.logNotice("stall monitor started", metadata())
             try run(reporter)
@@ -62,7 +64,10 @@ import TestSupport
                 ClosureSink { _ in }
             }
         }
-        #expect(try reporter([store, log.factory()]).unflushed == ["/reports: fsync: Operation not permitted"])
+        #expect(
+            try reporter([store, log.factory()]).unflushed == [
+                "/reports: fsync: Operation not permitted"
+            ])
         #expect(try reporter([log]).unflushed == nil)
     }
 
@@ -134,7 +139,8 @@ import TestSupport
                     seen.withLock { $0.append(culprits) }
                 })
         }
-        let reporter = try Reporter(settings: settings, sinks: [ReportSink.directory(scratch.path).factory()])
+        let reporter = try Reporter(
+            settings: settings, sinks: [ReportOutput.directory(scratch.path).factory()])
         submit.withLock { $0 = reporter.submit }
         var first = StallRecord.fixture(state: .ongoing)
         first.samples += StallRecord.fixture(function: 1).samples
@@ -246,8 +252,8 @@ import TestSupport
             settings.reportsPerMinute = 10_000
             var resident: [Double] = []
             var largest = 0
-            let hooks = HookSink(ended: { _ in ended.add(1, ordering: .releasing) })
-            let sinks: [ReportSink] = [
+            let hooks = HookSink(event: { if case .ended = $0 { ended.add(1, ordering: .releasing) } })
+            let sinks: [ReportOutput] = [
                 .directory(scratch.path, quota: quota),
                 .closure { report in told.add(1 + report.repeats, ordering: .relaxed) },
             ]

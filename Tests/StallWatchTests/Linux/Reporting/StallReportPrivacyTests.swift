@@ -197,7 +197,7 @@ import TestSupport
         sample.workers = stacks.enumerated().map { index, addresses in
             StallRecord.OtherThread(thread: .init(id: Int32(index + 1), name: nil), stack: .success(.stub(addresses)))
         }
-        var tables = ReportTables(inApp: StallMonitor.InApp())
+        var tables = ReportTables(inApp: InAppSettings())
         let groups = try #require(
             WorkerGroups.group(sample, &tables) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) })
         return groups.map { $0.threads.map { Int($0.id) } }

@@ -153,10 +153,11 @@ import TestSupport
         let taken = Atomic<Bool>(false)
         let counts = ReportCounts()
         let got = Atomic<Int>(0)
-        let description = try ReportSink.closure { _ in
+        let output = ReportOutput.closure { _ in
             if !taken.exchange(true, ordering: .relaxed) { gate.wait() }
             got.add(1, ordering: .relaxed)
-        }.factory()(counts) { _ in }
+        }
+        let description = try #require(try output.factory()(counts) { _ in })
         let worker = SinkWorker(description, counts: counts) { _ in }
         try worker.start()
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
@@ -323,7 +324,7 @@ import TestSupport
         try #require(symlink(scratch.path("file"), link) == 0)
         let input = open("/dev/null", O_RDONLY)
         defer { close(input) }
-        func refusal(_ sink: ReportSink) -> String {
+        func refusal(_ sink: ReportOutput) -> String {
             do throws(StallWatchError) {
                 _ = try sink.factory()(ReportCounts()) { _ in }
                 return "none"

@@ -13,11 +13,11 @@ let arguments = CommandLine.arguments.dropFirst()
 let wanted = arguments.dropFirst().first
 let inbox = ReportInbox()
 
-var configuration = StallMonitor.Configuration(threshold: .milliseconds(100))
-configuration.reports = arguments.first.map { .directory($0) } ?? .none
-configuration.sinks = [.closure { inbox.add($0) }]
-configuration.maximumReportsPerMinute = 1_000
-configuration.reportsEveryRepeat = true
+var configuration = StallMonitor.Configuration(
+    threshold: .milliseconds(100), outputs: [.closure { inbox.add($0) }])
+if let directory = arguments.first { configuration.outputs.append(.directory(directory)) }
+configuration.repeats.maximumReportsPerMinute = 1_000
+configuration.repeats.reportsEveryRepeat = true
 
 let all =
     databaseStalls + serverStalls + collectionStalls + foundationStalls + formatStalls + waitingStalls + systemStalls
@@ -28,7 +28,7 @@ prepareFoundation()
 Server.start()
 
 let monitor = try StallMonitor(configuration)
-try monitor.watch(.mainRunLoop)
+try monitor.watch(.runLoop(.main, label: "main"))
 try monitor.watch(.eventLoop(eventLoop, label: "nio"))
 try monitor.watch(.queue(monitoredQueue, label: "queue"))
 try monitor.start()

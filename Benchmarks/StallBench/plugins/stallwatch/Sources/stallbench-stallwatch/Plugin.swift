@@ -16,8 +16,7 @@ public func startPlugin(_ milliseconds: UInt32, _ output: UnsafePointer<CChar>) 
     do {
         let loop = LoopProbe(label: "loop")
         let started = try StallMonitor(
-            .init(
-                threshold: .fixed(.milliseconds(Int64(milliseconds))), reports: .directory(String(cString: output))))
+            .init(threshold: .milliseconds(Int64(milliseconds)), outputs: [.directory(String(cString: output))]))
         try started.watch(.probe(loop))
         try started.start()
         (monitor, probe) = (started, loop)

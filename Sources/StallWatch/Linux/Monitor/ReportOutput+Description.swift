@@ -5,16 +5,18 @@ import StallReports
     import CoreMetrics
 #endif
 
-extension ReportSink {
-    /// Returns a factory of the sink; `monitorDirectory` is the one that the monitor writes its reports to.
-    func factory(in monitorDirectory: String? = nil) -> SinkFactory {
-        { counts, recovered throws(StallWatchError) in try describe(counts, recovered, monitorDirectory) }
+extension ReportOutput {
+    /// Returns a factory of the output's sink; that of a log names the files in `directory`.
+    func factory(in directory: String? = nil) -> SinkFactory {
+        { counts, recovered throws(StallWatchError) in try describe(counts, recovered, directory) }
     }
 
     private func describe(
         _ counts: ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void, _ monitorDirectory: String?
-    ) throws(StallWatchError) -> SinkDescription {
+    ) throws(StallWatchError) -> SinkDescription? {
         switch kind {
+        // The monitor itself writes these.
+        case .terminationLog, .statistics: return nil
         case .directory(let path, let quota):
             try require(
                 quota.reports >= 1 && quota.bytes >= 1 << 20,

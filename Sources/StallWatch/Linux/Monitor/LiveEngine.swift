@@ -6,27 +6,12 @@ import LinuxSupport
 import Synchronization
 import StallSymbols
 
-/// Watches event loops and reports each turn that takes too long, with the stack of the loop's thread.
+/// The engine of a monitor on Linux: its threads, its loops and what they share.
 ///
-/// ```swift
-/// let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
-/// try monitor.watch(.mainRunLoop)
-/// try monitor.start()
-/// ```
-///
-/// A run loop's thread pays for two observers per turn: a few clock reads and atomic stores, with no lock and no
-/// allocation. It makes a system call only to learn a new thread's id, or to wake the watchdog: for the first turn
-/// after all loops have waited, and when a stall ends. All other work runs on threads that belong to the monitor.
-///
-/// A monitor is used once: create it, start it, stop it. While it runs it keeps itself, until ``stop()``: the program
-/// needs no reference to it. All of its methods may be called on any thread.
-public final class StallMonitor: Sendable {
-    /// Whether monitors find stalls on this platform: `true` on Linux.
-    ///
-    /// Elsewhere the library has the same interface, so that the program builds there, too; its monitors do nothing.
-    public static let isSupported = true
-    /// The configuration of the monitor.
-    public let configuration: Configuration
+/// While it runs its watchdog keeps it, until ``stop()``.
+final class LiveEngine: MonitorEngine {
+    let configuration: StallMonitor.Configuration
+    let environment: MonitorEnvironment
 
     /// The longest wait of ``start()`` for the watchdog, in nanoseconds; a fraction of a millisecond on a quiet machine.
     private static let longestBegin: UInt64 = 100_000_000
@@ -45,10 +30,8 @@ public final class StallMonitor: Sendable {
     }
     struct State {
         var phase = Phase.made
-        var loops: [String: [LoopMonitor]] = [:]
-        var identities: [String: ObjectIdentifier] = [:]
-        /// When the monitor began to watch each loop, in monotonic nanoseconds.
-        var watchedSince: [String: UInt64] = [:]
+        /// By label.
+        var loops: [String: LoopEntry] = [:]
         /// When the monitor started and stopped, in monotonic nanoseconds.
         var started: UInt64?
         var stopped: UInt64?
@@ -57,7 +40,7 @@ public final class StallMonitor: Sendable {
 
         /// Removes the sources of all loops, which is harmless for a source that is already removed.
         func removeSources() {
-            for loop in loops.values.joined() { loop.source.remove() }
+            for loop in loops.values { loop.removeSources() }
         }
     }
     let state = Mutex(State())
@@ -72,30 +55,26 @@ public final class StallMonitor: Sendable {
     private let startedBy = Atomic<pid_t>(0)
     let latestStalls = LatestStalls()
 
-    /// Creates a monitor that does not watch any loop yet.
-    ///
-    /// It creates the report directory and checks that it can write files there, and that it can write the health file.
-    ///
-    /// - Parameter configuration: The monitor's settings.
-    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` for a value out of its range, and
-    ///   ``StallWatchError/Code/unwritableReports`` if reports cannot be written.
-    public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
+    /// Creates an engine of a checked configuration; throws if an output or the health file cannot be written.
+    init(
+        _ configuration: StallMonitor.Configuration, environment: MonitorEnvironment
+    ) throws(StallWatchError) {
         self.configuration = configuration
-        try configuration.check()
+        self.environment = environment
         var settings = Reporter.Settings {
             ReportBuilder(
-                process: .current(), metadata: configuration.metadata, inApp: configuration.inApp,
-                symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp),
+                process: .current(), metadata: configuration.privacy.metadata, inApp: configuration.symbols.inApp,
+                symbolication: .inProcess(configuration.symbols.lookup, inApp: configuration.symbols.inApp),
                 missingContextReason: StallContext.calibration.problem
             )
         }
-        settings.reportsPerMinute = configuration.maximumReportsPerMinute
-        settings.reportsEveryRepeat = configuration.reportsEveryRepeat
-        settings.pathStyle = configuration.pathStyle
-        settings.redact = configuration.redact
+        settings.reportsPerMinute = configuration.repeats.maximumReportsPerMinute
+        settings.reportsEveryRepeat = configuration.repeats.reportsEveryRepeat
+        settings.pathStyle = configuration.privacy.pathStyle
+        settings.redact = configuration.privacy.redact
         settings.escalation = configuration.escalation?.action
         settings.terminationLog = configuration.terminationLog
-        let health = HealthSource(interval: configuration.health.flatMap { $0.path == nil ? nil : $0.nanoseconds })
+        let health = HealthSource(interval: configuration.health?.recordInterval)
         healthSource = health
         let healthReporter = try configuration.health.map { output throws(StallWatchError) in
             try HealthReporter(output, source: health)
@@ -108,7 +87,7 @@ public final class StallMonitor: Sendable {
             healthReporter?.wake()
         }
         let options = configuration.watchdogOptions
-        reporter = try Reporter(settings: settings, sinks: configuration.allSinks)
+        reporter = try Reporter(settings: settings, sinks: configuration.sinks)
         let intervals = reporter.intervalLength.map(TurnIntervals.init)
         watchdog = Watchdog(options: options, submit: reporter.submit) { [reporter] loops, now, isLast in
             if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
@@ -122,23 +101,10 @@ public final class StallMonitor: Sendable {
         stop()
     }
 
-    /// Adds a loop to watch, from its next turn on.
-    ///
-    /// It may be called before ``start()`` and while the monitor runs.
-    ///
-    /// - Parameter loop: The loop to watch.
-    /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor already watches the loop or another one with
-    ///   its label, or if another monitor watches the same ``LoopProbe``; ``StallWatchError/Code/invalidConfiguration``
-    ///   for a threshold out of range; ``StallWatchError/Code/stopped`` after ``stop()``; and
-    ///   ``StallWatchError/Code/systemFailure`` if the loop cannot be observed.
-    public func watch(_ loop: WatchedLoop) throws(StallWatchError) {
-        try watch(loop, isServed: false)
-    }
-
-    /// Adds a loop to watch, whose first heartbeat counts if the loop is known to run items (`isServed`).
-    package func watch(_ loop: WatchedLoop, isServed: Bool) throws(StallWatchError) {
-        let threshold = try Configuration.checked(loop.threshold ?? configuration.threshold)
-        try state.withLock { state throws(StallWatchError) in
+    func watch(
+        _ loop: WatchedLoop, threshold: Duration, isServed: Bool
+    ) throws(StallWatchError) -> any EngineLoop {
+        let entry = try state.withLock { state throws(StallWatchError) in
             if case .stopped = state.phase {
                 throw StallWatchError(
                     .stopped, "the monitor has been stopped: create a new one to watch \(loop.label)"
@@ -149,75 +115,45 @@ public final class StallMonitor: Sendable {
                     .alreadyWatched, "the label \(loop.label) is already in use: give each loop a label of its own"
                 )
             }
-            if let identity = loop.identity, let label = state.identities.first(where: { $0.value == identity })?.key {
+            if let identity = loop.identity,
+                let watched = state.loops.values.first(where: { $0.identity == identity })
+            {
                 throw StallWatchError(
-                    .alreadyWatched, "the loop \(loop.label) is already watched, as \(label): watch it once"
+                    .alreadyWatched, "the loop \(loop.label) is already watched, as \(watched.label): watch it once"
                 )
             }
             let monitors = try loop.makeMonitors(
-                threshold: threshold, alarm: watchdog.alarm, isServed: isServed)
-            state.loops[loop.label] = monitors
-            state.identities[loop.label] = loop.identity
-            state.watchedSince[loop.label] = monotonicNow()
+                threshold: nanoseconds(threshold), alarm: watchdog.alarm, isServed: isServed)
+            let entry = LoopEntry(label: loop.label, identity: loop.identity, monitors: monitors)
+            state.loops[loop.label] = entry
             watchdog.add(monitors)
+            return entry
         }
+        return LiveLoop(engine: self, entry: entry)
     }
 
-    /// Stops watching the loop with the given label.
-    ///
-    /// If the loop is in a stall, the stall is reported as `abandoned`. If there is no such loop, the call does
-    /// nothing.
-    ///
-    /// - Parameter label: The loop's label.
-    public func unwatch(_ label: String) {
-        let monitors = state.withLock { state in
-            state.identities[label] = nil
-            return state.loops.removeValue(forKey: label) ?? []
+    /// Stops watching a loop, unless that is done.
+    func unwatch(_ entry: LoopEntry) {
+        let isWatched = state.withLock { state in
+            guard state.loops[entry.label] === entry else { return false }
+            state.loops[entry.label] = nil
+            return true
         }
+        guard isWatched else { return }
+        entry.markEnded()
         // The watchdog removes the sources when it runs; a monitor that never started has no watchdog.
-        for monitor in monitors { monitor.source.remove() }
-        watchdog.remove(monitors)
+        entry.removeSources()
+        watchdog.remove(entry.monitors)
     }
 
-    /// Changes the threshold of the loop with the given label.
-    ///
-    /// The new threshold applies from the watchdog's next poll on.
-    ///
-    /// - Parameters:
-    ///   - threshold: The duration from which a turn is a stall: 5 ms to 24 hours.
-    ///   - label: The loop's label.
-    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if the threshold is out of range or there is no such
-    ///   loop.
-    public func setThreshold(_ threshold: StallThreshold, of label: String) throws(StallWatchError) {
-        let threshold = try Configuration.checked(threshold)
-        guard let monitors = state.withLock({ $0.loops[label] }) else {
-            throw StallWatchError(
-                .invalidConfiguration, "no loop has the label \(label): watch it before you set its threshold"
-            )
-        }
-        for monitor in monitors { monitor.setThreshold(threshold) }
-        watchdog.alarm.ring()
-    }
-
-    /// Starts the monitor's threads and begins to watch.
-    ///
-    /// From here to ``stop()`` the monitor keeps itself alive.
-    ///
-    /// If reports will lack data on this system, the monitor logs one line that says which: see ``capabilities``.
-    ///
-    /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started,
-    ///   ``StallWatchError/Code/stopped`` after ``stop()``, ``StallWatchError/Code/invalidConfiguration`` if another
-    ///   monitor of the process tells supervisors already (``Configuration/health``), and
-    ///   ``StallWatchError/Code/systemFailure`` if memory or a thread cannot be allocated.
-    public func start() throws(StallWatchError) {
+    func start() throws(StallWatchError) {
         var unused: ControlService?
         // Not under the lock, for which a request may wait that it answers.
         defer { unused?.stop() }
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
-            case .running: throw StallWatchError(.alreadyStarted, "the monitor has already been started: start it once")
-            case .stopped:
-                throw StallWatchError(.stopped, "the monitor has been stopped: create a new one to start again")
+            case .running: throw .startedTwice
+            case .stopped: throw .startedAfterStop
             case .made: break
             }
             // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
@@ -262,7 +198,7 @@ public final class StallMonitor: Sendable {
         try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
         try reporter.startSinks()
         let notice = CapabilityNotice(
-            capabilityProbe(mayUsePtrace: capturer.methods.contains(.ptrace)), directory: configuration.reports.path,
+            capabilityProbe(mayUsePtrace: capturer.methods.contains(.ptrace)), directory: configuration.directory,
             reporter: reporter)
         let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
             try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
@@ -289,6 +225,7 @@ public final class StallMonitor: Sendable {
         ]
         facts["mainActorExecutor"] = MainActorExecutor.custom.map { "\(type(of: $0))" }
         reporter.logNotice("stall monitor started", facts)
+        environment.announce(to: reporter)
         let noticeThread = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
             // Here, and not on the caller: these take the dynamic linker's lock.
             _ = StallContext.calibration
@@ -306,18 +243,12 @@ public final class StallMonitor: Sendable {
 
     func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
         CapabilityProbe(
-            symbolication: configuration.symbolication, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace,
+            symbolication: configuration.symbols.lookup, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace,
             contextProblem: { StallContext.calibration.problem }
         )
     }
 
-    /// Stops watching, removes the observers from the loops and writes the reports that are still waiting.
-    ///
-    /// The call returns when this is done. It waits up to 5 seconds for file sinks and 1 second for others. On one of
-    /// the monitor's own threads, as in a sink, it does not wait for that thread. A stall that still lasts is reported
-    /// as `abandoned`, but the turn in which the loop itself makes the call ends there. Further calls do nothing, and so
-    /// does one in a child of fork(2), which has none of the monitor's threads.
-    public func stop() {
+    func stop() {
         // Takes no lock: in a child, a thread that is gone may hold it, and Swift's mutexes know threads by their ids.
         let process = startedBy.load(ordering: .relaxed)
         guard process == 0 || process == getpid() else { return }
@@ -346,5 +277,41 @@ public final class StallMonitor: Sendable {
         }
         // The watchdog removes the sources that it watches. This covers the loops that it has not seen yet.
         state.withLock { $0.removeSources() }
+    }
+
+    func stopOnThread() async {
+        await withCheckedContinuation { continuation in
+            let end = { @Sendable [self] in
+                stop()
+                continuation.resume()
+            }
+            guard let thread = try? WorkerThread(name: "stallwatch-stop", body: end) else { return end() }
+            thread.detach()
+        }
+    }
+
+    func beginPause() { watchdog.pauses.begin() }
+
+    func endPause() { watchdog.pauses.end(at: monotonicNow()) }
+
+    func beginOperation(_ name: String, _ limit: Duration, _ context: StallContext?) -> Int {
+        operations.begin(name, limit, context)
+    }
+
+    func endOperation(_ operation: Int) { operations.end(operation) }
+
+    /// The longest time that ``checkHealth()`` waits for the watchdog, in nanoseconds.
+    private static let healthAnswerLimit: UInt64 = 100_000_000
+
+    func checkHealth() -> HealthRecord {
+        guard case .running = state.withLock({ $0.phase }) else { return healthSource.stoppedRecord() }
+        guard let reading = watchdog.readProgress(until: monotonicNow() &+ Self.healthAnswerLimit) else {
+            return healthSource.lastRecord()
+        }
+        return healthSource.record(of: reading)
+    }
+
+    func checkCapabilities() -> Capabilities {
+        capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }).capabilities(loadsLibrary: true)
     }
 }

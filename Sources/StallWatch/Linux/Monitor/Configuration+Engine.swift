@@ -1,0 +1,44 @@
+import LinuxSupport
+import StallReports
+
+extension StallMonitor.Configuration {
+    var watchdogOptions: WatchdogOptions {
+        WatchdogOptions(
+            capturesAllThreads: detection.capturesAllThreads, ignoresDebugged: detection.whenDebugged == .ignore,
+            saturationThreshold: detection.saturationThreshold.map(nanoseconds),
+            modeRule: detection.modeStarvation.map { .init(limit: nanoseconds($0.limit), modalModes: $0.modalModes) },
+            escalationMultiple: escalation?.multiple
+        )
+    }
+
+    /// The path of the first directory among the outputs, whose files logs name.
+    var directory: String? {
+        for case .directory(let path, _) in outputs.map(\.kind) { return path }
+        return nil
+    }
+
+    var terminationLog: String? {
+        for case .terminationLog(let path) in outputs.map(\.kind) { return path }
+        return nil
+    }
+
+    var statisticsPaths: [String] {
+        outputs.compactMap { if case .statistics(let path) = $0.kind { path } else { nil } }
+    }
+
+    /// The sinks of the outputs, and one that calls the app's closures.
+    var sinks: [SinkFactory] {
+        var hooks = HookSink(event: onEvent)
+        if case .call(let body) = escalation?.action { hooks.escalated = body }
+        let called: [SinkFactory] = hooks.isEmpty ? [] : [{ [hooks] _, _ in hooks.description }]
+        return outputs.map { $0.factory(in: directory) } + called
+    }
+}
+
+extension StallMonitor.Configuration.Health {
+    /// The time between two records, in nanoseconds.
+    var nanoseconds: UInt64 { LinuxSupport.nanoseconds(interval) }
+
+    /// The same if there is a health file.
+    var recordInterval: UInt64? { path == nil ? nil : nanoseconds }
+}

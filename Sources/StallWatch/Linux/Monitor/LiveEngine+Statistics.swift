@@ -1,0 +1,81 @@
+import Glibc
+import LinuxSupport
+import StackCapture
+import StallReports
+import Synchronization
+
+extension LiveEngine {
+    func makeReports() -> AsyncStream<StallReport> { reporter.streams.stream() }
+
+    var statistics: MonitorStatistics {
+        var statistics = reporter.counts.current
+        statistics.suppressed.add(watchdog.suppressed.current)
+        statistics.unwatchedOperations = operations.registry.unwatched
+        statistics.loops = loopStatistics
+        return statistics
+    }
+
+    /// The numbers of every loop, sorted by label.
+    var loopStatistics: [LoopStatistics] {
+        let (state, stalls) = (state.withLock { $0 }, reporter.counts.byLoop)
+        return state.loops.values.map { statistics(of: $0, state, stalls) }.sorted { $0.label < $1.label }
+    }
+
+    /// The numbers of a loop, also after the end of its watch.
+    func statistics(of entry: LoopEntry) -> LoopStatistics {
+        statistics(of: entry, state.withLock { $0 }, reporter.counts.byLoop)
+    }
+
+    private func statistics(
+        of entry: LoopEntry, _ state: State, _ stalls: [String: ReportCounts.StallTotals]
+    ) -> LoopStatistics {
+        let end = entry.ended ?? state.stopped
+        let now = end ?? monotonicNow()
+        let since = max(state.started ?? now, entry.since)
+        var loop = LoopStatistics(
+            label: entry.label, nanoseconds: now &- min(since, now),
+            entry.monitors.map { ($0, $0.recorder.histogram.snapshot()) }, at: end == nil ? now : nil)
+        loop.earlyStops = entry.monitors.reduce(0) { $0 + $1.earlyStops }
+        if let total = stalls[entry.label] {
+            loop.stalls = total.count
+            loop.stallTime = .nanoseconds(total.nanoseconds)
+            loop.lastStall = Timestamp(wallClockNanoseconds: total.last)
+        }
+        return loop
+    }
+
+    /// Blocks the calling thread.
+    ///
+    /// It polls, so that neither the loops nor the watchdog pay for a caller that waits.
+    func settle(_ labels: Set<String>, until deadline: UInt64) -> Bool {
+        let loops = state.withLock { state in labels.flatMap { state.loops[$0]?.monitors ?? [] } }
+        let called = monotonicNow()
+        for loop in loops {
+            // A turn that is younger than its threshold would become a stall only after this call.
+            while let began = loop.recorder.snapshot().began, began < called, called - began >= loop.threshold,
+                !loop.source.isWaitingUnobserved()
+            {
+                guard monotonicNow() < deadline else { return false }
+                nap()
+            }
+        }
+        return watchdog.waitForPass(until: deadline) && reporter.settle(until: deadline)
+    }
+
+    /// Writes the statistics to the files among the outputs.
+    func writeStatistics() {
+        for path in configuration.statisticsPaths {
+            let bytes = statistics.jsonData()
+            // Not on the caller's thread, which a limit on file sizes would end (SIGXFSZ).
+            let outcome = WorkerThread.value(until: monotonicNow() &+ SinkSet.storeTimeLimit) {
+                Result { () throws(SystemError) in try AtomicFile.replace(path, with: bytes) }
+            }
+            do throws(SystemError) {
+                guard let outcome else { throw SystemError("\(path) could not be written in time") }
+                try outcome.get()
+            } catch {
+                reporter.counts.add(StallWatchError(.unwritableReports, error))
+            }
+        }
+    }
+}

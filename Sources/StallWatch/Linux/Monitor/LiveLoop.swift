@@ -1,0 +1,47 @@
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// A loop that an engine watches, or has watched.
+final class LoopEntry: Sendable {
+    let label: String
+    let identity: ObjectIdentifier?
+    /// At least one; all have the same threshold.
+    let monitors: [LoopMonitor]
+    /// When the watch began, in monotonic nanoseconds.
+    let since = monotonicNow()
+    /// When it ended, in monotonic nanoseconds; 0 before.
+    private let end = Atomic<UInt64>(0)
+
+    init(label: String, identity: ObjectIdentifier?, monitors: [LoopMonitor]) {
+        self.label = label
+        self.identity = identity
+        self.monitors = monitors
+    }
+
+    /// When the watch ended, in monotonic nanoseconds; `nil` while it lasts.
+    var ended: UInt64? {
+        let end = end.load(ordering: .relaxed)
+        return end == 0 ? nil : end
+    }
+
+    func markEnded() { end.store(monotonicNow(), ordering: .relaxed) }
+
+    /// Removes the sources, which is harmless for a source that is already removed.
+    func removeSources() { for monitor in monitors { monitor.source.remove() } }
+}
+
+/// The handle of a loop that an engine watches.
+struct LiveLoop: EngineLoop {
+    let engine: LiveEngine
+    let entry: LoopEntry
+
+    func setThreshold(_ threshold: Duration) {
+        for monitor in entry.monitors { monitor.setThreshold(nanoseconds(threshold)) }
+        engine.watchdog.alarm.ring()
+    }
+
+    var statistics: LoopStatistics { engine.statistics(of: entry) }
+
+    func stop() { engine.unwatch(entry) }
+}

@@ -1,0 +1,115 @@
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// The turns of a probe, and the recorder that they go to.
+struct ProbeTurns: ~Copyable, Sendable {
+    /// Returns whether the turn that has not ended is one: see ``LoopProbe/init(label:work:isInTurn:)``.
+    let isInTurn: @Sendable (_ addresses: [UInt64]?) -> Bool
+    let work: @Sendable () -> String?
+    /// The recorder that the calls go to, as an address; 0 while no monitor watches the probe.
+    private let recorder = Atomic<UInt>(0)
+    /// Keeps alive every recorder that a call of the loop's thread may still use.
+    private let kept = Mutex<[TurnRecorder]>([])
+
+    init(
+        work: @escaping @Sendable () -> String? = { nil },
+        isInTurn: @escaping @Sendable (_ addresses: [UInt64]?) -> Bool = { _ in true }
+    ) {
+        self.work = work
+        self.isInTurn = isInTurn
+    }
+
+    func begin() {
+        guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
+        recorder._withUnsafeGuaranteedRef { recorder in
+            recorder.noteThread()
+            recorder.beginTurn(at: monotonicNow())
+        }
+    }
+
+    func end() {
+        guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
+        recorder._withUnsafeGuaranteedRef { $0.endTurn(at: monotonicNow()) }
+    }
+
+    /// Begins a turn of another thread that began earlier, at a time in monotonic nanoseconds.
+    func begin(at time: UInt64, of thread: Int32) {
+        guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
+        recorder._withUnsafeGuaranteedRef { recorder in
+            recorder.note(thread: thread)
+            recorder.beginTurn(at: time)
+        }
+    }
+
+    /// Sends the turns to `recorder`, from the next turn on; returns `false` while they go to another one.
+    func attach(_ recorder: TurnRecorder) -> Bool {
+        kept.withLock { kept in
+            guard exchange(0, for: Self.bits(recorder)) else { return false }
+            // A recorder that has a thread was used by a later call of the loop's thread, which has left earlier ones.
+            if let known = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<known) }
+            kept.append(recorder)
+            return true
+        }
+    }
+
+    func detach(_ recorder: TurnRecorder) {
+        _ = exchange(Self.bits(recorder), for: 0)
+    }
+
+    private func exchange(_ expected: UInt, for desired: UInt) -> Bool {
+        recorder.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    private static func bits(_ recorder: TurnRecorder) -> UInt {
+        UInt(bitPattern: Unmanaged.passUnretained(recorder).toOpaque())
+    }
+
+    /// Converts an address back into a recorder, which ``kept`` retains until a later call of the loop's thread.
+    private static func recorder(_ bits: UInt) -> Unmanaged<TurnRecorder>? {
+        UnsafeRawPointer(bitPattern: bits).map(Unmanaged.fromOpaque)
+    }
+}
+
+extension LoopProbe {
+    /// Creates a probe of a loop that reports its waits and not its end.
+    ///
+    /// `isInTurn` returns whether the turn that has not ended is one, and not something that the thread does after the
+    /// loop has ended. It gets the addresses of the thread's whole stack, or `nil` if they are not known. It runs on
+    /// the watchdog, once for each turn over the threshold, and so does `work`, which returns what the thread works on.
+    package convenience init(
+        label: String, work: @escaping @Sendable () -> String? = { nil },
+        isInTurn: @escaping @Sendable (_ addresses: [UInt64]?) -> Bool
+    ) {
+        self.init(label: label, turns: ProbeTurns(work: work, isInTurn: isInTurn))
+    }
+
+    /// Sends the probe's turns to `recorder`, from the next turn on; throws while another monitor watches the probe.
+    func attach(_ recorder: TurnRecorder) throws(StallWatchError) {
+        guard turns.attach(recorder) else {
+            throw StallWatchError(
+                .alreadyWatched,
+                "another monitor watches the probe \(label): stop that watch, or that monitor, first")
+        }
+    }
+}
+
+final class ProbeSource: LoopSource {
+    let kind = LoopKind.probe
+    private let probe: LoopProbe
+    private let recorder: TurnRecorder
+
+    init(_ probe: LoopProbe, _ recorder: TurnRecorder) throws(StallWatchError) {
+        self.probe = probe
+        self.recorder = recorder
+        try probe.attach(recorder)
+    }
+
+    func isInTurn(_ addresses: [UInt64]?) -> Bool { probe.turns.isInTurn(addresses) }
+
+    var work: String? { probe.turns.work() }
+
+    func remove() {
+        probe.turns.detach(recorder)
+    }
+}
