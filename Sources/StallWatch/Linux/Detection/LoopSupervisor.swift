@@ -29,10 +29,7 @@ struct LoopSupervisor {
         detector = StallDetector(threshold: loop.threshold)
         progress = LoopProgress(label: loop.label, state: .starting, since: context.now())
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
-        // Now, because the process may give up its user: then they can be read, but not opened.
-        if let thread = loop.source.knownThread ?? loop.recorder.lastThread {
-            diagnostician.open(thread)
-        }
+        if let files = loop.takeFiles() { diagnostician.use(files) }
         // Only a run loop reports its waits.
         if loop.source.kind == .runLoop, let threshold = context.options.saturationThreshold {
             saturation = SaturationSupervisor(threshold: threshold)

@@ -24,8 +24,6 @@ final class Watchdog: Sendable {
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
     let alarm = WatchdogAlarm()
-    /// Posted when the watchdog has begun to follow the loops that it was given before its start.
-    let follows = Semaphore()
     let suppressed = SuppressionCounter()
     let pauses = PauseState()
 
@@ -98,9 +96,7 @@ final class Watchdog: Sendable {
         var timekeeper = Timekeeper()
         // Taken together with the loops, so that an answer has every loop that was added before its request.
         var requests: [ProgressRequest] = []
-        var isFirst = true
         while let version = takeChanges(&supervisors, &requests, context) {
-            if isFirst.take() { follows.post() }
             if let graceEnd = timekeeper.wake(
                 capturing: capturer.timeTaken + context.timeOfChecks, supervisors, suppressed, now)
             {

@@ -42,7 +42,8 @@ struct StallDiagnostician {
         self.waits = waits
     }
 
-    mutating func open(_ thread: Int32) { probe = try? ThreadProbe(thread: thread) }
+    /// Reads the loop's thread through these files, as long as it is the same thread.
+    mutating func use(_ files: ThreadProbe) { probe = files }
 
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
     mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {

@@ -1,3 +1,5 @@
+import LinuxSupport
+import StackCapture
 import Synchronization
 
 /// A watched loop: its turns, its source and its threshold.
@@ -7,6 +9,7 @@ final class LoopMonitor: Sendable {
     let source: any LoopSource
     private let currentThreshold: Atomic<UInt64>
     let stoppedEarly = Atomic<Int>(0)
+    private let probe = Mutex<OneShotTransfer<ThreadProbe>?>(nil)
 
     /// Creates a monitor of one loop, with its threshold in nanoseconds.
     init(label: String, threshold: UInt64, recorder: TurnRecorder, source: any LoopSource) {
@@ -21,6 +24,20 @@ final class LoopMonitor: Sendable {
 
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
+
+    /// Opens the files of the loop's thread, if it is known, for the watchdog: a process that gives up its user later can
+    /// still read them, but not open them.
+    func openFiles() {
+        guard let thread = source.knownThread ?? recorder.lastThread, let opened = try? ThreadProbe(thread: thread)
+        else {
+            return
+        }
+        let transfer = OneShotTransfer(opened)
+        probe.withLock { $0 = transfer }
+    }
+
+    /// Takes the files that are open; `nil` if there are none.
+    func takeFiles() -> ThreadProbe? { probe.withLock { $0.take() }?.take() }
 
     /// Changes the threshold, in nanoseconds.
     func setThreshold(_ threshold: UInt64) { currentThreshold.store(threshold, ordering: .relaxed) }

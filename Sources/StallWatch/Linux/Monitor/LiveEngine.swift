@@ -13,9 +13,6 @@ final class LiveEngine: MonitorEngine {
     let configuration: StallMonitor.Configuration
     let environment: MonitorEnvironment
 
-    /// The longest wait of ``start()`` for the watchdog, in nanoseconds; a fraction of a millisecond on a quiet machine.
-    private static let longestBegin: UInt64 = 100_000_000
-
     enum Phase {
         case made
         case running(Threads)
@@ -126,6 +123,7 @@ final class LiveEngine: MonitorEngine {
                 threshold: nanoseconds(threshold), alarm: watchdog.alarm, isServed: isServed)
             let entry = LoopEntry(label: loop.label, identity: loop.identity, monitors: monitors)
             state.loops[loop.label] = entry
+            if case .running = state.phase { entry.openFiles() }
             watchdog.add(monitors)
             return entry
         }
@@ -162,6 +160,7 @@ final class LiveEngine: MonitorEngine {
             }
             let service = try makeControlService()
             state.mayUsePtrace = capturer.methods.contains(.ptrace)
+            for loop in state.loops.values { loop.openFiles() }
             do throws(StallWatchError) {
                 state.phase = .running(try startThreads(capturer))
             } catch {
@@ -217,8 +216,6 @@ final class LiveEngine: MonitorEngine {
             reporterThread.join()
             throw StallWatchError(.systemFailure, error)
         }
-        // The watchdog opens the files of the loops' threads, which a process that gives up its user cannot.
-        watchdog.follows.wait(until: monotonicNow() &+ Self.longestBegin)
         var facts = [
             "threshold": "\(configuration.threshold)", "captureMethods": methods,
             "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),

@@ -25,6 +25,8 @@ final class LoopEntry: Sendable {
         return end == 0 ? nil : end
     }
 
+    func openFiles() { for monitor in monitors { monitor.openFiles() } }
+
     func markEnded() { end.store(monotonicNow(), ordering: .relaxed) }
 
     /// Removes the sources, which is harmless for a source that is already removed.
