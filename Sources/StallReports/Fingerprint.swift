@@ -59,8 +59,8 @@ package struct Fingerprint: Equatable {
     /// Returns a function's name without the compiler's prefixes and suffixes; `nil` for a compiler-generated function.
     package static func functionName(_ name: String) -> String? {
         let variants = ["specialized ", "merged ", "partial apply for "]
-        var name = StallReport.CompilerGenerated.dropping(variants, from: name)
-        guard StallReport.CompilerGenerated(function: name) == nil else { return nil }
+        var name = StallReport.GeneratedCode.dropping(variants, from: name)
+        guard StallReport.GeneratedCode(function: name) == nil else { return nil }
         // A C identifier contains no dot. A Swift or C++ name with a dot also has a parenthesis, a space or a "<".
         if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."),
             let dot = name.firstIndex(of: "."),
@@ -131,7 +131,7 @@ package struct Fingerprint: Equatable {
     }
 }
 
-extension StallReport.CompilerGenerated {
+extension StallReport.GeneratedCode {
     /// Determines by the demangled name why the compiler generated the function; `nil` if it may be in the source.
     package init?(function: String) {
         let name = Self.dropping(["specialized ", "function signature specialization "], from: function)
@@ -170,7 +170,7 @@ extension StallReport.CompilerGenerated {
 }
 
 /// How the demangler begins the names of compiler-generated functions.
-private let generatedPrefixes: KeyValuePairs<StallReport.CompilerGenerated, [String]> = [
+private let generatedPrefixes: KeyValuePairs<StallReport.GeneratedCode, [String]> = [
     .merged: ["merged "],
     .thunk: [
         "thunk for ", "reabstraction thunk ", "partial apply for ", "partial apply forwarder for ",

@@ -116,7 +116,7 @@ extension StallReport {
         /// What the compiler made the function for; `nil` for a function that was written.
         ///
         /// Such a function is never blamed.
-        public var compilerGenerated: CompilerGenerated?
+        public var compilerGenerated: GeneratedCode?
         /// The reason why the name or line is missing, unless the image has the reason.
         public var reason: String?
         /// The kind of frame.

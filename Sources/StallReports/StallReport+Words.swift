@@ -38,7 +38,7 @@ extension StallReport {
     public typealias FrameKind = Word<Frame>
 
     /// What the compiler made a function for.
-    public typealias CompilerGenerated = Word<CompilerGeneratedWords>
+    public typealias GeneratedCode = Word<GeneratedCodeWords>
 
     // The subjects of vocabularies that have none of their own.
 
@@ -47,7 +47,7 @@ extension StallReport {
     /// The subject of the words for callouts.
     public enum CalloutWords {}
     /// The subject of the words for code that the compiler made.
-    public enum CompilerGeneratedWords {}
+    public enum GeneratedCodeWords {}
     /// The subject of the words for the confidence in a cause.
     public enum ConfidenceWords {}
 }
@@ -145,7 +145,7 @@ extension StallReport.FrameKind {
     public static var asyncCaller: Self { Self(rawValue: "asyncCaller") }
 }
 
-extension StallReport.CompilerGenerated {
+extension StallReport.GeneratedCode {
     /// Code that several alike functions share: its name is one of theirs, and another one may have been called.
     public static var merged: Self { Self(rawValue: "merged") }
     /// Code that stands for no line of a source, such as a derived conformance.

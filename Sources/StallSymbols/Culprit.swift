@@ -145,7 +145,7 @@ extension StallReport {
     }
 
     private static func writer(of frame: Frame) -> String? {
-        frame.function.flatMap(CompilerGenerated.function(withAutoclosure:))
+        frame.function.flatMap(GeneratedCode.function(withAutoclosure:))
     }
 
     /// Whether a frame without a line is code that stands for no line.

@@ -16,7 +16,7 @@ final class FunctionClassifier {
         /// Whether the function only passes a call on.
         var isRuntimeFrame: Bool
         /// The reason why the compiler generated it; `nil` for a function that may be in the source.
-        var compilerGenerated: StallReport.CompilerGenerated?
+        var compilerGenerated: StallReport.GeneratedCode?
         /// The Swift module that contains it; `nil` for a function of another language.
         var module: String?
         /// The library that has functions with such names; `nil` for a Swift function.
@@ -43,7 +43,7 @@ final class FunctionClassifier {
         if let known = functions[symbol] { return known }
         let name = Demangler.functionName(symbol)
         let module = SwiftModule.of(symbol)
-        let generated = StallReport.CompilerGenerated(function: name)
+        let generated = StallReport.GeneratedCode(function: name)
         let function = Function(
             name: name,
             isRuntimeFrame: RuntimeFrame.contains(function: name, generated: generated, symbol: symbol),
@@ -130,7 +130,7 @@ enum RuntimeFrame {
     static let asyncMain: Set<String> = ["async_Main", "async_MainTQ0_"]
 
     /// Returns whether the function only passes a call or a value on.
-    static func contains(function: String, generated: StallReport.CompilerGenerated?, symbol: String) -> Bool {
+    static func contains(function: String, generated: StallReport.GeneratedCode?, symbol: String) -> Bool {
         [.thunk, .outlined, .metadata].contains(generated) || function.hasSuffix(".$main()")
             || systemsOwnExactly.contains(symbol) || systemsOwn.contains { symbol.hasPrefix($0) }
     }

@@ -18,7 +18,7 @@ package struct CalledFunction: Sendable, Equatable {
 
     /// Whether the compiler made the function to pass a call on.
     var isThunk: Bool {
-        StallReport.CompilerGenerated(function: Demangler.functionName(symbol)) == .thunk
+        StallReport.GeneratedCode(function: Demangler.functionName(symbol)) == .thunk
     }
 
     /// The code that runs in the next frame inwards.

@@ -56,7 +56,7 @@ struct AsyncCallerTests {
         #expect(stack.missingAsyncCallersReason == nil)
         let functions = names(of: stack.frames.filter { $0.kind != .code }, in: captured.images, library)
         let callers = scenario.callers(in: build)
-        let found = functions.filter { StallReport.CompilerGenerated(function: $0) == nil }
+        let found = functions.filter { StallReport.GeneratedCode(function: $0) == nil }
         #expect(found.count > callers.count, "\(functions)")
         #expect(zip(callers, found).allSatisfy { $1.contains($0) }, "\(functions)")
         // Then follow the scenario's own closures, and last the function that ends the task.

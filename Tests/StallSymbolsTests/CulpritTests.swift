@@ -11,7 +11,7 @@ import TestSupport
 
     private func frame(
         _ function: String?, line: Int? = nil, isInApp: Bool = true, isDependency: Bool? = nil,
-        isRuntimeFrame: Bool? = nil, compilerGenerated: StallReport.CompilerGenerated? = nil, symbol: String? = nil,
+        isRuntimeFrame: Bool? = nil, compilerGenerated: StallReport.GeneratedCode? = nil, symbol: String? = nil,
         kind: StallReport.FrameKind = .code
     ) -> StallReport.Frame {
         StallReport.Frame(
@@ -37,10 +37,10 @@ import TestSupport
     }
 
     @Test(arguments: [
-        ("merged readTheConfiguration(_:)", StallReport.CompilerGenerated.merged), ("Item.init(from:)", .synthesized),
+        ("merged readTheConfiguration(_:)", StallReport.GeneratedCode.merged), ("Item.init(from:)", .synthesized),
         ("Settings.shared.unsafeMutableAddressor", .accessor),
     ])
-    func compilerMadeFunctionIsSkipped(name: String, kind: StallReport.CompilerGenerated) {
+    func compilerMadeFunctionIsSkipped(name: String, kind: StallReport.GeneratedCode) {
         let frames = [frame(name, line: 3, compilerGenerated: kind), frame("load()", line: 7)]
         #expect(culprit(of: frames) == "load()")
         #expect(

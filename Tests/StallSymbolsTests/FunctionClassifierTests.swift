@@ -165,20 +165,20 @@ import Testing
     }
 
     @Test(arguments: [
-        ("merged readTheConfiguration(_:)", StallReport.CompilerGenerated.merged),
+        ("merged readTheConfiguration(_:)", StallReport.GeneratedCode.merged),
         ("Settings.shared.unsafeMutableAddressor", .accessor), ("outlined copy of Note", .outlined),
         ("initializeWithCopy for Job", .metadata), ("protocol witness for Worker.run() in conformance Miner", .thunk),
         ("type metadata accessor for Note", .metadata), ("static Kind.__derived_enum_equals(_:_:)", .synthesized),
         ("specialized outlined destroy of Note", .outlined),
         ("freestanding macro expansion #1 of repeated in module notes file Store.swift line 13 column 15", .macro),
     ])
-    func compilerMadeFunctionIsKnownByName(name: String, kind: StallReport.CompilerGenerated) {
-        #expect(StallReport.CompilerGenerated(function: name) == kind)
+    func compilerMadeFunctionIsKnownByName(name: String, kind: StallReport.GeneratedCode) {
+        #expect(StallReport.GeneratedCode(function: name) == kind)
     }
 
     @Test(arguments: ["save()", "closure #1 in save()", "Note.title.getter", "specialized Store.save(_:)", "main"])
     func writtenFunctionIsNotCompilerMade(name: String) {
-        #expect(StallReport.CompilerGenerated(function: name) == nil)
+        #expect(StallReport.GeneratedCode(function: name) == nil)
     }
 
     @Test func keptFactsEqualNewlyFoundOnes() {
@@ -300,7 +300,7 @@ import Testing
         ("_dispatch_worker_thread", "_dispatch_worker_thread"), ("start_thread", "start_thread"),
     ])
     func knowsRuntimeFrames(function: String, symbol: String) {
-        let generated = StallReport.CompilerGenerated(function: function)
+        let generated = StallReport.GeneratedCode(function: function)
         #expect(RuntimeFrame.contains(function: function, generated: generated, symbol: symbol))
     }
 
