@@ -1,5 +1,5 @@
-// The step by call frame information: by our own evaluation of the rules, over the copied stack, or by libunwind; who may
-// make it.
+// The step by call frame information: by our own evaluation of the rules, over the copied stack, or by libunwind; and the
+// choice between the two.
 
 #include <string.h>
 
@@ -105,7 +105,7 @@ static bool is_harmless(cunwind_unwinder *unwinder, const cunwind_rule *rule) {
   return !has_expression(rule) || has_no_jumps(unwinder, rule);
 }
 
-static cunwind_verdict judge(cunwind_unwinder *unwinder, uint64_t pc) {
+static cunwind_stepper choose_stepper(cunwind_unwinder *unwinder, uint64_t pc) {
   cunwind_function function;
   cunwind_rules rules;
   if (!find_rules(unwinder, pc, &function, &rules)) return CUNWIND_PC_REFUSED;
@@ -125,14 +125,14 @@ static cunwind_verdict judge(cunwind_unwinder *unwinder, uint64_t pc) {
   return is_safe ? CUNWIND_PC_ANY : CUNWIND_PC_OWN;
 }
 
-cunwind_verdict cunwind_verdict_of(cunwind_unwinder *unwinder, uint64_t pc) {
+cunwind_stepper cunwind_stepper_for(cunwind_unwinder *unwinder, uint64_t pc) {
   // Fibonacci hashing, as in the page cache.
-  cunwind_judged_pc *known = &unwinder->judged[((pc * 0x9e3779b97f4a7c15ull) >> 32) % CUNWIND_JUDGED_PCS];
+  cunwind_known_pc *known = &unwinder->known_pcs[((pc * 0x9e3779b97f4a7c15ull) >> 32) % CUNWIND_KNOWN_PCS];
   if (known->pc != pc || pc == 0) {
-    known->verdict = judge(unwinder, pc);
+    known->stepper = choose_stepper(unwinder, pc);
     known->pc = pc;
   }
-  return known->verdict;
+  return known->stepper;
 }
 
 bool cunwind_registers_are_same(const cunwind_registers *left, const cunwind_registers *right) {
@@ -147,18 +147,18 @@ cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regis
                                  cunwind_registers *to) {
   if (!unwinder->library) return cunwind_step_by_own_rules(unwinder, from, is_exact, to);
   unwinder->failure = CUNWIND_END_COMPLETE;
-  cunwind_verdict verdict = cunwind_verdict_of(unwinder, from->value[CUNWIND_PC] - (is_exact ? 0 : 1));
-  if (verdict == CUNWIND_PC_REFUSED) return CUNWIND_STEP_NO_INFO;
-  if (verdict == CUNWIND_PC_OUTERMOST) return CUNWIND_STEP_OUTERMOST;
-  if (verdict == CUNWIND_PC_ANY && cunwind_step_by_library(unwinder, from, is_exact, to) == CUNWIND_STEP_OK)
+  cunwind_stepper stepper = cunwind_stepper_for(unwinder, from->value[CUNWIND_PC] - (is_exact ? 0 : 1));
+  if (stepper == CUNWIND_PC_REFUSED) return CUNWIND_STEP_NO_INFO;
+  if (stepper == CUNWIND_PC_OUTERMOST) return CUNWIND_STEP_OUTERMOST;
+  if (stepper == CUNWIND_PC_ANY && cunwind_step_by_library(unwinder, from, is_exact, to) == CUNWIND_STEP_OK)
     return CUNWIND_STEP_OK;
   cunwind_step step = cunwind_step_by_own_rules(unwinder, from, is_exact, to);
-  if (step == CUNWIND_STEP_OK && verdict == CUNWIND_PC_ANY) unwinder->stood_in++;
+  if (step == CUNWIND_STEP_OK && stepper == CUNWIND_PC_ANY) unwinder->stood_in++;
   return step;
 }
 
 void cunwind_unwinder_flush(cunwind_unwinder *unwinder) {
-  memset(unwinder->judged, 0, sizeof unwinder->judged);
+  memset(unwinder->known_pcs, 0, sizeof unwinder->known_pcs);
   memset(unwinder->only_calls, 0, sizeof unwinder->only_calls);
   if (unwinder->library) cunwind_library_flush(unwinder->library);
 }

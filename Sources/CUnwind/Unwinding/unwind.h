@@ -24,7 +24,7 @@
 #define CUNWIND_UNWIND_NANOSECONDS 50000000ull
 #endif
 /// The PCs whose rules are remembered as accepted.
-#define CUNWIND_JUDGED_PCS 1024u
+#define CUNWIND_KNOWN_PCS 1024u
 /// The functions whose calls are remembered.
 #define CUNWIND_ONLY_CALLS 16u
 
@@ -49,18 +49,18 @@ enum { CUNWIND_KEPT_COUNT = 6 };
 enum { CUNWIND_KEPT_COUNT = 11 };
 #endif
 
-/// Who may step from a PC.
-typedef enum cunwind_verdict {
-  CUNWIND_PC_REFUSED,    ///< Nobody: no table covers it, or its entry or rules are damaged.
-  CUNWIND_PC_OUTERMOST,  ///< Nobody: it is in a thread's first function.
+/// Which stepper may step from a PC.
+typedef enum cunwind_stepper {
+  CUNWIND_PC_REFUSED,    ///< None: no table covers it, or its entry or rules are damaged.
+  CUNWIND_PC_OUTERMOST,  ///< None: it is in a thread's first function.
   CUNWIND_PC_OWN,        ///< Our own stepper: the rules are of a kind that others may not survive.
   CUNWIND_PC_ANY         ///< Both.
-} cunwind_verdict;
+} cunwind_stepper;
 
-typedef struct cunwind_judged_pc {
+typedef struct cunwind_known_pc {
   uint64_t pc;  ///< 0: the place is free.
-  cunwind_verdict verdict;
-} cunwind_judged_pc;
+  cunwind_stepper stepper;
+} cunwind_known_pc;
 
 /// What the search for a function's calls has found.
 typedef struct cunwind_only_call {
@@ -79,7 +79,7 @@ typedef struct cunwind_unwinder {
   uint64_t begin;            ///< The time at which the unwind began, in monotonic nanoseconds.
   uint64_t begin_cpu;        ///< The thread's CPU time then.
   uint64_t stood_in;         ///< The steps that libunwind failed to make, and ours made.
-  cunwind_judged_pc judged[CUNWIND_JUDGED_PCS];
+  cunwind_known_pc known_pcs[CUNWIND_KNOWN_PCS];
   cunwind_only_call only_calls[CUNWIND_ONLY_CALLS];  ///< On aarch64 only.
 } cunwind_unwinder;
 
@@ -115,8 +115,8 @@ cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind
 cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                            cunwind_registers *to);
 
-/// Returns who may step from `pc`, which is inside the frame's call or instruction.
-cunwind_verdict cunwind_verdict_of(cunwind_unwinder *unwinder, uint64_t pc);
+/// Returns which stepper may step from `pc`, which is inside the frame's call or instruction.
+cunwind_stepper cunwind_stepper_for(cunwind_unwinder *unwinder, uint64_t pc);
 
 /// Returns whether both have the same known registers, with the same values.
 bool cunwind_registers_are_same(const cunwind_registers *left, const cunwind_registers *right);

@@ -310,13 +310,13 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// the thread runs like any other. Under a seccomp filter a child process tries the call first.
 bool cunwind_request_short_slice(void);
 
-/// Who makes the steps by call frame information.
+/// Which unwinder makes the steps by call frame information.
 typedef struct cunwind_unwinder_status {
   const char *_Nonnull name;     ///< "libunwind 1.6.2", or "built-in".
   const char *_Nullable reason;  ///< Why it is not libunwind; NULL if it is.
 } cunwind_unwinder_status;
 
-/// Returns who makes the steps. The strings are valid as long as the engine. Async-signal-safe: yes.
+/// Returns which unwinder makes the steps. The strings are valid as long as the engine. Async-signal-safe: yes.
 cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *_Nonnull engine);
 
 // ---- Threads --------------------------------------------------------------------------------------------------------

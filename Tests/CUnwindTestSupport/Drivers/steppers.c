@@ -35,7 +35,7 @@ static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_
   if (outcome != CUNWIND_STEP_OK) return;
   result->steps++;
   bool is_by_library = unwinder->library && unwinder->stood_in == before &&
-                       cunwind_verdict_of(unwinder, pc - (is_exact ? 0 : 1)) == CUNWIND_PC_ANY;
+                       cunwind_stepper_for(unwinder, pc - (is_exact ? 0 : 1)) == CUNWIND_PC_ANY;
   if (!is_by_library) return;
   cunwind_registers own;
   result->compared++;
