@@ -83,8 +83,13 @@ static bool is_unwound_alike(cunwind_unwinder *unwinder, const cunwind_registers
   unwinder->library = NULL;
   cunwind_unwind(unwinder, registers, &own);
   unwinder->library = library;
-  return own.end == stack->end && own.frame_count == stack->frame_count &&
-         memcmp(own.frames, stack->frames, own.frame_count * sizeof *own.frames) == 0;
+  bool is_alike = own.end == stack->end && own.frame_count == stack->frame_count;
+  for (uint32_t index = 0; is_alike && index < own.frame_count; index++) {
+    const cunwind_frame *left = &own.frames[index], *right = &stack->frames[index];
+    is_alike = left->address == right->address && left->stack_pointer == right->stack_pointer &&
+               left->is_exact == right->is_exact && left->source == right->source;
+  }
+  return is_alike;
 }
 
 static uint64_t nanoseconds_now(void) {
