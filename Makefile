@@ -193,7 +193,7 @@ packages-debug packages-static: packages-%:
 	@scripts/install-dependencies.sh packages
 	$(BOUNDED) Tests/Programs/real-packages.sh $(if $(filter static,$*),release-static,debug)
 
-# With the packages that packages-static has built.
+# In the folder that packages-static builds in, which has the same packages.
 .PHONY: cases
 cases: install ## Build the programs of Tests/Samples/Cases, which once showed a fault
 	Tests/Samples/Cases/build.sh .build/cases
