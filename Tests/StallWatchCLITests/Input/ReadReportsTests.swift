@@ -198,17 +198,17 @@ import TestSupport
         #expect(named.status == 77)
     }
 
-    /// The complete messages for wrong command lines.
-    @Test func wrongUsage() throws {
-        let expected = try String(
-            contentsOf: Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/usage.txt"),
-            encoding: .utf8
-        )
+    /// A file has each wrong command line with the first line of its message: what is wrong.
+    @Test func `a wrong command line is refused with a sentence`() throws {
+        let file = Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/usage.txt")
+        let expected = try String(contentsOf: file, encoding: .utf8)
         var text = ""
         for line in expected.split(separator: "\n") where line.hasPrefix("$ stallwatch ") {
             let result = try Tool.run(line.split(separator: " ").dropFirst(2).map(String.init))
             #expect(result.output == "")
-            text += "\(line)\n\(result.errors)status \(result.status)\n\n"
+            #expect(result.status == 2)
+            #expect(result.errors.hasSuffix(" --help' for more information.\n"))
+            text += "\(line)\n\(result.errors.prefix { $0 != "\n" })\n"
         }
         #expect(text == expected)
     }
