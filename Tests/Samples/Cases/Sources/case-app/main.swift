@@ -56,7 +56,7 @@ func difference(_ a: [String: Double], _ b: [String: Double]) -> String {
     }.joined(separator: ", ")
 }
 func onMain(after s: Double, _ body: @escaping () -> Void) {
-    Timer.scheduledTimer(withTimeInterval: s, repeats: false) { _ in body() }
+    _ = Timer.scheduledTimer(withTimeInterval: s, repeats: false) { _ in body() }
 }
 
 @inline(never) func waitForTheOtherProcess(_ m: UnsafeMutablePointer<pthread_mutex_t>) {
@@ -245,10 +245,10 @@ case "chdir":
     onMain(after: 0.3) { sleepHere(300) }
     if args.count > 4 {
         onMain(after: 1) {
-            sleepHere(200); FileManager.default.changeCurrentDirectoryPath(args[3]); sleepHere(200)
+            sleepHere(200); _ = FileManager.default.changeCurrentDirectoryPath(args[3]); sleepHere(200)
         }
     } else {
-        onMain(after: 1) { FileManager.default.changeCurrentDirectoryPath(args[3]) };
+        onMain(after: 1) { _ = FileManager.default.changeCurrentDirectoryPath(args[3]) };
         onMain(after: 1.2) { sleepHere(300) }
     }
     runFor(2.5); monitor.stop(); print(statsLine(monitor))
@@ -279,13 +279,13 @@ case "race":
         DispatchQueue.concurrentPerform(iterations: 8) { k in
             switch k {
             case 0: try? monitor.start()
-            case 1: try? monitor.watch(.main)
+            case 1: _ = try? monitor.watch(.main)
             case 2: monitor.stop()
             case 3: loop.stop()
             case 4: _ = monitor.statistics
             case 5: _ = monitor.checkHealth()
             case 6: try? loop.setThreshold(.milliseconds(50))
-            default: try? monitor.watch(.probe(LoopProbe(label: "p\(i)")))
+            default: _ = try? monitor.watch(.probe(LoopProbe(label: "p\(i)")))
             }
         }
         monitor.stop()
@@ -415,7 +415,7 @@ case "hold":
     try monitor.watch(.main); try monitor.start()
     print("pid \(getpid()) started")
     let m = arg(3, 300)
-    Timer.scheduledTimer(withTimeInterval: 1, repeats: true) { _ in if m > 0 { sleepHere(UInt32(m)) } }
+    _ = Timer.scheduledTimer(withTimeInterval: 1, repeats: true) { _ in if m > 0 { sleepHere(UInt32(m)) } }
     runFor(Double(arg(4, 10)))
     monitor.stop(); print(statsLine(monitor))
 case "fifo":

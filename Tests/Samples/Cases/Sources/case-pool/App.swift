@@ -3,7 +3,7 @@ import Dispatch
 import StallWatch
 
 @inline(never) func flushTheJournal() { Thread.sleep(forTimeInterval: 4) }
-@inline(never) func waitForTheReply() { DispatchSemaphore(value: 0).wait(timeout: .now() + 2) }
+@inline(never) func waitForTheReply() { _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 2) }
 
 @main
 struct App {

@@ -80,23 +80,23 @@ case "loop-shut-down-main":  // main waits 700 ms for the shutdown, which a slow
     finish(after: 4); RunLoop.main.run()
 case "repeat-timer":  // healthy: a timer without a pause keeps the loop from waiting; each turn is short
     try monitor.watch(.main); try monitor.start()
-    Timer.scheduledTimer(withTimeInterval: 0, repeats: true) { _ in mark += 1 }
+    _ = Timer.scheduledTimer(withTimeInterval: 0, repeats: true) { _ in mark += 1 }
     finish(after: 3); RunLoop.main.run()
 case "pumping":  // healthy: a long export in a timer's callback serves the loop every 10 ms
     try monitor.watch(.main); try monitor.start()
     nonisolated(unsafe) var served = 0
-    Timer.scheduledTimer(withTimeInterval: 0.02, repeats: true) { _ in served += 1 }
-    Timer.scheduledTimer(withTimeInterval: 0.5, repeats: false) { _ in
+    _ = Timer.scheduledTimer(withTimeInterval: 0.02, repeats: true) { _ in served += 1 }
+    _ = Timer.scheduledTimer(withTimeInterval: 0.5, repeats: false) { _ in
         truth("export that serves the loop") {
-            for _ in 0..<200 { spin(8); RunLoop.main.run(mode: .default, before: Date()) }
+            for _ in 0..<200 { spin(8); _ = RunLoop.main.run(mode: .default, before: Date()) }
         }; print("served \(served) timers")
     }
     finish(after: 3.5); RunLoop.main.run()
 case "pumping-until":  // the same with run(until:)
     try monitor.watch(.main); try monitor.start()
     nonisolated(unsafe) var served = 0
-    Timer.scheduledTimer(withTimeInterval: 0.02, repeats: true) { _ in served += 1 }
-    Timer.scheduledTimer(withTimeInterval: 0.5, repeats: false) { _ in
+    _ = Timer.scheduledTimer(withTimeInterval: 0.02, repeats: true) { _ in served += 1 }
+    _ = Timer.scheduledTimer(withTimeInterval: 0.5, repeats: false) { _ in
         truth("export that serves the loop") {
             for _ in 0..<100 { spin(15); RunLoop.main.run(until: Date(timeIntervalSinceNow: 0.001)) }
         }; print("served \(served) timers")
@@ -104,10 +104,10 @@ case "pumping-until":  // the same with run(until:)
     finish(after: 3.5); RunLoop.main.run()
 case "pumping-stalls":  // it serves the loop, but once computes for 600 ms in between
     try monitor.watch(.main); try monitor.start()
-    Timer.scheduledTimer(withTimeInterval: 0.5, repeats: false) { _ in
+    _ = Timer.scheduledTimer(withTimeInterval: 0.5, repeats: false) { _ in
         truth("export") {
             for i in 0..<100 {
-                if i == 50 { compressOnTarget() } else { spin(8) }; RunLoop.main.run(mode: .default, before: Date())
+                if i == 50 { compressOnTarget() } else { spin(8) }; _ = RunLoop.main.run(mode: .default, before: Date())
             }
         }
     }
