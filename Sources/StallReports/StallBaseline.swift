@@ -51,7 +51,7 @@ package struct StallBaseline: Sendable, Equatable {
         do {
             document = try JSONDecoder().decode(Document.self, from: Data(jsonData))
         } catch {
-            throw fault(JSONBounds(jsonData).incompleteness ?? (error as? DecodingError)?.place ?? "\(error)")
+            throw fault((error as? DecodingError)?.fault(in: jsonData) ?? "\(error)")
         }
         guard document.version == Self.currentVersion else {
             throw fault("version is \(document.version), but has to be \(Self.currentVersion)")

@@ -27,7 +27,7 @@ extension StallReport {
         } catch {
             // The failure may result from a newer schema, which makes the better message.
             if let newer = Self.newerVersion(in: jsonData) { throw StallWatchError(.unreadableReport, newer) }
-            throw refused(JSONBounds(jsonData).incompleteness ?? (error as? DecodingError)?.place ?? "\(error)")
+            throw refused((error as? DecodingError)?.fault(in: jsonData) ?? "\(error)")
         }
         if let newer = Self.newerVersion(schemaVersion) { throw StallWatchError(.unreadableReport, newer) }
         if let fault { throw refused(fault) }
@@ -57,14 +57,30 @@ extension StallReport {
 }
 
 extension DecodingError {
-    /// The path of the fault, followed by its description.
-    var place: String {
+    /// The place of the error and what is wrong there, such as `$.loop: turn is missing`.
+    package func fault(in json: [UInt8]) -> String {
+        func place(_ context: Context) -> String {
+            "$" + context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+        }
         switch self {
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
-            .dataCorrupted(let context):
-            let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
-            return "\(path.isEmpty ? "the document" : path): \(context.debugDescription)"
-        @unknown default: return String(describing: self)
+        case .keyNotFound(let key, let context): return "\(place(context)): \(key.stringValue) is missing"
+        case .valueNotFound(_, let context): return "\(place(context)): null is not allowed here"
+        case .typeMismatch(_, let context), .dataCorrupted(let context):
+            let syntax =
+                context.codingPath.isEmpty ? JSONBounds(json).incompleteness ?? Self.syntaxFault(in: json) : nil
+            let text = "\(place(context)): \(syntax.map { "not JSON: \($0)" } ?? context.debugDescription)"
+            return text.hasSuffix(".") ? String(text.dropLast()) : text
+        @unknown default: return "$: \(self)"
+        }
+    }
+
+    /// The place where a document stops being JSON: only JSONSerialization names it.
+    private static func syntaxFault(in json: [UInt8]) -> String? {
+        do {
+            _ = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
+            return nil
+        } catch {
+            return (error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String
         }
     }
 }

@@ -17,7 +17,7 @@ extension StallReport {
         public var threads: Int?
         /// The system call in which its first thread was blocked; `nil` if there was none, or it may not be read.
         public var systemCall: String?
-        /// The file of ``systemCall``; `nil` if it has none.
+        /// What the peer's system call acts on: a path, a socket or a time; `nil` if that is not known.
         public var target: String?
         /// The kernel function in which its first thread was blocked.
         public var waitChannel: String?
@@ -28,25 +28,20 @@ extension StallReport {
     }
 
     /// What a process has to do with a system call that waits for it.
-    ///
-    /// Later versions may add roles.
-    public struct PeerRole: RawRepresentable, Codable, Sendable, Hashable {
-        /// The word in the JSON.
-        public let rawValue: String
-        /// Accepts any word, known or unknown.
-        public init(rawValue: String) { self.rawValue = rawValue }
+    public typealias PeerRole = Word<Peer>
+}
 
-        /// It held the file lock.
-        public static let holder = PeerRole(rawValue: "holder")
-        /// It had the other end of the Unix socket open.
-        public static let otherEnd = PeerRole(rawValue: "otherEnd")
-        /// It had the pipe open for writing.
-        public static let writer = PeerRole(rawValue: "writer")
-        /// It had the pipe open for reading.
-        public static let reader = PeerRole(rawValue: "reader")
-        /// It was the awaited child.
-        public static let child = PeerRole(rawValue: "child")
-    }
+extension StallReport.PeerRole {
+    /// It held the file lock.
+    public static var holder: Self { Self(rawValue: "holder") }
+    /// It had the other end of the Unix socket open.
+    public static var otherEnd: Self { Self(rawValue: "otherEnd") }
+    /// It had the pipe open for writing.
+    public static var writer: Self { Self(rawValue: "writer") }
+    /// It had the pipe open for reading.
+    public static var reader: Self { Self(rawValue: "reader") }
+    /// It was the awaited child.
+    public static var child: Self { Self(rawValue: "child") }
 }
 
 extension StallReport.Cause {
@@ -132,18 +127,6 @@ extension StallReport.PeerRole {
         case .reader: "its reading end is open in"
         case .child: "the child is"
         default: "it waits for"
-        }
-    }
-}
-
-extension ReportCheck {
-    mutating func checkPeers(of call: StallReport.SystemCall?, at place: @autoclosure () -> String) {
-        checkCount(call?.omittedPeers, at: "\(place()).omittedPeers")
-        for (index, peer) in (call?.peers ?? []).enumerated() {
-            checkWord(peer.role.rawValue, at: "\(place()).peers[\(index)].role")
-            checkPositive(peer.pid.map { Int($0) }, at: "\(place()).peers[\(index)].pid")
-            checkPositive(peer.threads, at: "\(place()).peers[\(index)].threads")
-            checkDuration(peer.runningMilliseconds, at: "\(place()).peers[\(index)].runningMilliseconds")
         }
     }
 }

@@ -136,6 +136,16 @@ import Testing
             "samples[0].captureMicroseconds is -182.5, but a duration is at least 0 and less than 1e15"
         ),
         ("\"schemaVersion\": 1", "\"schemaVersion\": 0", "schemaVersion is 0, but the first version is 1"),
+        ("\"turn\": 1234, ", "", "$.loop: turn is missing"),
+        ("\"state\": \"ended\"", "\"state\": null", "$.state: null is not allowed here"),
+        (
+            "\"durationMilliseconds\": 812.4", "\"durationMilliseconds\": 1e300",
+            "durationMilliseconds is 1e+300, but a duration is at least 0 and less than 1e15"
+        ),
+        (
+            "\"repeats\": 0", "\"repeats\": 9007199254740992",
+            "repeats is 9007199254740992, but a count is at most 9007199254740991"
+        ),
     ])
     func aFaultIsReportedWithItsPlaceAndValue(good: String, bad: String, fault: String) throws {
         let json = reportLiteral.replacing(good, with: bad)

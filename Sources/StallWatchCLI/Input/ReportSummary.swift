@@ -97,7 +97,7 @@ extension ReportSummary {
         } catch {
             // The failure may result from a newer schema, which makes the better message.
             if let newer = StallReport.newerVersion(in: json) { throw UnreadableReport(newer) }
-            let fault = (error as? DecodingError).map { "\(ReportFault($0, in: json))" } ?? "\(error)"
+            let fault = (error as? DecodingError)?.fault(in: json) ?? "\(error)"
             throw UnreadableReport("this is not a stall report: \(fault)")
         }
         if let newer = StallReport.newerVersion(schemaVersion) { throw UnreadableReport(newer) }
@@ -123,7 +123,7 @@ extension ReportSummary {
             return "repeated: a duration is negative or too large"
         }
         if repeats < 0 { return "repeats: the count is negative" }
-        return repeats > ReportFault.maximumCount ? "repeats: the count is too large" : nil
+        return repeats > StallReport.maximumCount ? "repeats: the count is too large" : nil
     }
 }
 

@@ -34,7 +34,7 @@ import TextOutput
         var documents = 0
         try unlessAllAreFaulty {
             try reports.forEachDocument { bytes throws(UnreadableReport) in
-                StallReport.faults(in: bytes)
+                bytes.count
             } body: { _, _ in
                 documents += 1
             }
