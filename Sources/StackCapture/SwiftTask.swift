@@ -83,7 +83,7 @@ package struct SwiftTaskMemory {
     private static let isChild: UInt64 = 1 << 24
     private static let isGroupChild: UInt64 = 1 << 26
     /// The flags of ActiveTaskStatus.
-    private enum Status {
+    private enum StatusFlags {
         static let isCanceled: UInt64 = 0x100
         static let isRunning: UInt64 = 0x800
         static let isEnqueued: UInt64 = 0x1000
@@ -91,19 +91,19 @@ package struct SwiftTaskMemory {
         static let hasDependency: UInt64 = 0x4000
     }
     /// TaskStatusRecordKind.
-    private enum Kind {
+    private enum RecordKind {
         static let dependency: UInt64 = 0
         static let group: UInt64 = 2
         static let name: UInt64 = 6
     }
     /// The words of a group, which is a status record behind a table of functions: flags, parent, first and last child.
-    private enum Group {
+    private enum GroupWords {
         static let flags = 1
         static let firstChild = 3
         static let count = 5
     }
     /// The words of a dependency's record: flags, parent, target (two words), kind, the waiting task.
-    private enum Record {
+    private enum RecordWords {
         static let target = 2
         static let kind = 4
         static let task = 5
@@ -141,11 +141,11 @@ package struct SwiftTaskMemory {
             words[Word.metadata] == metadata, words[Word.flags] & Self.kindMask == 0
         else { return nil }
         let (flags, status) = (words[Word.flags], words[Word.status])
-        guard status & Status.isComplete == 0 else { return nil }
-        let isRunning = status & Status.isRunning != 0
+        guard status & StatusFlags.isComplete == 0 else { return nil }
+        let isRunning = status & StatusFlags.isRunning != 0
         var task = SwiftTask(
             address: address, id: Self.id(words), name: name(words[Word.records]),
-            isCanceled: status & Status.isCanceled != 0, isRunning: isRunning)
+            isCanceled: status & StatusFlags.isCanceled != 0, isRunning: isRunning)
         if flags & Self.isChild != 0 {
             guard let parent = id(at: words[Word.parent]) else { return nil }
             (task.parent, task.parentID) = (words[Word.parent], parent)
@@ -153,9 +153,9 @@ package struct SwiftTaskMemory {
         if flags & Self.isGroupChild != 0 { task.group = words[Word.group] }
         if isRunning { return task }
         // A task that neither runs nor waits is about to do one of them.
-        guard status & Status.hasDependency != 0,
+        guard status & StatusFlags.hasDependency != 0,
             let dependency = dependency(words[Word.dependency], of: address),
-            (status & Status.isEnqueued != 0) == dependency.isExecutor
+            (status & StatusFlags.isEnqueued != 0) == dependency.isExecutor
         else { return nil }
         if case .task(let awaited) = dependency {
             guard let id = id(at: awaited) else { return nil }
@@ -174,11 +174,11 @@ package struct SwiftTaskMemory {
     }
 
     private func childrenOnce(ofGroup group: UInt64) -> [UInt64]? {
-        guard let words = memory.words(at: group, count: Group.count),
-            words[Group.flags] & Self.kindMask == Kind.group
+        guard let words = memory.words(at: group, count: GroupWords.count),
+            words[GroupWords.flags] & Self.kindMask == RecordKind.group
         else { return nil }
         var children: [UInt64] = []
-        var next = words[Group.firstChild]
+        var next = words[GroupWords.firstChild]
         while next != 0 {
             guard children.count < Self.maximumChildren, id(at: next) != nil,
                 let words = memory.words(at: next, count: Word.count), words[Word.flags] & Self.isGroupChild != 0,
@@ -206,11 +206,12 @@ package struct SwiftTaskMemory {
     }
 
     private func dependency(_ record: UInt64, of task: UInt64) -> SwiftTask.Dependency? {
-        guard let words = memory.words(at: record, count: Record.count), words[0] & Self.kindMask == Kind.dependency,
-            words[Record.task] == task
+        guard let words = memory.words(at: record, count: RecordWords.count),
+            words[0] & Self.kindMask == RecordKind.dependency,
+            words[RecordWords.task] == task
         else { return nil }
-        let target = words[Record.target]
-        switch words[Record.kind] & 0xffff_ffff {
+        let target = words[RecordWords.target]
+        switch words[RecordWords.kind] & 0xffff_ffff {
         case 1: return .task(target)
         case 2: return .continuation
         case 3: return .group(target)
@@ -224,7 +225,7 @@ package struct SwiftTaskMemory {
         // A damaged list may be circular: it ends at the bound.
         for _ in 0..<Self.maximumRecords where at != 0 {
             guard let words = memory.words(at: at, count: 3) else { return nil }
-            if words[0] & Self.kindMask == Kind.name {
+            if words[0] & Self.kindMask == RecordKind.name {
                 return memory.string(at: words[2]).map { Array($0.utf8.prefix(CUnwindEngine.maximumTaskName)) }
             }
             at = words[1]
