@@ -107,7 +107,11 @@ class Receiver:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                # The agent was killed in the middle.
+                if len(body) < length:
+                    raise ConnectionResetError
                 self.send_response(receiver.take(body))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -115,7 +119,12 @@ class Receiver:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        class Server(http.server.HTTPServer):
+            def handle_error(self, *_):
+                # A killed agent's connection is reset. Whatever else goes wrong is seen as a lost report.
+                pass
+
+        self.server = Server(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def take(self, body):
