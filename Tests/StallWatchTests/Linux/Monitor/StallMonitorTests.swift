@@ -325,7 +325,7 @@ import Testing
         try first.start()
         let error = #expect(throws: StallWatchError.self) { try second.start() }
         #expect(error?.code == .invalidConfiguration)
-        #expect(first.health.state == .starting, "the first one goes on")
+        #expect(first.checkHealth().state == .starting, "the first one goes on")
         first.stop()
         let third = try monitor(health: output)
         try third.start()
