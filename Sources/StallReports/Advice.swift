@@ -36,7 +36,7 @@ package struct AdviceRule: Sendable {
     package var page: String { "docs/causes/\(topic).md" }
 }
 
-/// What the rules ask of a report.
+/// The facts of a report on which the rules decide.
 struct AdviceFacts {
     let report: StallReport
     let cause: StallReport.Cause
@@ -139,7 +139,7 @@ extension StallReport.SystemCall {
             } == true
     }
 
-    /// The path of a regular file, as far as its name tells: not of a device, a pipe, a socket or the kernel.
+    /// The path of a regular file, judged by its name: `nil` for devices, pipes, sockets and files of the kernel.
     var filePath: String? {
         guard let target, target.hasPrefix("/"), peers == nil,
             !["/dev/", "/proc/", "/sys/"].contains(where: { target.hasPrefix($0) })

@@ -103,7 +103,7 @@ package struct ControlAnswer: Codable, Sendable {
         package var durationMilliseconds: Double
         /// Whether it had not ended then.
         package var isOngoing: Bool
-        package var kind: StallReport.Kind
+        package var kind: StallKind
         /// The function to inspect first; `nil` if it is not known, or not known yet.
         package var function: String?
         /// The cause; `nil` if it is not known.

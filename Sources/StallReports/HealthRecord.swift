@@ -3,8 +3,8 @@ internal import Foundation
 /// The answer to the question whether the watched loops of a process make progress.
 ///
 /// A monitor writes it to its health file as JSON, and `stallwatch health` reads it there. The states come from the
-/// watchdog, never from the loops' own threads. The record says when the watchdog looked: if that is long ago, the
-/// watchdog does not run, and the states mean nothing.
+/// watchdog, never from the loops' own threads. The record has the time of the watchdog's last check: if that is
+/// long ago, the watchdog does not run, and the states mean nothing.
 public struct HealthRecord: Codable, Sendable, Equatable {
     /// The version of the record's format that this library writes.
     package static let currentVersion = 1
@@ -13,54 +13,46 @@ public struct HealthRecord: Codable, Sendable, Equatable {
     /// The name of the file without a directory entry that holds the path of a monitor's health file.
     package static let pointerName = "stallwatch-health"
 
-    /// The version of the record's format: 1.
-    public var version: Int = Self.currentVersion
+    package var version: Int = Self.currentVersion
     /// The state of the process.
-    public var state: State
-    /// When the watchdog looked, by the wall clock.
+    public var state: HealthState
+    /// The time of the watchdog's check, by the wall clock.
     public var checkedAt: Timestamp
-    /// When the watchdog looked, in milliseconds of CLOCK_MONOTONIC, which stops while the machine is suspended.
+    /// The time of the watchdog's check, in milliseconds of CLOCK_MONOTONIC, which stops while the machine is suspended.
     ///
     /// A reader on the same machine computes the record's age from it.
-    public var checkedAtMonotonicMilliseconds: UInt64
+    package var checkedAtMonotonicMilliseconds: UInt64
     /// When all loops last made progress, by the wall clock; the start of the monitor if they have not yet.
     ///
     /// It is also the modification time of the health file.
-    public var progressedAt: Timestamp
+    package var progressedAt: Timestamp
     /// The time between two records in the health file, in milliseconds; `nil` if there is no such file.
-    public var intervalMilliseconds: Double?
+    package var intervalMilliseconds: Double?
     /// Whether the program has paused the monitor, so that no turn can become a stall.
-    public var isPaused: Bool
-    /// The process.
-    public var process: Process
+    package var isPaused: Bool
+    package var process: Process
     /// The watched loops: those that make no progress first, then by label; at most 64.
-    public var loops: [Loop]
+    package var loops: [LoopHealth]
     /// The number of loops that ``loops`` leaves out.
-    public var omittedLoops: Int
+    package var omittedLoops: Int
     /// The ongoing stall that began first, or the last one that is over; `nil` if there was none.
-    public var stall: Stall?
+    package var stall: Stall?
 
     package init(
-        state: State, checkedAt: Timestamp, checkedAtMonotonicMilliseconds: UInt64, progressedAt: Timestamp,
-        intervalMilliseconds: Double? = nil, isPaused: Bool = false, process: Process, loops: [Loop],
+        state: HealthState, checkedAt: Timestamp, checkedAtMonotonicMilliseconds: UInt64, progressedAt: Timestamp,
+        intervalMilliseconds: Double? = nil, isPaused: Bool = false, process: Process, loops: [LoopHealth],
         omittedLoops: Int = 0, stall: Stall? = nil
     ) {
-        self.state = state
-        self.checkedAt = checkedAt
-        self.checkedAtMonotonicMilliseconds = checkedAtMonotonicMilliseconds
-        self.progressedAt = progressedAt
-        self.intervalMilliseconds = intervalMilliseconds
-        self.isPaused = isPaused
-        self.process = process
-        self.loops = loops
-        self.omittedLoops = omittedLoops
-        self.stall = stall
+        (self.state, self.checkedAt) = (state, checkedAt)
+        (self.checkedAtMonotonicMilliseconds, self.progressedAt) = (checkedAtMonotonicMilliseconds, progressedAt)
+        (self.intervalMilliseconds, self.isPaused, self.process) = (intervalMilliseconds, isPaused, process)
+        (self.loops, self.omittedLoops, self.stall) = (loops, omittedLoops, stall)
     }
 
     /// The record as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
     ///
     /// Never empty: encoding cannot fail.
-    public func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
+    package func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
 
     /// Decodes a record; `nil` for any other document, and for a record of a newer version.
     package init?(jsonData: [UInt8]) {
@@ -72,63 +64,42 @@ public struct HealthRecord: Codable, Sendable, Equatable {
 }
 
 extension HealthRecord {
-    /// The state of a process.
-    public typealias State = Word<HealthRecord>
-
-    /// The state of a loop.
-    public typealias LoopState = Word<HealthRecord.Loop>
-
-    /// A watched loop.
-    public struct Loop: Codable, Sendable, Equatable {
-        /// The loop's label.
-        public var label: String
-        /// Whether the loop makes progress.
-        public var state: LoopState
+    package struct LoopHealth: Codable, Sendable, Equatable {
+        package var label: String
+        package var state: LoopHealthState
         /// When this state began, by the wall clock: for a stall, when the turn began.
-        public var since: Timestamp
+        package var since: Timestamp
 
-        package init(label: String, state: LoopState, since: Timestamp) {
-            self.label = label
-            self.state = state
-            self.since = since
+        package init(label: String, state: LoopHealthState, since: Timestamp) {
+            (self.label, self.state, self.since) = (label, state, since)
         }
     }
 
     /// A stall in one sentence.
-    public struct Stall: Codable, Sendable, Equatable {
+    package struct Stall: Codable, Sendable, Equatable {
         /// The sentence, which names the loop, the duration and, if it is known, the function to inspect first.
-        public var sentence: String
-        /// Whether the stall continues.
-        public var isOngoing: Bool
+        package var sentence: String
+        package var isOngoing: Bool
         /// The function to inspect first; `nil` if it is not known, or not known yet.
-        public var function: String?
+        package var function: String?
         /// The id of the stall's report; `nil` if there is no report yet.
-        public var report: String?
+        package var report: String?
 
         package init(sentence: String, isOngoing: Bool, function: String? = nil, report: String? = nil) {
-            self.sentence = sentence
-            self.isOngoing = isOngoing
-            self.function = function
-            self.report = report
+            (self.sentence, self.isOngoing, self.function, self.report) = (sentence, isOngoing, function, report)
         }
     }
 
-    /// The process whose loops a record describes.
-    public struct Process: Codable, Sendable, Equatable {
-        /// The process id.
-        public var pid: Int32
+    package struct Process: Codable, Sendable, Equatable {
+        package var pid: Int32
         /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat); `nil` if unknown.
-        public var startTicks: UInt64?
-        /// The kernel's id of the boot; `nil` if unknown.
-        public var bootID: String?
+        package var startTicks: UInt64?
+        package var bootID: String?
         /// The kernel's name of the namespace to which the process id belongs; `nil` if unknown.
-        public var pidNamespace: String?
+        package var pidNamespace: String?
 
         package init(pid: Int32, startTicks: UInt64? = nil, bootID: String? = nil, pidNamespace: String? = nil) {
-            self.pid = pid
-            self.startTicks = startTicks
-            self.bootID = bootID
-            self.pidNamespace = pidNamespace
+            (self.pid, self.startTicks, self.bootID, self.pidNamespace) = (pid, startTicks, bootID, pidNamespace)
         }
     }
 
@@ -150,7 +121,7 @@ extension HealthRecord {
     }
 
     /// The loops in that state, with the verb: "main has", "main and 2 other loops have".
-    private func labels(_ state: LoopState) -> String {
+    private func labels(_ state: LoopHealthState) -> String {
         let labels = loops.filter { $0.state == state }.map(\.label)
         guard let first = labels.first else { return "a loop has" }
         guard labels.count > 1 else { return "\(first) has" }
@@ -158,7 +129,10 @@ extension HealthRecord {
     }
 }
 
-extension HealthRecord.State {
+/// The state of a process in a health record.
+public typealias HealthState = Word<HealthRecord>
+
+extension HealthState {
     /// All loops make progress: they wait for events, or their turns are below their thresholds.
     public static var ok: Self { Self(rawValue: "ok") }
     /// A loop is in a turn over its threshold, or a pool starts no new work.
@@ -173,15 +147,18 @@ extension HealthRecord.State {
     public static var off: Self { Self(rawValue: "off") }
 }
 
-extension HealthRecord.LoopState {
+/// The state of a loop in a health record.
+package typealias LoopHealthState = Word<HealthRecord.LoopHealth>
+
+extension LoopHealthState {
     /// The loop waits for events, or its turn is below its threshold.
-    public static var running: Self { Self(rawValue: "running") }
+    package static var running: Self { Self(rawValue: "running") }
     /// The loop is in a turn over its threshold, or the pool starts no new work.
-    public static var stalled: Self { Self(rawValue: "stalled") }
+    package static var stalled: Self { Self(rawValue: "stalled") }
     /// The loop has not begun its first turn.
-    public static var starting: Self { Self(rawValue: "starting") }
+    package static var starting: Self { Self(rawValue: "starting") }
     /// A debugger holds the loop's thread in a turn over its threshold.
-    public static var held: Self { Self(rawValue: "held") }
+    package static var held: Self { Self(rawValue: "held") }
     /// The loop's thread has ended within a turn.
-    public static var ended: Self { Self(rawValue: "ended") }
+    package static var ended: Self { Self(rawValue: "ended") }
 }

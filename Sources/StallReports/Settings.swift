@@ -6,29 +6,31 @@ package enum EscalationAction: Sendable {
     case abort
 }
 
-/// Which code is the app's own.
+/// Which code is the app's own, so that a report blames it: see ``StallReport/culprit``.
 ///
-/// The first frame of the app's own code is what a report blames: see ``StallReport/culprit``. By default that is the root
-/// package's code: sources in a `checkouts` folder of the package manager are dependencies. Code of the system and of
-/// the Swift toolchain is never the app's.
+/// By default that is the code of the root package. Not the app's are:
 ///
-/// Where there is no debug information, the place of an image decides. In an executable that has debug information
-/// elsewhere, such code is a dependency's. In an executable without any, it is the app's: there, name the app's modules. In
-/// a library it is the app's if the library was installed with the executable: in the executable's folder or below it, or
-/// below the folder that contains its `bin`; but never in `/tmp`, `/var/tmp` or `/dev/shm`.
+/// - the system and the Swift toolchain;
+/// - dependencies: sources in a `checkouts` folder of the package manager;
+/// - code without debug information, in an executable that has some for other code;
+/// - libraries without debug information that were not installed with the executable, such as plug-ins. Installed with it
+///   are those below its folder, or below the folder around its `bin`, except in `/tmp`, `/var/tmp` and `/dev/shm`.
+///
+/// In an executable without any debug information all other code is the app's: name the app's modules there.
 public struct InAppSettings: Sendable, Equatable {
-    /// Directories whose images are not the app's, besides `/lib`, `/usr/lib` and `/usr/local/lib`, also with 32 or 64 at
-    /// the end, and the Swift toolchain's.
+    /// Directories of images that are not the app's, in addition to the system's and the toolchain's.
+    ///
+    /// The system's are `/lib`, `/usr/lib` and `/usr/local/lib`, also with 32 or 64 at the end.
     public var excludedDirectories: [String]
     /// Swift modules that are not the app's, such as a package that is used by path.
     public var excludedModules: [String]
     /// Swift modules that are the app's wherever their sources lie, even if a module of the toolchain has the same name.
     ///
-    /// Where there is no debug information, a Swift module that is not in this list is a dependency, unless the list is
-    /// empty. A module in both lists is excluded.
+    /// If the list is not empty, a Swift module without debug information that is not in it is a dependency. A module in
+    /// both lists is excluded.
     public var includedModules: [String]
 
-    /// Makes a rule; all lists are empty by default.
+    /// Creates settings; all lists are empty by default.
     public init(
         excludedDirectories: [String] = [], excludedModules: [String] = [], includedModules: [String] = []
     ) {
@@ -60,32 +62,23 @@ public struct ReportQuota: Sendable, Equatable {
 
 extension StallReport {
     /// Where names and lines come from when a report is symbolicated after the fact.
-    public struct DebugSources: Sendable, Equatable {
-        /// Directories with debug files or unstripped images, searched before `/usr/lib/debug`.
+    package struct DebugSources: Sendable, Equatable {
+        /// Directories with debug files or unstripped images, which are searched before `/usr/lib/debug`.
         ///
         /// Files are found by build ID (`.build-id/ab/cdef.debug`), by the name in `.gnu_debuglink`, and by the image's
         /// own name or path, with or without `.debug`. A file with another build ID is never used.
-        public var directories: [String]
-        /// Whether the debuginfod servers that the environment names (`DEBUGINFOD_URLS`) are asked for what no
-        /// directory has.
+        package var directories: [String]
+        /// Whether files that no directory has are requested from the debuginfod servers in `DEBUGINFOD_URLS`.
+        package var usesDebuginfod: Bool
+        /// The time limit of the call, requests to servers included; the rest of the names stays as it was.
         ///
-        /// Off by default: it uses the network.
-        public var usesDebuginfod: Bool
-        /// How long the call may take, servers included.
-        ///
-        /// What is not done by then stays as it was. Servers are not asked in the last second: that is how long it may
-        /// take to notice that one does not answer. Default: 60 s.
-        public var timeLimit: Duration
-        /// What debug information may hold in memory, in bytes.
-        ///
-        /// Default: 4 GB.
-        public var maximumMemoryBytes: Int
+        /// In the last second no server is asked: noticing that one does not answer may take that long.
+        package var timeLimit: Duration
+        /// The memory limit for debug information, in bytes.
+        package var maximumMemoryBytes: Int
 
-        /// Makes the sources; every value has a default.
-        public init(
-            directories: [String] = [],
-            usesDebuginfod: Bool = false,
-            timeLimit: Duration = .seconds(60),
+        package init(
+            directories: [String] = [], usesDebuginfod: Bool = false, timeLimit: Duration = .seconds(60),
             maximumMemoryBytes: Int = 4 << 30
         ) {
             self.directories = directories
@@ -96,58 +89,34 @@ extension StallReport {
     }
 }
 
-/// How addresses get their names and lines, on the monitor's own thread, never on a monitored one.
+/// How the frames of a report get their names and lines, on the monitor's own thread.
 ///
-/// Nothing here uses the network. A frame without a name or line keeps its build ID and offset, from which
-/// `stallwatch symbolicate` can add them later and elsewhere.
-///
-/// Lines need libdw.so.1 (package libdw1 or elfutils-libs), which is loaded with dlopen(3) when the first report is
-/// made. Without it there are names. A program that never stalls never loads it; set ``names`` to never load it at all. The
-/// article "Limits" says what is done about faults of libdw, which reads files inside the program.
+/// ``lines`` needs libdw.so.1 (package libdw1 or elfutils-libs), which is loaded when the first report is made; without it
+/// frames have functions only. Nothing uses the network. A frame without a name or line keeps its build ID and offset, with
+/// which `stallwatch symbolicate` adds them later and elsewhere.
 public struct SymbolicationSettings: Sendable, Equatable {
-    /// How much is looked up.
-    public enum Detail: String, Sendable {
-        /// Nothing: reports have build IDs and offsets.
-        case none
-        /// Functions, by the images' symbol tables.
-        case names
-        /// Functions, files, lines and inlined functions, by the debug information.
-        case lines
+    package enum Detail: String, Sendable {
+        case none, names, lines
     }
 
-    /// How much is looked up.
-    public var detail: Detail
-    /// Directories with debug files, searched before `/usr/lib/debug`.
-    public var debugDirectories: [String]
-    /// What the debug information may hold in memory, in bytes.
+    package var detail = Detail.lines
+    /// Directories with debug files, which are searched before `/usr/lib/debug`.
+    public var debugDirectories: [String] = []
+    /// The memory limit for debug information, in bytes; 512 MB by default.
     ///
-    /// An image that needs more gets names only. The memory is freed when there is nothing left to report; malloc
-    /// may keep some of it for the next time. Default: 512 MB. Measured: 0.6 MB for a 20 MB release executable, most of
-    /// which is the standard library's and has no debug information; 22 MB for a 53 MB debug build.
-    public var maximumMemoryBytes: Int
-    /// How long one report may wait for its names and lines before it is written without the rest, which then
-    /// follows.
+    /// An image that needs more gets functions only. The memory is freed when there is nothing left to report.
+    public var maximumMemoryBytes = 512 << 20
+    /// The time for which a report waits for its names and lines; 200 ms by default.
     ///
-    /// Default: 200 ms.
-    public var timeLimit: Duration
+    /// After that it is written without the rest, which follows.
+    public var timeLimit = Duration.milliseconds(200)
 
-    /// Makes settings; every value has a default.
-    public init(
-        detail: Detail = .lines,
-        debugDirectories: [String] = [],
-        maximumMemoryBytes: Int = 512 << 20,
-        timeLimit: Duration = .milliseconds(200)
-    ) {
-        self.detail = detail
-        self.debugDirectories = debugDirectories
-        self.maximumMemoryBytes = maximumMemoryBytes
-        self.timeLimit = timeLimit
-    }
+    package init(detail: Detail = .lines) { self.detail = detail }
 
-    /// No symbolication.
+    /// No symbolication: frames have build IDs and offsets.
     public static let none = SymbolicationSettings(detail: .none)
-    /// Functions only.
+    /// Functions, by the images' symbol tables; libdw is not loaded.
     public static let names = SymbolicationSettings(detail: .names)
-    /// Functions, files, lines and inlined functions.
+    /// Functions, files, lines and inlined functions, by the debug information.
     public static let lines = SymbolicationSettings()
 }

@@ -103,7 +103,7 @@ package struct CalendarDay: Sendable, Hashable, Comparable {
     package static func < (left: CalendarDay, right: CalendarDay) -> Bool { left.start < right.start }
 }
 
-extension CalendarDay: LosslessStringConvertible {
+extension CalendarDay: CustomStringConvertible {
     /// The day as 2027-03-31.
     package var description: String { String(start.description.prefix(10)) }
 
@@ -116,7 +116,7 @@ extension CalendarDay: LosslessStringConvertible {
 
 extension CalendarDay: Codable {
     package init(from decoder: any Decoder) throws {
-        self = try decoder.decodeText(else: "is not a day like 2027-03-31")
+        self = try decoder.decodeText(Self.init(_:), else: "is not a day like 2027-03-31")
     }
 
     package func encode(to encoder: any Encoder) throws {

@@ -1,29 +1,29 @@
 extension StallReport {
     /// How a loop used its time while it was saturated, spun or let a mode wait, when the monitor last sampled it.
-    public struct Activity: Codable, Sendable, Equatable {
+    package struct Activity: Codable, Sendable, Equatable {
         /// The mean number of turns in a second; 0 if the loop returned before its first turn each time, or if its mode
         /// is not watched.
-        public var turnsPerSecond: Double
+        package var turnsPerSecond: Double
         /// The part of the time in which the loop did not wait, 0 to 1; `nil` for a loop that spins.
-        public var busyShare: Double?
+        package var busyShare: Double?
         /// The part of the time for which the loop's thread was on a CPU, 0 to 1; `nil` if unknown.
-        public var cpuShare: Double?
+        package var cpuShare: Double?
         /// The descriptor that was always readable and that the app did not read, such as `descriptor 7, pipe:[4711]`.
         ///
         /// `nil` if the monitor found none, or did not look.
-        public var readyDescriptor: String?
+        package var readyDescriptor: String?
         /// Whether the app ran the loop in a mode without sources and timers, in which it returns at once.
         ///
         /// `nil` if it did not.
-        public var isModeEmpty: Bool?
+        package var isModeEmpty: Bool?
         /// The mode that was not served, while the loop ran in the mode that ``StallReport/loop`` names.
         ///
         /// `nil` if none is known to have starved.
-        public var awaitedMode: String?
+        package var awaitedMode: String?
         /// Whether a timer of that mode was due; `nil` if no mode starved.
-        public var isTimerDue: Bool?
+        package var isTimerDue: Bool?
         /// Whether the main queue had work, which only the common modes do; `nil` if no mode starved.
-        public var hasMainQueueWork: Bool?
+        package var hasMainQueueWork: Bool?
 
         package init(turnsPerSecond: Double, busyShare: Double? = nil) {
             self.turnsPerSecond = turnsPerSecond
@@ -70,11 +70,11 @@ extension StallReport {
     }
 }
 
-extension StallReport.Kind {
+extension StallKind {
     /// Whether it is a time in which the loop made progress, not one turn or wait that was too long.
     package var isPeriod: Bool { [.saturation, .spinning, .modeStarvation].contains(self) }
 
-    /// What the loop does now, and, before the duration, what it did and what it has done until now.
+    /// The verb in the present, and in the past and the perfect as the words before a duration.
     package var verbs: (present: String, past: String, perfect: String) {
         switch self {
         case .saturation: ("is saturated", "was saturated for", "has been saturated for")

@@ -1,7 +1,7 @@
 extension StallReport {
     /// The cause of a stall: how the thread spent the time, and the one cause that the rules conclude.
     ///
-    /// The sum of ``onCPUMilliseconds``, ``runQueueMilliseconds`` and ``blockedMilliseconds`` is the time from the
+    /// The sum of `onCPUMilliseconds`, `runQueueMilliseconds` and `blockedMilliseconds` is the time from the
     /// beginning of the turn to the monitor's last observation of it.
     public struct Cause: Codable, Sendable, Equatable {
         /// The main use of the time.
@@ -10,51 +10,48 @@ extension StallReport {
         public var summary: String = ""
         /// The confidence in ``kind``.
         public var confidence: Confidence
-        /// The time on a CPU, in milliseconds.
-        public var onCPUMilliseconds: Double
+        package var onCPUMilliseconds: Double
         /// The time in which the thread was ready to run but had no CPU, in milliseconds.
-        public var runQueueMilliseconds: Double
-        /// The time in which the thread was blocked, in milliseconds.
-        public var blockedMilliseconds: Double
+        package var runQueueMilliseconds: Double
+        package var blockedMilliseconds: Double
         /// The part of the CPU and run-queue time that may have passed right before the turn, in milliseconds.
         ///
         /// Large only if the loop was busy before it stalled.
-        public var uncertaintyMilliseconds: Double
+        package var uncertaintyMilliseconds: Double
         /// The share of the CPU time spent in the kernel, 0 to 1; `nil` if that time was too short to tell.
-        public var kernelShare: Double?
+        package var kernelShare: Double?
         /// The number of page faults that needed no disk.
-        public var minorFaults: UInt64 = 0
+        package var minorFaults: UInt64 = 0
         /// The number of page faults that waited for a disk.
-        public var majorFaults: UInt64 = 0
-        /// The number of times that the thread blocked; 0 if the system does not show it.
-        public var voluntarySwitches: UInt64 = 0
+        package var majorFaults: UInt64 = 0
+        package var voluntarySwitches: UInt64 = 0
         /// The number of times that the scheduler preempted the thread; 0 if the system does not show it.
-        public var involuntarySwitches: UInt64 = 0
+        package var involuntarySwitches: UInt64 = 0
         /// The time for which a CPU quota throttled the thread's cgroup, in milliseconds; `nil` if none did.
         ///
         /// At most the stall's duration. The kernel adds up all CPUs, so some of it may be other threads' time.
-        public var throttledMilliseconds: Double?
+        package var throttledMilliseconds: Double?
         /// The time that the host of a virtual machine took from the most affected CPU (steal, proc_stat(5)) since a sample saw
         /// the thread ready to run, in milliseconds; `nil` if it took none, or the thread mostly had a CPU or was blocked.
-        public var stolenMilliseconds: Double?
+        package var stolenMilliseconds: Double?
         /// The file of the last page that the thread waited for; `nil` if unknown.
         ///
         /// Needs a kernel that permits perf_event_open(2).
-        public var pagedFile: String?
+        package var pagedFile: String?
         /// The system call in which the thread was blocked.
-        public var systemCall: SystemCall?
+        package var systemCall: SystemCall?
         /// The C library function in which the thread was, if no sample saw a system call.
-        public var function: String?
+        package var function: String?
         /// The kernel function in which the thread was blocked (/proc/<pid>/wchan, proc(5)).
-        public var waitChannel: String?
+        package var waitChannel: String?
         /// The kernel functions on the thread's stack, innermost first.
         ///
         /// `nil` unless the process may read them (CAP_SYS_ADMIN).
-        public var kernelStack: [String]?
+        package var kernelStack: [String]?
         /// The lock for which the thread waited.
-        public var lock: Lock?
+        package var lock: Lock?
         /// The machine's resource pressure; `nil` if the kernel does not provide it.
-        public var pressure: Pressure?
+        package var pressure: Pressure?
     }
 
     /// The main use of a stall's time.
@@ -64,36 +61,31 @@ extension StallReport {
     public typealias Confidence = Word<ConfidenceWords>
 
     /// A system call and its target.
-    public struct SystemCall: Codable, Sendable, Equatable {
-        /// The call's number on this architecture.
-        public var number: Int
-        /// The call's name, such as `futex`.
-        public var name: String
+    package struct SystemCall: Codable, Sendable, Equatable {
+        package var number: Int
+        package var name: String
         /// The call's target: a path, a socket's peer, a time or a process; `nil` if there is no name for it.
-        public var target: String?
+        package var target: String?
         /// The processes for which the call waited: a file lock's holder, the other end of a pipe or socket, a child.
         ///
         /// `nil` if the call waits for none of these, or ``missingPeersReason`` says why they are not known.
-        public var peers: [Peer]?
+        package var peers: [Peer]?
         /// The number of processes beyond those in ``peers``; `nil` if there are none.
-        public var omittedPeers: Int?
-        /// Why the processes for which the call waited are not known.
-        public var missingPeersReason: String?
+        package var omittedPeers: Int?
+        package var missingPeersReason: String?
     }
 
     /// The machine's resource pressure over about ten seconds (the `some avg10` values of /proc/pressure).
-    public struct Pressure: Codable, Sendable, Equatable {
+    package struct Pressure: Codable, Sendable, Equatable {
         /// The percentage of the time in which some task waited for a CPU.
-        public var cpuSomeAvg10: Double?
+        package var cpuSomeAvg10: Double?
         /// The percentage of the time in which some task waited for input or output.
-        public var ioSomeAvg10: Double?
+        package var ioSomeAvg10: Double?
         /// The percentage of the time in which some task waited for memory.
-        public var memorySomeAvg10: Double?
+        package var memorySomeAvg10: Double?
 
         package init(cpuSomeAvg10: Double?, ioSomeAvg10: Double?, memorySomeAvg10: Double?) {
-            self.cpuSomeAvg10 = cpuSomeAvg10
-            self.ioSomeAvg10 = ioSomeAvg10
-            self.memorySomeAvg10 = memorySomeAvg10
+            (self.cpuSomeAvg10, self.ioSomeAvg10, self.memorySomeAvg10) = (cpuSomeAvg10, ioSomeAvg10, memorySomeAvg10)
         }
     }
 }
@@ -145,91 +137,79 @@ extension StallReport.Cause {
         kind: StallReport.CauseKind, confidence: StallReport.Confidence, onCPUMilliseconds: Double,
         runQueueMilliseconds: Double, blockedMilliseconds: Double, uncertaintyMilliseconds: Double
     ) {
-        self.kind = kind
-        self.confidence = confidence
-        self.onCPUMilliseconds = onCPUMilliseconds
-        self.runQueueMilliseconds = runQueueMilliseconds
-        self.blockedMilliseconds = blockedMilliseconds
+        (self.kind, self.confidence, self.onCPUMilliseconds) = (kind, confidence, onCPUMilliseconds)
+        (self.runQueueMilliseconds, self.blockedMilliseconds) = (runQueueMilliseconds, blockedMilliseconds)
         self.uncertaintyMilliseconds = uncertaintyMilliseconds
     }
 }
 
 extension StallReport.SystemCall {
     package init(number: Int, name: String, target: String?) {
-        self.number = number
-        self.name = name
-        self.target = target
+        (self.number, self.name, self.target) = (number, name, target)
     }
 }
 
 extension StallReport {
     /// A lock for which a thread waited.
-    public struct Lock: Codable, Sendable, Equatable {
+    package struct Lock: Codable, Sendable, Equatable {
         /// The kind of lock.
-        public var kind: LockKind
+        package var kind: LockKind
         /// The lock's address, in hexadecimal; `nil` if it has none.
-        public var address: String?
-        /// The function in which the thread waited.
-        public var function: String?
+        package var address: String?
+        package var function: String?
         /// The label that the app gave the lock: a dispatch queue's label, or the name of a stdio stream.
-        public var label: String?
+        package var label: String?
         /// Whether the owners wait for each other in a cycle.
-        public var isDeadlock: Bool
+        package var isDeadlock: Bool
         /// The chain of owners.
         ///
         /// The first one owns this lock, the second one owns the lock for which the first one waits, and so on. The
         /// monitor has confirmed each owner.
-        public var owners: [LockOwner]
+        package var owners: [LockOwner]
         /// The reason why ``owners`` is empty; `nil` if it is not, and if ``Cause/systemCall`` names a file lock's holder.
-        public var reason: String?
+        package var reason: String?
     }
 
     /// A kind of lock, or of another object that threads wait for.
-    public typealias LockKind = Word<Lock>
+    package typealias LockKind = Word<Lock>
 
-    /// A thread that holds a lock.
-    public struct LockOwner: Codable, Sendable, Equatable {
-        /// The thread that holds the lock.
-        public var thread: ThreadDescription
+    package struct LockOwner: Codable, Sendable, Equatable {
+        package var thread: ThreadDescription
         /// The index of the thread's stack in ``StallReport/stacks``; `nil` if it could not be captured.
-        public var stack: Int?
+        package var stack: Int?
         /// Whether the thread was on a CPU or ready to run.
-        public var isRunning: Bool
-        /// The system call in which the thread was blocked.
-        public var systemCall: SystemCall?
-        /// The kind of lock for which the thread waited itself; `nil` if none.
-        public var waitsFor: LockKind?
+        package var isRunning: Bool
+        package var systemCall: SystemCall?
+        package var waitsFor: LockKind?
         /// The address of the lock for which the thread waited, in hexadecimal.
-        public var waitsForAddress: String?
+        package var waitsForAddress: String?
         /// The app's label of the lock for which the thread waited.
-        public var waitsForLabel: String?
+        package var waitsForLabel: String?
         /// How the thread spent the time between the first and the last time that it was seen to hold the lock.
         ///
         /// `nil` for other owners than the last one, and if the system does not show it.
-        public var time: OwnerTime?
+        package var time: OwnerTime?
         /// The priority inversion that the wait is; `nil` if it is none.
-        public var priorityInversion: PriorityInversion?
+        package var priorityInversion: PriorityInversion?
     }
 
     /// How the owner of a lock spent the time for which it was observed, in milliseconds.
-    public struct OwnerTime: Codable, Sendable, Equatable {
+    package struct OwnerTime: Codable, Sendable, Equatable {
         /// The share of the observed time from which the wait for a CPU is what the owner did.
         package static let starvedShare = 0.5
 
-        /// The observed time; what is left of it after the other two is the time in which the owner was blocked.
-        public var observedMilliseconds: Double
-        /// The time on a CPU.
-        public var onCPUMilliseconds: Double
+        /// The observed time; the owner was blocked for the part that is neither of the other two.
+        package var observedMilliseconds: Double
+        package var onCPUMilliseconds: Double
         /// The time in which the owner was ready to run but had no CPU.
-        public var runQueueMilliseconds: Double
+        package var runQueueMilliseconds: Double
 
         package var blockedMilliseconds: Double {
             max(observedMilliseconds - onCPUMilliseconds - runQueueMilliseconds, 0)
         }
 
         package init(observedMilliseconds: Double, onCPUMilliseconds: Double, runQueueMilliseconds: Double) {
-            self.observedMilliseconds = observedMilliseconds
-            self.onCPUMilliseconds = onCPUMilliseconds
+            (self.observedMilliseconds, self.onCPUMilliseconds) = (observedMilliseconds, onCPUMilliseconds)
             self.runQueueMilliseconds = runQueueMilliseconds
         }
     }
@@ -238,67 +218,52 @@ extension StallReport {
     ///
     /// The owner has a greater nice value than the stalled thread, and it waited for a CPU for at least half of the time
     /// for which it was observed. libdispatch (Swift 6.3) gives the workers of the background and utility QoS such values.
-    public struct PriorityInversion: Codable, Sendable, Equatable {
-        /// The owner's nice value, -20 to 19.
-        public var nice: Int
-        /// The nice value of the stalled thread.
-        public var waiterNice: Int
+    package struct PriorityInversion: Codable, Sendable, Equatable {
+        package var nice: Int
+        package var waiterNice: Int
         /// The label of the dispatch queue that the owner runs; `nil` if it is not known.
-        public var queue: String?
+        package var queue: String?
 
         package init(nice: Int, waiterNice: Int, queue: String? = nil) {
-            self.nice = nice
-            self.waiterNice = waiterNice
-            self.queue = queue
+            (self.nice, self.waiterNice, self.queue) = (nice, waiterNice, queue)
         }
     }
 }
 
 extension StallReport.LockKind {
     /// A `pthread_mutex_t`; also `NSLock`, `NSRecursiveLock` and `std::mutex`.
-    public static var pthreadMutex: Self { Self(rawValue: "pthreadMutex") }
-    /// A `pthread_rwlock_t`.
-    public static var pthreadReadWriteLock: Self { Self(rawValue: "pthreadReadWriteLock") }
+    package static var pthreadMutex: Self { Self(rawValue: "pthreadMutex") }
+    package static var pthreadReadWriteLock: Self { Self(rawValue: "pthreadReadWriteLock") }
     /// A `Mutex` of Swift's Synchronization module.
-    public static var swiftMutex: Self { Self(rawValue: "swiftMutex") }
+    package static var swiftMutex: Self { Self(rawValue: "swiftMutex") }
     /// A lock inside libdispatch.
-    public static var dispatchUnfairLock: Self { Self(rawValue: "dispatchUnfairLock") }
-    /// A serial dispatch queue.
-    public static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
-    /// An initialization by `dispatch_once`.
-    public static var dispatchOnce: Self { Self(rawValue: "dispatchOnce") }
+    package static var dispatchUnfairLock: Self { Self(rawValue: "dispatchUnfairLock") }
+    package static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
+    package static var dispatchOnce: Self { Self(rawValue: "dispatchOnce") }
     /// The end of a thread.
-    public static var threadJoin: Self { Self(rawValue: "threadJoin") }
+    package static var threadJoin: Self { Self(rawValue: "threadJoin") }
     /// An initialization by `pthread_once`, `call_once` or `swift_once`.
-    public static var once: Self { Self(rawValue: "once") }
-    /// A `sem_t`.
-    public static var semaphore: Self { Self(rawValue: "semaphore") }
-    /// A `DispatchSemaphore`.
-    public static var dispatchSemaphore: Self { Self(rawValue: "dispatchSemaphore") }
-    /// A `DispatchGroup`.
-    public static var dispatchGroup: Self { Self(rawValue: "dispatchGroup") }
+    package static var once: Self { Self(rawValue: "once") }
+    package static var semaphore: Self { Self(rawValue: "semaphore") }
+    package static var dispatchSemaphore: Self { Self(rawValue: "dispatchSemaphore") }
+    package static var dispatchGroup: Self { Self(rawValue: "dispatchGroup") }
     /// A `pthread_cond_t`; also `NSCondition`.
-    public static var condition: Self { Self(rawValue: "condition") }
-    /// A `pthread_barrier_t`.
-    public static var barrier: Self { Self(rawValue: "barrier") }
+    package static var condition: Self { Self(rawValue: "condition") }
+    package static var barrier: Self { Self(rawValue: "barrier") }
     /// The lock of a stdio stream: `stdin`, `stdout` or `stderr`.
-    public static var stdio: Self { Self(rawValue: "stdio") }
+    package static var stdio: Self { Self(rawValue: "stdio") }
     /// The dynamic linker's lock of its list of libraries: another thread is in `dlopen`, in an initializer of a library
     /// that it loads, or in `dl_iterate_phdr`.
-    public static var dynamicLinker: Self { Self(rawValue: "dynamicLinker") }
-    /// A lock on a file.
-    public static var file: Self { Self(rawValue: "file") }
+    package static var dynamicLinker: Self { Self(rawValue: "dynamicLinker") }
+    package static var file: Self { Self(rawValue: "file") }
     /// A futex of an unknown kind.
-    public static var futex: Self { Self(rawValue: "futex") }
-    /// A System V semaphore.
-    public static var systemSemaphore: Self { Self(rawValue: "systemSemaphore") }
+    package static var futex: Self { Self(rawValue: "futex") }
+    package static var systemSemaphore: Self { Self(rawValue: "systemSemaphore") }
 }
 
 extension StallReport.Lock {
     package init(kind: StallReport.LockKind, isDeadlock: Bool, owners: [StallReport.LockOwner]) {
-        self.kind = kind
-        self.isDeadlock = isDeadlock
-        self.owners = owners
+        (self.kind, self.isDeadlock, self.owners) = (kind, isDeadlock, owners)
     }
 }
 

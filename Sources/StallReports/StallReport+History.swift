@@ -2,60 +2,49 @@ extension StallReport {
     /// What the watched loops did in the seconds before a stall, and the other loops during it.
     ///
     /// Its times are relative to the beginning of the stall, ``StallReport/startedAt``: negative before it.
-    public struct History: Codable, Sendable, Equatable {
+    package struct History: Codable, Sendable, Equatable {
         /// The time before the stall that the history covers, in milliseconds: 5,000.
-        public var windowMilliseconds: Double
+        package var windowMilliseconds: Double
         /// The stalled loop, and the other watched loops in the order in which the app watched them; at most 17.
-        public var loops: [LoopHistory]
+        package var loops: [LoopHistory]
         /// The number of watched loops that ``loops`` omits because there are too many; `nil` if it omits none.
-        public var omittedLoops: Int?
+        package var omittedLoops: Int?
 
         package init(windowMilliseconds: Double, loops: [LoopHistory], omittedLoops: Int? = nil) {
-            self.windowMilliseconds = windowMilliseconds
-            self.loops = loops
-            self.omittedLoops = omittedLoops
+            (self.windowMilliseconds, self.loops, self.omittedLoops) = (windowMilliseconds, loops, omittedLoops)
         }
     }
 
-    /// The turns of one loop around a stall.
-    public struct LoopHistory: Codable, Sendable, Equatable {
-        /// The label under which the app registered the loop.
-        public var label: String
-        /// The kind of loop.
-        public var kind: LoopKind
+    package struct LoopHistory: Codable, Sendable, Equatable {
+        package var label: String
+        package var kind: LoopKind
         /// The turns of a millisecond or more, oldest first; empty if the loop had only shorter ones, or none.
         ///
         /// The stalled loop has those before the stall, at most 256; each other loop also those during it, the last 32.
-        public var turns: [Turn]
+        package var turns: [Turn]
         /// Whether older turns of the covered time are missing because there were too many; `nil` if none is missing.
-        public var omitsOlderTurns: Bool?
+        package var omitsOlderTurns: Bool?
 
         package init(label: String, kind: LoopKind, turns: [Turn], omitsOlderTurns: Bool? = nil) {
-            self.label = label
-            self.kind = kind
-            self.turns = turns
-            self.omitsOlderTurns = omitsOlderTurns
+            (self.label, self.kind, self.turns, self.omitsOlderTurns) = (label, kind, turns, omitsOlderTurns)
         }
     }
 
-    /// One turn of a loop.
-    public struct Turn: Codable, Sendable, Equatable {
+    package struct Turn: Codable, Sendable, Equatable {
         /// When the turn began, in milliseconds after the beginning of the stall; negative before it.
-        public var atMilliseconds: Double
+        package var atMilliseconds: Double
         /// The turn's duration, in milliseconds; for a turn that was not over, the duration so far.
-        public var durationMilliseconds: Double
+        package var durationMilliseconds: Double
         /// How long the loop had waited or been idle right before the turn, in milliseconds; 0 if another turn came before.
-        public var waitedMilliseconds: Double
+        package var waitedMilliseconds: Double
         /// Whether the turn was not over when the monitor last wrote the report; `nil` if it was over.
-        public var isOngoing: Bool?
+        package var isOngoing: Bool?
 
         package init(
             atMilliseconds: Double, durationMilliseconds: Double, waitedMilliseconds: Double, isOngoing: Bool? = nil
         ) {
-            self.atMilliseconds = atMilliseconds
-            self.durationMilliseconds = durationMilliseconds
-            self.waitedMilliseconds = waitedMilliseconds
-            self.isOngoing = isOngoing
+            (self.atMilliseconds, self.durationMilliseconds) = (atMilliseconds, durationMilliseconds)
+            (self.waitedMilliseconds, self.isOngoing) = (waitedMilliseconds, isOngoing)
         }
     }
 
@@ -64,9 +53,9 @@ extension StallReport {
     /// The monitor copied it in the same stop or wait as the thread's stack.
     public struct Context: Codable, Sendable, Hashable {
         /// The limit on the number of attributes.
-        public static let maximumAttributes = 8
+        package static let maximumAttributes = 8
         /// The limit on the length of each text, in bytes of UTF-8: a label's and a task's name's.
-        public static let maximumText = 128
+        package static let maximumText = 128
 
         /// The id of the Swift task, unique in the process; `nil` if the thread ran none, or it is not known.
         public var taskID: UInt64?
@@ -81,9 +70,9 @@ extension StallReport {
         /// The attributes of the app's context, at most 8; `nil` if there are none.
         public var attributes: [String: String]?
         /// Whether a text was longer than its limit, or not UTF-8, and was cut; `nil` means no.
-        public var isCut: Bool?
+        package var isCut: Bool?
         /// The number of attributes that were left out because there were too many; `nil` if none was.
-        public var omittedAttributes: Int?
+        package var omittedAttributes: Int?
     }
 }
 

@@ -14,9 +14,9 @@ extension StallReport {
     /// Ignores unknown fields and accepts unknown words. Memory use is bounded for any input: the initializer refuses a
     /// document with more values than a report can have before it decodes it.
     ///
-    /// - Parameter jsonData: A JSON document in UTF-8, at most ``maximumBytes`` long.
+    /// - Parameter jsonData: A JSON document in UTF-8, at most 16 MiB long.
     /// - Throws: ``StallWatchError`` with the code ``StallWatchError/Code/unreadableReport`` and the place of the first
-    ///   fault: a syntax error, a missing field, a value or an index out of range, or a newer ``schemaVersion``.
+    ///   fault: a syntax error, a missing field, a value or an index out of range, or a newer `schemaVersion`.
     public init(jsonData: [UInt8]) throws(StallWatchError) {
         func refused(_ reason: String) -> StallWatchError {
             StallWatchError(.unreadableReport, "this is not a stall report: \(reason)")
@@ -100,7 +100,7 @@ struct JSONBounds {
     /// An upper bound of the number of values: counts each opening bracket and each comma.
     private(set) var values = 0
     private(set) var depth = 0
-    /// Why the text cannot be a document, in words; `nil` if it is as long as its brackets ask for.
+    /// Why the text is not a whole document; `nil` if it closes all strings and brackets.
     private(set) var incompleteness: String?
 
     /// Counts the values and levels of a text in UTF-8, outside its strings.

@@ -1,47 +1,43 @@
 extension StallReport {
     /// A process for which a system call waited: another one, or this one through another descriptor.
-    public struct Peer: Codable, Sendable, Equatable {
+    package struct Peer: Codable, Sendable, Equatable {
         /// What the process had to do with the call.
-        public var role: PeerRole
-        /// The process's id; `nil` if it is not known.
-        public var pid: Int32?
+        package var role: PeerRole
+        package var pid: Int32?
         /// `true` if it was the process of the report.
-        public var isThisProcess: Bool?
+        package var isThisProcess: Bool?
         /// The thread of this process that was blocked in ``systemCall``, if ``isThisProcess``; `nil` if it is not known.
-        public var thread: ThreadDescription?
+        package var thread: ThreadDescription?
         /// The process's name in the kernel, at most 15 bytes.
-        public var name: String?
+        package var name: String?
         /// The state of its first thread, a letter of proc_pid_stat(5): `R`, `S`, `D`, `T`, `t`, `Z`, `X` or `I`.
-        public var state: String?
-        /// The number of its threads.
-        public var threads: Int?
+        package var state: String?
+        package var threads: Int?
         /// The system call in which its first thread was blocked; `nil` if there was none, or it may not be read.
-        public var systemCall: String?
+        package var systemCall: String?
         /// What the peer's system call acts on: a path, a socket or a time; `nil` if that is not known.
-        public var target: String?
-        /// The kernel function in which its first thread was blocked.
-        public var waitChannel: String?
+        package var target: String?
+        package var waitChannel: String?
         /// The time since the process started, in milliseconds, in steps of 10 ms.
-        public var runningMilliseconds: Double?
-        /// What is not known of it, and why.
-        public var reason: String?
+        package var runningMilliseconds: Double?
+        package var reason: String?
     }
 
     /// What a process has to do with a system call that waits for it.
-    public typealias PeerRole = Word<Peer>
+    package typealias PeerRole = Word<Peer>
 }
 
 extension StallReport.PeerRole {
     /// It held the file lock.
-    public static var holder: Self { Self(rawValue: "holder") }
+    package static var holder: Self { Self(rawValue: "holder") }
     /// It had the other end of the Unix socket open.
-    public static var otherEnd: Self { Self(rawValue: "otherEnd") }
+    package static var otherEnd: Self { Self(rawValue: "otherEnd") }
     /// It had the pipe open for writing.
-    public static var writer: Self { Self(rawValue: "writer") }
+    package static var writer: Self { Self(rawValue: "writer") }
     /// It had the pipe open for reading.
-    public static var reader: Self { Self(rawValue: "reader") }
+    package static var reader: Self { Self(rawValue: "reader") }
     /// It was the awaited child.
-    public static var child: Self { Self(rawValue: "child") }
+    package static var child: Self { Self(rawValue: "child") }
 }
 
 extension StallReport.Cause {
@@ -54,13 +50,13 @@ extension StallReport.Cause {
 // MARK: - Sentences
 
 extension StallReport.SystemCall {
-    /// For whom the call waited, a clause for each process.
+    /// The processes for which the call waited, a clause for each.
     package var allPeersInWords: [String] {
         let clauses = (peers ?? []).map { "\($0.role.lead) \($0.inWords)" }
         return clauses + (omittedPeers.map { ["\($0) more processes are left out"] } ?? [])
     }
 
-    /// For whom the call waited, as a clause: `its writing end is open in cat (pid 7, running for 2 s), which is in read`.
+    /// The processes for which the call waited, as a clause: `its writing end is open in cat (pid 7, running for 2 s), which is in read`.
     ///
     /// `nil` if the report does not say.
     package var peersInWords: String? {

@@ -60,7 +60,7 @@ extension StallReport {
     /// The number of Swift tasks that the report lists; 0 if it lists none.
     ///
     /// Their functions are in ``stacks``; their actors and executors have the names of their classes.
-    public var taskCount: Int { tasks?.tasks.reduce(0) { $0 + ($1.count ?? 1) } ?? 0 }
+    package var taskCount: Int { tasks?.tasks.reduce(0) { $0 + ($1.count ?? 1) } ?? 0 }
 
     /// Removes the list of Swift tasks.
     public mutating func removeTasks() { tasks = nil }

@@ -217,7 +217,7 @@ private struct CauseNames {
 }
 
 extension StallReport {
-    /// Functions of the C library that may ask a name server.
+    /// Functions of the C library that may query a name server.
     package static let resolvers: Set = [
         "getaddrinfo", "__GI_getaddrinfo", "getnameinfo", "gethostbyname", "gethostbyname2", "gethostbyname_r",
         "gethostbyaddr", "gethostbyaddr_r", "res_query", "res_search",
@@ -255,7 +255,7 @@ extension StallReport.Frame {
 
 extension StallReport.SystemCall: CustomStringConvertible {
     /// `fsync(/var/lib/wal)`, or the name alone.
-    public var description: String { target.map { "\(name)(\($0))" } ?? name }
+    package var description: String { target.map { "\(name)(\($0))" } ?? name }
 
     /// Whether the call copies data between files or between a file and memory.
     fileprivate var copiesData: Bool {

@@ -6,22 +6,20 @@ extension StallReport {
         /// The part of the stall's duration that the sample stands for, in milliseconds.
         ///
         /// The parts of all samples add up to the duration. `nil` in reports of versions that did not measure it.
-        public var weightMilliseconds: Double?
+        package var weightMilliseconds: Double?
         /// How often the thread was seen in this place, if more than once.
         ///
         /// A thread that has not run since it was captured is not captured again. Neighboring samples with the same
         /// stack, or with similar stacks if there are more than 20, are one sample.
-        public var timesSeen: Int?
+        package var timesSeen: Int?
         /// Whether the sample was taken before the turn reached its threshold; absent if not.
-        public var isEarly: Bool?
+        package var isEarly: Bool?
         /// The index of the stack in ``StallReport/stacks``; `nil` if it could not be captured.
         public var stack: Int?
         /// The reason why the stack is missing or incomplete; `nil` if it is complete.
-        public var reason: String?
-        /// The thread's state at the capture.
-        public var threadState: ThreadState?
-        /// The method of the capture.
-        public var method: CaptureMethod?
+        package var reason: String?
+        package var threadState: ThreadState?
+        package var method: CaptureMethod?
         /// The workers of a pool, grouped by equal stack; `nil` for other loops.
         ///
         /// Groups in the app's code come first; among those, and among the others, larger groups come first.
@@ -29,9 +27,9 @@ extension StallReport {
         /// Whether the same turn still ran after the capture.
         ///
         /// If not, the stack may belong to a later turn.
-        public var isValid: Bool
+        package var isValid: Bool
         /// Whether the stack reaches the thread's first function.
-        public var isComplete: Bool
+        package var isComplete: Bool
         /// The time for which the capture kept the thread from running, in microseconds.
         public var heldMicroseconds: Double = 0
         /// The time that the watchdog spent on the capture, in microseconds.
@@ -58,19 +56,17 @@ extension StallReport {
         /// The index of the stack in ``StallReport/stacks``; `nil` if it could not be captured.
         public var stack: Int?
         /// The reason why the stack is missing or incomplete; `nil` if it is complete.
-        public var reason: String?
-        /// The thread's state at the capture.
-        public var threadState: ThreadState?
-        /// The method of the capture.
-        public var method: CaptureMethod?
+        package var reason: String?
+        package var threadState: ThreadState?
+        package var method: CaptureMethod?
         /// The time for which the capture kept the thread from running, in microseconds.
-        public var heldMicroseconds: Double = 0
+        package var heldMicroseconds: Double = 0
         /// The system call in which the thread was blocked; `nil` if it was in none, or the system does not show it.
-        public var systemCall: SystemCall?
+        package var systemCall: SystemCall?
         /// The lock for which the thread waited; `nil` if it waited for none.
         ///
         /// It has one owner at most, without a stack: the owner has an entry of its own.
-        public var lock: Lock?
+        package var lock: Lock?
     }
 
     /// One frame of a stack.
@@ -93,38 +89,37 @@ extension StallReport {
         /// declaration.
         public var line: Int?
         /// The column in the line, from 1; `nil` if unknown.
-        public var column: Int?
+        package var column: Int?
         /// Whether the function is inlined into the next frame's function; `nil` means no.
         ///
         /// The next frame then has the same image and offset.
-        public var isInlined: Bool?
+        package var isInlined: Bool?
         /// Whether the function left no frame; `nil` means no.
         ///
         /// The call in the next frame names it, but it had gone on by a jump into the frame before: it ended in a call, or
         /// its code is shared with another function. ``offset`` is its first address, and ``line`` that of its declaration.
-        public var isTailCall: Bool?
+        package var isTailCall: Bool?
         /// Whether the frame may not be the caller of the one before it; `nil` means no.
         ///
         /// It was found without unwind information, or frames between the two were left out.
-        public var isUncertain: Bool?
+        package var isUncertain: Bool?
         /// Whether the code belongs to the app: to the root package.
         public var isInApp: Bool
         /// True for code of a package that the app depends on, or of a library that was compiled elsewhere and linked in.
-        public var isDependency: Bool?
+        package var isDependency: Bool?
         /// True for a frame that only passes a call on (a thunk, the run loop's own): readers may fold it.
-        public var isRuntimeFrame: Bool?
+        package var isRuntimeFrame: Bool?
         /// What the compiler made the function for; `nil` for a function that was written.
         ///
         /// Such a function is never blamed.
-        public var compilerGenerated: GeneratedCode?
+        package var compilerGenerated: GeneratedCode?
         /// The reason why the name or line is missing, unless the image has the reason.
-        public var reason: String?
-        /// The kind of frame.
-        public var kind: FrameKind
+        package var reason: String?
+        package var kind: FrameKind
         /// Whether the frame is the last async caller of a task; `nil` means no.
         ///
         /// The frames after it do not wait for this task.
-        public var isTaskStart: Bool?
+        package var isTaskStart: Bool?
     }
 
     /// An ELF file that is mapped into the process.
@@ -136,14 +131,14 @@ extension StallReport {
         /// The build ID in hexadecimal; `nil` if the file has none.
         public var buildID: String?
         /// The address in the process of the file's virtual address 0, in hexadecimal.
-        public var baseAddress: String
+        package var baseAddress: String
         /// Whether the image belongs to the app; `nil` if unknown.
         ///
         /// The app's images are the executable and the libraries outside the directories of the system and the
         /// toolchain.
-        public var isInApp: Bool?
+        package var isInApp: Bool?
         /// The reason why names or lines of the image's frames are missing; `nil` if none are.
-        public var reason: String?
+        package var reason: String?
     }
 
     /// Returns the names of a sample's functions, innermost first.
@@ -166,9 +161,7 @@ extension StallReport {
 
 extension StallReport.Sample {
     package init(atMilliseconds: Double, isValid: Bool, isComplete: Bool) {
-        self.atMilliseconds = atMilliseconds
-        self.isValid = isValid
-        self.isComplete = isComplete
+        (self.atMilliseconds, self.isValid, self.isComplete) = (atMilliseconds, isValid, isComplete)
     }
 }
 
@@ -178,10 +171,7 @@ extension StallReport.OtherThread {
 
 extension StallReport.Image {
     package init(name: String, path: String, buildID: String?, baseAddress: String, isInApp: Bool) {
-        self.name = name
-        self.path = path
-        self.buildID = buildID
-        self.baseAddress = baseAddress
+        (self.name, self.path, self.buildID, self.baseAddress) = (name, path, buildID, baseAddress)
         self.isInApp = isInApp
     }
 }
@@ -191,14 +181,8 @@ extension StallReport.Frame {
         image: Int? = nil, offset: String, function: String? = nil, symbol: String? = nil, file: String? = nil,
         line: Int? = nil, isInApp: Bool, kind: StallReport.FrameKind
     ) {
-        self.image = image
-        self.offset = offset
-        self.function = function
-        self.symbol = symbol
-        self.file = file
-        self.line = line
-        self.isInApp = isInApp
-        self.kind = kind
+        (self.image, self.offset, self.function, self.symbol, self.file) = (image, offset, function, symbol, file)
+        (self.line, self.isInApp, self.kind) = (line, isInApp, kind)
     }
 
     /// Whether the function may be in the source: it is neither a runtime frame nor made by the compiler.

@@ -2,7 +2,7 @@ extension StallReport {
     /// The size limit of a report's JSON: 16 MiB.
     ///
     /// A report with twenty different stacks of 512 frames each takes about 6 MiB.
-    public static let maximumBytes = 16 << 20
+    package static let maximumBytes = 16 << 20
 
     /// The exclusive upper bound of every duration in a report: 1e15, in the duration's own unit.
     ///

@@ -2,33 +2,28 @@ extension StallReport {
     /// One link of what an overdue operation waited for: a task that waits, or a thread that runs.
     public struct Wait: Codable, Sendable, Equatable {
         /// What the task waited for; `running` for a thread at the end of the chain.
-        public var kind: WaitKind
+        package var kind: WaitKind
         /// The id of the Swift task, unique in the process; `nil` if the thread ran none.
-        public var task: UInt64?
-        /// The name of the task; `nil` if it has none.
-        public var name: String?
+        package var task: UInt64?
+        package var name: String?
         /// The class of the actor or executor that the task waited for: `MainActor` for the main actor.
-        public var executor: String?
+        package var executor: String?
         /// The thread that ran the task or the executor.
-        public var thread: Int32?
+        package var thread: Int32?
         /// The index of the task's async functions, or of the thread's stack, in ``StallReport/stacks``.
-        public var stack: Int?
+        package var stack: Int?
         /// The app's function that waited or ran; `nil` until the report is symbolicated, or if there is none.
-        public var function: String?
+        package var function: String?
         /// The path of the function's source file, as the compiler recorded it.
-        public var file: String?
+        package var file: String?
         /// The line in ``file``, from 1: the one that waits.
-        public var line: Int?
+        package var line: Int?
 
         package init(
             kind: WaitKind, task: UInt64? = nil, name: String? = nil, executor: String? = nil, thread: Int32? = nil,
             stack: Int? = nil
         ) {
-            self.kind = kind
-            self.task = task
-            self.name = name
-            self.executor = executor
-            self.thread = thread
+            (self.kind, self.task, self.name, self.executor, self.thread) = (kind, task, name, executor, thread)
             self.stack = stack
         }
 
@@ -57,23 +52,22 @@ extension StallReport {
         }
     }
 
-    /// What a task waits for.
-    public typealias WaitKind = Word<Wait>
+    package typealias WaitKind = Word<Wait>
 }
 
 extension StallReport.WaitKind {
     /// The end of another task, which the next link is about.
-    public static var task: Self { Self(rawValue: "task") }
+    package static var task: Self { Self(rawValue: "task") }
     /// A child task in a group; the next link is about the oldest one.
-    public static var group: Self { Self(rawValue: "group") }
+    package static var group: Self { Self(rawValue: "group") }
     /// A continuation, which some code has to resume.
-    public static var continuation: Self { Self(rawValue: "continuation") }
+    package static var continuation: Self { Self(rawValue: "continuation") }
     /// A time, in `Task.sleep` or a clock's `sleep`.
-    public static var sleep: Self { Self(rawValue: "sleep") }
+    package static var sleep: Self { Self(rawValue: "sleep") }
     /// Its turn on an actor or another executor; the next link is about the thread that runs it.
-    public static var executor: Self { Self(rawValue: "executor") }
+    package static var executor: Self { Self(rawValue: "executor") }
     /// Any thread of the task pool; the next links are about threads that run tasks.
-    public static var pool: Self { Self(rawValue: "pool") }
+    package static var pool: Self { Self(rawValue: "pool") }
     /// Nothing: a thread runs it.
-    public static var running: Self { Self(rawValue: "running") }
+    package static var running: Self { Self(rawValue: "running") }
 }

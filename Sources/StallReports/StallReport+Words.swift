@@ -16,43 +16,35 @@ extension StallReport {
         return interpreters[name] ?? interpreters[String(name.prefix { !$0.isNumber })]
     }
 
-    /// A kind of delay that a report describes.
-    public typealias Kind = Word<StallReport>
-
-    /// The state of a stall when the monitor last wrote its report.
-    public typealias State = Word<StateWords>
-
     /// A kind of code that a run loop calls during a turn.
-    public typealias Callout = Word<CalloutWords>
+    package typealias Callout = Word<CalloutWords>
 
     /// A kind of loop.
-    public typealias LoopKind = Word<LoopDescription>
+    package typealias LoopKind = Word<LoopDescription>
 
-    /// The state of a thread at its capture.
-    public typealias ThreadState = Word<ThreadDescription>
+    package typealias ThreadState = Word<ThreadDescription>
 
-    /// A method of capturing a stack.
-    public typealias CaptureMethod = Word<Sample>
+    package typealias CaptureMethod = Word<Sample>
 
-    /// A kind of frame.
-    public typealias FrameKind = Word<Frame>
+    package typealias FrameKind = Word<Frame>
 
     /// What the compiler made a function for.
-    public typealias GeneratedCode = Word<GeneratedCodeWords>
+    package typealias GeneratedCode = Word<GeneratedCodeWords>
 
     // The subjects of vocabularies that have none of their own.
 
-    /// The subject of the words for a stall's state.
-    public enum StateWords {}
     /// The subject of the words for callouts.
-    public enum CalloutWords {}
+    package enum CalloutWords {}
     /// The subject of the words for code that the compiler made.
-    public enum GeneratedCodeWords {}
+    package enum GeneratedCodeWords {}
     /// The subject of the words for the confidence in a cause.
     public enum ConfidenceWords {}
 }
 
-extension StallReport.Kind {
+/// A kind of delay that a report describes.
+public typealias StallKind = Word<StallReport>
+
+extension StallKind {
     /// One turn that exceeded the threshold.
     public static var stall: Self { Self(rawValue: "stall") }
     /// A loop that hardly waited for a long time, although its turns were short.
@@ -67,7 +59,13 @@ extension StallReport.Kind {
     public static var overdue: Self { Self(rawValue: "overdue") }
 }
 
-extension StallReport.State {
+/// The state of a stall when the monitor last wrote its report.
+public typealias StallState = Word<StallStates>
+
+/// The subject of the words for a stall's state.
+public enum StallStates {}
+
+extension StallState {
     /// The stall continued.
     public static var ongoing: Self { Self(rawValue: "ongoing") }
     /// The stall had ended; the duration is final.
@@ -79,87 +77,80 @@ extension StallReport.State {
 }
 
 extension StallReport.Callout {
-    /// A timer.
-    public static var timer: Self { Self(rawValue: "timer") }
+    package static var timer: Self { Self(rawValue: "timer") }
     /// A source that the app signals (version 0).
-    public static var source0: Self { Self(rawValue: "source0") }
+    package static var source0: Self { Self(rawValue: "source0") }
     /// A source that the kernel signals (version 1).
-    public static var source1: Self { Self(rawValue: "source1") }
+    package static var source1: Self { Self(rawValue: "source1") }
     /// A block passed to `RunLoop.perform`.
-    public static var performedBlock: Self { Self(rawValue: "performedBlock") }
-    /// A run loop observer of the app.
-    public static var observer: Self { Self(rawValue: "observer") }
+    package static var performedBlock: Self { Self(rawValue: "performedBlock") }
+    package static var observer: Self { Self(rawValue: "observer") }
     /// The main dispatch queue, which also runs the main actor.
-    public static var mainQueue: Self { Self(rawValue: "mainQueue") }
+    package static var mainQueue: Self { Self(rawValue: "mainQueue") }
     /// No callout: the time between two runs of the loop.
-    public static var outside: Self { Self(rawValue: "outside") }
+    package static var outside: Self { Self(rawValue: "outside") }
 }
 
 extension StallReport.LoopKind {
     /// A `CFRunLoop`, which also underlies Foundation's `RunLoop`.
-    public static var runLoop: Self { Self(rawValue: "runLoop") }
+    package static var runLoop: Self { Self(rawValue: "runLoop") }
     /// The main dispatch queue, in a program that does not run the main run loop.
-    public static var mainQueue: Self { Self(rawValue: "mainQueue") }
-    /// A serial dispatch queue.
-    public static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
+    package static var mainQueue: Self { Self(rawValue: "mainQueue") }
+    package static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
     /// One of the system's global dispatch queues.
-    public static var globalQueue: Self { Self(rawValue: "globalQueue") }
+    package static var globalQueue: Self { Self(rawValue: "globalQueue") }
     /// The thread pool that runs Swift tasks.
-    public static var cooperativePool: Self { Self(rawValue: "cooperativePool") }
-    /// A SwiftNIO event loop.
-    public static var eventLoop: Self { Self(rawValue: "eventLoop") }
+    package static var cooperativePool: Self { Self(rawValue: "cooperativePool") }
+    package static var eventLoop: Self { Self(rawValue: "eventLoop") }
     /// A serial executor, which runs actors.
-    public static var serialExecutor: Self { Self(rawValue: "serialExecutor") }
+    package static var serialExecutor: Self { Self(rawValue: "serialExecutor") }
     /// A task executor, with one thread or several.
-    public static var taskExecutor: Self { Self(rawValue: "taskExecutor") }
+    package static var taskExecutor: Self { Self(rawValue: "taskExecutor") }
     /// A loop that reports its turns through a ``LoopProbe``.
-    public static var probe: Self { Self(rawValue: "probe") }
+    package static var probe: Self { Self(rawValue: "probe") }
     /// No loop: an operation with a limit, whose name is the label.
-    public static var operation: Self { Self(rawValue: "operation") }
+    package static var operation: Self { Self(rawValue: "operation") }
 }
 
 extension StallReport.ThreadState {
-    /// On a CPU or ready to run.
-    public static var running: Self { Self(rawValue: "running") }
+    package static var running: Self { Self(rawValue: "running") }
     /// Blocked in a system call or a page fault.
-    public static var blocked: Self { Self(rawValue: "blocked") }
+    package static var blocked: Self { Self(rawValue: "blocked") }
     /// Blocked in a wait that no signal can end (state D of proc(5)).
-    public static var uninterruptible: Self { Self(rawValue: "uninterruptible") }
+    package static var uninterruptible: Self { Self(rawValue: "uninterruptible") }
 }
 
 extension StallReport.CaptureMethod {
     /// The watchdog read the stack of a blocked thread, without stopping the thread.
-    public static var read: Self { Self(rawValue: "read") }
+    package static var read: Self { Self(rawValue: "read") }
     /// A helper process stopped the thread with ptrace(2) while its stack was copied.
-    public static var ptrace: Self { Self(rawValue: "ptrace") }
+    package static var ptrace: Self { Self(rawValue: "ptrace") }
     /// A signal handler on the thread copied the stack.
-    public static var signal: Self { Self(rawValue: "signal") }
+    package static var signal: Self { Self(rawValue: "signal") }
 }
 
 extension StallReport.FrameKind {
-    /// A function on the thread's stack.
-    public static var code: Self { Self(rawValue: "code") }
+    package static var code: Self { Self(rawValue: "code") }
     /// A suspended async function that awaits the function of the frame before it.
     ///
     /// It is in the memory of its task, not on a stack.
-    public static var asyncCaller: Self { Self(rawValue: "asyncCaller") }
+    package static var asyncCaller: Self { Self(rawValue: "asyncCaller") }
 }
 
 extension StallReport.GeneratedCode {
     /// Code that several alike functions share: its name is one of theirs, and another one may have been called.
-    public static var merged: Self { Self(rawValue: "merged") }
+    package static var merged: Self { Self(rawValue: "merged") }
     /// Code that stands for no line of a source, such as a derived conformance.
-    public static var synthesized: Self { Self(rawValue: "synthesized") }
+    package static var synthesized: Self { Self(rawValue: "synthesized") }
     /// Gives the address of a global variable, which it initializes the first time.
-    public static var accessor: Self { Self(rawValue: "accessor") }
+    package static var accessor: Self { Self(rawValue: "accessor") }
     /// Passes a call on: a thunk, a protocol's witness, a partial application.
-    public static var thunk: Self { Self(rawValue: "thunk") }
+    package static var thunk: Self { Self(rawValue: "thunk") }
     /// Copies, destroys or moves values, in a function of its own to save code.
-    public static var outlined: Self { Self(rawValue: "outlined") }
-    /// Makes type metadata or is part of it.
-    public static var metadata: Self { Self(rawValue: "metadata") }
+    package static var outlined: Self { Self(rawValue: "outlined") }
+    package static var metadata: Self { Self(rawValue: "metadata") }
     /// Code that a macro expanded to: its lines are in no source file.
-    public static var macro: Self { Self(rawValue: "macro") }
+    package static var macro: Self { Self(rawValue: "macro") }
 }
 
 extension StallReport.Callout {
@@ -171,7 +162,7 @@ extension StallReport.Callout {
 
     /// The callout of a function through which a CFRunLoop calls out (CFRunLoop.c); `nil` for any other function.
     package init?(symbol: String?) {
-        // Most functions are none, and this is asked for every frame.
+        // This runs for every frame, and most functions are no callouts.
         guard let symbol, symbol.hasPrefix("__CFRUNLOOP_IS_"), let callout = callouts[symbol] else { return nil }
         self = callout
     }

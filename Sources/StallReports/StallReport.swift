@@ -5,22 +5,22 @@
 /// is unknown.
 ///
 /// `Schemas/stall-report.schema.json` describes the JSON for other programs. Later releases may add fields and words
-/// within one ``schemaVersion``: readers must ignore unknown fields and accept unknown words. Removing a field, or
+/// within one `schemaVersion`: readers must ignore unknown fields and accept unknown words. Removing a field, or
 /// changing its meaning, starts a new version, which older readers refuse.
 public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// The schema version that this library writes.
     ///
     /// It increases when a field is removed or changes its meaning, not when a field is added.
-    public static let currentSchemaVersion = 1
+    package static let currentSchemaVersion = 1
 
     /// The version of the report's schema, 1 or more.
-    public var schemaVersion: Int = Self.currentSchemaVersion
+    package var schemaVersion: Int = Self.currentSchemaVersion
     /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
     /// The kind of delay: stall, saturation, starvation, spinning, modeStarvation or overdue.
-    public var kind: Kind
+    public var kind: StallKind
     /// The state of the stall when the monitor last wrote the report.
-    public var state: State
+    public var state: StallState
     /// The time at which the stalled turn began.
     public var startedAt: Timestamp
     /// The duration of the stall, in milliseconds.
@@ -39,15 +39,14 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     ///
     /// Present only for loops that the monitor watches by heartbeat, and after the loop ran in a mode that the monitor
     /// does not watch.
-    public var startUncertaintyMilliseconds: Double?
+    package var startUncertaintyMilliseconds: Double?
     /// The number of turns that the loop ran without waiting.
     ///
     /// Present only for a saturation, a loop that spins and a mode that starves.
-    public var turns: UInt64?
+    package var turns: UInt64?
     /// How the loop used its time; present only for a saturation, a loop that spins and a mode that starves.
-    public var activity: Activity?
-    /// The kind of callout that the turn was running.
-    public var callout: Callout?
+    package var activity: Activity?
+    package var callout: Callout?
     /// The fingerprint: stalls with the same one are repeats of each other.
     ///
     /// 16 hexadecimal digits, computed from the names of the app's functions on the stack. `nil` until the report is
@@ -58,15 +57,15 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// The monitor suppressed them since it last reported one. 0 while the stall lasts.
     public var repeats: Int = 0
     /// The durations of the stalls that ``repeats`` counts; `nil` if it counts none, or in reports of older versions.
-    public var repeated: RepeatedStalls?
+    package var repeated: RepeatedStalls?
     /// The function that a developer should inspect first.
     public var culprit: Culprit?
     /// Why there is no culprit; `nil` when there is one, or the functions' names have not been looked up yet.
-    public var missingCulpritReason: String?
+    package var missingCulpritReason: String?
     /// What the thread was working on for most of the stall; `nil` if that is not known, or nothing.
     public var context: Context?
     /// Why ``context`` has no task, or is missing; `nil` if it is complete, or there is none.
-    public var missingContextReason: String?
+    package var missingContextReason: String?
     /// Why it took so long; `nil` where no single thread runs the loop, or the thread could not be read.
     public var cause: Cause?
     /// The stacks that the monitor captured during the stall, oldest first.
@@ -76,68 +75,42 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// Present only if the configuration enables it, if the monitor found a deadlock, or for an overdue operation.
     public var otherThreads: [OtherThread]?
     /// The number of threads that ``otherThreads`` omits because there are too many; `nil` if it omits none.
-    public var omittedThreads: Int?
+    package var omittedThreads: Int?
     /// What an overdue operation waits for: its own task first, then what that waits for, to the end of the chain.
     ///
     /// `nil` for other kinds, and if it is not known.
     public var waits: [Wait]?
-    /// The Swift tasks of a dump of a hang, and what they wait for; `nil` in other reports.
+    /// The Swift tasks in the dump of a hang, with their waits; `nil` in other reports.
     package var tasks: TaskList?
     /// What the watched loops did in the seconds before; `nil` in a dump of a hang.
-    public var history: History?
+    package var history: History?
     /// The stacks, each an array of indices into ``frames``, innermost frame first.
     public var stacks: [[Int]]
     /// The frames of all stacks, each stored once.
     public var frames: [Frame]
     /// The images of all frames, each stored once.
     public var images: [Image]
-    /// The monitor that wrote the report.
-    public var monitor: MonitorDescription
+    package var monitor: MonitorDescription
 
     package init(
-        id: String,
-        kind: Kind,
-        state: State,
-        startedAt: Timestamp,
-        durationMilliseconds: Double,
-        thresholdMilliseconds: Double,
-        process: ProcessDescription,
-        metadata: [String: String],
-        loop: LoopDescription,
-        samples: [Sample],
-        stacks: [[Int]],
-        frames: [Frame],
-        images: [Image],
-        monitor: MonitorDescription
+        id: String, kind: StallKind, state: StallState, startedAt: Timestamp, durationMilliseconds: Double,
+        thresholdMilliseconds: Double, process: ProcessDescription, metadata: [String: String], loop: LoopDescription,
+        samples: [Sample], stacks: [[Int]], frames: [Frame], images: [Image], monitor: MonitorDescription
     ) {
-        self.id = id
-        self.kind = kind
-        self.state = state
-        self.startedAt = startedAt
-        self.durationMilliseconds = durationMilliseconds
-        self.thresholdMilliseconds = thresholdMilliseconds
-        self.process = process
-        self.metadata = metadata
-        self.loop = loop
-        self.samples = samples
-        self.stacks = stacks
-        self.frames = frames
-        self.images = images
-        self.monitor = monitor
+        (self.id, self.kind, self.state, self.startedAt) = (id, kind, state, startedAt)
+        (self.durationMilliseconds, self.thresholdMilliseconds) = (durationMilliseconds, thresholdMilliseconds)
+        (self.process, self.metadata, self.loop, self.samples) = (process, metadata, loop, samples)
+        (self.stacks, self.frames, self.images, self.monitor) = (stacks, frames, images, monitor)
     }
 
     /// The durations of stalls that were counted and have no report of their own.
-    public struct RepeatedStalls: Codable, Sendable, Equatable {
-        /// The sum of their durations, in milliseconds.
-        public var totalMilliseconds: Double
-        /// The shortest one, in milliseconds.
-        public var leastMilliseconds: Double
-        /// The longest one, in milliseconds.
-        public var greatestMilliseconds: Double
+    package struct RepeatedStalls: Codable, Sendable, Equatable {
+        package var totalMilliseconds: Double
+        package var leastMilliseconds: Double
+        package var greatestMilliseconds: Double
 
         package init(totalMilliseconds: Double, leastMilliseconds: Double, greatestMilliseconds: Double) {
-            self.totalMilliseconds = totalMilliseconds
-            self.leastMilliseconds = leastMilliseconds
+            (self.totalMilliseconds, self.leastMilliseconds) = (totalMilliseconds, leastMilliseconds)
             self.greatestMilliseconds = greatestMilliseconds
         }
     }
@@ -147,22 +120,18 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         /// The label under which the app registered the loop.
         public var label: String
         /// The kind of loop.
-        public var kind: LoopKind
+        package var kind: LoopKind
         /// The run loop mode of the turn; `nil` if the app did not name that mode, or if the loop has none.
-        public var mode: String?
+        package var mode: String?
         /// The number of the turn; the first turn that the monitor saw is 1.
         public var turn: UInt64
         /// The nesting depth: how many callouts of the same loop this run is inside; 0 for the outermost run.
-        public var nesting: Int
+        package var nesting: Int
         /// The thread that runs the loop; `nil` for a pool.
         public var thread: ThreadDescription?
 
         package init(label: String, kind: LoopKind, turn: UInt64, nesting: Int, thread: ThreadDescription? = nil) {
-            self.label = label
-            self.kind = kind
-            self.turn = turn
-            self.nesting = nesting
-            self.thread = thread
+            (self.label, self.kind, self.turn, self.nesting, self.thread) = (label, kind, turn, nesting, thread)
         }
     }
 
@@ -181,7 +150,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         /// The function's demangled name.
         public var function: String
         /// The name of the image that contains the function.
-        public var image: String?
+        package var image: String?
         /// The path of the source file, as the compiler recorded it.
         public var file: String?
         /// The line in ``file``, from 1.
@@ -191,19 +160,18 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     }
 
     /// The monitor that wrote a report.
-    public struct MonitorDescription: Codable, Sendable, Equatable {
-        /// The version of StallWatch.
-        public var version: String = StallWatchVersion.current
+    package struct MonitorDescription: Codable, Sendable, Equatable {
+        package var version: String = StallWatchVersion.current
         /// The watchdog's own delay when it detected the stall, in milliseconds.
-        public var watchdogLateMilliseconds: Double
+        package var watchdogLateMilliseconds: Double
         /// The capture methods that the system permits.
         ///
         /// `signal` instead of `ptrace` means that the system refuses ptrace(2).
-        public var captureMethods: [CaptureMethod]?
+        package var captureMethods: [CaptureMethod]?
         /// Who unwound the stacks: `libunwind` with its version, or `built-in`.
-        public var unwinder: String?
+        package var unwinder: String?
         /// The number of suppressions since the monitor started, by reason.
-        public var suppressed: SuppressionCounts
+        package var suppressed: SuppressionCounts
 
         package init(
             watchdogLateMilliseconds: Double,
@@ -211,20 +179,15 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
             unwinder: String? = nil,
             suppressed: SuppressionCounts
         ) {
-            self.watchdogLateMilliseconds = watchdogLateMilliseconds
-            self.captureMethods = captureMethods
-            self.unwinder = unwinder
-            self.suppressed = suppressed
+            (self.watchdogLateMilliseconds, self.captureMethods) = (watchdogLateMilliseconds, captureMethods)
+            (self.unwinder, self.suppressed) = (unwinder, suppressed)
         }
     }
 }
 
 extension StallReport.Culprit {
     package init(function: String, image: String?, file: String?, line: Int?) {
-        self.function = function
-        self.image = image
-        self.file = file
-        self.line = line
+        (self.function, self.image, self.file, self.line) = (function, image, file, line)
     }
 
     /// The share in words, such as "71 %"; `nil` if it is unknown or nearly all of the stall.
@@ -249,15 +212,15 @@ extension StallReport {
     /// The name of the report's file in the report directory.
     ///
     /// File names sort by the time at which the stall began.
-    public var fileName: String {
+    package var fileName: String {
         let time = startedAt.description.filter { $0 != "-" && $0 != ":" }
         return "stall-\(time)-\(id.suffix(12)).json"
     }
 
-    /// The name of the file while the report is that of the newest stall of its fingerprint, which is not reported otherwise.
+    /// The temporary file name for the report of a suppressed repeat.
     ///
-    /// The next stall of the fingerprint takes its ``repeats`` over, and removes it. When the monitor stops, it is
-    /// renamed to ``fileName``.
+    /// The next stall with the fingerprint adds the file's ``repeats`` to its own and removes the file. When the monitor
+    /// stops, it renames the file to ``fileName``.
     package var newestFileName: String { fileName.dropLast(".json".utf8.count) + Self.newestSuffix }
 
     /// How the names of such files end.
@@ -276,15 +239,14 @@ extension StallReport {
         /// The process id.
         public var pid: Int32
         /// The time at which the process started, precise to 1/100 s; `nil` if unknown.
-        public var startedAt: Timestamp?
+        package var startedAt: Timestamp?
         /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat).
         ///
         /// Does not change when the wall clock is set. `nil` if unknown.
-        public var startTicks: UInt64?
+        package var startTicks: UInt64?
         /// The executable's path; empty if unknown.
         public var executable: String
-        /// The machine's architecture, such as `x86_64`.
-        public var architecture: String
+        package var architecture: String
         /// The Linux distribution, such as `Debian GNU/Linux 12 (bookworm)`; `nil` if unknown.
         public var operatingSystem: String?
         /// The kernel's release, as from `uname -r`.
@@ -294,21 +256,17 @@ extension StallReport {
         /// The kernel's id of the boot.
         ///
         /// Together with ``pid`` and ``startTicks`` it identifies the process permanently. `nil` if unknown.
-        public var bootID: String?
+        package var bootID: String?
         /// The PID namespace that ``pid`` belongs to, as in `pid:[4026531836]`; `nil` if unknown.
         ///
         /// Containers have their own, also those that share a host name, as in a pod of Kubernetes.
-        public var pidNamespace: String?
+        package var pidNamespace: String?
 
         package init(
             name: String, pid: Int32, executable: String, architecture: String, kernel: String, hostname: String
         ) {
-            self.name = name
-            self.pid = pid
-            self.executable = executable
-            self.architecture = architecture
-            self.kernel = kernel
-            self.hostname = hostname
+            (self.name, self.pid, self.executable, self.architecture) = (name, pid, executable, architecture)
+            (self.kernel, self.hostname) = (kernel, hostname)
         }
     }
 }

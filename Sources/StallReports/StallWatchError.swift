@@ -23,13 +23,13 @@ public struct StallWatchError: Error, Sendable, Equatable {
         /// An ELF file is missing, unreadable or damaged.
         ///
         /// The monitor never throws it: the frames of such an image have no names.
-        public static let unreadableImage = Code("unreadableImage")
+        package static let unreadableImage = Code("unreadableImage")
         /// A file is not a stall report, or its schema is newer than this version.
         public static let unreadableReport = Code("unreadableReport")
         /// A sink of the app threw an error.
         ///
         /// The monitor never throws it: ``MonitorStatistics/lastWriteError`` contains it.
-        public static let failedSink = Code("failedSink")
+        package static let failedSink = Code("failedSink")
         /// The system refused a resource that StallWatch needs, such as a thread.
         public static let systemFailure = Code("systemFailure")
     }
@@ -44,9 +44,7 @@ public struct StallWatchError: Error, Sendable, Equatable {
     public let errno: Int32?
 
     package init(_ code: Code, _ message: String, errno: Int32? = nil) {
-        self.code = code
-        self.message = message
-        self.errno = errno
+        (self.code, self.message, self.errno) = (code, message, errno)
     }
 }
 

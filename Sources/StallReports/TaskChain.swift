@@ -68,8 +68,8 @@ extension TaskList {
         Dictionary(grouping: tasks.indices.filter { tasks[$0].group != nil }) { tasks[$0].group ?? 0 }
     }
 
-    /// Notes which tasks have no continuation, and in how many bytes it was searched for.
-    package mutating func note(_ search: (ids: Set<UInt64>, bytes: UInt64)) {
+    /// Sets ``Task/searchedInVain`` of tasks whose continuation was not found in the searched memory.
+    package mutating func markSearched(_ search: (ids: Set<UInt64>, bytes: UInt64)) {
         for index in tasks.indices where search.ids.contains(tasks[index].id) {
             tasks[index].searchedInVain = search.bytes
         }

@@ -258,7 +258,7 @@ package struct TaskGraph {
     }
 
     package struct Standing: Equatable, Sendable {
-        var state: TaskList.State
+        var state: TaskList.TaskState
         var wait: TaskList.Wait?
         var target: String?
         var thread: Int32?

@@ -1,9 +1,8 @@
-/// Swift tasks of a process at one time, and what each waits for: in a report, and in an answer to
-/// ``ControlRequest/tasks``.
+/// The Swift tasks of a process at one time with their waits: in a report, and in an answer to ``ControlRequest/tasks``.
 ///
-/// Their stacks, the names and what their threads do are in the report, which comes with the answer.
+/// Stacks, function names and the activity of threads are stored in the report next to it.
 package struct TaskList: Codable, Sendable, Equatable {
-    package enum State: String, TaskWord {
+    package enum TaskState: String, TaskWord {
         /// A thread runs it.
         case running
         /// It waits for its turn on an executor.
@@ -32,24 +31,19 @@ package struct TaskList: Codable, Sendable, Equatable {
     }
 
     package struct Task: Codable, Sendable, Equatable {
-        /// The id that the runtime has given it.
         package var id: UInt64
         /// The name that the app has given it; `nil` if it has none, or the app redacts reports.
         package var name: String?
-        package var state: State
+        package var state: TaskState
         /// `nil` while it runs.
         package var wait: Wait?
         /// The awaited task's id, group's number or executor's index; `nil` if it is not known.
         package var target: UInt64?
-        /// The thread that runs it.
         package var thread: Int32?
-        /// The id of the task whose child it is.
         package var parent: UInt64?
-        /// The number of the group whose child it is.
         package var group: UInt64?
         /// The index of its async functions in the report's stacks, the innermost first; `nil` if they are not known.
         package var stack: Int?
-        /// Whether it has been canceled; `nil` means no.
         package var isCanceled: Bool?
         /// The bytes of memory that were searched in vain for the checked continuation that it may await; `nil` if one was
         /// found, or that is not known.
@@ -60,33 +54,27 @@ package struct TaskList: Codable, Sendable, Equatable {
 
     /// What runs some tasks one at a time.
     package struct Executor: Codable, Sendable, Equatable {
-        package enum Kind: String, TaskWord {
+        package enum ExecutorKind: String, TaskWord {
             case actor, mainActor
             /// An executor that the app has made.
             case custom
 
             package static let other = custom
         }
-        package var kind: Kind
-        /// The name of its class; `nil` if it is not known.
+        package var kind: ExecutorKind
         package var name: String?
         /// Its address, in hexadecimal: the same executor has the same one in the next answer.
         package var address: String
         /// The thread that runs it; `nil` if none does, or it is not known.
         package var thread: Int32?
 
-        package init(kind: Kind, name: String? = nil, address: String, thread: Int32? = nil) {
-            self.kind = kind
-            self.name = name
-            self.address = address
-            self.thread = thread
+        package init(kind: ExecutorKind, name: String? = nil, address: String, thread: Int32? = nil) {
+            (self.kind, self.name, self.address, self.thread) = (kind, name, address, thread)
         }
     }
 
-    /// The tasks, by their ids.
     package var tasks: [Task]
     package var executors: [Executor] = []
-    /// The memory that was searched, in bytes.
     package var searchedBytes: UInt64 = 0
     /// The time of the reading, in milliseconds; no thread was held in it.
     package var readMilliseconds = 0.0
@@ -96,7 +84,7 @@ package struct TaskList: Codable, Sendable, Equatable {
     /// The most tasks that one entry can stand for.
     private static let maximumCount = 1_000_000
 
-    /// The first fault for which a reader refuses the list, whose report has a number of stacks; `nil` if there is none.
+    /// The first value that readers cannot use, in a list of a report with `stacks` stacks; `nil` if there is none.
     package func fault(stacks: Int) -> String? {
         for task in tasks {
             if let count = task.count, !(1...Self.maximumCount).contains(count) {
@@ -118,7 +106,7 @@ extension TaskList {
 }
 
 extension TaskList.Task {
-    package init(id: UInt64, state: TaskList.State) {
+    package init(id: UInt64, state: TaskList.TaskState) {
         self.id = id
         self.state = state
     }

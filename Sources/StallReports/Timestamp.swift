@@ -5,12 +5,12 @@ public import Foundation
 /// Its text form is RFC 3339 in UTC: `2026-11-21T08:00:00.123456Z`.
 public struct Timestamp: Sendable, Hashable, Comparable {
     /// The number of microseconds since 1970-01-01T00:00:00Z; negative for earlier times.
-    public let microsecondsSince1970: Int64
+    package let microsecondsSince1970: Int64
 
     /// Creates a timestamp.
     ///
     /// - Parameter microsecondsSince1970: The number of microseconds since 1970-01-01T00:00:00Z.
-    public init(microsecondsSince1970: Int64) {
+    package init(microsecondsSince1970: Int64) {
         self.microsecondsSince1970 = microsecondsSince1970
     }
 
@@ -28,7 +28,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 }
 
-extension Timestamp: LosslessStringConvertible {
+extension Timestamp: CustomStringConvertible {
     /// The time as RFC 3339 text in UTC, with six fractional digits.
     public var description: String {
         let (quotient, remainder) = microsecondsSince1970.quotientAndRemainder(dividingBy: 1_000_000)
@@ -46,7 +46,7 @@ extension Timestamp: LosslessStringConvertible {
     /// The result is `nil` for any other form, and for a date or time that does not exist.
     ///
     /// - Parameter description: A time such as `2026-11-21T08:00:00.123456Z`.
-    public init?(_ description: String) {
+    package init?(_ description: String) {
         let text = Array(description.utf8)
         let form = Array("0000-00-00T00:00:00.000000Z".utf8)
         guard text.count == form.count,
@@ -77,7 +77,7 @@ extension Timestamp: Codable {
     /// - Parameter decoder: The decoder.
     /// - Throws: `DecodingError` if the value is not a string of the form of ``description``.
     public init(from decoder: any Decoder) throws {
-        self = try decoder.decodeText(else: "is not a time like 2026-11-21T08:00:00.123456Z")
+        self = try decoder.decodeText(Self.init(_:), else: "is not a time like 2026-11-21T08:00:00.123456Z")
     }
 
     /// Encodes the text form.
@@ -91,10 +91,10 @@ extension Timestamp: Codable {
 
 extension Decoder {
     /// Decodes a value from its text form; `fault` follows a text that has another form.
-    func decodeText<Value: LosslessStringConvertible>(else fault: String) throws -> Value {
+    func decodeText<Value>(_ parse: (String) -> Value?, else fault: String) throws -> Value {
         let container = try singleValueContainer()
         let text = try container.decode(String.self)
-        if let value = Value(text) { return value }
+        if let value = parse(text) { return value }
         throw DecodingError.dataCorruptedError(in: container, debugDescription: "\"\(text)\" \(fault)")
     }
 }

@@ -327,8 +327,9 @@ package final class OfflineSymbolication {
     package init(_ sources: StallReport.DebugSources) {
         limit = nanoseconds(sources.timeLimit)
         debuginfod = sources.usesDebuginfod ? DebuginfodClient() : nil
-        let settings = SymbolicationSettings(
-            detail: .lines, debugDirectories: sources.directories, maximumMemoryBytes: sources.maximumMemoryBytes)
+        var settings = SymbolicationSettings.lines
+        settings.debugDirectories = sources.directories
+        settings.maximumMemoryBytes = sources.maximumMemoryBytes
         symbolication = ReportSymbolication(
             symbolicator: Symbolicator(settings, debuginfod: debuginfod),
             functions: FunctionClassifier(InAppSettings()), ownExecutable: nil, timeLimit: 0, timeout: 0)
@@ -355,10 +356,9 @@ extension Sequence where Element == StallReport {
     /// Faster than one report after another: the data read from a file for one report is kept for the next, within the
     /// memory limit. The time limit applies to all reports together.
     ///
-    /// - Parameter sources: Where to look.
     /// - Returns: As many reports, in the same order.
-    @_spi(Benchmarks) public func symbolicated(with sources: StallReport.DebugSources) -> [StallReport] {
-        let symbolication = OfflineSymbolication(sources)
+    @_spi(Benchmarks) public func symbolicated() -> [StallReport] {
+        let symbolication = OfflineSymbolication(StallReport.DebugSources())
         let deadline = symbolication.deadline
         return map { symbolication.symbolicate($0, until: deadline) }
     }

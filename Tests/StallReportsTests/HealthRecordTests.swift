@@ -6,13 +6,13 @@ import Testing
     private let time = Timestamp(microsecondsSince1970: 1_795_248_000_123_456)
 
     private func record(
-        _ state: HealthRecord.State, _ loops: [(String, HealthRecord.LoopState)] = [("main", .running)]
+        _ state: HealthState, _ loops: [(String, LoopHealthState)] = [("main", .running)]
     ) -> HealthRecord {
         HealthRecord(
             state: state, checkedAt: time, checkedAtMonotonicMilliseconds: 4_711, progressedAt: time,
             intervalMilliseconds: 1_000,
             process: .init(pid: 4_700, startTicks: 12, bootID: "5c9d", pidNamespace: "pid:[4026531836]"),
-            loops: loops.map { HealthRecord.Loop(label: $0.0, state: $0.1, since: time) }
+            loops: loops.map { HealthRecord.LoopHealth(label: $0.0, state: $0.1, since: time) }
         )
     }
 

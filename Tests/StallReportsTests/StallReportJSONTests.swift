@@ -153,6 +153,45 @@ import Testing
         #expect(try #require(reading(json)).message == "this is not a stall report: \(fault)")
     }
 
+    private static func withLock(of stack: Int) -> StallReport.Lock {
+        var owner = StallReport.LockOwner(thread: .init(id: 7), isRunning: false)
+        owner.stack = stack
+        return StallReport.Lock(kind: .pthreadMutex, isDeadlock: false, owners: [owner])
+    }
+
+    /// Every command relies on these rules after it has decoded a report.
+    @Test func `each list of a report is checked`() throws {
+        var other = StallReport.OtherThread(thread: .init(id: 7))
+        other.stack = 9
+        var waiting = StallReport.OtherThread(thread: .init(id: 7))
+        waiting.lock = Self.withLock(of: 9)
+        var cause = StallReport.Cause(
+            kind: .lock, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0, blockedMilliseconds: 812,
+            uncertaintyMilliseconds: 0)
+        cause.lock = Self.withLock(of: 9)
+        let turn = StallReport.Turn(atMilliseconds: -40, durationMilliseconds: -1, waitedMilliseconds: 0)
+        let history = StallReport.History(
+            windowMilliseconds: 5_000, loops: [.init(label: "main", kind: .runLoop, turns: [turn])])
+        let stacks = "is 9, but there are 2 stacks"
+        let changes: [(fault: String, change: (inout StallReport) -> Void)] = [
+            ("samples[1].workers[0].stack \(stacks)", { $0.samples[1].workers = [.init(stack: 9, threads: [])] }),
+            ("otherThreads[0].stack \(stacks)", { $0.otherThreads = [other] }),
+            ("otherThreads[0].lock.owners[0].stack \(stacks)", { $0.otherThreads = [waiting] }),
+            ("waits[0].stack \(stacks)", { $0.waits = [.init(kind: .task, stack: 9)] }),
+            ("cause.lock.owners[0].stack \(stacks)", { $0.cause = cause }),
+            (
+                "history.loops[0].turns[0].durationMilliseconds is -1.0, but a duration is at least 0 and less than 1e15",
+                { $0.history = history }
+            ),
+        ]
+        for (fault, change) in changes {
+            var report = try StallReport.literal()
+            change(&report)
+            #expect(report.fault == fault)
+            #expect(throws: StallWatchError.self) { try StallReport(jsonData: report.jsonData()) }
+        }
+    }
+
     @Test func theErrorForANewerSchemaNamesItsVersion() throws {
         let json = reportLiteral.replacing("\"schemaVersion\": 1", with: "\"schemaVersion\": 2")
         let error = try #require(reading(json))

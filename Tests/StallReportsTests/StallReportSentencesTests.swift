@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test func everyKindHasItsVerb() {
-        let kinds: [StallReport.Kind] = [.stall, .starvation, .saturation, .spinning]
+        let kinds: [StallKind] = [.stall, .starvation, .saturation, .spinning]
         #expect(kinds.map(\.verbs.present) == ["stalls", "stalls", "is saturated", "spins"])
         #expect(kinds.map(\.verbs.past) == ["stalled for", "stalled for", "was saturated for", "spun for"])
         #expect(kinds.map(\.verbs.perfect).suffix(2) == ["has been saturated for", "has been spinning for"])

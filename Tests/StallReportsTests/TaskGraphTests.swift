@@ -34,7 +34,7 @@ import Testing
     private static func waiting(_ id: UInt64, _ wait: TaskList.Wait, _ target: UInt64? = nil, stack: Int? = 0)
         -> TaskList.Task
     {
-        let state: TaskList.State = wait == .executor || wait == .pool ? .enqueued : .suspended
+        let state: TaskList.TaskState = wait == .executor || wait == .pool ? .enqueued : .suspended
         return TaskList.Task(id: id, state: state, wait: wait, target: target, stack: stack)
     }
 

@@ -7,7 +7,7 @@ import StallWatch
 let program = StallingProgram()
 var configuration = StallMonitor.Configuration(
     threshold: .milliseconds(5), outputs: [.directory(program.directory.path)],
-    symbols: .init(lookup: .init(detail: SymbolicationSettings.Detail(rawValue: program.word) ?? .lines)))
+    symbols: .init(lookup: program.word == "names" ? .names : .lines))
 // Every stall is symbolicated and written, without suppression of repeats.
 configuration.repeats.reportsEveryRepeat = true
 configuration.repeats.maximumReportsPerMinute = 10_000

@@ -46,12 +46,12 @@ enum SymbolicationCost {
     static func memoryTable() throws -> Table {
         let program = try sibling("symbolicated-large")
         let report = try SymbolicationHost(program).report()
-        _ = [report].symbolicated(with: StallReport.DebugSources())
+        _ = [report].symbolicated()
         giveBackFreeMemory()
         var rows: [[String]] = []
         let before = Resident.all.megabytes
         for round in 1...3 {
-            for _ in 0..<10 { _ = [report].symbolicated(with: StallReport.DebugSources()) }
+            for _ in 0..<10 { _ = [report].symbolicated() }
             rows.append(["after \(round * 10) reports", (Resident.all.megabytes - before).digits(1)])
         }
         giveBackFreeMemory()
@@ -76,16 +76,15 @@ enum SymbolicationCost {
     private static func measure(_ program: String) throws -> Cost {
         let host = try SymbolicationHost(program)
         let report = try host.report()
-        let sources = StallReport.DebugSources()
         var began = now()
-        let named = [report].symbolicated(with: sources)[0]
+        let named = [report].symbolicated()[0]
         let cold = milliseconds(since: began)
         let many = [StallReport](repeating: report, count: 1 + warmReports)
         began = now()
-        _ = many.prefix(1).symbolicated(with: sources)
+        _ = many.prefix(1).symbolicated()
         let one = milliseconds(since: began)
         began = now()
-        _ = many.symbolicated(with: sources)
+        _ = many.symbolicated()
         let all = milliseconds(since: began)
         return Cost(
             frames: report.stacks[0].count, known: named.stacks[0].count { named.frames[$0].line != nil },

@@ -41,13 +41,13 @@ final class IdleEngine: MonitorEngine, @unchecked Sendable {
     private let lock = NSLock()
     private var phase = Phase.made
     private let streams = ReportStreams()
-    private let health: HealthRecord.State
+    private let health: HealthState
     private let started: @Sendable () throws(StallWatchError) -> Void
     private let stopped: @Sendable () -> Void
 
     /// Creates an engine that says that its health is `health`, and calls the closures when it starts and stops.
     init(
-        health: HealthRecord.State = .stopped, started: @escaping @Sendable () throws(StallWatchError) -> Void,
+        health: HealthState = .stopped, started: @escaping @Sendable () throws(StallWatchError) -> Void,
         stopped: @escaping @Sendable () -> Void = {}
     ) {
         self.health = health

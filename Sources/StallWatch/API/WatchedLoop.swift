@@ -82,7 +82,7 @@ extension WatchedLoop {
     ///
     /// The watchdog looks at the queue twice per threshold, and sends it an item if it has work. The queue stalls if the
     /// item has not run within the threshold. A report's duration counts from the time that the item was sent. The stall
-    /// may be older by up to ``StallReport/startUncertaintyMilliseconds``. While the queue is suspended, nothing is late.
+    /// may be older by up to `startUncertaintyMilliseconds`. While the queue is suspended, nothing is late.
     ///
     /// - Parameters:
     ///   - queue: The queue.
@@ -153,7 +153,7 @@ extension WatchedLoop {
         ///
         /// The watchdog looks at the loop twice per threshold, and sends it a task if it has work. The loop stalls if the
         /// task has not run within the threshold. A report's duration counts from the time that the task was sent. The
-        /// stall may be older by up to ``StallReport/startUncertaintyMilliseconds``. Watching ends when the loop shuts
+        /// stall may be older by up to `startUncertaintyMilliseconds`. Watching ends when the loop shuts
         /// down. Each heartbeat costs the loop one empty task.
         ///
         /// - Parameters:

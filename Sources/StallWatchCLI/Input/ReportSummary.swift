@@ -8,8 +8,8 @@ import StallReports
 struct ReportSummary: Sendable, Equatable, Decodable {
     private var schemaVersion: Int
     var id: String
-    var kind: StallReport.Kind
-    var state: StallReport.State
+    var kind: StallKind
+    var state: StallState
     var startedAt: Timestamp
     var durationMilliseconds: Double
     var process: Process

@@ -139,7 +139,7 @@ struct TasksText {
         struct Task: Encodable {
             var id: UInt64
             var name: String?
-            var state: TaskList.State
+            var state: TaskList.TaskState
             var wait: TaskList.Wait?
             var target: UInt64?
             var thread: Int32?

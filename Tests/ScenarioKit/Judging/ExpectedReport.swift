@@ -5,7 +5,7 @@ package import StallWatch
 ///
 /// A field that is `nil` is not judged, because it does not apply or is random.
 package struct ExpectedReport: Equatable, Sendable {
-    package var kind = StallReport.Kind.stall
+    package var kind = StallKind.stall
     /// The label of the stalled loop.
     package var loop = "main"
     package var loopKind: StallReport.LoopKind? = .runLoop
@@ -51,7 +51,7 @@ package struct ExpectedReport: Equatable, Sendable {
     package var mayBeIncomplete = false
 
     package init(
-        kind: StallReport.Kind = .stall, loop: String = "main", loopKind: StallReport.LoopKind? = .runLoop,
+        kind: StallKind = .stall, loop: String = "main", loopKind: StallReport.LoopKind? = .runLoop,
         nesting: Int = 0, mode: String? = nil, callout: StallReport.Callout? = nil, function: String? = nil,
         cause: String? = nil, owner: String? = nil, ownerDoes: String? = nil, lock: StallReport.LockKind? = nil,
         call: String? = nil, onCPU: Double? = nil, count: Int = 1, stacks: [[String]] = [],
@@ -127,7 +127,7 @@ extension ExpectedReport {
 
     /// A stall or a starvation of a loop with a heartbeat.
     package static func heartbeat(
-        _ label: String, _ loopKind: StallReport.LoopKind, in function: String?, kind: StallReport.Kind = .stall
+        _ label: String, _ loopKind: StallReport.LoopKind, in function: String?, kind: StallKind = .stall
     ) -> Self {
         Self(kind: kind, loop: label, loopKind: loopKind, function: function)
     }
@@ -185,7 +185,7 @@ package enum SourceFunction {
 package struct ReportedStall: Equatable, Sendable {
     /// The report's file.
     package var file: String
-    package var kind = StallReport.Kind.stall
+    package var kind = StallKind.stall
     /// The loop's label.
     package var loop: String
     package var loopKind = StallReport.LoopKind.runLoop

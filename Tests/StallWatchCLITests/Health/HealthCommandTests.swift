@@ -13,7 +13,7 @@ import Testing
 
     /// A record of this process, which the tool can see.
     private func record(
-        _ state: HealthRecord.State, agedMilliseconds age: UInt64 = 0, change: (inout HealthRecord) -> Void = { _ in }
+        _ state: HealthState, agedMilliseconds age: UInt64 = 0, change: (inout HealthRecord) -> Void = { _ in }
     ) throws -> HealthRecord {
         let own = try #require(ProcessIdentity.current())
         let time = Timestamp(wallClockNanoseconds: wallClockNow())
@@ -77,8 +77,8 @@ import Testing
         arguments: [
             (.starting, "cannot tell: a loop has not begun the first turn\n"),
             (.stopped, "cannot tell: no monitor runs: the program has stopped it, or has not started it\n"),
-        ] as [(HealthRecord.State, String)])
-    func `a process that is not there yet or any more has status 2`(state: HealthRecord.State, text: String) throws {
+        ] as [(HealthState, String)])
+    func `a process that is not there yet or any more has status 2`(state: HealthState, text: String) throws {
         expect(try health(record(state)), 2, text)
     }
 
@@ -183,7 +183,7 @@ import Testing
 /// Judgements about records, without processes and files.
 @Suite struct HealthVerdictTests {
     private func record(
-        _ state: HealthRecord.State, interval: Double? = 1_000, checkedAt: UInt64 = 100_000
+        _ state: HealthState, interval: Double? = 1_000, checkedAt: UInt64 = 100_000
     ) -> HealthRecord {
         let time = Timestamp(microsecondsSince1970: 0)
         return HealthRecord(
@@ -218,8 +218,8 @@ import Testing
             (.held, 2, "a debugger holds a thread: a loop has not finished a turn in time"),
             (.stopped, 2, "no monitor runs: the program has stopped it, or has not started it"),
             (.init(rawValue: "new"), 2, "the state is \"new\", which this version does not know"),
-        ] as [(HealthRecord.State, Int32, String)])
-    func `a fresh record is believed`(state: HealthRecord.State, status: Int32, sentence: String) {
+        ] as [(HealthState, Int32, String)])
+    func `a fresh record is believed`(state: HealthState, status: Int32, sentence: String) {
         #expect(verdict(record(state)) == Judged(status, sentence))
         #expect(verdict(record(state), .hidden) == Judged(status, sentence))
     }
@@ -255,7 +255,7 @@ import Testing
             ),
         ] as [(HealthVerdict.Process, String)])
     func `a process that does not run is neither healthy nor stuck`(process: HealthVerdict.Process, sentence: String) {
-        for state in [HealthRecord.State.ok, .stalled, .starting] {
+        for state in [HealthState.ok, .stalled, .starting] {
             #expect(verdict(record(state), process) == Judged(2, sentence))
             #expect(verdict(record(state), at: 900_000, process) == Judged(2, sentence))
         }

@@ -107,8 +107,8 @@ struct Program {
 
     /// Whether there is one report, and it names the route and the function that waits for the continuation.
     private static func isRightLeak(_ reports: [StallReport], _ number: Int) -> Bool {
-        guard reports.count == 1, let last = reports[0].waits?.last else { return false }
-        return reports[0].context?.label == "GET /item/\(number)" && reports[0].cause?.kind == .continuation
-            && last.kind == .continuation && last.function?.contains("Leak.wait") == true
+        guard reports.count == 1, reports[0].cause?.kind == .continuation else { return false }
+        return reports[0].context?.label == "GET /item/\(number)"
+            && reports[0].cause?.summary.contains("Leak.wait") == true
     }
 }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Whether a loop makes progress, as the watchdog found at its last poll.
 struct LoopProgress: Sendable, Equatable {
-    typealias State = HealthRecord.LoopState
+    typealias State = LoopHealthState
 
     /// Of several monitors of a loop, the last state in the list counts.
     private static let order: [State] = [.starting, .ended, .running, .held, .stalled]

@@ -46,8 +46,8 @@ struct StallRecord: Sendable {
         var activity: Cause.Kind?
     }
 
-    typealias Kind = StallReport.Kind
-    typealias State = StallReport.State
+    typealias Kind = StallKind
+    typealias State = StallState
     typealias Loop = StallReport.LoopDescription
 
     static let maximumOtherThreads = 256

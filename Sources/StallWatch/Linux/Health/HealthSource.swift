@@ -68,7 +68,7 @@ final class HealthSource: Sendable {
                 progressedAt: word == .ok || isOff ? checkedAt : state.last.progressedAt,
                 intervalMilliseconds: interval.map(milliseconds), isPaused: reading.isPaused, process: process,
                 loops: loops.prefix(Self.maximumLoops).map { loop in
-                    HealthRecord.Loop(label: loop.label, state: loop.state, since: timestamp(loop.since))
+                    HealthRecord.LoopHealth(label: loop.label, state: loop.state, since: timestamp(loop.since))
                 },
                 omittedLoops: max(loops.count - Self.maximumLoops, 0),
                 stall: stalled.map { HealthRecord.Stall(ongoing: $0, state.stalls[$0.label], at: reading.time) }
@@ -94,7 +94,7 @@ final class HealthSource: Sendable {
 
     /// Returns the state of a process with these loops; once it has been `ok`, a new loop without a first turn does not
     /// matter, as it may be a queue that is never used.
-    static func state(of loops: [LoopProgress], hasProgressed: Bool) -> HealthRecord.State {
+    static func state(of loops: [LoopProgress], hasProgressed: Bool) -> HealthState {
         let states = Set(loops.map(\.state))
         if states.contains(.stalled) { return .stalled }
         if states.contains(.held) { return .held }

@@ -35,7 +35,7 @@ final class HangTasks: Sendable {
         found.withLock { $0 = CapturedTasks(list: list, stacks: stacks) }
         // What is not found in a part of the memory may be in the rest.
         guard reading.incompleteReason == nil, !searched.isEmpty else { return }
-        list.note(reader.tasksWithoutContinuation(among: searched))
+        list.markSearched(reader.tasksWithoutContinuation(among: searched))
         found.withLock { $0 = CapturedTasks(list: list, stacks: stacks) }
     }
 

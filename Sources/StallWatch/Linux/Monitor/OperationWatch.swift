@@ -19,11 +19,11 @@ final class OperationWatch: Sendable {
         var search: ContinuationSearch.Result?
 
         /// Returns the record of an operation that has not ended.
-        func record(_ state: StallReport.State) -> StallRecord {
+        func record(_ state: StallState) -> StallRecord {
             var record = record
             record.state = state
             record.duration = max(monotonicNow() &- operation.began, record.duration)
-            if let search { record.operation?.list.note(search) }
+            if let search { record.operation?.list.markSearched(search) }
             return record
         }
     }

@@ -164,7 +164,7 @@ extension ReportDirectory {
     private func openReport(_ name: String) -> StallReport? {
         // The keys are sorted, so the state is near the end. Reading the tail first avoids parsing finished reports.
         guard let tail = AtomicFile.tail(path + "/" + name, count: 1024),
-            String(decoding: tail, as: UTF8.self).contains("\"\(StallReport.State.ongoing.rawValue)\""),
+            String(decoding: tail, as: UTF8.self).contains("\"\(StallState.ongoing.rawValue)\""),
             let bytes = AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes),
             let report = try? StallReport(jsonData: bytes), report.state == .ongoing,
             report.fileName == name

@@ -33,7 +33,7 @@ import Testing
     }
 
     private func report(
-        _ id: String, _ state: StallReport.State, of loop: String = "main", milliseconds: Double = 300
+        _ id: String, _ state: StallState, of loop: String = "main", milliseconds: Double = 300
     ) throws -> StallReport {
         var report = try StallReport.literal()
         report.id = id
@@ -49,8 +49,8 @@ import Testing
             ([.running, .starting], false, .starting), ([.running, .starting], true, .ok), ([.starting], true, .ok),
             ([.running, .stalled], true, .stalled), ([.stalled, .held, .starting], false, .stalled),
             ([.running, .held], true, .held), ([.ended, .running], true, .ok), ([.ended], true, .ok),
-        ] as [([LoopProgress.State], Bool, HealthRecord.State)])
-    func `the worst loop decides`(states: [LoopProgress.State], hasProgressed: Bool, state: HealthRecord.State) {
+        ] as [([LoopProgress.State], Bool, HealthState)])
+    func `the worst loop decides`(states: [LoopProgress.State], hasProgressed: Bool, state: HealthState) {
         #expect(HealthSource.state(of: states.map { loop("a", $0) }, hasProgressed: hasProgressed) == state)
     }
 

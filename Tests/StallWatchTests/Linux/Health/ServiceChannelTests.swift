@@ -37,7 +37,7 @@ import Testing
         Manager(feed: ServiceFeed(period: period.map { $0 * Self.millisecond }, interval: 1_000 * Self.millisecond))
     }
 
-    private func record(_ state: HealthRecord.State, _ stall: HealthRecord.Stall? = nil) -> HealthRecord {
+    private func record(_ state: HealthState, _ stall: HealthRecord.Stall? = nil) -> HealthRecord {
         let time = Timestamp(microsecondsSince1970: 0)
         return HealthRecord(
             state: state, checkedAt: time, checkedAtMonotonicMilliseconds: 0, progressedAt: time,
@@ -89,8 +89,8 @@ import Testing
                 == Look("WATCHDOG=1\nSTATUS=1 loop makes progress; last stall: main stalled for 60000 ms in f()", 500))
     }
 
-    @Test(arguments: [HealthRecord.State.starting, .held, .stopped, .init(rawValue: "dreaming")])
-    func `no other state feeds`(state: HealthRecord.State) {
+    @Test(arguments: [HealthState.starting, .held, .stopped, .init(rawValue: "dreaming")])
+    func `no other state feeds`(state: HealthState) {
         var manager = manager()
         _ = manager.look(record(.ok), at: 0)
         #expect(manager.look(record(state), at: 1_000).message?.contains("WATCHDOG") == false)

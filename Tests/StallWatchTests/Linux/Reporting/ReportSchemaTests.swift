@@ -199,7 +199,7 @@ import TestSupport
             of: "\"kind\" : \"stall\"", with: "\"kind\" : \"boredom\", \"weather\" : { \"kind\" : \"moon\" }")
         text = text.replacingOccurrences(of: "\"method\" : \"read\"", with: "\"method\" : \"guess\"")
         let report = try StallReport(jsonData: Array(text.utf8))
-        #expect(report.kind == StallReport.Kind(rawValue: "boredom"))
+        #expect(report.kind == StallKind(rawValue: "boredom"))
         #expect(report.samples[0].method?.rawValue == "guess")
         #expect(try StallReport(jsonData: report.jsonData()) == report)
     }

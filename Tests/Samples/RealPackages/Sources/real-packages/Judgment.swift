@@ -27,9 +27,10 @@ struct Judgment {
             let expected = stall.causes.map(\.rawValue).sorted().joined(separator: " or ")
             mistakes.append("cause \(expected), got \(kind?.rawValue ?? "none")")
         }
-        if stall.lock != nil, report.cause?.lock?.kind != stall.lock {
+        let lock = (try? JSONDecoder().decode(LockDocument.self, from: Data(report.jsonData())))?.cause.lock.kind
+        if stall.lock != nil, lock != stall.lock {
             mistakes.append(
-                "lock \(stall.lock?.rawValue ?? "none"), got \(report.cause?.lock?.kind.rawValue ?? "none"): "
+                "lock \(stall.lock ?? "none"), got \(lock ?? "none"): "
                     + (report.cause?.summary ?? "")
             )
         }
@@ -65,6 +66,14 @@ struct Judgment {
     private static func base(_ path: String) -> Substring { path.split(separator: "/").last ?? "" }
 }
 
+/// The part of a report's JSON that names the lock.
+private struct LockDocument: Decodable {
+    struct Cause: Decodable { var lock: Lock }
+    struct Lock: Decodable { var kind: String }
+
+    var cause: Cause
+}
+
 /// A stall with what its report has to say.
 struct LabeledStall: Sendable {
     /// The loop that stalls.
@@ -79,7 +88,8 @@ struct LabeledStall: Sendable {
     /// The source file of those functions.
     var file: String
     var causes: Set<StallReport.CauseKind>
-    var lock: StallReport.LockKind?
+    /// The kind of the lock, as in the report's JSON.
+    var lock: String?
     var loop: Loop
     /// Runs on the loop's thread, or makes the loop run what stalls.
     var body: @Sendable () throws -> Void
@@ -90,7 +100,7 @@ struct LabeledStall: Sendable {
     /// blame `merged`, its caller, instead. Each of `causes` is right; `lock` is the kind for the cause `lock`.
     init(
         _ label: String, culprit: String, orCaller merged: String? = nil, _ causes: Set<StallReport.CauseKind>,
-        lock: StallReport.LockKind? = nil, on loop: Loop = .main, file: String = #filePath,
+        lock: String? = nil, on loop: Loop = .main, file: String = #filePath,
         _ body: @escaping @Sendable () throws -> Void
     ) {
         self.label = label

@@ -94,7 +94,7 @@ let databaseStalls = [
     LabeledStall("GRDB: slow SQL in read", culprit: "countSlowly", .computing) { try countSlowly() },
     LabeledStall("GRDB: inserts in write", culprit: "insertPlayers", .computing) { try insertPlayers() },
     LabeledStall("GRDB: decodes records", culprit: "fetchPlayers", .computing) { try fetchPlayers() },
-    LabeledStall("GRDB: read behind a write", culprit: "readWhileWriting", .waitingForLock, lock: .dispatchQueue) {
+    LabeledStall("GRDB: read behind a write", culprit: "readWhileWriting", .waitingForLock, lock: "dispatchQueue") {
         try readWhileWriting()
     },
 ]

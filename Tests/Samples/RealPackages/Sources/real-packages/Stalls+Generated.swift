@@ -51,7 +51,7 @@ let generatedStalls = [
         use(cxx_sort_words(Int32(stallMicroseconds / 1_000)))
     },
     LabeledStall(
-        "C++: condition_variable", culprit: "cxx_wait_for_condition", .waitingForLock, lock: .condition, file: words
+        "C++: condition_variable", culprit: "cxx_wait_for_condition", .waitingForLock, lock: "condition", file: words
     ) {
         use(cxx_wait_for_condition(Int32(stallMicroseconds / 1_000)))
     },

@@ -147,7 +147,7 @@ private func recompute() async {
 let languageStalls = [
     LabeledStall("slow initializer of a lazy global", culprit: "loadSettings", .sleeping) { useSlowSettings() },
     LabeledStall(
-        "another thread initializes a lazy global", culprit: "useSharedCatalog", .waitingForLock, lock: .once
+        "another thread initializes a lazy global", culprit: "useSharedCatalog", .waitingForLock, lock: "once"
     ) { useSharedCatalog() },
     LabeledStall(
         "first of two merged functions", culprit: "readConfiguration", orCaller: "openConfiguration", .sleeping

@@ -112,7 +112,7 @@ enum Server {
 
 let serverStalls = [
     LabeledStall("NIO: ByteBuffer", culprit: "fillBuffers", .computing) { fillBuffers() },
-    LabeledStall("NIO: EventLoopFuture.wait", culprit: "waitForFuture", .waitingForLock, lock: .condition) {
+    LabeledStall("NIO: EventLoopFuture.wait", culprit: "waitForFuture", .waitingForLock, lock: "condition") {
         try waitForFuture()
     },
     LabeledStall("NIO: sleeps on the event loop", culprit: "sleepOnEventLoop", .sleeping, on: .nio) {

@@ -109,11 +109,11 @@ let systemStalls = [
     LabeledStall("Thread.sleep(forTimeInterval:)", culprit: "sleepInFoundation", .sleeping) { sleepInFoundation() },
     LabeledStall("String(format:)", culprit: "formatStrings", .computing) { formatStrings() },
     LabeledStall("FileHandle.read on a pipe", culprit: "readFromPipe", [.io]) { readFromPipe() },
-    LabeledStall("NSCondition.wait(until:)", culprit: "waitForCondition", .waitingForLock, lock: .condition) {
+    LabeledStall("NSCondition.wait(until:)", culprit: "waitForCondition", .waitingForLock, lock: "condition") {
         waitForCondition()
     },
     LabeledStall("closure that qsort calls", culprit: "sortInC", .sleeping) { sortInC() },
-    LabeledStall("semaphore for a task", culprit: "waitForTask", .waitingForLock, lock: .dispatchSemaphore) {
+    LabeledStall("semaphore for a task", culprit: "waitForTask", .waitingForLock, lock: "dispatchSemaphore") {
         waitForTask()
     },
     LabeledStall("method of a main actor's class", culprit: "refresh", .computing) {

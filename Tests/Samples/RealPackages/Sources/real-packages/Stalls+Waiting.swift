@@ -160,30 +160,30 @@ private func sleepBriefly() {
 
 let waitingStalls = [
     LabeledStall("DispatchTime.now()", culprit: "pollTheClock", .computing) { pollTheClock() },
-    LabeledStall("sync onto a busy queue", culprit: "syncOntoBusyQueue", .waitingForLock, lock: .dispatchQueue) {
+    LabeledStall("sync onto a busy queue", culprit: "syncOntoBusyQueue", .waitingForLock, lock: "dispatchQueue") {
         syncOntoBusyQueue()
     },
-    LabeledStall("DispatchGroup.wait()", culprit: "waitForGroup", .waitingForLock, lock: .dispatchGroup) {
+    LabeledStall("DispatchGroup.wait()", culprit: "waitForGroup", .waitingForLock, lock: "dispatchGroup") {
         waitForGroup()
     },
     LabeledStall(
-        "DispatchGroup.wait(timeout:)", culprit: "waitForGroupWithTimeout", .waitingForLock, lock: .dispatchGroup
+        "DispatchGroup.wait(timeout:)", culprit: "waitForGroupWithTimeout", .waitingForLock, lock: "dispatchGroup"
     ) { waitForGroupWithTimeout() },
     LabeledStall(
-        "DispatchSemaphore.wait()", culprit: "waitForSemaphore", .waitingForLock, lock: .dispatchSemaphore
+        "DispatchSemaphore.wait()", culprit: "waitForSemaphore", .waitingForLock, lock: "dispatchSemaphore"
     ) { waitForSemaphore() },
     LabeledStall(
         "DispatchSemaphore.wait(timeout:)", culprit: "waitForSemaphoreWithTimeout", .waitingForLock,
-        lock: .dispatchSemaphore
+        lock: "dispatchSemaphore"
     ) { waitForSemaphoreWithTimeout() },
     LabeledStall("sleeps on a queue", culprit: "blockTheQueue", .sleeping, on: .queue) { blockTheQueue() },
-    LabeledStall("NSLock", culprit: "waitForNSLock", .waitingForLock, lock: .pthreadMutex) { waitForNSLock() },
-    LabeledStall("pthread mutex", culprit: "waitForPthreadMutex", .waitingForLock, lock: .pthreadMutex) {
+    LabeledStall("NSLock", culprit: "waitForNSLock", .waitingForLock, lock: "pthreadMutex") { waitForNSLock() },
+    LabeledStall("pthread mutex", culprit: "waitForPthreadMutex", .waitingForLock, lock: "pthreadMutex") {
         waitForPthreadMutex()
     },
     LabeledStall(
-        "pthread rwlock", culprit: "waitForReadWriteLock", .waitingForLock, lock: .pthreadReadWriteLock
+        "pthread rwlock", culprit: "waitForReadWriteLock", .waitingForLock, lock: "pthreadReadWriteLock"
     ) { waitForReadWriteLock() },
-    LabeledStall("Mutex", culprit: "waitForMutex", .waitingForLock, lock: .swiftMutex) { waitForMutex() },
+    LabeledStall("Mutex", culprit: "waitForMutex", .waitingForLock, lock: "swiftMutex") { waitForMutex() },
     LabeledStall("usleep", culprit: "sleepBriefly", .sleeping) { sleepBriefly() },
 ]
