@@ -116,7 +116,8 @@ def public_symbols(root):
              "-skip-inherited-docs", "-target", f"{platform.machine()}-unknown-linux-gnu", "-output-dir", folder], check=True, timeout=120)
         graphs = [json.loads(path.read_text()) for path in pathlib.Path(folder).glob("*.symbols.json")]
     # Every declaration is documented. What the compiler derives, such as `init(from:)`, is not.
-    return len({symbol["identifier"]["precise"] for graph in graphs for symbol in graph["symbols"] if "docComment" in symbol})
+    names = {symbol["identifier"]["precise"] for graph in graphs for symbol in graph["symbols"] if "docComment" in symbol}
+    return sum("::SYNTHESIZED::" not in name for name in names)
 
 
 def measure(root, tracked):
