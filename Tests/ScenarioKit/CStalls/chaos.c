@@ -139,5 +139,5 @@ stalls_clock_result stalls_step_clock(uint32_t milliseconds) {
   int status = status_of(child);
   if (child < 0) return STALLS_CLOCK_REFUSED;
   return status == STALLS_CLOCK_STEPPED || status == STALLS_CLOCK_REFUSED ? (stalls_clock_result)status
-                                                                      : STALLS_CLOCK_LEFT_WRONG;
+                                                                          : STALLS_CLOCK_LEFT_WRONG;
 }
