@@ -28,7 +28,7 @@ let parts: [Target.Dependency] = ["StallReports"] + engine + integrations
 let testKits = [inMemoryLogging, eventLoops, product("MetricsTestKit", "swift-metrics", trait: "Metrics")]
 let tested: [Target.Dependency] = parts + ["StallWatch", "TestSupport"] + testKits
 let inertParts: [Target.Dependency] = ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations
-let hosts: [Target.Dependency] = ["stack-host", "stallwatch-scenarios", "stallwatch-test-host", "TestSupport"]
+let hosts: [Target.Dependency] = ["stack-host", "stallwatch-demo", "stallwatch-scenarios", "stallwatch-test-host", "TestSupport"]
 // CONTRIBUTING.md says what each module is for.
 let portable: [Target] = [
     .target(name: "CStallWatch"), .target(name: "StallReports"),
@@ -77,6 +77,7 @@ let programs: [Product] = [
     .library(name: "StallWatchAgent", type: .dynamic, targets: ["StallWatchAgent"]),
     .library(name: "StallWatchPreload", type: .dynamic, targets: ["CPreload"]),
     .executable(name: "stallwatch", targets: ["StallWatchCLI"]),
+    .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]),
 ]
 let package = Package(
     name: "StallWatch",

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Glibc
 import ScenarioKit
 import StallWatch
 
@@ -29,11 +28,12 @@ struct ScenariosCommand: ParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The duration from which on a turn is a stall. Default: \(Threshold.standard).", valueName: "duration"
+            "The duration from which on a turn is a stall. Default: \(GivenDuration.standardThreshold).",
+            valueName: "duration"
         ),
-        transform: Threshold.init(parsing:)
+        transform: GivenDuration.threshold
     )
-    var threshold = Threshold.standard
+    var threshold = GivenDuration.standardThreshold
 
     @Option(help: ArgumentHelp("The directory for the reports, made if it is missing.", valueName: "dir"))
     var output = "stalls"
@@ -52,9 +52,9 @@ struct ScenariosCommand: ParsableCommand {
                 + "and detect leaks and interrupted calls.",
             valueName: "time"
         ),
-        transform: SoakLength.init(parsing:)
+        transform: GivenDuration.length
     )
-    var soak: SoakLength?
+    var soak: GivenDuration?
 
     @Option(help: ArgumentHelp("The seed of the order of --soak. Default: a random one.", valueName: "number"))
     var seed: UInt64?
@@ -72,9 +72,9 @@ struct ScenariosCommand: ParsableCommand {
             "Run no scenario but five kinds of healthy loops at once for this time, such as 10m. A report is a failure.",
             valueName: "time"
         ),
-        transform: SoakLength.init(parsing:)
+        transform: GivenDuration.length
     )
-    var healthy: SoakLength?
+    var healthy: GivenDuration?
 
     @Option(
         help: ArgumentHelp(
@@ -201,7 +201,7 @@ struct ScenariosCommand: ParsableCommand {
         return try hasPassed(tally)
     }
 
-    private func runHealthy(_ length: SoakLength) throws -> Bool {
+    private func runHealthy(_ length: GivenDuration) throws -> Bool {
         let run = HealthyRun(length: length.duration, threshold: threshold.duration, directory: output)
         return try MainLoop.run { () async throws(ScenariosFailure) in
             do {
@@ -218,7 +218,7 @@ struct ScenariosCommand: ParsableCommand {
     }
 
     /// Runs the scenarios for a long time, and shows the totals; returns whether the soak passed.
-    private func runSoak(_ length: SoakLength) throws -> Bool {
+    private func runSoak(_ length: GivenDuration) throws -> Bool {
         let scenarios = try selectedScenarios()
         let interruption = Interruption()
         let (monitor, mainLoop) = try startMonitor()

@@ -1,4 +1,3 @@
-package import ArgumentParser
 import Glibc
 import LinuxSupport
 import StallWatch
@@ -158,48 +157,5 @@ extension ScenarioResult {
     /// An inconclusive run has judged nothing, so a repetition excuses nothing.
     fileprivate func mayRunAgain(isDisturbed: Bool) -> Bool {
         self == .inconclusive || isDecidedByTheClock && isDisturbed
-    }
-}
-
-/// A threshold on the command line: a number and one of the units `us`, `ms` and `s`.
-package struct Threshold: Equatable, CustomStringConvertible {
-    package static let standard = Threshold(description: "250ms", duration: .milliseconds(250))
-
-    /// The text on the command line.
-    package let description: String
-    package let duration: Duration
-
-    private init(description: String, duration: Duration) {
-        self.description = description
-        self.duration = duration
-    }
-
-    /// Reads `text`.
-    ///
-    /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
-    package init(parsing text: String) throws(ValidationError) {
-        guard let nanoseconds = Self.nanoseconds(text) else {
-            throw ValidationError(
-                "it is not a duration. Write a number and a unit without a space, such as 250ms, 0.5s or 75000us."
-            )
-        }
-        guard nanoseconds >= 20e6, nanoseconds <= 60e9 else {
-            throw ValidationError(
-                "it is out of range. Choose a threshold from 20ms to 60s: a scenario takes up to 16 of them.")
-        }
-        // In range, so it is far from what an integer can hold.
-        self.init(description: text, duration: .nanoseconds(Int64(nanoseconds.rounded())))
-    }
-
-    /// The longer units first where one ends in another.
-    private static let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9)]
-
-    private static func nanoseconds(_ text: String) -> Double? {
-        guard let (unit, factor) = units.first(where: { text.hasSuffix($0.0) }) else { return nil }
-        let number = text.dropLast(unit.count)
-        // Double also reads 0x10, 1e3, inf and nan, which are no durations here.
-        let isDecimal = number.allSatisfy { $0.isASCII && ($0.isNumber || $0 == "." || $0 == "-") }
-        guard isDecimal, let value = Double(number) else { return nil }
-        return value * factor
     }
 }

@@ -51,8 +51,8 @@ extension Scenario {
             with: { try ScratchFile(megabytes: 4, in: $0.directory) }, end: { $0.close() }, writeTheBlocks),
         .inMainLoop(
             "pipe-write", "a timer writes to a full pipe",
-            .main(.timer, in: "Holding.writeSlowly(for:)", cause: "io", call: "write(pipe:")
-        ) { Holding.writing.run(for: $0) },
+            .main(.timer, in: "HolderActivity.writeSlowly(for:)", cause: "io", call: "write(pipe:")
+        ) { HolderActivity.writing.run(for: $0) },
         .inMainLoop(
             "child-full-pipe", "a timer waits for a child that waits until its pipe is read",
             .main(.timer, in: "PeerProcess.finish()", cause: "syscall").waiting(for: .child, in: "write"),

@@ -28,7 +28,7 @@ extension Scenario {
         _ name: String, _ summary: String, in function: String, _ kind: StallReport.LockKind,
         _ make: @escaping @Sendable () -> any ThreadLock
     ) -> [Scenario] {
-        Holding.allCases.map { holding in
+        HolderActivity.allCases.map { holding in
             .inMainLoop(
                 "\(name)-\(holding.rawValue)", "\(summary), whose owner is \(holding.rawValue)",
                 .main(.mainQueue, in: function, lock: kind, owner: "holder", ownerDoes: holding.activity),
@@ -38,7 +38,7 @@ extension Scenario {
     }
 
     /// An owner does something else than what it was doing when the monitor first looked, at half of the threshold.
-    private static func changing(_ first: Holding, then last: Holding) -> Scenario {
+    private static func changing(_ first: HolderActivity, then last: HolderActivity) -> Scenario {
         .inMainLoop(
             "owner-\(last.rawValue)-later", "the mutex's owner is \(first.rawValue), then \(last.rawValue)",
             .owned(.mainQueue, in: "PthreadLock.acquire()", .pthreadMutex, by: "holder", does: last.activity),
@@ -112,7 +112,9 @@ extension Scenario {
     private static let onceScenarios: [Scenario] = [
         .stalling(
             "lazy-global", "a global whose initializer runs on another thread", times: 2,
-            .main(.timer, in: "useTheGlobal()", lock: .once, owner: "initializer", ownerDoes: Holding.sleeping.activity)
+            .main(
+                .timer, in: "useTheGlobal()", lock: .once, owner: "initializer",
+                ownerDoes: HolderActivity.sleeping.activity)
         ) { context in
             guard SlowGlobal.startInitializing(for: context.stall) else {
                 throw NotAvailable(reason: "a process initializes a global only once")
@@ -121,7 +123,8 @@ extension Scenario {
         },
         .inMainLoop(
             "dispatch-once", "dispatch_once on another thread",
-            .owned(.source0, in: "stalls_once", .dispatchOnce, by: "initializer", does: Holding.sleeping.activity),
+            .owned(
+                .source0, in: "stalls_once", .dispatchOnce, by: "initializer", does: HolderActivity.sleeping.activity),
             with: { SlowOnceInit(for: $0.stall) }
         ) { once, _ in once.run() },
     ]
@@ -145,7 +148,8 @@ extension Scenario {
         .inMainLoop(
             "busy-queue", "dispatch_sync onto a busy queue",
             .owned(
-                .source0, in: "waitForTheQueue(_:)", .dispatchQueue, by: "queue-worker", does: Holding.sleeping.activity
+                .source0, in: "waitForTheQueue(_:)", .dispatchQueue, by: "queue-worker",
+                does: HolderActivity.sleeping.activity
             ),
             with: { await DispatchQueue.busy(for: $0.stall) }
         ) { queue, _ in waitForTheQueue(queue) },
@@ -166,7 +170,8 @@ extension Scenario {
         .inMainLoop(
             "background-owner", "a mutex, whose owner is a background worker that sleeps",
             .owned(
-                .timer, in: "PthreadLock.acquire()", .pthreadMutex, by: "background", does: Holding.sleeping.activity),
+                .timer, in: "PthreadLock.acquire()", .pthreadMutex, by: "background",
+                does: HolderActivity.sleeping.activity),
             with: { try await BackgroundWorker.start(.sleeping, for: $0.stall) }
         ) { worker, _ in worker.compete { worker.lock.pass() } },
     ]

@@ -81,7 +81,8 @@ extension Scenario {
         .inMainLoop(
             "linker-lock", "dl_iterate_phdr(3) while another thread sleeps in its callback",
             .owned(
-                .source0, in: "stalls_with_loader_lock", .dynamicLinker, by: "lister", does: Holding.sleeping.activity),
+                .source0, in: "stalls_with_loader_lock", .dynamicLinker, by: "lister",
+                does: HolderActivity.sleeping.activity),
             with: { context in
                 NamedThread.start("lister") { ready in
                     withoutActuallyEscaping(ready) { sleepWithLoaderLock(for: context.stall, ready: $0) }

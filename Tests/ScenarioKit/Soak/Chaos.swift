@@ -103,13 +103,13 @@ enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable 
 
 /// A thread that repeats an action at random moments.
 final class ChaosMaker: Sendable {
-    private struct State {
+    private struct MakerProgress {
         var count = ChaosCount()
         var isLeftOut = false
     }
 
     // Held during each action, so that none is in progress while another thread holds it.
-    private let state = Mutex(State())
+    private let state = Mutex(MakerProgress())
     private let stopping = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
 

@@ -1,4 +1,3 @@
-package import ArgumentParser
 import StallWatch
 import Glibc
 
@@ -7,7 +6,7 @@ import Glibc
 /// It judges each scenario, and that the process does not grow, leaves no child behind, and that no call of its threads was
 /// interrupted or returned early.
 package struct Soak: Sendable {
-    package let length: SoakLength
+    package let length: GivenDuration
     package let seed: UInt64
     package let scenarios: [Scenario]
     /// Whether the soak may change the machine's wall clock.
@@ -18,7 +17,7 @@ package struct Soak: Sendable {
     package let turnOnce: @Sendable () async -> Void
 
     package init(
-        length: SoakLength, seed: UInt64, scenarios: [Scenario], stepsClock: Bool, runner: ScenarioRunner,
+        length: GivenDuration, seed: UInt64, scenarios: [Scenario], stepsClock: Bool, runner: ScenarioRunner,
         interruption: Interruption, turnOnce: @escaping @Sendable () async -> Void
     ) {
         self.length = length
@@ -104,37 +103,6 @@ package struct Soak: Sendable {
                 + "resident, \(health.descriptors) descriptors, \(health.threads) threads, \(health.mappings) mappings"
         }
         try StandardOutput.write("round \(totals.rounds): \(totals.tally.line); \(health ?? "")\n")
-    }
-}
-
-/// The duration of a soak on the command line: a whole number and one of the units `s`, `m` and `h`.
-package struct SoakLength: Equatable, CustomStringConvertible {
-    /// The range in seconds: a second to a week.
-    package static let seconds = 1...7 * 24 * 3600
-
-    /// The text on the command line.
-    package let description: String
-    package let duration: Duration
-
-    /// Reads `text`.
-    ///
-    /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
-    package init(parsing text: String) throws(ValidationError) {
-        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
-        let digits = text.dropLast()
-        // Int also reads +5 and -5.
-        guard let unit = text.last.flatMap({ units[$0] }), digits.allSatisfy({ $0.isASCII && $0.isNumber }),
-            let number = Int(digits)
-        else {
-            throw ValidationError(
-                "it is not a length of time. Write a whole number and a unit, such as 90s, 30m or 8h.")
-        }
-        let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
-        guard !overflow, Self.seconds.contains(seconds) else {
-            throw ValidationError("it is out of range. Choose a length from 1s to 168h.")
-        }
-        description = text
-        duration = .seconds(seconds)
     }
 }
 

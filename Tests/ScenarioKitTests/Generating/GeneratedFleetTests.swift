@@ -38,12 +38,6 @@ import Testing
         #expect(reports().map(\.json) != reports(seed: 4).map(\.json))
     }
 
-    @Test func reportsAreInTheOrderOfTime() {
-        let names = reports().map(\.fileName)
-        #expect(names == names.sorted())
-        #expect(Set(names).count == names.count)
-    }
-
     @Test func theFleetHasWhatQueriesLookFor() throws {
         let decoded = try reports(2_000).map { try StallReport(jsonData: $0.json) }
         #expect(Set(decoded.map { $0.metadata["version"] }) == ["1.4.2", "1.5.0"])
@@ -53,10 +47,6 @@ import Testing
         // Some kind is new on the last day.
         #expect(groups.values.contains { $0.allSatisfy { $0.startedAt.description.hasPrefix("2026-11-14") } })
         #expect(decoded.contains { $0.repeats > 0 })
-    }
-
-    @Test func noReportsAreNoError() {
-        #expect(reports(0).isEmpty)
     }
 
     @Test(arguments: [

@@ -11,16 +11,6 @@ import TestSupport
         results.reduce(into: ScenarioTally()) { $0.add($1.1, of: $1.0) }
     }
 
-    @Test func rightResultsHaveNoProblem() {
-        var tally = tally([("a", .ok), ("b", .ok)])
-        tally.add(.ok, of: "a", retries: 2)
-        #expect(tally.problems == [])
-        #expect(
-            tally.line
-                == "3 of 3 ok, 0 failed, 0 not available, 0 inconclusive; 2 run again because the CPUs were taken away"
-        )
-    }
-
     @Test func everyWrongResultIsAFailure() {
         for result in ScenarioResult.allCases where ![.ok, .notAvailable, .inconclusive].contains(result) {
             #expect(tally([("a", .ok), ("b", result)]).problems == ["1 failed"], "\(result)")
@@ -49,11 +39,6 @@ import TestSupport
         #expect(tally.problems == [])
     }
 
-    @Test func aScenarioThatWasJudgedOnceIsAvailable() {
-        let repeated = (0..<20).map { _ in ("lazy-global", ScenarioResult.notAvailable) }
-        #expect(tally([("lazy-global", .ok)] + repeated).problems == [])
-    }
-
     @Test func tooManyInconclusiveRunsFail() {
         let judged = (0..<98).map { ("s\($0)", ScenarioResult.ok) }
         func inconclusive(_ count: Int) -> [(String, ScenarioResult)] { (0..<count).map { ("i\($0)", .inconclusive) } }
@@ -77,17 +62,6 @@ import TestSupport
             write(note)
         }
         """
-    private static let c = """
-        void demo_wait(int milliseconds);
-
-        static int
-        other(void) {
-        }
-        void demo_wait(int milliseconds) {
-            poll(0, 0, milliseconds);
-        }
-        """
-
     @Test(arguments: [
         (1, false), (2, true), (3, true), (4, true), (5, false), (6, false), (7, true), (10, true), (11, true),
         (12, false),
@@ -95,11 +69,6 @@ import TestSupport
     func lineIsInOneOfTheFunctionsOfThatName(line: Int, isIn: Bool) {
         #expect(SourceFunction.contains(line, of: "Store.save(_:)", inText: Self.swift) == isIn)
         #expect(!SourceFunction.contains(line, of: "Store.load(_:)", inText: Self.swift))
-    }
-
-    @Test(arguments: [(1, false), (5, false), (6, true), (7, true), (8, true)])
-    func functionInCIsFound(line: Int, isIn: Bool) {
-        #expect(SourceFunction.contains(line, of: "demo_wait", inText: Self.c) == isIn)
     }
 
     @Test func functionsAndLinesAreCounted() throws {
@@ -144,25 +113,5 @@ import TestSupport
         let recorded = try RecordedOutcome.read(summary)
         #expect(recorded.map(\.reports) == [[directory.path + "/a.json"]])
         #expect(try recorded.map { try $0.outcome(of: Scenario.all, reportsIn: directory.path) } == [original])
-    }
-
-    /// Reports that were symbolicated meanwhile have another culprit.
-    @Test func reportsAreReadFromTheGivenDirectory() throws {
-        let changed = reportLiteral.replacingOccurrences(of: "\"line\": 88", with: "\"line\": 89")
-        _ = try directory.write("a.json", Array(changed.utf8))
-        let recorded = RecordedOutcome(
-            outcome(reports: [ReportedStall(file: "/elsewhere/a.json", loop: "main", milliseconds: 1)]))
-        #expect(try recorded.outcome(of: Scenario.all, reportsIn: directory.path).reports.map(\.line) == [89])
-    }
-
-    @Test func missingAndDamagedFilesAreFailures() throws {
-        #expect(throws: ScenariosFailure.self) { try RecordedOutcome.read(directory.path + "/none.json") }
-        let text = try directory.write("text.json", Array("[{}]".utf8))
-        #expect(throws: ScenariosFailure.self) { try RecordedOutcome.read(text) }
-        let recorded = RecordedOutcome(outcome(reports: [ReportedStall(file: "b.json", loop: "main", milliseconds: 1)]))
-        #expect(throws: ScenariosFailure.self) { try recorded.outcome(of: Scenario.all, reportsIn: directory.path) }
-        var unknown = recorded
-        unknown.scenario = "nonsense"
-        #expect(throws: ScenariosFailure.self) { try unknown.outcome(of: Scenario.all, reportsIn: directory.path) }
     }
 }

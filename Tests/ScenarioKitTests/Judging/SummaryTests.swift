@@ -27,80 +27,6 @@ extension Outcome {
         .stub("idle", in: nil, injected: nil),
     ]
 
-    @Test func everyKeyIsThereAndMissingValuesAreNull() throws {
-        let json = String(decoding: try Summary.json(outcomes), as: UTF8.self)
-        #expect(
-            json == """
-                [
-                  {
-                    "blamedFunction" : "spin()",
-                    "cause" : "cpu",
-                    "expectedCause" : "cpu",
-                    "expectedFunction" : "spin()",
-                    "expectedOwner" : null,
-                    "expectsReport" : true,
-                    "injectedMilliseconds" : 500.043,
-                    "owner" : null,
-                    "report" : "stalls/a.json",
-                    "reportedMilliseconds" : 500.125,
-                    "result" : "ok",
-                    "retries" : 0,
-                    "run" : {
-                      "injected" : [
-                        500.0427
-                      ],
-                      "reports" : [
-                        "stalls/a.json"
-                      ],
-                      "retries" : 0,
-                      "runnableMilliseconds" : 0,
-                      "scenario" : "spin",
-                      "suppressedStalls" : 0,
-                      "thresholdMilliseconds" : 250,
-                      "waitedMilliseconds" : 0
-                    },
-                    "scenario" : "spin"
-                  },
-                  {
-                    "blamedFunction" : null,
-                    "cause" : null,
-                    "expectedCause" : null,
-                    "expectedFunction" : null,
-                    "expectedOwner" : null,
-                    "expectsReport" : false,
-                    "injectedMilliseconds" : null,
-                    "owner" : null,
-                    "report" : null,
-                    "reportedMilliseconds" : null,
-                    "result" : "ok",
-                    "retries" : 0,
-                    "run" : {
-                      "injected" : [
-
-                      ],
-                      "reports" : [
-
-                      ],
-                      "retries" : 0,
-                      "runnableMilliseconds" : 0,
-                      "scenario" : "idle",
-                      "suppressedStalls" : 0,
-                      "thresholdMilliseconds" : 250,
-                      "waitedMilliseconds" : 0
-                    },
-                    "scenario" : "idle"
-                  }
-                ]
-
-                """
-        )
-    }
-
-    @Test func theCheckLeavesNoFile() throws {
-        _ = try SummaryFile(path: directory.path + "/summary.json")
-        #expect(directory.names.isEmpty)
-    }
-
     @Test func anOldSummaryStaysUntilItIsReplaced() throws {
         let path = directory.path + "/summary.json"
         try Data("old".utf8).write(to: URL(filePath: path))
@@ -111,38 +37,11 @@ extension Outcome {
         #expect(directory.names == ["summary.json"])
     }
 
-    @Test func aSymbolicLinkIsFollowed() throws {
-        try Data("old".utf8).write(to: URL(filePath: directory.path + "/real.json"))
-        try FileManager.default.createSymbolicLink(
-            atPath: directory.path + "/link.json", withDestinationPath: "real.json"
-        )
-        try SummaryFile(path: directory.path + "/link.json").write(outcomes)
-        let written = FileManager.default.contents(atPath: directory.path + "/real.json")
-        #expect(written == Data(try Summary.json(outcomes)))
-        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: directory.path + "/link.json") == "real.json")
-    }
-
     @Test(arguments: ["/dev/null", "/", "/proc/version/summary.json"])
     func aPathThatCannotBeAFileIsRefused(path: String) throws {
         let failure = #expect(throws: ScenariosFailure.self) { try SummaryFile(path: path) }
         #expect(failure?.status == .cannotCreate)
         #expect(failure?.sentence.contains(path) == true)
-    }
-
-    @Test func aMissingDirectoryIsRefused() throws {
-        let failure = #expect(throws: ScenariosFailure.self) {
-            try SummaryFile(path: directory.path + "/no/summary.json")
-        }
-        #expect(failure?.status == .cannotCreate)
-        #expect(failure?.sentence.contains(directory.path + "/no/summary.json") == true)
-        let left = directory.names
-        #expect(left.isEmpty)
-    }
-
-    @Test func aRemovedDirectoryFailsTheWrite() throws {
-        let file = try SummaryFile(path: directory.path + "/summary.json")
-        try FileManager.default.removeItem(atPath: directory.path)
-        #expect(throws: ScenariosFailure.self) { try file.write(outcomes) }
     }
 }
 
@@ -166,26 +65,5 @@ extension Outcome {
 
                 """
         )
-    }
-
-    @Test func anUnavailableScenarioIsCounted() {
-        let outcome = Outcome.stub("glib", in: "sleep()", injected: nil, unavailable: "there is no library")
-        let text = SummaryTable([outcome]).text
-        #expect(text.contains("not-available"))
-        #expect(text.contains("\n0 of 1 ok, 0 failed, 1 not available, 0 inconclusive; 0 run again"))
-    }
-
-    @Test func aReportWithoutAFunctionHasAQuestionMark() {
-        let outcome = Outcome.stub(
-            "spin", in: "spin()", [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: nil)])
-        #expect(SummaryTable([outcome]).text.contains("500.0  ?                ?      wrong-function  a.json"))
-    }
-
-    @Test(arguments: [
-        (0.0, "0.0"), (0.04, "0.0"), (0.05, "0.1"), (99.96, "100.0"), (750, "750.0"), (1234.56, "1234.6"),
-        (-0.9, "-0.9"), (-12, "-12.0"),
-    ])
-    func millisecondsHaveOneDecimal(value: Double, text: String) {
-        #expect(value.oneDecimal == text)
     }
 }

@@ -1,47 +1,16 @@
 import CStalls
 import Foundation
 import Glibc
-import Synchronization
 import Testing
 
 @testable import ScenarioKit
 @testable import stallwatch_scenarios
 
 @Suite struct ProcessHealthTests {
-    private static let status = """
-        Name:\tstallwatch-scenarios
-        VmRSS:\t   69812 kB
-        RssFile:\t   48308 kB
-        Threads:\t17
-        """
-
-    @Test func theStatusFileIsRead() {
-        let health = ProcessHealth(status: Self.status, memory: 21504, descriptors: 12, mappings: 400)
-        #expect(health == .init(memory: 21504, resident: 69812, descriptors: 12, threads: 17, mappings: 400))
-    }
-
-    @Test(arguments: ["VmRSS", "Threads"])
-    func aMissingLineIsNotZero(name: String) {
-        let status = Self.status.replacing(name, with: "Other")
-        #expect(ProcessHealth(status: status, memory: 0, descriptors: 0, mappings: 0) == nil)
-    }
-
     @Test func thisProcessHasPositiveReadings() throws {
         let health = try ProcessHealth.now()
         #expect(health.memory > 100 && health.resident > health.memory)
         #expect(health.descriptors > 2 && health.threads > 0 && health.mappings > 10)
-    }
-
-    /// Growth needs a warm process and several readings.
-    @Test func tooFewReadingsGiveNoGrowth() {
-        var history = HealthHistory()
-        for _ in 0..<20 { history.add(.some) }
-        #expect(history.growth == nil)
-        history.warmUpIsOver()
-        for _ in 0..<5 { history.add(.some) }
-        #expect(history.growth == nil)
-        history.add(.some)
-        #expect(history.growth == .init(memory: 0, descriptors: 0, threads: 0, mappings: 0))
     }
 
     @Test func fluctuationIsNoGrowth() throws {
@@ -54,15 +23,6 @@ import Testing
             }
         }
         #expect(try growth(readings).problems == [])
-    }
-
-    @Test func descriptorsThatStayOpenAreALeak() throws {
-        let readings = (0..<40).map { index in ProcessHealth.some.with { $0.descriptors += index / 30 + index % 2 } }
-        // The additional descriptor exists for less than the later half, so the least of that half has not grown.
-        #expect(try growth(readings).problems == [])
-        let leaking = (0..<40).map { index in ProcessHealth.some.with { $0.descriptors += index / 4 + index % 2 } }
-        #expect(try growth(leaking).descriptors == 5)
-        #expect(try growth(leaking).problems == ["5 file descriptors more than before, where 4 may be"])
     }
 
     @Test func everyReadingIsJudged() throws {
@@ -122,31 +82,6 @@ extension ProcessHealth {
         #expect(Scenario.all.filter { $0.leftOut == [.clock] }.count == Scenario.endingByTheWallClock.count)
     }
 
-    @Test func aPausedMakerDoesNothing() async {
-        let actions = Actions()
-        let maker = ChaosMaker("test", pause: 2, seed: 1) { actions.add() }
-        await actions.reach(3)
-        maker.leaveOut(true)
-        let before = actions.value
-        await pause(.milliseconds(50))
-        #expect(actions.value == before)
-        maker.leaveOut(false)
-        await actions.reach(before + 3)
-        #expect(maker.stop().done == actions.value)
-    }
-
-    @Test func aRefusedActionIsNotRepeated() async {
-        let actions = Actions()
-        let maker = ChaosMaker("test", pause: 2, seed: 1) {
-            _ = actions.add()
-            return .refused
-        }
-        await actions.reach(1)
-        await pause(.milliseconds(50))
-        #expect(actions.value == 1)
-        #expect(maker.stop() == ChaosCount(done: 0, failed: 0, isRefused: true))
-    }
-
     @Test func readOnlyFileMappingsAreFound() {
         let maps = """
             55d0c8a00000-55d0c8a21000 r-xp 00000000 08:02 173521                     /opt/app name
@@ -179,22 +114,5 @@ extension ProcessHealth {
             return [undisturbed, stalls_wait_interruptibly(kind, 2000)]
         }
         #expect(errors == [0, EINTR], "\(String(cString: stalls_interruptible_call_name(kind)))")
-    }
-}
-
-/// The number of actions.
-private final class Actions: Sendable {
-    private let count = Atomic(0)
-
-    var value: Int { count.load(ordering: .acquiring) }
-
-    func add() -> ChaosResult {
-        count.add(1, ordering: .releasing)
-        return .done
-    }
-
-    /// Returns once there were `goal` actions.
-    func reach(_ goal: Int) async {
-        while value < goal { await pause(.milliseconds(1)) }
     }
 }

@@ -49,7 +49,7 @@ final class HeldFileLock: Sendable {
 }
 
 /// The activity of a thread that holds a lock.
-enum Holding: String, Sendable, CaseIterable {
+enum HolderActivity: String, Sendable, CaseIterable {
     case computing, sleeping, writing
 
     /// The activity in a report: `running`, or the name of the blocking system call.
@@ -230,12 +230,12 @@ extension ThreadLock {
     }
 
     /// Makes a thread named `name` hold the lock for `duration`, and returns the lock once it does.
-    func held(by name: String, _ holding: Holding, for duration: Duration) -> Self {
+    func held(by name: String, _ holding: HolderActivity, for duration: Duration) -> Self {
         held(by: name, [(holding, duration)])
     }
 
     /// The same, in several ways one after another.
-    func held(by name: String, _ parts: [(holding: Holding, duration: Duration)]) -> Self {
+    func held(by name: String, _ parts: [(holding: HolderActivity, duration: Duration)]) -> Self {
         NamedThread.start(name) { ready in
             acquire()
             ready()

@@ -68,7 +68,7 @@ final class BackgroundWorker: Sendable {
     private let competitors = Competitors(count: 4)
 
     /// Starts the worker, and returns once it has the lock; fails where neither libdispatch nor the program can make it nice.
-    static func start(_ holding: Holding, for duration: Duration) async throws -> BackgroundWorker {
+    static func start(_ holding: HolderActivity, for duration: Duration) async throws -> BackgroundWorker {
         let worker = BackgroundWorker()
         let which = __priority_which_t(PRIO_PROCESS.rawValue)
         // The whole process may be nice.
