@@ -220,7 +220,7 @@ run-programs: install ## Make a GTK program of Debian and a Python program stall
 		$(BUILD) -c release --product $$product || exit; done
 	$(BOUNDED) Tests/Programs/run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
 
-FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --demo "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios"
+FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --scenarios "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios"
 
 # In make test with fewer reports and kills.
 COLLECTED := 10000
@@ -250,7 +250,7 @@ fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a millio
 	$(BUILD) -c release --product stallwatch
 	$(BUILD) -c release --product stallwatch-scenarios
 	programs="$$($(SWIFT) build -c release --show-bin-path)"; Tests/Programs/fleet-queries.py --benchmark \
-		--tool "$$programs/stallwatch" --demo "$$programs/stallwatch-scenarios" \
+		--tool "$$programs/stallwatch" --scenarios "$$programs/stallwatch-scenarios" \
 		--reports $(if $(filter file,$(origin QUERIED)),1000000,$(QUERIED))
 
 # Fewer rounds: make context-servers CONTEXT_ROUNDS=10

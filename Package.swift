@@ -28,14 +28,13 @@ let parts: [Target.Dependency] = ["StallReports"] + engine + integrations
 let testKits = [inMemoryLogging, eventLoops, product("MetricsTestKit", "swift-metrics", trait: "Metrics")]
 let tested: [Target.Dependency] = parts + ["StallWatch", "TestSupport"] + testKits
 let inertParts: [Target.Dependency] = ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations
-let hosts: [Target.Dependency] = ["stack-host", "stallwatch-demo", "stallwatch-scenarios", "stallwatch-test-host", "TestSupport"]
+let hosts: [Target.Dependency] = ["stack-host", "stallwatch-scenarios", "stallwatch-test-host", "TestSupport"]
 // CONTRIBUTING.md says what each module is for.
 let portable: [Target] = [
     .target(name: "CStallWatch"), .target(name: "StallReports"),
     .target(name: "StallWatch", dependencies: parts, exclude: elsewhere),
     .target(name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine, exclude: elsewhere),
 ]
-let inertTests: [Target] = [.testTarget(name: "InertTests", dependencies: inertParts)]
 let unitTests: [Target] = [
     "CUnwind", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "StallWatchTesting", "TextOutput",
 ].map { .testTarget(name: "\($0)Tests", dependencies: ["CLinux", "TestSupport", .target(name: $0)]) }
@@ -71,7 +70,7 @@ let linux: [Target] = [
     .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
     .testTarget(name: "ScenarioKitTests", dependencies: ["stallwatch-scenarios", "TestSupport"]),
     .testTarget(name: "ProgramTests", dependencies: hosts + ["StallWatchCLI"]),
-    .testTarget(name: "ClockTests", dependencies: hosts + ["CStalls", "StallWatch", eventLoops]),
+    .testTarget(name: "ClockTests", dependencies: hosts + ["CStalls", "StallWatch", "stallwatch-demo", eventLoops]),
 ]
 let programs: [Product] = [
     .library(name: "StallWatchAgent", type: .dynamic, targets: ["StallWatchAgent"]),
@@ -100,7 +99,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     ],
-    targets: portable + (isInert ? inertTests : linux + unitTests)
+    targets: portable + (isInert ? [.testTarget(name: "InertTests", dependencies: inertParts)] : linux + unitTests)
 )
 
 let features = ["ExistentialAny", "MemberImportVisibility", "InternalImportsByDefault"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the queries of Fleet/ on DuckDB and ClickHouse (PyPI's duckdb and chdb) and compares them with `stallwatch`.
 
-    Tests/Programs/fleet-queries.py --tool STALLWATCH --demo STALLWATCH-SCENARIOS [--reports 100000] [--seed 1] [--benchmark]
+    Tests/Programs/fleet-queries.py --tool STALLWATCH --scenarios STALLWATCH-SCENARIOS [--reports 100000] [--seed 1] [--benchmark]
 
 1. groups.sql over made-up reports as NDJSON: equal to `stallwatch top --json`, in every column.
 2. regressions.sql and rates.sql over 5,000 of them: equal to `stallwatch diff --json` of the two versions; and
@@ -145,7 +145,7 @@ def timed(what, action):
 
 def generate(arguments, reports, file):
     subprocess.run(
-        [arguments.demo, "generate", "--reports", str(reports), "--seed", str(arguments.seed), "--ndjson", file], check=True)
+        [arguments.scenarios, "generate", "--reports", str(reports), "--seed", str(arguments.seed), "--ndjson", file], check=True)
     return file
 
 
@@ -346,7 +346,7 @@ def check_histories(arguments, directory):
         folder = directory / f"history-{number}"
         repeats = round(10_000 ** (number / (HISTORIES - 1)))
         subprocess.run(
-            [arguments.demo, "generate", "--repeating", "--reports", str(repeats), "--seed", str(number), "--output", folder], check=True)
+            [arguments.scenarios, "generate", "--repeating", "--reports", str(repeats), "--seed", str(number), "--output", folder], check=True)
         files += check_history(arguments, folder, databases)
         stalls += sum(group["count"] for side in json.loads((folder / "truth.json").read_text()).values() for group in side["groups"].values())
         shutil.rmtree(folder)
@@ -375,7 +375,7 @@ def benchmark(arguments, directory):
     for name in [DuckDB.name, ClickHouse.name]:
         began = time.monotonic()
         memory = int(subprocess.run(
-            [sys.executable, __file__, "--tool", arguments.tool, "--demo", arguments.demo, "--engine", name, file, output],
+            [sys.executable, __file__, "--tool", arguments.tool, "--scenarios", arguments.scenarios, "--engine", name, file, output],
             check=True, capture_output=True, text=True).stdout)
         print(f"{name}: {time.monotonic() - began:.1f} s, {memory / 1024:.0f} MiB at most")
         rows = json.loads(output.read_text())
@@ -390,7 +390,7 @@ def benchmark(arguments, directory):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", required=True)
-    parser.add_argument("--demo", required=True)
+    parser.add_argument("--scenarios", required=True)
     parser.add_argument("--reports", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--benchmark", action="store_true")
