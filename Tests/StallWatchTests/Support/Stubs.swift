@@ -138,7 +138,7 @@ final class WatchedWorld: Sendable {
     /// The states of all submitted records, in order.
     var states: [StallRecord.State] { records.withLock { $0.map(\.state) } }
 
-    func services(_ capturer: any StackCapturing) -> WatchdogContext {
+    func context(_ capturer: any StackCapturing) -> WatchdogContext {
         WatchdogContext(
             capturer: capturer, now: { self.time.load(ordering: .relaxed) },
             submit: { record in self.records.withLock { $0.append(record) } }, suppressed: suppressed,

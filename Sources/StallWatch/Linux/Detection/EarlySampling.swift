@@ -15,7 +15,6 @@ struct EarlySampling {
 
     /// The number of turns that may still be stopped.
     private(set) var credits = 1
-    private var stoppedTurn: UInt64?
     /// The number of turns at which the next credit is due, and the histogram is read again.
     private var nextReview: UInt64 = EarlySampling.turnsPerStop
     private var reviewed: (threshold: UInt64, age: UInt64?)?
@@ -27,9 +26,9 @@ struct EarlySampling {
         }
     }
 
-    /// Returns the shortest of the ages that is unusual for a loop with these turns, in nanoseconds; `nil` if none is.
+    /// Returns the lowest candidate age that at most one in ``turnsPerStop`` turns exceeds, in nanoseconds.
     ///
-    /// With fewer than ``turnsPerStop`` turns nothing can be said, and the result is the shortest.
+    /// With fewer turns: the lowest candidate. `nil` if more turns exceed each of them.
     static func unusualAge(of turns: TurnHistogram.Snapshot, threshold: UInt64) -> UInt64? {
         let ages = ages(threshold: threshold)
         let total = turns.counts.reduce(0, &+)
@@ -56,20 +55,9 @@ struct EarlySampling {
         return age
     }
 
-    /// Whether a turn may be stopped: it already was, or there is a credit.
-    func mayStop(_ turnBegan: UInt64) -> Bool { stoppedTurn == turnBegan || credits > 0 }
+    /// Takes the credit of a turn that is stopped for the first time.
+    mutating func spendCredit() { credits -= 1 }
 
-    mutating func noteStop(of turnBegan: UInt64) {
-        guard stoppedTurn != turnBegan else { return }
-        stoppedTurn = turnBegan
-        credits -= 1
-    }
-
-    /// Notes that a turn is over, or is a stall, which gives its credit back; returns whether it was stopped in vain.
-    mutating func finish(_ turnBegan: UInt64, isStall: Bool) -> Bool {
-        guard stoppedTurn == turnBegan else { return false }
-        stoppedTurn = nil
-        if isStall { credits = min(credits + 1, Self.maximumCredits) }
-        return !isStall
-    }
+    /// Gives the credit of a turn back, because it has become a stall.
+    mutating func returnCredit() { credits = min(credits + 1, Self.maximumCredits) }
 }

@@ -21,7 +21,7 @@ struct GapDetector: Equatable {
         var boot: UInt64
         /// The total time that the watchdog has run on a CPU, waited for one, or waited for a capture.
         var occupied: UInt64
-        /// The CPU time of the whole process, where ``occupied`` lacks the waits for a CPU; else `nil`.
+        /// The process's CPU time, set only if the kernel has no schedstat.
         var processTime: UInt64?
     }
 
@@ -47,7 +47,7 @@ struct GapDetector: Equatable {
     private var hadGracePeriod = false
     private var deadline = UInt64.max
 
-    /// Notes that the watchdog goes to sleep until `deadline`, in monotonic nanoseconds; `.max` for no deadline.
+    /// Begins a sleep of the watchdog until `deadline`, in monotonic nanoseconds; `.max` for no deadline.
     ///
     /// `reading` has the clocks at the last wake-up. All work since then excuses as much lateness, even work before the
     /// deadline, and so does what was unread until then (``UnreadTime/limit``). Without captures that is some 100 µs and
@@ -57,7 +57,7 @@ struct GapDetector: Equatable {
         self.deadline = deadline
     }
 
-    /// Notes that the watchdog has woken up; returns the gap if there was one.
+    /// Ends the sleep; returns the gap if there was one.
     ///
     /// `firstBegin`, when the earliest turn in progress began, is the end of a sleep without a deadline. `stolen`
     /// returns how long the host has kept a CPU from running during the sleep, in nanoseconds, or slightly more. It is
@@ -102,13 +102,13 @@ struct UnreadTime: Equatable {
     private var unread: UInt64 = 0
     private var deadline = UInt64.max
 
-    /// Notes that the watchdog, awake since a moment, goes to sleep until `deadline`; `.max` for none.
+    /// Begins a sleep of the watchdog, awake since a moment, until `deadline`; `.max` for none.
     mutating func sleep(awakeSince wakeUp: UInt64, at time: UInt64, until deadline: UInt64) {
         unread += time - min(wakeUp, time)
         self.deadline = deadline
     }
 
-    /// Notes that the watchdog has woken up, and returns whether the time is to be read.
+    /// Ends the sleep, and returns whether the time is to be read.
     ///
     /// It always is before the deadline, or without one: it is not known then since when the thread has waited for a CPU.
     mutating func wake(at time: UInt64) -> Bool {

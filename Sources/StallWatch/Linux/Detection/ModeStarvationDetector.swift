@@ -133,9 +133,9 @@ struct ModeStarvationDetector {
             isReported = age >= rule.limit
             if !isReported, hasSamples { return nil }
             hasSamples = true
-            return takeSample(isReported ? .begin : .sample, since: start, at: load.time)
+            return countSample(isReported ? .begin : .sample, since: start, at: load.time)
         }
-        return load.time >= nextSample ? takeSample(.sample, since: start, at: load.time) : nil
+        return load.time >= nextSample ? countSample(.sample, since: start, at: load.time) : nil
     }
 
     private mutating func begin(_ new: Absence?, _ load: LoopLoad) -> PeriodAction? {
@@ -171,7 +171,7 @@ struct ModeStarvationDetector {
         return timerSince.map { $0 < queueSince } ?? false ? 0 : queueUncertainty
     }
 
-    private mutating func takeSample(_ action: PeriodAction, since start: UInt64, at now: UInt64) -> PeriodAction {
+    private mutating func countSample(_ action: PeriodAction, since start: UInt64, at now: UInt64) -> PeriodAction {
         samples += 1
         let next = SampleSchedule.standard.next(after: samples, age: now &- min(start, now))
         nextSample = next.map { start &+ $0 } ?? .max
@@ -179,7 +179,7 @@ struct ModeStarvationDetector {
     }
 
     /// Returns whether a question is due at `now`, and plans the next one.
-    mutating func takesQuestion(at now: UInt64) -> Bool {
+    mutating func planQuestion(at now: UInt64) -> Bool {
         guard let absence, now >= nextQuestion else { return false }
         if found == nil, now &- min(searchSince, now) >= Self.longestSearch {
             nextQuestion = .max
@@ -224,7 +224,7 @@ struct ModeStarvationSupervisor {
         let load = poll.load
         let absence = detector.absence(poll.turn, load) { loop.source.isWaitingUnobserved() }
         let action = detector.decide(absence, reader.takeAnswer(), load, countingFrom: countingFrom)
-        if detector.takesQuestion(at: load.time) { reader.ask() }
+        if detector.planQuestion(at: load.time) { reader.ask() }
         if start == nil, let since = detector.start(countingFrom: countingFrom) {
             start = load
             start?.time = min(since, load.time)

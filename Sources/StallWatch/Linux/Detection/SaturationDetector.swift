@@ -58,12 +58,12 @@ struct SaturationDetector {
             guard isBusy(from: start, to: load) else { return stop(at: now) }
             if now &- start.time >= threshold, load.turns > start.turns {
                 isReported = true
-                takeSample(at: now, since: start.time)
+                countSample(at: now, since: start.time)
                 return .begin
             }
         }
         guard now >= nextSample else { return nil }
-        takeSample(at: now, since: start.time)
+        countSample(at: now, since: start.time)
         return .sample
     }
 
@@ -81,7 +81,7 @@ struct SaturationDetector {
         }
         start = first
         (isReported, samples) = (false, 0)
-        takeSample(at: load.time, since: first.time)
+        countSample(at: load.time, since: first.time)
         return .sample
     }
 
@@ -91,7 +91,7 @@ struct SaturationDetector {
         return isReported.take() ? .end(at: end) : .drop
     }
 
-    private mutating func takeSample(at now: UInt64, since start: UInt64) {
+    private mutating func countSample(at now: UInt64, since start: UInt64) {
         samples += 1
         let later = SampleSchedule.standard.next(after: samples, age: now &- start).map { start &+ $0 }
         nextSample = isReported ? later ?? .max : now &+ interval

@@ -58,7 +58,7 @@ struct SpinDetector {
     private var isReported = false
     private var isRefuted = false
     /// When the next sample of a reported spin, or the next question for a proof, is due.
-    private var nextLook: UInt64 = 0
+    private var nextCheck: UInt64 = 0
     /// Whether the thread left the loop in the last interval, or was on a CPU outside: it may begin to spin there.
     private var isRestless = false
     private var samples = 0
@@ -84,7 +84,7 @@ struct SpinDetector {
     /// Whether the last reading asks for evidence.
     var isAsking: Bool {
         guard let last, start != nil, pattern != nil else { return false }
-        return !isReported && !isRefuted && brokenAt == nil && last.load.time >= nextLook
+        return !isReported && !isRefuted && brokenAt == nil && last.load.time >= nextCheck
     }
 
     /// Whether no work and no other thread can explain the time since the pattern began.
@@ -96,8 +96,8 @@ struct SpinDetector {
             && last.load.busyTime(since: start.load) <= turns &* Self.longestTurn.unproven
     }
 
-    /// Takes a reading that is due; earlier time than `countingFrom` does not count.
-    mutating func take(_ reading: Reading, countingFrom: UInt64 = 0) {
+    /// Adds a reading that is due; earlier time than `countingFrom` does not count.
+    mutating func add(_ reading: Reading, countingFrom: UInt64 = 0) {
         previous = last.flatMap { $0.load.time < countingFrom ? nil : $0 }
         last = reading
         let found = previous.flatMap { Self.pattern(from: $0, to: reading) }
@@ -119,13 +119,13 @@ struct SpinDetector {
         guard let pattern else { return nil }
         guard let start else {
             // Of an interval on a CPU nearly all belongs to the pattern; of one with many turns any part may.
-            (start, samples, nextLook) = (pattern == .outside ? previous ?? last : last, 0, 0)
+            (start, samples, nextCheck) = (pattern == .outside ? previous ?? last : last, 0, 0)
             return nil
         }
         let age = now &- start.load.time
         if isReported {
-            guard now >= nextLook else { return nil }
-            return takeSample(.sample, since: start.load.time, age: age)
+            guard now >= nextCheck else { return nil }
+            return countSample(.sample, since: start.load.time, age: age)
         }
         guard isAsking else { return nil }
         if evidence == .refuted {
@@ -134,16 +134,16 @@ struct SpinDetector {
         }
         guard age >= Self.duration else { return .sample }
         guard evidence == .proof || isCertain else {
-            nextLook = now &+ age / Self.askingPart
+            nextCheck = now &+ age / Self.askingPart
             return .sample
         }
         isReported = true
-        return takeSample(.begin, since: start.load.time, age: age)
+        return countSample(.begin, since: start.load.time, age: age)
     }
 
-    private mutating func takeSample(_ action: PeriodAction, since start: UInt64, age: UInt64) -> PeriodAction {
+    private mutating func countSample(_ action: PeriodAction, since start: UInt64, age: UInt64) -> PeriodAction {
         samples += 1
-        nextLook = SampleSchedule.standard.next(after: samples, age: age).map { start &+ $0 } ?? .max
+        nextCheck = SampleSchedule.standard.next(after: samples, age: age).map { start &+ $0 } ?? .max
         return action
     }
 
@@ -196,7 +196,7 @@ struct SpinSupervisor {
         let start = detector.start
         if probe?.thread != thread { probe = try? ThreadProbe(thread: thread, files: .schedstat) }
         let reading = probe?.read()
-        detector.take(
+        detector.add(
             .init(load: poll.load, cpu: reading?.onCPU, runQueue: reading?.runQueue ?? 0), countingFrom: countingFrom)
         var action: PeriodAction?
         context.timeCheck { action = detector.decide(evidence(loop.source)) }

@@ -18,16 +18,30 @@ struct StallDetector {
     var threshold: UInt64
     var schedule = SampleSchedule.standard
 
-    private(set) var stall: Stall?
-    private(set) var early: EarlyTurn?
+    private(set) var state = TurnState.none
     /// The number of the turn that the last poll saw.
     private(set) var lastTurn: UInt64 = 0
     /// Whether that turn was in progress.
     private(set) var lastTurnWasOn = false
-    /// The turn whose age counts from a moment after its beginning, and that moment.
-    private(set) var measuredAnew: (turnBegan: UInt64, from: UInt64)?
-    /// When the abandoned turn began; it is not inspected any more.
-    private(set) var abandoned: UInt64?
+
+    /// What is known of the turn that was inspected last.
+    enum TurnState: Equatable {
+        case none
+        /// It is below the threshold, and checked.
+        case early(EarlyTurn)
+        case stalled(Stall)
+        /// Its age counts from a moment after its beginning.
+        case remeasured(turnBegan: UInt64, from: UInt64)
+        /// Its thread or its loop has ended: it is not inspected any more.
+        case abandoned(turnBegan: UInt64)
+    }
+
+    var stall: Stall? {
+        if case .stalled(let stall) = state { return stall }
+        return nil
+    }
+
+    func isAbandoned(_ turnBegan: UInt64) -> Bool { state == .abandoned(turnBegan: turnBegan) }
 
     /// A turn over the threshold.
     struct Stall: Equatable {
@@ -75,15 +89,12 @@ struct StallDetector {
 
     /// Drops the stall: the age of its turn counts from `now` on.
     mutating func measureAnew(from now: UInt64) {
-        guard let stall else { return }
-        measuredAnew = (turnBegan: stall.turnBegan, from: now)
-        self.stall = nil
+        if let stall { state = .remeasured(turnBegan: stall.turnBegan, from: now) }
     }
 
     /// Drops the stall because its thread or its loop has ended: its turn is not inspected any more.
     mutating func abandon() {
-        abandoned = stall?.turnBegan
-        stall = nil
+        if let stall { state = .abandoned(turnBegan: stall.turnBegan) }
     }
 
     /// Decides on the loop's state at `now`, with a turn's age from `countingFrom` and checks from the age `checkAge`
@@ -95,7 +106,7 @@ struct StallDetector {
         // A stall also ends when a nested run in a mode without observers begins to wait for its own events.
         if let stall, loop.began != stall.turnBegan || loop.isWaitingUnobserved {
             decision.actions.append(.end(stall))
-            self.stall = nil
+            state = .none
         }
         defer {
             lastTurn = loop.number
@@ -104,11 +115,11 @@ struct StallDetector {
 
         if var stall {
             if let due = stall.nextSample, now >= due {
-                take(sampleOf: &stall, at: now, isChecked: checkAge != nil)
+                count(sampleOf: &stall, at: now, isChecked: checkAge != nil)
                 decision.actions.append(.sample(stall))
             } else if stall.nextSample != nil, let due = stall.nextCheck, now >= due {
                 stall.nextCheck = stall.start &+ schedule.nextCheck(age: now &- stall.start)
-                self.stall = stall
+                state = .stalled(stall)
                 decision.actions.append(.check(stall))
             }
             decision.nextPoll = stall.nextPoll
@@ -123,13 +134,12 @@ struct StallDetector {
             decision.nextPoll = loop.number != lastTurn || lastTurnWasOn ? now &+ interval : nil
             return decision
         }
+        if isAbandoned(began) { return decision }
         if loop.isWaitingUnobserved {
             // A nested run in a mode without observers waits for its own events, not for the turn.
-            measuredAnew = (turnBegan: began, from: now)
+            state = .remeasured(turnBegan: began, from: now)
         }
-        if began == abandoned { return decision }
-        var start = max(began, countingFrom)
-        if let measuredAnew, measuredAnew.turnBegan == began { start = max(start, measuredAnew.from) }
+        let start = max(began, countingFrom, knownStart(of: began))
         guard now >= start, now - start >= threshold else {
             decision.nextPoll = start &+ threshold
             if let checkAge { decideEarly(began, start: start, at: now, checkAge: checkAge, &decision) }
@@ -138,31 +148,40 @@ struct StallDetector {
         var stall = Stall(
             turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, isGap: loop.isGap
         )
-        take(sampleOf: &stall, at: now, isChecked: checkAge != nil)
+        count(sampleOf: &stall, at: now, isChecked: checkAge != nil)
         decision.actions.append(.begin(stall))
         decision.nextPoll = stall.nextPoll
         return decision
+    }
+
+    /// Returns the moment from which a turn's age counts, as an earlier poll has found; 0 if none has.
+    private func knownStart(of turnBegan: UInt64) -> UInt64 {
+        switch state {
+        case .remeasured(turnBegan, let from): from
+        case .early(let early) where early.turnBegan == turnBegan: early.start
+        default: 0
+        }
     }
 
     private mutating func decideEarly(
         _ began: UInt64, start: UInt64, at now: UInt64, checkAge: UInt64, _ decision: inout Decision
     ) {
         var turn = EarlyTurn(turnBegan: began, start: start, nextCheck: start &+ checkAge)
-        if let early, early.turnBegan == began, early.start == start { turn = early }
+        if case .early(let early) = state, early.turnBegan == began, early.start == start { turn = early }
         if now >= turn.nextCheck {
             turn.nextCheck = start &+ schedule.nextCheck(age: now - start)
             decision.actions.append(.checkEarly(turn))
         }
-        early = turn
+        state = .early(turn)
         decision.nextPoll = min(turn.nextCheck, start &+ threshold)
     }
 
     /// Counts a sample, and schedules the next one from its time: no burst of overdue samples follows a late poll.
-    private mutating func take(sampleOf stall: inout Stall, at now: UInt64, isChecked: Bool) {
+    private mutating func count(sampleOf stall: inout Stall, at now: UInt64, isChecked: Bool) {
         stall.samples += 1
         stall.nextCheck = isChecked ? stall.start &+ schedule.nextCheck(age: now &- stall.start) : nil
         stall.nextSample = schedule.next(after: stall.samples, age: now &- stall.start).map { stall.start &+ $0 }
-        self.stall = stall
+        state = .stalled(stall)
     }
 }
 

@@ -73,12 +73,15 @@ extension [StallRecord.Sample] {
         return last.slices == slices && last.isRead
     }
 
-    /// Notes that the last sample still shows the thread at this age, with that CPU and run-queue time, in nanoseconds.
-    mutating func extendLast(to age: UInt64, used: UInt64?) {
+    /// Extends the last sample to a later age, at a moment in monotonic nanoseconds: the thread is still in that place.
+    mutating func extendLast(to age: UInt64, at time: UInt64, used: UInt64) {
         guard let index = indices.last else { return }
         self[index].seenUntil = Swift.max(self[index].seenUntil, age)
-        self[index].used = self[index].used.flatMap { known in used.map { (known.from, $0) } }
+        self[index].used = self[index].used.map { ($0.from, used) }
         self[index].timesSeen += 1
+        guard let last = self[index].observations.indices.last else { return }
+        self[index].observations[last].until = time
+        self[index].observations[last].used = self[index].observations[last].used.map { ($0.from, used) }
     }
 
     /// Adds a sample of a turn, and keeps the number of samples within ``StallRecord/maximumSamples``.
@@ -114,6 +117,7 @@ extension [StallRecord.Sample] {
         self[index].timesSeen = first.timesSeen + second.timesSeen
         self[index].wasStopPermitted = first.wasStopPermitted || second.wasStopPermitted
         self[index].slices = second.isRead ? second.slices : 0
+        self[index].observations = first.observations + second.observations
     }
 
     /// Returns the nanoseconds that each sample stands for: an invalid one, of a later turn, only if none is valid.

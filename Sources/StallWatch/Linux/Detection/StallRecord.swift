@@ -27,6 +27,8 @@ struct StallRecord: Sendable {
         var used: (from: UInt64, to: UInt64)?
         /// The number of the thread's time slices right before the capture; 0 if it is not known.
         var slices: UInt64 = 0
+        /// What the thread was found to do here, ascending by time; empty for a pool.
+        var observations: [Observation] = []
 
         var isThreadGone: Bool {
             if case .failure(let error) = stack { error.isThreadGone } else { false }

@@ -23,19 +23,30 @@ final class Watchdog: Sendable {
     private let submit: @Sendable (StallRecord) -> Void
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
-    let alarm = WatchdogAlarm()
-    let suppressed = SuppressionCounter()
+    /// Serves other deadlines.
+    ///
+    /// Called after each pass with the time and the moment from which time counts;
+    /// returns when the next call is due. All are in monotonic nanoseconds.
+    private let serve: @Sendable (UInt64, UInt64) -> UInt64
+    let alarm: WatchdogAlarm
+    let suppressed: SuppressionCounter
     let pauses = PauseState()
 
     init(
-        options: WatchdogOptions, now: @escaping @Sendable () -> UInt64 = monotonicNow,
+        options: WatchdogOptions, suppressed: SuppressionCounter = SuppressionCounter(),
+        alarm: WatchdogAlarm = WatchdogAlarm(),
+        now: @escaping @Sendable () -> UInt64 = monotonicNow,
         submit: @escaping @Sendable (StallRecord) -> Void,
-        passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in }
+        passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in },
+        serve: @escaping @Sendable (UInt64, UInt64) -> UInt64 = { _, _ in .max }
     ) {
         self.options = options
+        self.suppressed = suppressed
+        self.alarm = alarm
         self.now = now
         self.submit = submit
         self.passed = passed
+        self.serve = serve
     }
 
     func add(_ loops: [LoopMonitor]) {
@@ -96,7 +107,7 @@ final class Watchdog: Sendable {
         var timekeeper = Timekeeper()
         // Taken together with the loops, so that an answer has every loop that was added before its request.
         var requests: [ProgressRequest] = []
-        while let version = takeChanges(&supervisors, &requests, context) {
+        while let version = applyChanges(&supervisors, &requests, context) {
             if let graceEnd = timekeeper.wake(
                 capturing: capturer.timeTaken + context.timeOfChecks, supervisors, suppressed, now)
             {
@@ -105,9 +116,10 @@ final class Watchdog: Sendable {
                 continue
             }
             timekeeper.resume(from: pauses.countingFrom(at: now()))
-            let deadline = poll(&supervisors, timekeeper)
+            let nextPoll = poll(&supervisors, timekeeper)
             passed(context.loops, now(), false)
             answer(&requests, supervisors)
+            let deadline = min(nextPoll, serve(now(), timekeeper.countingFrom))
             sleep(supervisors, version, until: deadline, &timekeeper)
         }
         passed(context.loops, now(), true)
@@ -117,7 +129,7 @@ final class Watchdog: Sendable {
     }
 
     /// Follows the list of loops, takes the requests, and returns the list's version; `nil` if the watchdog is to end.
-    private func takeChanges(
+    private func applyChanges(
         _ supervisors: inout [LoopSupervisor], _ requests: inout [ProgressRequest], _ context: WatchdogContext
     ) -> Int? {
         let (version, isStopping, loops, tasks) = shared.withLock { shared in
@@ -160,7 +172,7 @@ final class Watchdog: Sendable {
         let time = now()
         // Through the index, because a supervisor is large and would be copied.
         let loops = supervisors.indices.lazy.map { index in
-            WatchdogSleep.Loop(
+            WatchdogSleep.FollowedLoop(
                 threshold: supervisors[index].loop.threshold, mayWake: supervisors[index].mayWake,
                 mayPark: supervisors[index].mayPark, isLoadFollowed: supervisors[index].isLoadFollowed)
         }
@@ -190,7 +202,7 @@ final class Watchdog: Sendable {
 
 /// How the watchdog sleeps until its next poll (a pure value).
 struct WatchdogSleep: Equatable {
-    struct Loop {
+    struct FollowedLoop {
         var threshold: UInt64
         /// Whether it waits, and may wake the watchdog with its next turn.
         var mayWake: Bool
@@ -210,7 +222,7 @@ struct WatchdogSleep: Equatable {
     ///
     /// A loop that waits may begin a turn that is late before the deadline of the others. Where all others wait, too, its
     /// turn ends the sleep; but each turn of a loop that is busy would, so then the sleep ends before a turn can be late.
-    init(_ loops: some Sequence<Loop>, at time: UInt64, until deadline: UInt64) {
+    init(_ loops: some Sequence<FollowedLoop>, at time: UInt64, until deadline: UInt64) {
         let left = deadline - min(time, deadline)
         var threshold: UInt64?
         var mayPark = true
@@ -224,7 +236,7 @@ struct WatchdogSleep: Equatable {
     }
 }
 
-/// Notices when the watchdog wakes up late, and decides from which moment turns count then.
+/// Detects when the watchdog wakes up late, and decides from which moment turns count then.
 struct Timekeeper {
     /// The largest age of the CPU steal reading, in nanoseconds: a new reading per poll would cost too much.
     private static let stealAge: UInt64 = 1_000_000_000
@@ -238,7 +250,7 @@ struct Timekeeper {
     /// Why earlier time does not count.
     private(set) var reason = SuppressionReason.processStopped
 
-    /// Notes that the watchdog has woken up, after `capturing` nanoseconds of captures and checks so far, and counts a
+    /// Ends the sleep of the watchdog, after `capturing` nanoseconds of captures and checks so far, and counts a
     /// time in which no thread ran; returns the end of a grace period if the host may have delayed the turns.
     mutating func wake(
         capturing: UInt64, _ supervisors: [LoopSupervisor], _ suppressed: SuppressionCounter, _ now: () -> UInt64
@@ -263,12 +275,12 @@ struct Timekeeper {
         }
     }
 
-    /// Notes that turns count from `time` on, because the app had paused the monitor until then.
+    /// Makes turns count from `time` on, because the app had paused the monitor until then.
     mutating func resume(from time: UInt64) {
         if time > countingFrom { (countingFrom, reason) = (time, .paused) }
     }
 
-    /// Notes that the watchdog sleeps from `time`, after its last wake-up, until `deadline`, in monotonic nanoseconds.
+    /// Begins a sleep from `time`, after its last wake-up, until `deadline`, in monotonic nanoseconds.
     mutating func sleep(at time: UInt64, until deadline: UInt64) {
         gaps.sleep(at: awake, until: deadline)
         clocks.unread.sleep(awakeSince: awake.monotonic, at: time, until: deadline)

@@ -44,17 +44,25 @@ final class WatchdogContext {
 
     /// Takes the stacks that explain a turn of this age; the sample is not valid until the caller says so, and, with
     /// `mayWait`, has to be collected if the stop of a thread in the kernel stays pending.
+    ///
+    /// `last` is the last reading of the target's thread, if its files are open.
     func sample(
-        _ target: CaptureTarget, age: UInt64, mayStop: Bool = true, mayWait: Bool = true
+        _ target: CaptureTarget, _ last: (probe: ThreadProbe, reading: ThreadReading)? = nil, age: UInt64,
+        mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(.notTried))
         sample.wasStopPermitted = mayStop
         switch target {
         case .thread(let thread):
             sample.stack = Result { () throws(CaptureFailure) in
-                mayStop && mayWait
-                    ? try capturer.captureOrWait(thread: thread)
-                    : try capturer.capture(thread: thread, mayStop: mayStop)
+                guard let (probe, reading) = last else {
+                    return mayStop && mayWait
+                        ? try capturer.captureOrWait(thread: thread)
+                        : try capturer.capture(thread: thread, mayStop: mayStop)
+                }
+                return mayStop && mayWait
+                    ? try capturer.captureOrWait(probe, at: reading)
+                    : try capturer.capture(probe, at: reading, mayStop: mayStop)
             }
         case .unknown: sample.stack = .failure(.unknownThread)
         case .pool:

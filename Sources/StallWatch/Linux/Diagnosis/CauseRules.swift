@@ -218,7 +218,7 @@ enum CauseRules {
         guard let old else { return new }
         let (before, after) = (knownParts(of: old.lock), knownParts(of: new.lock))
         if before != after { return before > after ? old : new }
-        // Of two looks at owners that do the same, the one with more stacks tells more; else the later one does.
+        // Of two observations of owners that do the same, the one with more stacks tells more; else the later one does.
         let (owners, later) = (old.lock?.owners ?? [], new.lock?.owners ?? [])
         let doSame = zip(owners, later).allSatisfy {
             $0.isRunning == $1.isRunning && $0.systemCall?.name == $1.systemCall?.name

@@ -14,13 +14,11 @@ struct StallDiagnostician {
     private var quota = CPUQuota()
     /// The last readings before the stall and all readings within it, ascending by time.
     private var readings: [ThreadReading] = []
-    private var lastTurn: UInt64 = 0
-    private var observations: [Observation] = []
     /// Opened when a late turn waits for pages; closed when that stall ends or the next one begins.
     private var faults: PageFaultWatch?
     /// Read when the thread of a late turn is ready to run.
     private var steal: CPUSteal?
-    /// The owner of the lock in the last observation.
+    /// The owner of the lock in the last observation of the turn.
     private var owner: OwnerWatch?
     private let memory = GuardedMemory()
     private let peers = PeerFinder()
@@ -46,40 +44,25 @@ struct StallDiagnostician {
     mutating func use(_ files: ThreadProbe) { probe = files }
 
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
-    mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
-        if turn == lastTurn, let last = readings.last, last.time >= turn, now &- last.time < threshold {
-            return
-        }
-        let limit = turn == lastTurn ? Self.maximumReadings : Self.readingsKept
-        lastTurn = turn
+    mutating func prepare(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
+        let last = readings.last.flatMap { $0.time >= turn ? $0 : nil }
+        if let last, now &- last.time < threshold { return }
+        let limit = last == nil ? Self.readingsKept : Self.maximumReadings
         read(thread)
         if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
     }
 
-    /// Notes that the thread is still in the place of the last observation.
-    mutating func extend(to reading: ThreadReading) {
-        guard let index = observations.indices.last else { return }
-        observations[index].until = reading.time
-        observations[index].used = observations[index].used.map { ($0.from, reading.used) }
+    /// Reads the owner of the lock that a thread still waits for in the place of the last observation.
+    mutating func readOwner(_ reading: ThreadReading) {
         // A thread that was woken has the lock, or nearly.
         if !reading.isRunnable { owner?.read() }
     }
 
-    /// Observes the thread of a turn without stopping any thread; discards the observation if the turn is over then.
-    mutating func observe(_ thread: Int32, stack: CapturedStack, isOver: () -> Bool) {
-        guard let reading = read(thread) else { return }
-        let observation = observe(reading, thread: thread, stack: stack, isLate: false)
-        if !isOver() { keep(observation) }
-    }
+    /// Forgets the owner of the last observation's lock, because the observations are dropped.
+    mutating func forgetOwner() { owner = nil }
 
-    mutating func forget() {
-        observations.removeAll()
-        owner = nil
-    }
-
-    /// Keeps an observation and follows the owner of its lock.
-    private mutating func keep(_ observation: Observation) {
-        observations.append(observation)
+    /// Follows the owner of an observation's lock.
+    mutating func followOwner(_ observation: Observation) {
         guard let lock = observation.lock else { return owner = nil }
         if owner?.follows(lock) == true {
             owner?.read()
@@ -88,45 +71,69 @@ struct StallDiagnostician {
         }
     }
 
-    /// Observes the thread of a late turn and returns the cause so far, or `nil` if the thread cannot be read; discards
-    /// what was observed after `turnEnd`, which is called afterwards.
-    mutating func sample(
-        _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, turnEnd: () -> UInt64?
-    ) -> Cause? {
+    /// Returns what the thread of a late turn does; `nil` if it cannot be read.
+    ///
+    /// `reading` is the last one, if the thread has not run since; else the thread is read again. `earlier` are the
+    /// observations of the turn so far.
+    mutating func observeLate(
+        _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack?, isFirst: Bool, earlier: [Observation]
+    ) -> Observation? {
         if isFirst { (faults, steal) = (nil, nil) }
-        guard let reading = read(thread) else { return nil }
+        guard let reading = reading ?? read(thread) else { return nil }
         if steal == nil, reading.isRunnable { steal = CPUSteal() }
-        let earlier = isFirst && observations.isEmpty ? readings.dropLast().last : nil
-        var observation = observe(reading, thread: thread, stack: stack, isLate: true)
-        let end = turnEnd()
-        if let earlier, earlier.time >= start, earlier.time <= end ?? .max {
-            if end == nil, !reading.hasRun(since: earlier) {
+        return observe(reading, thread: thread, stack: stack, isLate: true, earlier: earlier)
+    }
+
+    /// Returns what the thread of an early turn does, without stopping any thread; `nil` if it cannot be read.
+    mutating func observeEarly(
+        _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack, earlier: [Observation]
+    ) -> Observation? {
+        (reading ?? read(thread)).map { observe($0, thread: thread, stack: stack, isLate: false, earlier: earlier) }
+    }
+
+    /// Returns the observations to keep of a late turn that counts from `start`, after its thread was observed.
+    ///
+    /// If the turn had ended by `end`, only the stack counts, if it is from before. The first observation of a turn is
+    /// preceded by the reading before it.
+    mutating func kept(
+        _ observation: Observation, stack: CapturedStack?, start: UInt64, isFirst: Bool, end: UInt64?
+    ) -> [Observation] {
+        guard let reading = readings.last else { return [] }
+        var (observation, kept): (Observation, [Observation]) = (observation, [])
+        if isFirst, let before = readings.dropLast().last, before.time >= start, before.time <= end ?? .max {
+            if end == nil, !reading.hasRun(since: before) {
                 // The thread has been in this place since then.
                 observation.until = observation.time
-                observation.time = earlier.time
-                observation.used = (earlier.used, reading.used)
+                observation.time = before.time
+                observation.used = (before.used, reading.used)
             } else {
-                observations.append(Self.observation(of: earlier))
+                kept.append(Self.observation(of: before))
             }
         }
         if end == nil {
-            keep(observation)
+            followOwner(observation)
+            kept.append(observation)
         } else if let stack, let time = stack.capturedAt, time <= end ?? .max, stack.threadState == .running {
             // The thread has gone on since it was captured, so only the stack counts.
-            var earlier = Observation(time: min(time, reading.time), activity: .running)
-            explain(&earlier, by: stack)
-            observations.append(earlier)
+            var captured = Observation(time: min(time, reading.time), activity: .running)
+            explain(&captured, by: stack)
+            kept.append(captured)
         }
+        return kept
+    }
+
+    /// Returns the cause of a late turn so far, until the last reading; watches page faults once there has been one.
+    mutating func cause(_ thread: Int32, start: UInt64, _ observations: [Observation]) -> Cause? {
         watchFaults(of: thread, since: start)
-        return cause(from: start, to: reading.time)
+        return readings.last.flatMap { cause(observations, from: start, to: $0.time) }
     }
 
     /// Takes a last reading and returns the final cause of a late turn; `nil` if the thread could not be read.
-    mutating func end(_ thread: Int32, start: UInt64, end: UInt64) -> Cause? {
+    mutating func end(_ thread: Int32, start: UInt64, end: UInt64, _ observations: [Observation]) -> Cause? {
         read(thread)
         faults?.read()
         defer { (faults, steal) = (nil, nil) }
-        return cause(from: start, to: end)
+        return cause(observations, from: start, to: end)
     }
 
     /// Watches major page faults once a late turn has had one.
@@ -164,7 +171,7 @@ struct StallDiagnostician {
     ///
     /// Owners of its lock are stopped, and peers searched for, only in a late turn.
     private func observe(
-        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool
+        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool, earlier: [Observation]
     ) -> Observation {
         let threads = isLate ? self.threads : unstoppedThreads
         let peers = isLate ? self.peers : nil
@@ -190,7 +197,7 @@ struct StallDiagnostician {
             observation.activity = .waiting(call)
         }
         observation.call = DescribedCall(call, memory: memory)
-        if call.name == "close", let former = formerTarget(of: call) {
+        if call.name == "close", let former = Self.formerTarget(of: call, earlier) {
             observation.call?.target?.append("; it was \(former)")
         }
         observation.kernelStack = probe?.kernelStack()
@@ -218,26 +225,18 @@ struct StallDiagnostician {
     }
 
     /// Returns the file behind the descriptor that a call closes, if an earlier call of the turn was seen with it.
-    private func formerTarget(of call: SystemCall) -> String? {
-        observations.last { seen in
-            guard let earlier = seen.activity.call, earlier.takesDescriptor else { return false }
-            return earlier.argument(0) == call.argument(0) && seen.call?.target != nil
+    private static func formerTarget(of call: SystemCall, _ earlier: [Observation]) -> String? {
+        earlier.last { seen in
+            guard let former = seen.activity.call, former.takesDescriptor else { return false }
+            return former.argument(0) == call.argument(0) && seen.call?.target != nil
         }?.call?.target
     }
 
     /// Adds what the stack of a running thread shows: a libc function and the system call that it runs in.
-    private func explain(_ observation: inout Observation, by stack: CapturedStack) {
+    func explain(_ observation: inout Observation, by stack: CapturedStack) {
         observation.function = NamedFrame.calledFunctionOfLibc(in: threads.names(of: stack))
         observation.call = stack.call.flatMap {
             DescribedCall($0, function: observation.function, memory: memory)
-        }
-    }
-
-    /// Completes observations without a stack from a later stack of the same wait.
-    mutating func explainRunning(by stack: CapturedStack) {
-        for index in observations.indices
-        where observations[index].activity == .running && observations[index].function == nil {
-            explain(&observations[index], by: stack)
         }
     }
 
@@ -248,7 +247,7 @@ struct StallDiagnostician {
         return steal.longest(until: now)
     }
 
-    private func cause(from start: UInt64, to end: UInt64) -> Cause? {
+    private func cause(_ observations: [Observation], from start: UInt64, to end: UInt64) -> Cause? {
         guard let split = TimeSplit(readings: readings, from: start, to: end),
             let first = readings.last(where: { $0.time <= start }) ?? readings.first,
             let last = readings.last

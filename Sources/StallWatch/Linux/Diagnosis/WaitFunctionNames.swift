@@ -32,7 +32,7 @@ final class WaitFunctionNames {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
         for image in images.images where functions[image.path] == nil {
             if Self.libraries.contains(image.name) {
-                let found = try? ELFFile(path: image.path).functions { Self.tells(Self.name($0)) }
+                let found = try? ELFFile(path: image.path).functions { Self.isUsed(Self.name($0)) }
                 functions[image.path] = (found ?? []).map {
                     Function(name: Self.name($0.name), library: image.name, addresses: $0.addresses)
                 }
@@ -61,13 +61,13 @@ final class WaitFunctionNames {
         let found = try? ELFFile(path: path).scanFunctions { bytes in
             guard isWorthDecoding(bytes) else { return false }
             let symbol = String(decoding: bytes, as: UTF8.self)
-            return library(of: symbol) != nil || (hasLibc && tells(name(symbol)))
+            return library(of: symbol) != nil || (hasLibc && isUsed(name(symbol)))
         }
         let functions = (found ?? []).compactMap { function -> Function? in
             let name = name(function.name)
             let library = library(of: function.name) ?? "libc.so.6"
             guard libraries.contains(library) else { return nil }
-            return Function(name: tells(name) ? name : nil, library: library, addresses: function.addresses)
+            return Function(name: isUsed(name) ? name : nil, library: library, addresses: function.addresses)
         }
         return functions.filter { $0.name != nil } + functions.filter { $0.name == nil }
     }
@@ -90,7 +90,7 @@ final class WaitFunctionNames {
     }
 
     /// Returns whether the rules use the function.
-    private static func tells(_ function: String) -> Bool {
+    private static func isUsed(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.waitsForData(function)
             || SystemCall.restarted(by: function) != nil || StreamFunction.names.contains(function)
             || LoaderLockFunctions.names.contains(function)

@@ -12,14 +12,14 @@ extension LoopSource where Self == HeartbeatSource {
         let isSerial = executor is any SerialExecutor
         let relay = (executor as? any SerialExecutor).map(SerialRelay.init)
         guard let preference = relay ?? (executor as? any TaskExecutor) else { return nil }
-        let sender = JobSender()
+        let sender = HeartbeatSender()
         return HeartbeatSource(
             kind: isSerial ? .serialExecutor : .taskExecutor, owner: { sender.owner(isSerial: isSerial) },
             unless: { sender.isInline }, whenRemoved: { sender.end() }
         ) { item in
             sender.send {
                 Task.detached(name: HeartbeatSource.taskName, executorPreference: preference) {
-                    sender.noteThread()
+                    sender.rememberThread()
                     item()
                 }
             }
@@ -39,13 +39,13 @@ private final class SerialRelay: TaskExecutor {
 }
 
 /// Submits heartbeats to an executor on a thread of its own: `enqueue` may wait for a lock that the stalled thread has.
-private final class JobSender: Sendable {
-    private struct State {
+private final class HeartbeatSender: Sendable {
+    private struct Outbox {
         var job: (@Sendable () -> Void)?
         var isStarted = false
         var hasEnded = false
     }
-    private let state = Mutex(State())
+    private let state = Mutex(Outbox())
     private let wake = Semaphore()
     /// The sender's thread; 0 until it runs.
     private let sender = Atomic<Int32>(0)
@@ -86,7 +86,7 @@ private final class JobSender: Sendable {
         }
     }
 
-    func noteThread() {
+    func rememberThread() {
         let thread = clinux_gettid()
         if thread == sender.load(ordering: .relaxed) { ranInline.store(true, ordering: .relaxed) }
         let before = last.exchange(thread, ordering: .relaxed)

@@ -11,7 +11,7 @@ import Synchronization
 
 /// Follows a loop that cannot be observed, by sending it heartbeats: the time until a small item has run is one turn.
 ///
-/// The watchdog looks at the loop twice per threshold. If the loop does not wait for work then, it sends an item, but never
+/// The watchdog checks the loop twice per threshold. If the loop does not wait for work then, it sends an item, but never
 /// while one is pending, so a stuck loop has one pending item at most. Turns count only once the loop is known to run
 /// items: it ran one, or its caller knows. Until then it may not be running at all, and an item is sent in any case.
 final class HeartbeatSource: LoopSource {
@@ -71,7 +71,7 @@ final class HeartbeatSource: LoopSource {
     /// monotonic nanoseconds, or `nil` while none is planned.
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
         let interval = max(threshold / 2, 1)
-        // The looks at all loops with this threshold are due at the same time, so that the watchdog wakes up once.
+        // The checks of all loops with this threshold are due at the same time, so that the watchdog wakes up once.
         let next = (now / interval + 1) &* interval
         if isUnneeded {
             // What observes the loop in a better way sees that it runs items.
@@ -97,11 +97,11 @@ final class HeartbeatSource: LoopSource {
         lastSent.store(now, ordering: .relaxed)
         healthyBefore.store(max(ran, lastIdle.load(ordering: .relaxed)), ordering: .relaxed)
         if ran != 0 {
-            idle?.noteSent(to: recorder.lastThread)
+            idle?.markSent(to: recorder.lastThread)
             recorder.beginTurn(at: now)
         }
         send { [self] in
-            recorder.noteThread()
+            recorder.rememberThread()
             let ran = monotonicNow()
             recorder.endTurn(at: ran)
             lastRan.store(ran, ordering: .relaxed)
@@ -165,7 +165,7 @@ extension LoopSource where Self == HeartbeatSource {
         let owner = QueueOwner(.main)
         // A program's own executor of the main actor does not serve the queue.
         let isServed = MainActorExecutor.custom == nil && isOnMainActor(owner)
-        if isServed { recorder.noteThread() }
+        if isServed { recorder.rememberThread() }
         return HeartbeatSource(
             kind: .mainQueue, isServed: isServed, owner: { owner.current() }, idle: owner,
             unless: { runLoop?.recorder.servesMainQueue ?? false },
@@ -173,7 +173,7 @@ extension LoopSource where Self == HeartbeatSource {
         ) { item in
             DispatchQueue.main.async {
                 owner.confirm()
-                runLoop?.recorder.noteMainQueue()
+                runLoop?.recorder.markMainQueueRun()
                 item()
             }
         }

@@ -10,12 +10,12 @@ protocol IdleCheck: AnyObject, Sendable {
     /// nanoseconds.
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
-    /// Notes that an item is about to be sent to the loop.
-    func noteSent(to thread: Int32?)
+    /// Marks that an item is about to be sent to the loop.
+    func markSent(to thread: Int32?)
 }
 
 extension IdleCheck {
-    func noteSent(to thread: Int32?) {}
+    func markSent(to thread: Int32?) {}
 }
 
 /// A global queue of libdispatch, whose threads are busy with earlier items if an item waits in it.
@@ -120,7 +120,7 @@ final class EventLoopIdleCheck: IdleCheck {
     /// The number of items in a row that have to confirm the place.
     static let confirmations = 3
 
-    private struct State {
+    private struct LearnedPlace {
         var thread: Int32?
         var probe: ThreadProbe?
         /// Where the thread waited when the last item was sent; `nil` once the item has confirmed it or not.
@@ -129,7 +129,7 @@ final class EventLoopIdleCheck: IdleCheck {
         var place: EpollWait?
     }
     // A mutex for the compiler: only the watchdog uses it.
-    private let state = Mutex(State())
+    private let state = Mutex(LearnedPlace())
     private let read: @Sendable (ThreadProbe) -> EpollWait?
 
     init(read: @escaping @Sendable (ThreadProbe) -> EpollWait? = { $0.epollWait() }) {
@@ -155,16 +155,16 @@ final class EventLoopIdleCheck: IdleCheck {
         }
     }
 
-    func noteSent(to thread: Int32?) {
+    func markSent(to thread: Int32?) {
         state.withLock { state in
             if state.place == nil { state.candidate = read(&state, thread) }
         }
     }
 
-    private func read(_ state: inout State, _ thread: Int32?) -> EpollWait? {
+    private func read(_ state: inout LearnedPlace, _ thread: Int32?) -> EpollWait? {
         guard let thread else { return nil }
         if state.thread != thread {
-            state = State(thread: thread, probe: try? ThreadProbe(thread: thread, files: .syscall))
+            state = LearnedPlace(thread: thread, probe: try? ThreadProbe(thread: thread, files: .syscall))
         }
         return state.probe.flatMap(read)
     }

@@ -49,8 +49,8 @@ final class LoopMonitor: Sendable {
         var turn = recorder.snapshot()
         turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
         return LoopPoll(
-            turn: turn, target: target, nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd,
-            load: recorder.load(at: now), isStarting: turn.number == 0 && heartbeats?.isKnownToRun != true
+            turn: turn, target: target, load: recorder.load(at: now), recorder: recorder, stallEnd: recorder.stallEnd,
+            nextHeartbeat: nextHeartbeat, isStarting: turn.number == 0 && heartbeats?.isKnownToRun != true
         )
     }
 
@@ -64,15 +64,20 @@ final class LoopMonitor: Sendable {
     }
 }
 
+/// What a poll has found of a loop.
 struct LoopPoll {
     /// The current turn, or the last one between turns.
     var turn: TurnSnapshot
     var target: CaptureTarget
-    /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
-    var nextHeartbeat: UInt64?
+    var load: LoopLoad
+    let recorder: TurnRecorder
     /// When the marked stall ended, in monotonic nanoseconds; `nil` if none is marked or it lasts.
     var stallEnd: UInt64?
-    var load: LoopLoad
+    /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
+    var nextHeartbeat: UInt64?
     /// Whether the loop has neither begun a turn nor is known to run.
     var isStarting: Bool
+
+    /// When the turn that was in progress at the poll has ended by now, in monotonic nanoseconds; `nil` while it lasts.
+    var turnEnd: UInt64? { turn.began.flatMap(recorder.stalledTurnEnd) }
 }

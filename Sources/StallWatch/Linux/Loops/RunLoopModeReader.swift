@@ -31,14 +31,14 @@ final class RunLoopModeReader: @unchecked Sendable {
         var isTimerDue: Bool { timerDate != nil && hasExpiredTimer }
     }
 
-    private struct State {
+    private struct Question {
         var isAsking = false
         var answer: Answer?
     }
 
     private let runLoop: CFRunLoop
     private let isMain: Bool
-    private let state = Mutex(State())
+    private let state = Mutex(Question())
     /// The largest number of descriptors of the process that are searched for timers.
     private static let maximumDescriptors = 1_024
 
@@ -47,12 +47,12 @@ final class RunLoopModeReader: @unchecked Sendable {
         isMain = CFEqual(runLoop, CFRunLoopGetMain())
     }
 
-    /// Begins to look for an answer, unless an earlier question has none yet; does not wait.
+    /// Starts reading the mode on another thread, unless a read is in progress.
     func ask() {
         guard state.withLock({ !exchange(&$0.isAsking, with: true) }) else { return }
         let thread = try? WorkerThread(name: "stallwatch-mode") { [self] in
             let answer = read()
-            state.withLock { $0 = State(answer: answer) }
+            state.withLock { $0 = Question(answer: answer) }
         }
         guard let thread else { return state.withLock { $0.isAsking = false } }
         thread.detach()

@@ -124,7 +124,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     ) throws(StallWatchError) -> CFRunLoopObserver {
         // Runs second, after the begin observer, which makes room for the mode.
         let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.entry.rawValue, true, .min + 1) {
-            _, _ in recorder.noteMode(index)
+            _, _ in recorder.setMode(index)
         }
         guard let observer else { throw Self.outOfMemory }
         return observer

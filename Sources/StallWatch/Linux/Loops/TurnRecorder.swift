@@ -65,7 +65,7 @@ final class TurnRecorder: Sendable {
 // MARK: - On the loop's thread
 
 extension TurnRecorder {
-    /// Notes that a run begins, made by the app or by a callout of an outer run of the same loop.
+    /// Begins a run, made by the app or by a callout of an outer run of the same loop.
     func enter(at now: UInt64) {
         let runs = depth.load(ordering: .relaxed)
         depth.store(runs + 1, ordering: .relaxed)
@@ -74,12 +74,12 @@ extension TurnRecorder {
         if runs == 0, now &- last > Self.longestReentry {
             gaps.store(gaps.load(ordering: .relaxed) &+ (now &- last), ordering: .relaxed)
         }
-        noteThread()
+        rememberThread()
         beginTurn(at: now)
     }
 
-    /// Notes that the run that has just begun is in the mode with the number `index`: 1 to 255.
-    func noteMode(_ index: UInt8) {
+    /// Sets the mode of the run that has just begun, by its number: 1 to 255.
+    func setMode(_ index: UInt8) {
         modes.store(modes.load(ordering: .relaxed) & ~0xff | UInt64(index), ordering: .relaxed)
         countDefaultRun()
     }
@@ -90,44 +90,44 @@ extension TurnRecorder {
         defaultRuns.store(defaultRuns.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     }
 
-    /// Notes the mode of a run that began unobserved; one that the loop itself has noted takes precedence.
+    /// Sets the mode of a run that began unobserved; one that the loop itself has set takes precedence.
     func adoptMode(_ index: UInt8) {
         let adopted = modes.compareExchange(expected: 0, desired: UInt64(index), ordering: .relaxed).exchanged
         if adopted { countDefaultRun() }
     }
 
-    /// Notes that the loop is in a run, which may have begun before the loop was observed.
-    private func noteRun() {
+    /// Marks that the loop is in a run, which may have begun before the loop was observed.
+    private func markRun() {
         guard depth.load(ordering: .relaxed) == 0 else { return }
         depth.store(1, ordering: .relaxed)
-        noteThread()
+        rememberThread()
     }
 
     func leaveWait(at now: UInt64) {
-        noteRun()
+        markRun()
         waits.end(at: now)
-        noteThread()
+        rememberThread()
         beginTurn(at: now)
     }
 
-    /// Notes that the loop has reached its sources: twice without a wait in between begin a new turn.
+    /// Marks that the loop has reached its sources: twice without a wait in between begin a new turn.
     func reachSources(now: () -> UInt64) {
-        noteRun()
+        markRun()
         guard reachedSources.load(ordering: .relaxed) else { return reachedSources.store(true, ordering: .relaxed) }
         beginTurn(at: now())
         reachedSources.store(true, ordering: .relaxed)
     }
 
-    /// Notes that a block of the main queue runs.
-    func noteMainQueue() { mainQueueRun.store(defaultRuns.load(ordering: .relaxed), ordering: .relaxed) }
+    /// Marks that a block of the main queue runs.
+    func markMainQueueRun() { mainQueueRun.store(defaultRuns.load(ordering: .relaxed), ordering: .relaxed) }
 
     func enterWait(at now: UInt64) {
-        noteRun()
+        markRun()
         endTurn(at: now)
         waits.begin(at: now)
     }
 
-    /// Notes that a run ends; after a nested run, the callout that made it goes on as a new turn.
+    /// Ends a run; after a nested run, the callout that made it goes on as a new turn.
     func exit(at now: UInt64) {
         let outer = max(depth.load(ordering: .relaxed) - 1, 0)
         depth.store(outer, ordering: .relaxed)
@@ -169,16 +169,16 @@ extension TurnRecorder {
         alarm.ring()
     }
 
-    /// Notes the thread that runs the loop: one comparison, and a system call only if it has changed.
-    func noteThread() {
+    /// Remembers the thread that runs the loop: one comparison, and a system call only if it has changed.
+    func rememberThread() {
         let serial = clinux_thread_serial()
         guard threadSerial.load(ordering: .relaxed) != serial else { return }
         threadSerial.store(serial, ordering: .relaxed)
         thread.store(clinux_gettid(), ordering: .releasing)
     }
 
-    /// Notes the kernel id of another thread, which runs the loop.
-    func note(thread id: Int32) { thread.store(id, ordering: .releasing) }
+    /// Sets the kernel id of the thread that runs the loop, on another one.
+    func setThread(_ id: Int32) { thread.store(id, ordering: .releasing) }
 }
 
 // MARK: - On the watchdog
@@ -329,7 +329,7 @@ final class WaitClock: Sendable {
         began.store(now, ordering: .releasing)
     }
 
-    /// Notes that the loop has left its wait, if one has begun.
+    /// Ends the wait of the loop, if one has begun.
     func end(at now: UInt64) {
         let began = began.load(ordering: .relaxed)
         guard began != 0 else { return }

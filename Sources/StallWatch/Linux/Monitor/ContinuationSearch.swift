@@ -16,14 +16,14 @@ final class ContinuationSearch: Sendable {
     /// The longest wait for the end of the thread, in nanoseconds (1 s): a search ends after what it does in that time.
     private static let longestStop: UInt64 = 1_000_000_000
 
-    private struct State {
+    private struct Searching {
         var thread: WorkerThread?
         var isSearching = false
         /// What each operation's chain ends with, a task that awaits a continuation.
         var waiting: [(operation: OperationRegistry.Operation, task: SwiftTask)] = []
         var findings: [UInt64: Result] = [:]
     }
-    private let state = Mutex(State())
+    private let state = Mutex(Searching())
     private let registry: OperationRegistry
     private let pause = Semaphore()
     private let found: @Sendable () -> Void

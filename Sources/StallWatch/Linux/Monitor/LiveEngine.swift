@@ -86,11 +86,14 @@ final class LiveEngine: MonitorEngine {
         let options = configuration.watchdogOptions
         reporter = try Reporter(settings: settings, sinks: configuration.sinks)
         let intervals = reporter.intervalLength.map(TurnIntervals.init)
-        watchdog = Watchdog(options: options, submit: reporter.submit) { [reporter] loops, now, isLast in
-            if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
-        }
+        let (alarm, suppressed) = (WatchdogAlarm(), SuppressionCounter())
         operations = OperationWatch(
-            options: options, pauses: watchdog.pauses, suppressed: watchdog.suppressed, submit: reporter.submit)
+            ignoresDebugged: options.ignoresDebugged, suppressed: suppressed, ring: alarm.ring, submit: reporter.submit)
+        watchdog = Watchdog(
+            options: options, suppressed: suppressed, alarm: alarm, submit: reporter.submit,
+            passed: { [reporter] loops, now, isLast in
+                if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
+            }, serve: operations.findOverdue)
     }
 
     // A running monitor is kept by its watchdog, so this never waits for a thread.

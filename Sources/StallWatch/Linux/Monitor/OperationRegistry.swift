@@ -1,11 +1,11 @@
 import Synchronization
 
-/// The operations in progress that have a limit, for any thread, and when to look at them.
+/// The operations in progress that have a limit, for any thread, and when to search them.
 ///
 /// Both sections of an operation are short: they use a slot of an array. A pure value of the times that it is given.
 final class OperationRegistry: Sendable {
     static let maximumOperations = 10_000
-    /// The slots that a look examines in one section, so that no operation waits for long: about 1 µs.
+    /// The slots that a search examines in one section, so that no operation waits for long: about 1 µs.
     private static let slotsPerSection = 256
 
     struct Operation: Sendable {
@@ -20,7 +20,7 @@ final class OperationRegistry: Sendable {
         /// Its number; the first one that is watched is 1.
         var number: UInt64
         var slot = -1
-        /// Whether a look has found it overdue.
+        /// Whether a search has found it overdue.
         var isFound = false
 
         /// When it is overdue, if its time counts from `countingFrom` at the earliest.
@@ -32,23 +32,23 @@ final class OperationRegistry: Sendable {
 
     typealias Findings = (overdue: [Operation], omitted: Int)
 
-    private struct State {
+    private struct Slots {
         var slots: [Operation?] = []
         var free: [Int] = []
         var number: UInt64 = 0
         var isOpen = false
         /// The number of operations that were not watched because there were too many.
         var unwatched = 0
-        /// When the next look is due, in monotonic nanoseconds; `.max` if no operation is in progress.
-        var nextLook = UInt64.max
+        /// When the next search is due, in monotonic nanoseconds; `.max` if no operation is in progress.
+        var nextSearch = UInt64.max
         /// The overdue operations that have ended, and when.
         var ended: [UInt64: UInt64] = [:]
     }
-    private let state = Mutex(State())
+    private let state = Mutex(Slots())
 
     var unwatched: Int { state.withLock { $0.unwatched } }
 
-    var nextLook: UInt64 { state.withLock { $0.nextLook } }
+    var nextSearch: UInt64 { state.withLock { $0.nextSearch } }
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
@@ -56,7 +56,7 @@ final class OperationRegistry: Sendable {
 
     func close() { state.withLock { $0.isOpen = false } }
 
-    /// Adds an operation; returns its slot, -1 if it is not watched, and whether the next look is now due earlier.
+    /// Adds an operation; returns its slot, -1 if it is not watched, and whether the next search is now due earlier.
     func begin(
         _ name: String, limit: UInt64, context: StallContext?, task: UInt64, at now: UInt64
     ) -> (slot: Int, isEarlier: Bool) {
@@ -73,8 +73,8 @@ final class OperationRegistry: Sendable {
                 name: name, context: context, began: now, limit: limit, task: task, number: state.number, slot: slot)
             state.slots[slot] = operation
             let due = operation.due(countingFrom: 0)
-            guard due < state.nextLook else { return (slot, false) }
-            state.nextLook = due
+            guard due < state.nextSearch else { return (slot, false) }
+            state.nextSearch = due
             return (slot, true)
         }
     }
@@ -87,7 +87,6 @@ final class OperationRegistry: Sendable {
             state.free.append(slot)
             guard operation.isFound else { return false }
             state.ended[operation.number] = now()
-            state.nextLook = 0
             return true
         }
     }
@@ -99,13 +98,13 @@ final class OperationRegistry: Sendable {
         state.withLock { $0.slots[operation.slot]?.number == operation.number }
     }
 
-    /// Finds the operations that are overdue, each once, counts those beyond the limit, and plans the next look.
-    func look(at now: UInt64, countingFrom: UInt64, atMost most: Int) -> Findings {
+    /// Finds the operations that are overdue, each once, counts those beyond the limit, and plans the next search.
+    func findOverdue(at now: UInt64, countingFrom: UInt64, atMost most: Int) -> Findings {
         var findings: Findings = ([], 0)
         var next = UInt64.max
-        // An operation that begins meanwhile plans a look by itself.
+        // An operation that begins meanwhile plans a search by itself.
         var count = state.withLock { state in
-            state.nextLook = .max
+            state.nextSearch = .max
             return state.slots.count
         }
         var from = 0
@@ -129,7 +128,7 @@ final class OperationRegistry: Sendable {
             }
             from += Self.slotsPerSection
         }
-        state.withLock { $0.nextLook = min($0.nextLook, next) }
+        state.withLock { $0.nextSearch = min($0.nextSearch, next) }
         return findings
     }
 }

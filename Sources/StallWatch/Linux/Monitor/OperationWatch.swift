@@ -4,16 +4,16 @@ import StackCapture
 import StallReports
 import Synchronization
 
-/// Watches the operations with a limit, on a thread that the first of them starts.
+/// Reports the operations over their limit: the watchdog finds them, and a thread that the first of them starts inspects them.
 final class OperationWatch: Sendable {
     /// The most operations that are overdue and have a report at the same time.
     static let maximumReports = 32
-    /// How long a look is put off while a debugger holds the process, in nanoseconds (1 s).
+    /// How long a search is put off while a debugger holds the process, in nanoseconds (1 s).
     private static let debuggerPause: UInt64 = 1_000_000_000
     /// The longest wait for the end of the thread, in nanoseconds: a reading of all tasks takes 5 s at most.
     private static let longestStop: UInt64 = 6_000_000_000
 
-    private struct Open {
+    private struct OpenReport {
         var operation: OperationRegistry.Operation
         var record: StallRecord
         var search: ContinuationSearch.Result?
@@ -28,22 +28,33 @@ final class OperationWatch: Sendable {
         }
     }
 
+    private struct Work {
+        var thread: WorkerThread?
+        /// The operations to inspect.
+        var overdue: [OperationRegistry.Operation] = []
+        /// The number of operations that have a report or get one.
+        var reports = 0
+    }
+
     let registry = OperationRegistry()
-    private let options: WatchdogOptions
-    private let pauses: PauseState
+    private let ignoresDebugged: Bool
     private let suppressed: SuppressionCounter
     private let submit: @Sendable (StallRecord) -> Void
-    private let thread = Mutex<WorkerThread?>(nil)
+    /// Wakes the watchdog, because a search is due earlier.
+    private let ring: @Sendable () -> Void
+    private let work = Mutex(Work())
     private let wake = Semaphore()
     private let search: ContinuationSearch
+    /// When a debugger last held the process, in monotonic nanoseconds.
+    private let debugged = Atomic<UInt64>(0)
 
     init(
-        options: WatchdogOptions, pauses: PauseState, suppressed: SuppressionCounter,
+        ignoresDebugged: Bool, suppressed: SuppressionCounter, ring: @escaping @Sendable () -> Void,
         submit: @escaping @Sendable (StallRecord) -> Void
     ) {
-        self.options = options
-        self.pauses = pauses
+        self.ignoresDebugged = ignoresDebugged
         self.suppressed = suppressed
+        self.ring = ring
         self.submit = submit
         search = ContinuationSearch(for: registry) { [wake] in wake.post() }
     }
@@ -53,15 +64,7 @@ final class OperationWatch: Sendable {
         let limit = max(nanoseconds(limit), Self.minimumLimit)
         let (slot, isEarlier) = registry.begin(
             name, limit: limit, context: context, task: SwiftTask.currentAddress, at: monotonicNow())
-        if isEarlier {
-            thread.withLock { thread in
-                // Without the thread nothing is watched; the next operation tries again.
-                if thread == nil, registry.isOpen {
-                    thread = try? WorkerThread(name: "stallwatch-ops") { [self] in run() }
-                }
-            }
-            wake.post()
-        }
+        if isEarlier { ring() }
         return slot
     }
 
@@ -75,52 +78,59 @@ final class OperationWatch: Sendable {
     func stop() {
         registry.close()
         wake.post()
-        thread.withLock { $0.take() }?.finish(until: monotonicNow() &+ Self.longestStop)
+        work.withLock { $0.thread.take() }?.finish(until: monotonicNow() &+ Self.longestStop)
         search.stop()
     }
 
-    private func run() {
-        var clocks = WatchdogClocks()
-        var gaps = GapDetector()
-        var inspector: OperationInspector?
-        var open: [UInt64: Open] = [:]
-        var countingFrom: UInt64 = 0
-        var inspecting: UInt64 = 0
-        while registry.isOpen {
-            let due = registry.nextLook
-            let reading = clocks.read(capturing: inspecting)
-            if due > reading.monotonic {
-                gaps.sleep(at: reading, until: due)
-                // Its wake-up may have ended the pause for a debugger.
-                if !search.hasFindings { wake.wait(until: due) }
-                // A process that was stopped does not make an operation late.
-                let awake = clocks.read(capturing: inspecting)
-                if case .held(let reason) = gaps.wake(at: awake, firstBegin: nil, stolen: { 0 }) {
-                    suppressed.add(reason)
-                    countingFrom = awake.monotonic
-                }
-                if due > awake.monotonic, !search.hasFindings { continue }
-            }
-            let now = monotonicNow()
-            if options.ignoresDebugged, isTraced(getpid()) {
-                countingFrom = now
-                suppressed.add(.debugger)
-                wake.wait(until: now &+ Self.debuggerPause)
-                continue
-            }
-            let found = registry.look(
-                at: now, countingFrom: max(countingFrom, pauses.countingFrom(at: now)),
-                atMost: Self.maximumReports - open.count)
-            for _ in 0..<found.omitted { suppressed.add(.rateLimit) }
-            if !found.overdue.isEmpty {
-                if inspector == nil { inspector = OperationInspector() }
-                report(found.overdue, inspector, &open)
-                inspecting += monotonicNow() &- now
-            }
-            end(&open)
-            for number in takeFindings(&open) { if let found = open[number] { submit(found.record(.ongoing)) } }
+    /// Finds the operations that are overdue, on the watchdog; returns when the next search is due, in monotonic nanoseconds.
+    ///
+    /// Earlier time than `countingFrom` does not count, and neither does the time in which a debugger holds the process.
+    func findOverdue(at now: UInt64, countingFrom: UInt64) -> UInt64 {
+        let due = registry.nextSearch
+        guard due <= now else { return due }
+        let debuggedAt = debugged.load(ordering: .relaxed)
+        guard debuggedAt == 0 || now &- debuggedAt >= Self.debuggerPause else {
+            return debuggedAt &+ Self.debuggerPause
         }
-        end(&open)
+        if ignoresDebugged, isTraced(getpid()) {
+            debugged.store(now, ordering: .relaxed)
+            suppressed.add(.debugger)
+            return now &+ Self.debuggerPause
+        }
+        let free = work.withLock { Self.maximumReports - $0.reports }
+        let found = registry.findOverdue(at: now, countingFrom: max(countingFrom, debuggedAt), atMost: free)
+        for _ in 0..<found.omitted { suppressed.add(.rateLimit) }
+        if !found.overdue.isEmpty { inspect(found.overdue) }
+        return registry.nextSearch
+    }
+
+    private func inspect(_ overdue: [OperationRegistry.Operation]) {
+        work.withLock { work in
+            work.overdue += overdue
+            work.reports += overdue.count
+            // Without the thread there is no report; the next overdue operation tries again.
+            if work.thread == nil {
+                work.thread = try? WorkerThread(name: "stallwatch-ops") { [self] in run() }
+            }
+        }
+        wake.post()
+    }
+
+    private func run() {
+        var inspector: OperationInspector?
+        var open: [UInt64: OpenReport] = [:]
+        while registry.isOpen {
+            let overdue = work.withLock { exchange(&$0.overdue, with: []) }
+            if !overdue.isEmpty {
+                if inspector == nil { inspector = OperationInspector() }
+                report(overdue, inspector, &open)
+            }
+            reportEnds(&open)
+            for number in takeFindings(&open) { if let found = open[number] { submit(found.record(.ongoing)) } }
+            work.withLock { $0.reports = open.count + $0.overdue.count }
+            wake.wait()
+        }
+        reportEnds(&open)
         takeFindings(&open)
         for open in open.values { submit(open.record(.abandoned)) }
     }
@@ -128,7 +138,7 @@ final class OperationWatch: Sendable {
     /// Reports operations that have just become overdue; those that have ended meanwhile without what they waited for.
     private func report(
         _ operations: [OperationRegistry.Operation], _ inspector: OperationInspector?,
-        _ open: inout [UInt64: Open]
+        _ open: inout [UInt64: OpenReport]
     ) {
         let found = inspector?.inspect(operations.map(\.task))
         for (index, operation) in operations.enumerated() {
@@ -142,20 +152,20 @@ final class OperationWatch: Sendable {
                 found[index].fill(&record, of: operation)
                 if let task = found[index].awaiting { search.start(operation, task) }
             }
-            open[operation.number] = Open(operation: operation, record: record)
+            open[operation.number] = OpenReport(operation: operation, record: record)
             submit(record)
         }
     }
 
-    /// Notes what was searched for in vain; returns the operations that it is about.
+    /// Stores what was searched for in vain; returns the operations that it is about.
     @discardableResult
-    private func takeFindings(_ open: inout [UInt64: Open]) -> [UInt64] {
+    private func takeFindings(_ open: inout [UInt64: OpenReport]) -> [UInt64] {
         let findings = search.takeFindings()
         for (number, result) in findings { open[number]?.search = result }
         return Array(findings.keys)
     }
 
-    private func end(_ open: inout [UInt64: Open]) {
+    private func reportEnds(_ open: inout [UInt64: OpenReport]) {
         for (number, end) in registry.takeEnded() {
             guard var ended = open.removeValue(forKey: number) else { continue }
             ended.record.state = .ended

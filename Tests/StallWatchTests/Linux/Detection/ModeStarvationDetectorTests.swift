@@ -23,7 +23,7 @@ import Testing
             let absence = detector.absence(turn, load) { isWaiting }
             let isAsked = detector.absence != nil
             if let action = detector.decide(absence, isAsked ? answer : nil, load) { actions.append(action) }
-            _ = detector.takesQuestion(at: load.time)
+            _ = detector.planQuestion(at: load.time)
         }
     }
 
@@ -154,7 +154,7 @@ import Testing
             load.time += ModeStarvationDetector.interval
             let answer = RunLoopModeReader.Answer(time: load.time, mode: "dialog", hasMainQueueWork: true)
             _ = detector.decide(detector.absence(turn, load) { true }, answer, load)
-            questions += detector.takesQuestion(at: load.time) ? 1 : 0
+            questions += detector.planQuestion(at: load.time) ? 1 : 0
         }
         #expect(questions < 50)
         #expect(detector.nextPoll(load) == nil)

@@ -25,7 +25,7 @@ import Testing
             load.isOutside = isOutside
             cpu += UInt64(share * Double(SpinDetector.interval))
             self.runQueue += UInt64(runQueue * Double(SpinDetector.interval))
-            detector.take(.init(load: load, cpu: cpu, runQueue: self.runQueue))
+            detector.add(.init(load: load, cpu: cpu, runQueue: self.runQueue))
             if let action = detector.decide(evidence) { actions.append(action) }
         }
     }
@@ -133,7 +133,7 @@ import Testing
     @Test mutating func timeThatDoesNotCountIsNoSpin() {
         pass(10, turns: 60_000, of: 1_300, cpu: 0.99)
         load.time += SpinDetector.interval
-        detector.take(.init(load: load, cpu: cpu), countingFrom: load.time - 1)
+        detector.add(.init(load: load, cpu: cpu), countingFrom: load.time - 1)
         _ = detector.decide(.none)
         pass(8, turns: 60_000, of: 1_300, cpu: 0.99)
         #expect(!isReported)

@@ -37,19 +37,19 @@ import Testing
     private let world = WatchedWorld(at: Self.begin)
     private let source = Source()
     private let capturer = Capturer()
-    private let services: WatchdogContext
+    private let context: WatchdogContext
     private let loop: LoopMonitor
-    private var watch: LoopSupervisor
+    private var supervisor: LoopSupervisor
 
     init() {
-        services = world.services(capturer)
+        context = world.context(capturer)
         loop = .stub("nested", threshold: Self.threshold, source)
-        watch = LoopSupervisor(loop, services)
+        supervisor = LoopSupervisor(loop, context)
         loop.recorder.beginTurn(at: Self.begin)
     }
 
     private mutating func poll(after thresholds: UInt64) {
-        watch.poll(at: Self.begin + thresholds * Self.threshold, in: world)
+        supervisor.poll(at: Self.begin + thresholds * Self.threshold, in: world)
     }
 
     @Test mutating func aTurnThatMayWaitIsNoStall() {

@@ -34,11 +34,11 @@ import TestSupport
 @Suite struct WatchdogSleepTests {
     private func loop(
         _ threshold: UInt64, mayWake: Bool = true, mayPark: Bool = true, isLoadFollowed: Bool = false
-    ) -> WatchdogSleep.Loop {
+    ) -> WatchdogSleep.FollowedLoop {
         .init(threshold: threshold, mayWake: mayWake, mayPark: mayPark, isLoadFollowed: isLoadFollowed)
     }
 
-    private func sleep(_ loops: [WatchdogSleep.Loop], until deadline: UInt64) -> WatchdogSleep {
+    private func sleep(_ loops: [WatchdogSleep.FollowedLoop], until deadline: UInt64) -> WatchdogSleep {
         WatchdogSleep(loops, at: 1_000, until: deadline)
     }
 

@@ -341,7 +341,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
     /// It was captured when it was about to wait, and its stack could not be captured later.
     @Test func `the call that an owner waits in tells more than where it ran before`() throws {
-        func look(at time: UInt64, _ stack: CapturedStack?, in call: String?) throws -> Observation {
+        func holding(at time: UInt64, _ stack: CapturedStack?, in call: String?) throws -> Observation {
             let wait = try call.flatMap { try observe(at: time, in: $0).activity.call }
             var observation = try observe(at: time, in: "futex")
             observation.lock = LockChain(
@@ -353,16 +353,16 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
                 ])
             return observation
         }
-        func owner(_ looks: Observation...) -> LockChain.Owner? {
-            CauseRules.conclusion(from: evidence(blocked: 100, looks)).observation?.lock?.owners.first
+        func owner(_ observations: Observation...) -> LockChain.Owner? {
+            CauseRules.conclusion(from: evidence(blocked: 100, observations)).observation?.lock?.owners.first
         }
-        let running = try look(at: 20, .stub([0x1000]), in: nil)
-        #expect(owner(running, try look(at: 90, nil, in: "nanosleep"))?.isRunning == false)
+        let running = try holding(at: 20, .stub([0x1000]), in: nil)
+        #expect(owner(running, try holding(at: 90, nil, in: "nanosleep"))?.isRunning == false)
         // What is known of both is kept.
-        let waiting = try look(at: 20, .stub([0x1000]), in: "nanosleep")
-        #expect(owner(waiting, try look(at: 90, nil, in: "nanosleep"))?.stack != nil)
+        let waiting = try holding(at: 20, .stub([0x1000]), in: "nanosleep")
+        #expect(owner(waiting, try holding(at: 90, nil, in: "nanosleep"))?.stack != nil)
         // An owner that runs now is not said to wait, although of the wait more was known.
-        #expect(owner(waiting, try look(at: 90, .stub([0x2000]), in: nil))?.isRunning == true)
+        #expect(owner(waiting, try holding(at: 90, .stub([0x2000]), in: nil))?.isRunning == true)
     }
 
     @Test func aCycleOfOwnersIsADeadlock() throws {

@@ -88,9 +88,10 @@ import Testing
             )
             let first = diagnostician.read(files.thread)
             #expect(first != nil)
-            let cause = diagnostician.sample(files.thread, stack: nil, start: start, isFirst: true) {
-                isOver ? start + 1 : nil
-            }
+            let observed = diagnostician.observeLate(files.thread, nil, stack: nil, isFirst: true, earlier: [])
+            let kept = diagnostician.kept(
+                try #require(observed), stack: nil, start: start, isFirst: true, end: isOver ? start + 1 : nil)
+            let cause = diagnostician.cause(files.thread, start: start, kept)
             #expect(cause != nil)
             #expect(cause?.observation?.call?.name == (isOver ? nil : "read"))
         }

@@ -75,9 +75,9 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             [2, 0, 101, 3, 128],
         ] as [[Int32]])
     func aMutexNamesItsOwner(fields: [Int32]) throws {
-        let site = identify(try futex(plainWait, value: 2), fields, libc("pthread_mutex_lock"))
-        #expect(site?.kind == .pthreadMutex)
-        #expect(site?.owner == 101)
+        let lock = identify(try futex(plainWait, value: 2), fields, libc("pthread_mutex_lock"))
+        #expect(lock?.kind == .pthreadMutex)
+        #expect(lock?.owner == 101)
     }
 
     @Test(
@@ -113,9 +113,9 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             NamedFrame(function: "syscall", image: "libc.so.6"),
             NamedFrame(function: nil, image: "app", isUnrecognizable: true),
         ]
-        let site = identify(try futex(lockPI), [word], frames)
-        #expect(site?.kind == .futex)
-        #expect(site?.owner == 103)
+        let lock = identify(try futex(lockPI), [word], frames)
+        #expect(lock?.kind == .futex)
+        #expect(lock?.owner == 103)
     }
 
     /// The kind of such a lock depends on the function that called futex(2).
@@ -129,10 +129,10 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             NamedFrame(function: "syscall", image: "libc.so.6"), NamedFrame(function: nil, image: image),
             NamedFrame(function: nil, image: "app"),
         ]
-        let site = identify(try futex(lockPI), [word], frames)
-        #expect(site?.kind == kind)
-        #expect(site?.owner == 103)
-        #expect(site?.function == (kind == .once ? "swift_once" : nil))
+        let lock = identify(try futex(lockPI), [word], frames)
+        #expect(lock?.kind == kind)
+        #expect(lock?.owner == 103)
+        #expect(lock?.function == (kind == .once ? "swift_once" : nil))
     }
 
     /// The stream at 0x1000 has its lock at 0x1010; the owner's descriptor is at 0x1020, with the thread's id 4 bytes in.
@@ -176,10 +176,10 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         let queue = Block.address + 112
         words[(96 - 40) / 4] = Int32(queue)
         words[(112 + 56) / 4] = 105
-        let site = identify(try futex(plainWait, at: event, value: 0xffff_ffff), words, [])
-        #expect(site?.kind == .dispatchQueue)
-        #expect(site?.address == queue)
-        #expect(site?.owner == 105)
+        let lock = identify(try futex(plainWait, at: event, value: 0xffff_ffff), words, [])
+        #expect(lock?.kind == .dispatchQueue)
+        #expect(lock?.address == queue)
+        #expect(lock?.owner == 105)
         words[25] = 101
         #expect(identify(try futex(plainWait, at: event, value: 0xffff_ffff), words, [])?.kind == .futex)
     }
@@ -189,9 +189,9 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         ("dispatch_group_wait", .dispatchGroup), ("dispatch_semaphore_wait", .dispatchSemaphore),
     ])
     func aLockWithoutAnOwnerSaysSo(function: String, kind: AwaitedLock.Kind) throws {
-        let site = identify(try futex(bitsetWait), [2, 0, 101, 1, 0], libc(function))
-        #expect(site?.kind == kind)
-        #expect(site?.ownership == AwaitedLock.Ownership.none)
+        let lock = identify(try futex(bitsetWait), [2, 0, 101, 1, 0], libc(function))
+        #expect(lock?.kind == kind)
+        #expect(lock?.ownership == AwaitedLock.Ownership.none)
     }
 
     /// sem_wait's own function has no name in a stripped libc.
@@ -245,10 +245,10 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
     /// pthread_join jumps to a function without a name: the thread that is alive and the shared futex tell.
     @Test func aJoinIsKnownWithoutItsName() throws {
         let sharedWait: UInt64 = 9
-        let site = identify(try futex(sharedWait, value: 106), [106], libc(nil))
-        #expect(site?.kind == .threadJoin)
-        #expect(site?.function == "pthread_join")
-        #expect(site?.owner == 106)
+        let lock = identify(try futex(sharedWait, value: 106), [106], libc(nil))
+        #expect(lock?.kind == .threadJoin)
+        #expect(lock?.function == "pthread_join")
+        #expect(lock?.owner == 106)
         // A private futex, a thread of another process, the waiter itself, a thread that has ended.
         #expect(identify(try futex(bitsetWait, value: 106), [106], libc(nil))?.kind == .futex)
         for (value, word) in [(206, 206), (100, 100), (106, 0)] as [(UInt64, Int32)] {
@@ -276,8 +276,8 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             let offset = UInt64.random(in: 0..<60, using: &generator) * 4
             let value = UInt64(UInt32(bitPattern: words[Int(offset / 4)]))
             let frames = libc(functions[round % functions.count])
-            let site = identify(try futex(operation, at: offset, value: value), words, frames)
-            if site?.owner != nil { faults.append("\(words) at \(offset), operation \(operation), in \(frames)") }
+            let lock = identify(try futex(operation, at: offset, value: value), words, frames)
+            if lock?.owner != nil { faults.append("\(words) at \(offset), operation \(operation), in \(frames)") }
         }
         #expect(faults == [])
     }

@@ -84,8 +84,8 @@ import Testing
                                     NamedFrame(function: nil, image: "libc.so.6"),
                                     NamedFrame(function: function, image: "libc.so.6"),
                                 ]
-                                let site = identifier.identify(call, of: own, in: frames)
-                                if let found = site?.owner {
+                                let lock = identifier.identify(call, of: own, in: frames)
+                                if let found = lock?.owner {
                                     named += 1
                                     #expect(found == own, "\(words) at \(offset), operation \(operation)")
                                 }
@@ -227,10 +227,15 @@ import Testing
         var diagnostician = StallDiagnostician(threads: threads, waits: WaitClock())
         let start = monotonicNow()
         // The reading before the turn, and the one within it.
-        diagnostician.inspect(id, turn: start - 1, threshold: 1, now: start)
-        diagnostician.inspect(id, turn: start, threshold: 1, now: start + 1)
-        let sampled = diagnostician.sample(id, stack: .stub([0x1000]), start: start, isFirst: true, turnEnd: { nil })
-        let cause = try #require(sampled)
+        diagnostician.prepare(id, turn: start - 1, threshold: 1, now: start)
+        diagnostician.prepare(id, turn: start, threshold: 1, now: start + 1)
+        let stack = CapturedStack.stub([0x1000])
+        let observed = diagnostician.observeLate(id, nil, stack: stack, isFirst: true, earlier: [])
+        let kept = diagnostician.kept(
+            try #require(observed), stack: stack, start: start, isFirst: true, end: nil)
+        #expect(kept.count == 1, "the thread was in this place since the reading before")
+        let concluded = diagnostician.cause(id, start: start, kept)
+        let cause = try #require(concluded)
         #expect(cause.kind == .lock)
         #expect(cause.observation?.lock?.lock.address == UInt64(UInt(bitPattern: waiter.mutex)), "\(cause)")
     }

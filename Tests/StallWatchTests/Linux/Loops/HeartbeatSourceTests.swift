@@ -68,23 +68,23 @@ import Testing
         let runLoop = TurnRecorder(alarm: WatchdogAlarm())
         #expect(!runLoop.servesMainQueue, "it has not run")
         runLoop.enter(at: 10)
-        runLoop.noteMode(TurnRecorder.defaultMode)
+        runLoop.setMode(TurnRecorder.defaultMode)
         #expect(runLoop.servesMainQueue)
         runLoop.enter(at: 20)
-        runLoop.noteMode(7)
+        runLoop.setMode(7)
         #expect(runLoop.servesMainQueue, "a mode of the app's is no run that waits for something")
         runLoop.exit(at: 30)
         runLoop.enter(at: 40)
-        runLoop.noteMode(TurnRecorder.defaultMode)
+        runLoop.setMode(TurnRecorder.defaultMode)
         #expect(!runLoop.servesMainQueue)
         runLoop.exit(at: 50)
         #expect(runLoop.servesMainQueue)
         runLoop.enter(at: 60)
-        runLoop.noteMode(TurnRecorder.defaultMode)
-        runLoop.noteMainQueue()
+        runLoop.setMode(TurnRecorder.defaultMode)
+        runLoop.markMainQueueRun()
         #expect(runLoop.servesMainQueue, "a block of the queue has run in it")
         runLoop.enter(at: 70)
-        runLoop.noteMode(TurnRecorder.defaultMode)
+        runLoop.setMode(TurnRecorder.defaultMode)
         #expect(!runLoop.servesMainQueue, "that block has made another run")
     }
 
@@ -153,7 +153,7 @@ import Testing
     }
 
     @Test func `the current owner is captured and no earlier thread`() {
-        recorder.noteThread()
+        recorder.rememberThread()
         #expect(source(owner: .thread(77)).target(of: recorder) == .thread(77))
         #expect(source(owner: .unknown).target(of: recorder) == .unknown)
         #expect(source(owner: nil).target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
@@ -168,7 +168,7 @@ import Testing
         let sent = Mutex(0)
 
         func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool { isIdle.withLock { $0 } }
-        func noteSent(to thread: Int32?) { sent.withLock { $0 += 1 } }
+        func markSent(to thread: Int32?) { sent.withLock { $0 += 1 } }
     }
 
     private let idle = Idle()

@@ -10,11 +10,11 @@ extension TurnRecorderTests {
     @Test func everyRunHasItsMode() {
         recorder.enter(at: 10)
         #expect(recorder.snapshot().mode == 0)
-        recorder.noteMode(3)
+        recorder.setMode(3)
         #expect(recorder.snapshot().mode == 3)
         recorder.enter(at: 20)
         #expect(recorder.snapshot().mode == 0, "the nested run's mode has no name")
-        recorder.noteMode(255)
+        recorder.setMode(255)
         #expect(recorder.snapshot().mode == 255)
         recorder.exit(at: 30)
         #expect(recorder.snapshot().mode == 3)

@@ -36,7 +36,7 @@ import Testing
         for _ in 0..<5 {
             let noted = Mutex<Set<Int32>>([])
             let thread = try WorkerThread(name: "loop") { [recorder] in
-                recorder.noteThread()
+                recorder.rememberThread()
                 noted.withLock { $0 = WorkerThread.ids }
             }
             thread.join()
@@ -190,7 +190,7 @@ extension TurnRecorderTests {
         recorder.leaveWait(at: 10)
         #expect(recorder.snapshot().mode == 2)
         recorder.enter(at: 20)
-        recorder.noteMode(1)
+        recorder.setMode(1)
         #expect(recorder.snapshot().mode == 1)
         recorder.exit(at: 30)
         #expect(recorder.snapshot().mode == 2)
@@ -198,7 +198,7 @@ extension TurnRecorderTests {
 
     @Test func aModeThatTheLoopNotedIsNotReplaced() {
         recorder.enter(at: 10)
-        recorder.noteMode(1)
+        recorder.setMode(1)
         recorder.adoptMode(2)
         #expect(recorder.snapshot().mode == 1)
     }

@@ -11,35 +11,35 @@ import Testing
         registry.begin(name, limit: limit, context: nil, task: 0x10, at: now)
     }
 
-    private func look(at now: UInt64, countingFrom: UInt64 = 0, atMost most: Int = 10) -> OperationRegistry.Findings {
-        registry.look(at: now, countingFrom: countingFrom, atMost: most)
+    private func findOverdue(at now: UInt64, countingFrom: UInt64 = 0, atMost most: Int = 10)
+        -> OperationRegistry.Findings
+    {
+        registry.findOverdue(at: now, countingFrom: countingFrom, atMost: most)
     }
 
     @Test func `an operation is overdue at its limit and found once`() {
         _ = begin(limit: 100, at: 1_000)
-        #expect(registry.nextLook == 1_100)
-        #expect(look(at: 1_099).overdue.isEmpty)
-        #expect(registry.nextLook == 1_100)
-        let found = look(at: 1_100).overdue
+        #expect(registry.nextSearch == 1_100)
+        #expect(findOverdue(at: 1_099).overdue.isEmpty)
+        #expect(registry.nextSearch == 1_100)
+        let found = findOverdue(at: 1_100).overdue
         #expect(found.map(\.name) == ["feed"])
         #expect(found.allSatisfy(registry.isInProgress))
-        #expect(look(at: 2_000).overdue.isEmpty)
-        #expect(registry.nextLook == .max)
+        #expect(findOverdue(at: 2_000).overdue.isEmpty)
+        #expect(registry.nextSearch == .max)
     }
 
     @Test func anOperationThatEndsInTimeIsNeverFound() {
         let operation = begin(limit: 100, at: 1_000)
         #expect(!registry.end(operation.slot, at: { 1_050 }))
-        #expect(look(at: 5_000).overdue.isEmpty)
+        #expect(findOverdue(at: 5_000).overdue.isEmpty)
         #expect(registry.takeEnded().isEmpty)
     }
 
     @Test func theEndOfAnOverdueOperationIsKept() {
         let operation = begin(limit: 100, at: 1_000)
-        let found = look(at: 1_100).overdue[0]
+        let found = findOverdue(at: 1_100).overdue[0]
         #expect(registry.end(operation.slot, at: { 1_500 }))
-        // The end is to be reported at once.
-        #expect(registry.nextLook == 0)
         #expect(registry.takeEnded() == [found.number: 1_500])
         #expect(registry.takeEnded().isEmpty)
         // Another operation takes its place.
@@ -47,26 +47,26 @@ import Testing
         #expect(!registry.isInProgress(found))
     }
 
-    @Test func onlyAnEarlierEndWakesTheThread() {
+    @Test func onlyAnEarlierEndWakesTheWatchdog() {
         #expect(begin(limit: 100, at: 1_000).isEarlier)
         #expect(!begin(limit: 100, at: 1_001).isEarlier)
         #expect(begin(limit: 10, at: 1_002).isEarlier)
-        #expect(registry.nextLook == 1_012)
+        #expect(registry.nextSearch == 1_012)
     }
 
     @Test func `time in which nothing counts is added to the limit`() {
         _ = begin(limit: 100, at: 1_000)
-        #expect(look(at: 1_100, countingFrom: 1_050).overdue.isEmpty)
-        #expect(registry.nextLook == 1_150)
-        #expect(look(at: 1_150, countingFrom: 1_050).overdue.count == 1)
+        #expect(findOverdue(at: 1_100, countingFrom: 1_050).overdue.isEmpty)
+        #expect(registry.nextSearch == 1_150)
+        #expect(findOverdue(at: 1_150, countingFrom: 1_050).overdue.count == 1)
     }
 
     @Test func whatExceedsTheReportsIsCounted() {
         for _ in 0..<1_000 { _ = begin(limit: 100, at: 1_000) }
-        let found = look(at: 1_100, atMost: 3)
+        let found = findOverdue(at: 1_100, atMost: 3)
         #expect(found.overdue.count == 3)
         #expect(found.omitted == 997)
-        #expect(look(at: 2_000).omitted == 0)
+        #expect(findOverdue(at: 2_000).omitted == 0)
     }
 
     @Test func `what exceeds the registry is not watched and counted`() {
@@ -87,6 +87,6 @@ import Testing
 
     @Test func anEndlessLimitIsNeverOver() {
         #expect(!begin(limit: .max, at: 1_000).isEarlier)
-        #expect(look(at: .max - 1).overdue.isEmpty)
+        #expect(findOverdue(at: .max - 1).overdue.isEmpty)
     }
 }

@@ -1,17 +1,21 @@
 import LinuxSupport
 import StackCapture
 
-/// What is known of one turn of a loop, with samples from before the threshold in case it becomes a stall.
-struct TurnCase {
-    static let none = TurnCase(began: 0)
+/// What was seen of one turn of a loop, from before the threshold on in case the turn becomes a stall.
+///
+/// Samples and observations are two views of its entries: an entry has the stack, and what the thread was doing there.
+struct TurnLog {
+    static let none = TurnLog(began: 0)
 
     /// When the turn began, in monotonic nanoseconds, which identifies it; 0 for no turn.
     let began: UInt64
-    /// The moment from which the samples count the turn's age: its beginning, unless it was measured anew.
+    /// The moment from which the entries count the turn's age: its beginning, unless it was measured anew.
     private(set) var start: UInt64
     private(set) var samples: [StallRecord.Sample] = []
     /// Whether checks may stop the thread: not after a capture that failed, because an attempt takes up to 100 ms.
     private(set) var mayStop = true
+    /// Whether a check has stopped the thread, and the turn is not a stall.
+    var wasStopped = false
     /// The thread of the samples that are captured as soon as it leaves the kernel.
     var pendingThread: Int32?
     /// The run without observers that the last poll found the loop in, if it did.
@@ -21,12 +25,6 @@ struct TurnCase {
     /// Whether the turn is over the threshold, but no stall because a debugger holds its thread.
     var isDebugged = false
     var isSuppressed = false
-    /// The stall that the turn is; `nil` below the threshold.
-    var record: StallRecord?
-    /// Follows the watched loops while the stall lasts.
-    var leadUp: LeadUpReader?
-    /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
-    var escalation: UInt64?
     /// What the thread had used when it was last captured, or was found in the place of the last capture.
     private var lastReading: ThreadReading?
 
@@ -35,7 +33,10 @@ struct TurnCase {
         start = began
     }
 
-    /// Drops the samples: the turn's age counts from `start` on.
+    /// What the thread did, ascending by time.
+    var observations: [Observation] { samples.flatMap(\.observations) }
+
+    /// Drops the entries: the turn's age counts from `start` on.
     mutating func restart(from start: UInt64) {
         self.start = start
         samples = []
@@ -45,53 +46,72 @@ struct TurnCase {
 
     struct Inspection {
         var sample: StallRecord.Sample
+        /// The reading that shows the thread in the sample's place; `nil` if the capture stopped it, or it has run meanwhile.
+        var reading: ThreadReading?
         /// Whether the thread has not run since the last sample.
         var isUnchanged = false
+
+        var stack: CapturedStack? { try? sample.stack.get() }
 
         /// Whether the capture may have stopped the thread.
         var mayHaveStopped: Bool {
             if isUnchanged { return false }
-            guard case .success(let stack) = sample.stack else { return true }
+            guard let stack else { return true }
             return stack.method != .read || !stack.isComplete
         }
     }
 
-    /// Inspects the threads of the turn, and captures those that may have run since the last sample, or whose stack only
-    /// a stop completes.
+    /// Captures the threads of the turn if they may have run since the last sample, or if only a stop completes its stack.
     ///
-    /// A check asks `mayStop` before a capture whether the thread may be stopped, unless it competes for a CPU, which a
-    /// stop would take from it. For a report, which has no such closure, it may always be stopped.
+    /// `last` is the reading of the turn's thread from just before, with its open files. A check asks `mayStop` before a capture whether the thread
+    /// may be stopped, unless it competes for a CPU, which a stop would take from it. For a report, which has no such
+    /// closure, it may always be stopped.
     mutating func inspect(
-        _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
+        _ target: CaptureTarget, _ last: (probe: ThreadProbe, reading: ThreadReading)?, _ context: WatchdogContext,
         mayStop isPermitted: (() -> Bool)? = nil
     ) -> Inspection {
-        var reading: ThreadReading?
-        if case .thread(let thread) = target { reading = diagnostician.read(thread) }
+        let reading = last?.reading
         let competes = reading.flatMap { now in lastReading.map { now.competes(since: $0) } } ?? false
         func mayStop() -> Bool { isPermitted.map { !competes && $0() } ?? true }
         let age = context.now() &- start
-        if let reading, let last = samples.last, samples.isCurrent(slices: reading.slices),
-            !(last.lacksStop && mayStop())
+        if let reading, let previous = samples.last, samples.isCurrent(slices: reading.slices),
+            !(previous.lacksStop && mayStop())
         {
-            samples.extendLast(to: age, used: reading.used)
-            diagnostician.extend(to: reading)
+            samples.extendLast(to: age, at: reading.time, used: reading.used)
             lastReading = reading
-            return Inspection(sample: last, isUnchanged: true)
+            return Inspection(sample: previous, reading: reading, isUnchanged: true)
         }
-        var sample = context.sample(target, age: age, mayStop: mayStop())
-        if (try? sample.stack.get()) != nil { lastReading = reading }
+        var sample = context.sample(target, last, age: age, mayStop: mayStop())
+        let stack = try? sample.stack.get()
+        if stack != nil { lastReading = reading }
         sample.used = reading.map { ($0.used, $0.used) }
         sample.slices = reading?.slices ?? 0
-        return Inspection(sample: sample)
+        return Inspection(sample: sample, reading: stack?.reading)
     }
 
-    mutating func add(_ sample: StallRecord.Sample) {
+    /// Adds an entry with what the thread was found to do there.
+    mutating func add(_ sample: StallRecord.Sample, _ observations: [Observation] = []) {
         samples.add(sample)
         mayStop = (try? sample.stack.get()) != nil || sample.isPassingFailure || sample.isPending
+        observe(observations)
     }
 
+    /// Adds what the thread was found to do in the place of the last entry.
+    mutating func observe(_ observations: [Observation]) {
+        guard let last = samples.indices.last else { return }
+        samples[last].observations += observations
+    }
+
+    /// Marks that a check has no stack and will have none.
+    mutating func markFailure(_ sample: StallRecord.Sample) { mayStop = sample.isPassingFailure && mayStop }
+
     /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.
-    mutating func resolvePending(_ stack: Result<CapturedStack, CaptureFailure>, images: ImageList) {
+    ///
+    /// `explain` completes an observation of the running thread by that stack.
+    mutating func resolvePending(
+        _ stack: Result<CapturedStack, CaptureFailure>, images: ImageList,
+        explain: (inout Observation, CapturedStack) -> Void
+    ) {
         pendingThread = nil
         // A stack from before the turn is that of another one.
         let captured = (try? stack.get())?.capturedAt
@@ -102,21 +122,14 @@ struct TurnCase {
             guard let captured, captured > start else { continue }
             samples[index].seenUntil = max(samples[index].seenUntil, captured - start)
         }
-        record?.samples = samples
-    }
-
-    /// Adds the sample of a check, if it has a stack or will have one; returns the stack if there is one already.
-    mutating func add(_ inspection: Inspection, isEarly: Bool) -> CapturedStack? {
-        let stack = try? inspection.sample.stack.get()
-        guard stack != nil || inspection.sample.isPending else {
-            mayStop = inspection.sample.isPassingFailure && mayStop
-            return nil
+        guard case .success(let stack) = stack else { return }
+        for sample in samples.indices {
+            for index in samples[sample].observations.indices {
+                let observation = samples[sample].observations[index]
+                guard observation.activity == .running, observation.function == nil else { continue }
+                explain(&samples[sample].observations[index], stack)
+            }
         }
-        var sample = inspection.sample
-        sample.isValid = true
-        sample.isEarly = isEarly
-        add(sample)
-        return stack
     }
 }
 

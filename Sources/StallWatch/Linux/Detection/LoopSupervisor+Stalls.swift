@@ -1,0 +1,185 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+
+// How a stall is reported, from its first sample to its end.
+
+extension LoopSupervisor {
+    mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
+        let target = poll.target
+        // A pending capture is a tracer, too.
+        if context.options.ignoresDebugged, case .thread(let thread) = target, thread != log.pendingThread,
+            isTraced(thread)
+        {
+            detector.measureAnew(from: time)
+            log.isDebugged = true
+            return suppress(.debugger)
+        }
+        log.isDebugged = false
+        // The turn ran at the poll; of a turn that has ended since, the end is known only roughly.
+        let overSince = loop.recorder.markStalled(stall.turnBegan).map { _ in time }
+        let waits = log.unobservedRun == nil ? nil : target.voluntarySwitches
+        beginSamples(from: stall.start)
+        resolvePending()
+        let first = inspect(target)
+        if overSince == nil, !loop.source.isInTurn(first.sample.wholeStack) {
+            // The loop has ended or is not followed any more, so nothing is delayed.
+            return abandon()
+        }
+        let isOverNow = overSince != nil || poll.turnEnd != nil
+        if isOverNow ? log.unobservedRun?.mayHaveWaited(waits) ?? false : mayHaveWaited(poll, first.stack, waits) {
+            loop.recorder.clearStalled()
+            log.isUncertain = true
+            return detector.measureAnew(from: time)
+        }
+        var record = StallRecord(stall, of: loop, poll, at: time)
+        if log.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
+        record.work = loop.source.work
+        open = OpenStall(
+            record: record,
+            leadUp: LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now()),
+            escalation: context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold })
+        if log.wasStopped {
+            log.wasStopped = false
+            earlySampling.returnCredit()
+        }
+        add(first, to: stall, poll, isFirst: true, overSince: overSince)
+    }
+
+    /// Drops the stall, because no thread runs the loop's turn any more.
+    private mutating func abandon() {
+        loop.recorder.clearStalled()
+        open = nil
+        detector.abandon()
+        forgetSamples()
+    }
+
+    /// Returns whether the loop may have waited for its own events since the turn's age counts.
+    ///
+    /// In a run without observers it may have, unless the thread's number of waits has not changed since the last poll,
+    /// a threshold ago. The number does not change if the thread computes, or is blocked all the time. The loop may
+    /// also have waited just after such a run, which may have ended a moment ago.
+    private mutating func mayHaveWaited(_ poll: LoopPoll, _ stack: CapturedStack?, _ waits: UInt64?) -> Bool {
+        // Of the function of a run there are more frames than the observers have seen runs begin.
+        let function = loop.source.runFunction
+        let runs = stack?.frames.count { function.contains($0.address) } ?? 0
+        let isInRun = runs > poll.turn.nesting + 1
+        let run = log.unobservedRun ?? (isInRun ? UnobservedRun() : nil)
+        guard run?.mayHaveWaited(waits) == true else { return false }
+        // Read after the capture, because being stopped for it counts as a wait.
+        log.unobservedRun = isInRun ? UnobservedRun(waits: poll.target.voluntarySwitches) : nil
+        return true
+    }
+
+    mutating func sample(_ stall: StallDetector.Stall, _ poll: LoopPoll, escalates: Bool = false) {
+        resolvePending()
+        add(inspect(poll.target), to: stall, poll, escalates: escalates)
+    }
+
+    mutating func add(
+        _ inspection: TurnLog.Inspection, to stall: StallDetector.Stall, _ poll: LoopPoll, isFirst: Bool = false,
+        overSince: UInt64? = nil, escalates: Bool = false
+    ) {
+        guard open != nil else { return }
+        let target = poll.target
+        var sample = inspection.sample
+        // The queue may have moved to another thread.
+        let isThreadGone = sample.isThreadGone && loop.target == target
+        var observation: Observation?
+        if case .thread(let thread) = target, !isThreadGone {
+            observation = diagnostician.observeLate(
+                thread, inspection.reading, stack: inspection.stack, isFirst: isFirst, earlier: log.observations)
+        }
+        let turnEnd = overSince ?? poll.turnEnd
+        // A thread may end right after its turn. If it ended within it, no later moment of the turn is known.
+        if sample.isThreadGone, isFirst, turnEnd == nil {
+            // No thread runs the loop any more, so no turn is delayed.
+            abandon()
+            return suppress(.threadEnded)
+        }
+        sample.isValid = overSince == nil && !isThreadGone && isWithinTurn(sample, turnEnd)
+        let observations = observation.map {
+            diagnostician.kept(
+                $0, stack: inspection.stack, start: stall.start, isFirst: isFirst && log.observations.isEmpty,
+                end: turnEnd)
+        }
+        if inspection.isUnchanged { log.observe(observations ?? []) } else { log.add(sample, observations ?? []) }
+        // A thread that has ended delays no turn, so there is nothing to escalate.
+        if escalates { open?.record.isEscalated = !sample.isThreadGone && turnEnd == nil }
+        if sample.isPending, case .thread(let thread) = target { log.pendingThread = thread }
+        if isThreadGone {
+            detector.abandon()
+            return end(stall, at: turnEnd ?? context.now())
+        }
+        if case .thread(let thread) = target {
+            open?.record.cause =
+                observation == nil ? nil : diagnostician.cause(thread, start: stall.start, log.observations)
+        }
+        guard var record = open?.record else { return }
+        record.duration = max(record.duration, context.now() &- stall.start)
+        record.captureMethods = context.capturer.methods
+        record.unwinder = context.capturer.unwinder
+        record.samples = log.samples
+        // In a deadlock every thread matters, and there may be no later opportunity to capture them.
+        let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
+        if isDeadlock || context.options.capturesAllThreads && isFirst {
+            context.addOtherThreads(to: &record, than: target)
+        }
+        open?.record = record
+        submit()
+    }
+
+    /// Returns whether a sample is of the turn, which ended at `end` or goes on.
+    func isWithinTurn(_ sample: StallRecord.Sample, _ end: UInt64?) -> Bool {
+        guard let end else { return true }
+        guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
+        return captured <= end
+    }
+
+    mutating func end(_ stall: StallDetector.Stall, at end: UInt64) {
+        loop.recorder.clearStalled()
+        // The thread has left the kernel before it ended the turn, so the stack is there.
+        resolvePending()
+        dropPending()
+        guard var record = open?.record else { return }
+        record.state = .ended
+        // The watchdog has seen the turn over its threshold, so the duration is at least the threshold.
+        record.duration = max(end &- min(stall.start, end), record.threshold)
+        record.tasks = context.tasks
+        if let thread = record.loop.thread?.id {
+            let cause = diagnostician.end(
+                thread, start: stall.start, end: stall.start &+ record.duration, log.observations)
+            record.cause = cause ?? record.cause
+        }
+        open?.record = record
+        open?.leadUp.update(among: context.loops, now: context.now())
+        submit()
+        open = nil
+        forgetSamples()
+    }
+
+    /// Hands the stall, with what was seen of its turn so far, to the reporter.
+    mutating func submit() {
+        guard let open else { return }
+        var record = open.record
+        record.samples = log.samples
+        record.leadUp = open.leadUp.leadUp
+        record.suppressed = context.suppressed.current
+        context.submit(record)
+    }
+
+    /// Escalates the stall when it is due, with a sample of that moment; returns when it is due, `nil` if it is not.
+    mutating func escalate(_ poll: LoopPoll, at time: UInt64) -> UInt64? {
+        guard let stall = detector.stall, let due = open?.escalation else { return nil }
+        guard time >= due else { return due }
+        // A watchdog that is over a threshold late was stopped, and so was the loop. Give the loop one more threshold
+        // to recover.
+        guard time &- due <= loop.threshold else {
+            open?.escalation = time &+ loop.threshold
+            return open?.escalation
+        }
+        open?.escalation = nil
+        if poll.turnEnd == nil { sample(stall, poll, escalates: true) }
+        return nil
+    }
+}
