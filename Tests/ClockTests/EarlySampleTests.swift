@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Activity.allCases, [80, 50, 20])
+    @Test(arguments: Activity.allCases, [80, 20])
     func bothPhasesHaveTheirShare(activity: Activity, percent: Int) async throws {
         let measured = try await remeasured(
             { try stall(activity, 500 * percent / 100, 500 - 500 * percent / 100, threshold: 200) },
@@ -54,40 +54,9 @@ import Testing
         let weights = measured.report.samples.compactMap(\.weightMilliseconds)
         #expect(abs(weights.reduce(0, +) - measured.report.durationMilliseconds) < 0.1)
         #expect(measured.report.samples.contains { $0.isEarly == true })
-        if percent != 50 {
-            let culprit = try #require(measured.report.culprit)
-            #expect((culprit.function == measured.first) == (percent == 80))
-            #expect(abs((culprit.share ?? 0) - max(measured.actual, 1 - measured.actual)) <= Self.tolerance)
-        }
-    }
-
-    @Test func `a long computation before the threshold is blamed`() async throws {
-        // Beside other busy threads, waiting for a CPU takes most of the time.
-        let measured = try await remeasured(
-            { try stall(.cpu, 220, 90, threshold: 250) },
-            until: { $0.isExact && $0.report.cause?.kind != .cpuContention }
-        )
-        #expect(measured.report.culprit?.function == measured.first, "\(measured)")
-        #expect(abs((measured.report.culprit?.share ?? 0) - 0.71) <= Self.tolerance, "\(measured)")
-        #expect(measured.report.cause?.kind == .cpu)
-    }
-
-    @Test func aLongSleepBeforeTheThresholdIsBlamed() async throws {
-        let measured = try await remeasured({ try stall(.sleep, 220, 90, threshold: 250) }, until: \.isExact)
-        #expect(measured.report.culprit?.function == measured.first, "\(measured)")
-        #expect(abs((measured.report.culprit?.share ?? 0) - 0.71) <= Self.tolerance, "\(measured)")
-        let cause = try #require(measured.report.cause)
-        #expect(cause.kind == .sleep)
-        #expect(cause.systemCall?.description == "clock_nanosleep(220 ms)", "\(cause.summary)")
-        #expect(measured.report.summary.contains("% of it in \(measured.first)"), "\(measured.report.summary)")
-    }
-
-    @Test func `a blocked thread that does not run is captured once`() throws {
-        let report = try stall(.sleep, 400, 0, threshold: 100).report
-        #expect(report.samples.count == 1)
-        #expect((report.samples.first?.timesSeen ?? 0) > 20)
-        #expect(report.samples.first?.method == .read)
-        #expect(report.culprit?.share == 1)
+        let culprit = try #require(measured.report.culprit)
+        #expect((culprit.function == measured.first) == (percent == 80))
+        #expect(abs((culprit.share ?? 0) - max(measured.actual, 1 - measured.actual)) <= Self.tolerance)
     }
 
     /// A load whose turns are mostly short, and sometimes nearly as long as the threshold.
@@ -171,7 +140,7 @@ import Testing
                 probe.beginTurn()
                 firstSleeps(UInt32(first) * 1_000)
                 now()
-                if second > 0 { secondSleeps(UInt32(second) * 1_000) }
+                secondSleeps(UInt32(second) * 1_000)
             case .lock:
                 lock.hold(milliseconds: first)
                 probe.beginTurn()

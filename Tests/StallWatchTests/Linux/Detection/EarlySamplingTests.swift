@@ -80,15 +80,6 @@ private let ms: UInt64 = 1_000_000
         _ = early.age(atTurn: 1_000_000, threshold: threshold) { turns([]) }
         #expect(early.credits == EarlySampling.maximumCredits)
     }
-
-    @Test func aTurnThatBecomesAStallUsesNoCredit() {
-        var early = EarlySampling()
-        for turn in 1...100 as ClosedRange<UInt64> {
-            #expect(early.credits == 1, "turn \(turn)")
-            early.spendCredit()
-            early.returnCredit()
-        }
-    }
 }
 
 @Suite struct LoopProgressTests {
