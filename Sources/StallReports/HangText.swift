@@ -1,5 +1,3 @@
-package import StallReports
-
 /// The threads of a process that hangs, as text: what each does, and where the app's code is.
 package struct HangText {
     /// The largest number of the app's functions that are shown of one thread.
