@@ -180,7 +180,7 @@ extension Capabilities {
                 + (feature.loss.map { ": \($0)" } ?? "")
         }
         if isProcForeign { parts.insert(Environment.foreignProc, at: 0) }
-        return parts.joined(separator: "; ") + "; \"stallwatch doctor \(environment.pid)\" says what to set"
+        return parts.joined(separator: "; ") + "; \"stallwatch doctor\" says what to set"
     }
 }
 

@@ -14,9 +14,6 @@ public struct Capabilities: Codable, Sendable, Equatable {
     /// All features, in a fixed order.
     package var features: [Feature]
 
-    /// The name of the unlinked file that holds a running monitor's capabilities.
-    package static let fileName = "stallwatch-capabilities"
-
     package init(environment: Environment, features: [Feature]) {
         self.environment = environment
         self.features = features

@@ -10,6 +10,8 @@ package enum ControlRequest: String, Sendable {
     case stacks
     /// The Swift tasks, as ``ControlAnswer/tasks`` and ``ControlAnswer/report``.
     case tasks
+    /// What works for the monitor in its process, as ``ControlAnswer/capabilities`` and ``ControlAnswer/reportDirectory``.
+    case capabilities
 
     package static let version = 1
     private static let word = "stallwatch"
@@ -63,6 +65,10 @@ package struct ControlAnswer: Codable, Sendable {
     package var report: StallReport?
     /// The Swift tasks, for ``ControlRequest/tasks``; for ``ControlRequest/stacks``, one for all in the same state.
     package var tasks: TaskList?
+    /// What works; `nil` unless the request was ``ControlRequest/capabilities``.
+    package var capabilities: Capabilities?
+    /// The monitor's report directory, as the process sees it, with ``capabilities``; `nil` if it has none.
+    package var reportDirectory: String?
     /// The reason for a refused or failed request: a sentence without its period.
     package var error: String?
 

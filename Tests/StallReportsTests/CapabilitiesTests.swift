@@ -53,7 +53,7 @@ import Testing
             summary == """
                 no libdw (Operation not permitted): frames have functions, but no files, lines and inlined functions; \
                 no flush to the disk (Operation not permitted): a power failure may lose the newest reports; \
-                "stallwatch doctor 4700" says what to set
+                "stallwatch doctor" says what to set
                 """
         )
     }

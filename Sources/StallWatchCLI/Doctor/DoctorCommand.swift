@@ -9,9 +9,10 @@ struct DoctorCommand: ParsableCommand {
         commandName: "doctor",
         abstract: "Say what works here, what reports lack, and what to set.",
         discussion: """
-            Without a process id, the tool tries what a program that is started like it could do. With one, it prints what \
-            the monitor in that process found when it started, and what it found itself in /proc. The process may be in a \
-            container that the tool can see into; the tool has to run as its user or as root.
+            Without a process id, the tool tries what a program that is started like it could do. With one, it asks \
+            the monitor in that process, whose configuration has to set control = .socket(directory:); without a socket it \
+            prints what /proc shows. The process may be in a container that the tool can see into; the tool has to run as \
+            its user or as root.
 
             Every missing feature comes with its loss and with the flags, packages or versions that would give it. Exit \
             status: 1 when there is no such process or no monitor in it, 77 when it is another user's.
@@ -99,16 +100,16 @@ struct Diagnosis: Encodable, Equatable {
     enum Source: String, Encodable {
         /// The tool tried them itself.
         case tool
-        /// The process's monitor tried them when it started.
+        /// The process's monitor tried them.
         case monitor
-        /// The tool read them in /proc. Most features cannot be tried from there.
+        /// The tool read the environment in /proc, and tried nothing.
         case outside
     }
 
     var capabilities: Capabilities
     var source: Source
     /// `nil` for the tool itself.
-    var process: MonitoredProcess?
+    var process: InspectedProcess?
 }
 
 /// The text of a diagnosis: what works, what is missing, what to set.
@@ -143,17 +144,18 @@ extension Diagnosis {
         let version = "StallWatch \(capabilities.version.printable)"
         return switch source {
         case .tool: "\(version), in a program that is started like this tool"
-        case .monitor: "\(version), as the monitor in process \(pid) found at its start"
+        case .monitor: "\(version), as the monitor in process \(pid) finds it"
         case .outside: "Process \(pid), seen from outside"
         }
     }
 
-    private func about(_ process: MonitoredProcess) -> [String] {
+    private func about(_ process: InspectedProcess) -> [String] {
         [
             process.executable.map { "Executable: \($0.printable)" },
             process.reportDirectory.map { "Reports: \($0.printable)" },
             process.isMonitored && source == .outside
-                ? "Monitor: running, without a report directory in which to leave its findings" : nil,
+                ? "Monitor: running, without a control socket: set control = .socket(directory:) in its configuration"
+                : nil,
         ].compactMap(\.self)
     }
 

@@ -103,18 +103,27 @@ enum HealthTarget: Equatable {
         case .file(let path): return path
         case .process(let pid):
             do throws(CommandFailure) {
-                _ = try MonitoredProcess.status(of: pid)
+                _ = try InspectedProcess.status(of: pid)
             } catch {
                 throw CommandFailure(.cannotTell, error.sentence)
             }
             let directory = "/proc/\(pid)"
-            let path = MonitoredProcess.unlinkedFile(HealthRecord.pointerName, of: directory) { bytes, _ in
-                String(validating: bytes, as: UTF8.self)
-            }
-            guard let path else { throw Self.noFile(pid) }
+            guard let path = Self.pointer(in: directory) else { throw Self.noFile(pid) }
             // The process may be in a container.
             return "\(directory)/root\(path)"
         }
+    }
+
+    /// The path in the unlinked file that a monitor keeps open, by its process's directory in /proc; `nil` without one.
+    private static func pointer(in directory: String) -> String? {
+        for entry in directoryEntries("\(directory)/fd") ?? [] {
+            let file = "\(directory)/fd/\(entry.name)"
+            guard let target = readLink(file), target.contains("/.\(HealthRecord.pointerName)."),
+                let bytes = AtomicFile.read(file, limit: HealthRecord.maximumBytes)
+            else { continue }
+            if let path = String(validating: bytes, as: UTF8.self) { return path }
+        }
+        return nil
     }
 
     /// Reads the record at a path as the tool sees it; throws a failure like ``path()``.
@@ -139,7 +148,7 @@ enum HealthTarget: Equatable {
     private static func noFile(_ pid: Int32) -> CommandFailure {
         CommandFailure(
             .cannotTell,
-            MonitoredProcess.hasWatchdog(pid)
+            InspectedProcess.hasWatchdog(pid)
                 ? "The monitor in process \(pid) writes no health file. Set configuration.health with a path in the program."
                 : "Process \(pid) is not monitored: no watchdog runs in it. Start a StallMonitor in the program.")
     }

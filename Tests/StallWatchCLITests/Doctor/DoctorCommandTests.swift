@@ -56,7 +56,7 @@ import TextOutput
         outcomes[.pressure] = .missing()
         #expect(
             text(diagnosis(outcomes)) == """
-                StallWatch \(StallWatchVersion.current), as the monitor in process 4700 found at its start
+                StallWatch \(StallWatchVersion.current), as the monitor in process 4700 finds it
                 Executable: /usr/bin/notes
                 Reports: /var/lib/notes/stalls
                 System: Linux 6.1.0-18-amd64 x86_64, user 1000, a seccomp filter, Yama 1, confined by docker-default (enforce), \
@@ -102,7 +102,7 @@ import TextOutput
 
     @Test func `control characters in a directory's name are not printed`() {
         var diagnosis = diagnosis([.read: .works()])
-        diagnosis.process = MonitoredProcess(
+        diagnosis.process = InspectedProcess(
             pid: 4700, executable: nil, isMonitored: true, hasStallWatch: true, reportDirectory: "/a\u{1b}[31m")
         diagnosis.capabilities.version = "\u{1b}]0;x"
         #expect(!text(diagnosis).contains("\u{1b}"))

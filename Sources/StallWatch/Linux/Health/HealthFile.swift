@@ -73,3 +73,23 @@ final class HealthFile: HealthChannel {
         path.lastIndex(of: "/").map { String(path[..<$0]) }.flatMap { $0.isEmpty ? nil : $0 } ?? "/"
     }
 }
+
+/// An unlinked file that lives as long as this object: found through /proc/<pid>/fd, also from outside of a container.
+final class UnlinkedFile: Sendable {
+    private let descriptor: KeptDescriptor
+
+    /// Writes the file, which readers find by the link's end `/.<name>.<identity>.tmp (deleted)`; `nil` if that fails.
+    init?(_ bytes: [UInt8], named name: String, in directory: String) {
+        let owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
+        let path = ReportDirectory.temporaryPath(for: name, in: directory, of: owner)
+        guard let descriptor = try? AtomicFile.create(path) else { return nil }
+        unlink(path)
+        guard writeAll(bytes, to: descriptor) == nil else {
+            close(descriptor)
+            return nil
+        }
+        self.descriptor = KeptDescriptor(descriptor)
+    }
+
+    deinit { descriptor.close() }
+}

@@ -12,6 +12,13 @@ extension LiveEngine {
     }
 
     func slowAnswer(_ request: ControlRequest) -> ControlAnswer {
+        if request == .capabilities {
+            let probe = capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace })
+            var answer = ControlAnswer(pid: getpid())
+            answer.capabilities = probe.capabilities(loadsLibrary: false)
+            answer.reportDirectory = configuration.directory
+            return answer
+        }
         do throws(StallWatchError) {
             if case .tasks = request { return try TaskInspection(configuration: configuration).answer() }
             // The begin of the turn that a stall's report would have just begun to describe.

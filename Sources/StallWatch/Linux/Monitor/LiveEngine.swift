@@ -21,9 +21,8 @@ final class LiveEngine: MonitorEngine {
     struct Threads {
         let watchdog: WorkerThread
         let reporter: WorkerThread
-        let notice: CapabilityNotice
-        /// `nil` if the system has refused the thread; then the notice is not given.
-        let noticeThread: WorkerThread?
+        /// `nil` if the system has refused the thread; then the log does not say what reports lack.
+        let notice: WorkerThread?
     }
     struct State {
         var phase = Phase.made
@@ -199,9 +198,7 @@ final class LiveEngine: MonitorEngine {
         let unwinder = capturer.unwinder
         try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
         try reporter.startSinks()
-        let notice = CapabilityNotice(
-            capabilityProbe(mayUsePtrace: capturer.methods.contains(.ptrace)), directory: configuration.directory,
-            reporter: reporter)
+        let probe = capabilityProbe(mayUsePtrace: capturer.methods.contains(.ptrace))
         let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
             try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
         }
@@ -226,7 +223,7 @@ final class LiveEngine: MonitorEngine {
         facts["mainActorExecutor"] = MainActorExecutor.custom.map { "\(type(of: $0))" }
         reporter.logNotice("stall monitor started", facts)
         environment.announce(to: reporter)
-        let noticeThread = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
+        let notice = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
             // Here, and not on the caller: these take the dynamic linker's lock.
             _ = StallContext.calibration
             let unnamed = CalloutNames.learn()
@@ -235,10 +232,10 @@ final class LiveEngine: MonitorEngine {
                     "stall reports lack callouts: CoreFoundation is stripped",
                     ["functions": unnamed.joined(separator: ", ")])
             }
-            notice.give()
+            reporter.logDegradation(probe.capabilities(loadsLibrary: false))
         }
         return Threads(
-            watchdog: watchdogThread, reporter: reporterThread, notice: notice, noticeThread: noticeThread)
+            watchdog: watchdogThread, reporter: reporterThread, notice: notice)
     }
 
     func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
@@ -266,14 +263,13 @@ final class LiveEngine: MonitorEngine {
         case .running(let threads):
             // First: a supervisor learns at once that the stop is on purpose.
             healthReporter?.stop()
-            threads.noticeThread?.finish(until: monotonicNow() &+ SinkSet.storeTimeLimit)
+            threads.notice?.finish(until: monotonicNow() &+ SinkSet.storeTimeLimit)
             operations.stop()
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
             watchdog.stop(by: clinux_gettid())
             for thread in [threads.watchdog, threads.reporter] { thread.finish(until: .max) }
             writeStatistics()
-            threads.notice.withdraw()
         }
         // The watchdog removes the sources that it watches. This covers the loops that it has not seen yet.
         state.withLock { $0.removeSources() }

@@ -5,7 +5,7 @@ import StallReports
 import StallSymbols
 
 /// A process, as /proc shows it.
-struct MonitoredProcess: Encodable, Equatable {
+struct InspectedProcess: Encodable, Equatable {
     let pid: Int32
     /// The executable's path; `nil` if unknown.
     let executable: String?
@@ -17,9 +17,7 @@ struct MonitoredProcess: Encodable, Equatable {
     let reportDirectory: String?
 }
 
-extension MonitoredProcess {
-    private static let maximumBytes = 1 << 20
-
+extension InspectedProcess {
     init(pid: Int32, reportDirectory: String? = nil) {
         let isMonitored = Self.hasWatchdog(pid)
         self.init(
@@ -73,22 +71,6 @@ extension MonitoredProcess {
         return CommandFailure(.nothing, "Process \(pid) is not monitored: \(advice).")
     }
 
-    /// Searches the open files of a process, by its directory in /proc, for an unlinked one that a monitor keeps.
-    ///
-    /// `body` receives the contents of such a file and its directory, and returns `nil` if the file is another one.
-    static func unlinkedFile<Result>(
-        _ name: String, of directory: String, _ body: ([UInt8], String) -> Result?
-    ) -> Result? {
-        for entry in directoryEntries("\(directory)/fd") ?? [] {
-            let file = "\(directory)/fd/\(entry.name)"
-            guard let target = readLink(file), target.contains("/.\(name)."),
-                let bytes = AtomicFile.read(file, limit: maximumBytes)
-            else { continue }
-            if let result = body(bytes, directoryName(target)) { return result }
-        }
-        return nil
-    }
-
     private static func hasStallWatch(_ executable: String) -> Bool? {
         guard let file = try? ELFFile(path: executable), file.hasSymbolTable,
             // Swift's mangling of the module StallWatch.
@@ -99,24 +81,17 @@ extension MonitoredProcess {
 }
 
 extension Diagnosis {
-    /// What the monitor in a process has found; without a monitor or a report directory, what /proc shows.
+    /// What the monitor in a process finds; without a control socket, what /proc shows.
     init(ofProcess pid: Int32) throws(CommandFailure) {
-        let status = try MonitoredProcess.status(of: pid)
-        let found = MonitoredProcess.unlinkedFile(Capabilities.fileName, of: "/proc/\(pid)") { bytes, directory in
-            Capabilities(jsonData: bytes).map { (capabilities: $0, directory: directory) }
-        }
+        let status = try InspectedProcess.status(of: pid)
+        var client = ControlClient(pid: pid)
+        client.knownPath = client.socketPath
+        let answer = client.knownPath == nil ? nil : try client.answer(to: .capabilities)
         self.init(
-            capabilities: found?.capabilities ?? Self.seenFromOutside(pid, status),
-            source: found == nil ? .outside : .monitor,
-            process: MonitoredProcess(pid: pid, reportDirectory: found?.directory))
-    }
-
-    private static func seenFromOutside(_ pid: Int32, _ status: ProcessStatus) -> Capabilities {
-        var outcomes = SymbolProbe(executable: "/proc/\(pid)/exe").files()
-        for name in Capabilities.FeatureName.known where outcomes[name] == nil {
-            outcomes[name] = .notTried("only the process itself can try it")
-        }
-        return Capabilities(HostProbe.environment(of: pid, status), outcomes)
+            capabilities: answer?.capabilities
+                ?? Capabilities(environment: HostProbe.environment(of: pid, status), features: []),
+            source: answer?.capabilities == nil ? .outside : .monitor,
+            process: InspectedProcess(pid: pid, reportDirectory: answer?.reportDirectory))
     }
 
     /// What works in a process that is started like the tool.

@@ -1,0 +1,33 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+import StallSymbols
+
+/// Tries what a monitor can do in this process.
+struct CapabilityProbe: Sendable {
+    var symbolication: SymbolicationSettings
+    /// The stores whose files cannot be flushed, with the reason; `nil` if there is no store.
+    var unflushed: [String]?
+    /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
+    var mayUsePtrace: Bool?
+    /// Returns why contexts cannot be read, in up to a millisecond; `nil` if they can.
+    var contextProblem: @Sendable () -> String? = { nil }
+
+    /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too.
+    func capabilities(loadsLibrary: Bool) -> Capabilities {
+        let environment = HostProbe.environment()
+        var outcomes = HostProbe.sources()
+        outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: mayUsePtrace)) { $1 }
+        let symbols = SymbolProbe(executable: OwnExecutable.file, settings: symbolication)
+        outcomes.merge(symbols.files()) { $1 }
+        outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
+        outcomes[.flush] = flush
+        outcomes[.context] = contextProblem().map { .missing($0) } ?? .works()
+        return Capabilities(environment, outcomes)
+    }
+
+    private var flush: Capabilities.Outcome {
+        guard let unflushed else { return .notTried("no file receives the reports") }
+        return unflushed.isEmpty ? .works() : .missing(unflushed.joined(separator: ", "))
+    }
+}
