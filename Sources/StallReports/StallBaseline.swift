@@ -4,6 +4,8 @@ internal import Foundation
 ///
 /// A plain JSON file, so that people can edit and review it.
 package struct StallBaseline: Sendable, Equatable {
+    /// The name of the file that `stallwatch baseline update` writes.
+    package static let fileName = "stall-baseline.json"
     /// The version of the file's form.
     package static let currentVersion = 1
 

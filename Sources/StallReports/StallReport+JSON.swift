@@ -34,7 +34,7 @@ extension StallReport {
     }
 
     /// The exceeded limit of a document's size or number of values; `nil` if none is exceeded.
-    static func sizeFault(of json: [UInt8]) -> String? {
+    package static func sizeFault(of json: [UInt8]) -> String? {
         guard json.count <= maximumBytes else { return "it has \(json.count) bytes, but the limit is \(maximumBytes)" }
         return JSONBounds(json).excess
     }
@@ -98,37 +98,21 @@ struct JSONBounds {
     static let maximumDepth = 64
 
     /// An upper bound of the number of values: counts each opening bracket and each comma.
-    private(set) var values = 0
-    private(set) var depth = 0
-    /// Why the text is not a whole document; `nil` if it closes all strings and brackets.
+    let values: Int
+    let depth: Int
+    /// Why the text cannot be a document, in words; `nil` if it is as long as its brackets ask for.
     private(set) var incompleteness: String?
 
     /// Counts the values and levels of a text in UTF-8, outside its strings.
     init(_ text: [UInt8]) {
-        var nesting = 0
-        var isInString = false
-        var isEscaped = false
-        for byte in text {
-            if isInString {
-                // Before `isEscaped` changes.
-                isInString = isEscaped || byte != UInt8(ascii: "\"")
-                isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
-                continue
-            }
-            switch byte {
-            case UInt8(ascii: "\""): isInString = true
-            case UInt8(ascii: ","): values += 1
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                values += 1
-                nesting += 1
-                depth = max(depth, nesting)
-            case UInt8(ascii: "]"), UInt8(ascii: "}"): nesting -= 1
-            default: break
-            }
-        }
+        var scan = JSONScan()
+        for byte in text { scan.advance(over: byte) }
+        (values, depth) = (scan.values, scan.greatestDepth)
         let isEmpty = text.allSatisfy { [UInt8(ascii: " "), UInt8(ascii: "\t"), 10, 13].contains($0) }
         if isEmpty { incompleteness = "the file is empty" }
-        if isInString || nesting > 0 { incompleteness = "it ends in the middle of a value: the file was cut off" }
+        if scan.isInString || scan.depth > 0 {
+            incompleteness = "it ends in the middle of a value: the file was cut off"
+        }
     }
 
     /// A description of the exceeded limit; `nil` if none is exceeded.
@@ -139,10 +123,51 @@ struct JSONBounds {
     }
 }
 
+/// Counts the brackets, and thereby the values, of a JSON text outside its strings.
+package struct JSONScan {
+    package enum State { case open, closed, broken }
+
+    /// Whether the first value is complete; broken if it does not begin with a bracket, or a string of it has no end.
+    package private(set) var state = State.open
+    private(set) var depth = 0
+    private(set) var greatestDepth = 0
+    /// The number of opening brackets and commas.
+    private(set) var values = 0
+    private(set) var isInString = false
+    private var isEscaped = false
+
+    package init() {}
+
+    /// Reads the next byte.
+    package mutating func advance(over byte: UInt8) {
+        if isInString {
+            // A string has no control characters (RFC 8259, section 7), so its end is missing.
+            if byte < 0x20, state == .open { state = .broken }
+            // Before `isEscaped` changes.
+            isInString = isEscaped || byte != UInt8(ascii: "\"")
+            isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+            return
+        }
+        switch byte {
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            values += 1
+            depth += 1
+            greatestDepth = max(greatestDepth, depth)
+        case UInt8(ascii: "}"), UInt8(ascii: "]"):
+            depth -= 1
+            if depth == 0, state == .open { state = .closed }
+        case UInt8(ascii: ","): values += 1
+        case UInt8(ascii: "\""): isInString = true
+        default: break
+        }
+        if depth <= 0, state == .open { state = .broken }
+    }
+}
+
 /// Returns a value as JSON: UTF-8 with sorted keys and a line feed at the end; one line unless it is indented.
 ///
 /// Infinities and NaN become the strings `inf`, `-inf` and `nan`. Empty if the value's own encoding fails.
-func encodeJSON(_ value: some Encodable, isIndented: Bool) -> [UInt8] {
+package func encodeJSON(_ value: some Encodable, isIndented: Bool) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     if isIndented { encoder.outputFormatting.insert(.prettyPrinted) }

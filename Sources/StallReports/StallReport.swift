@@ -226,8 +226,9 @@ extension StallReport {
     /// How the names of such files end.
     package static let newestSuffix = ".newest.json"
 
+    /// Whether a file is a report's by its name: other programs' files may be next to it, and a baseline.
     package static func isFileName(_ name: String) -> Bool {
-        name.hasPrefix("stall-") && name.hasSuffix(".json")
+        name.hasPrefix("stall-") && name.hasSuffix(".json") && name != StallBaseline.fileName
     }
 
     /// The process that stalled.

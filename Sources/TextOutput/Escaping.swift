@@ -117,8 +117,19 @@ extension Unicode.Scalar {
     fileprivate var isBlank: Bool { properties.isWhitespace || isControl }
 }
 
-/// JSON for a terminal.
+/// JSON for a terminal, and for a page.
 package enum PlainJSON {
+    /// Writes `<`, `>` and `&` as `\u` escapes, so that the document is safe in a `<script>` element of HTML, which ends at the
+    /// first `</script`.
+    package static func escapedForScript(_ json: [UInt8]) -> [UInt8] {
+        let marks: [UInt8: String] = [
+            UInt8(ascii: "<"): "\\u003c", UInt8(ascii: ">"): "\\u003e", UInt8(ascii: "&"): "\\u0026",
+        ]
+        return json.reduce(into: []) { result, byte in
+            if let escape = marks[byte] { result += escape.utf8 } else { result.append(byte) }
+        }
+    }
+
     /// Writes the controls in a JSON document's strings as `\u` escapes, and `##[`, which GitHub's runner would obey.
     ///
     /// A JSON writer escapes only the controls below U+0020. Outside strings, the document has ASCII only.

@@ -58,7 +58,7 @@ extension String {
 }
 
 extension StringProtocol {
-    /// The longest beginning with at most `width` columns, at least one character unless it may be empty.
+    /// Returns the longest prefix that fits `width` columns; at least one character, unless `mayBeEmpty`.
     fileprivate func prefix(columns width: Int, mayBeEmpty: Bool = false) -> SubSequence {
         var used = 0
         return prefix { character in

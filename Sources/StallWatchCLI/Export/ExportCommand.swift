@@ -35,7 +35,7 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let destination = try Destination(output, isBinary: format.isBinary)
         var profile = StallProfile()
-        try selection.read().forEach { report, _ in profile.add(report) }
+        try selection.read().forEach(.whole) { report, _ in profile.add(report) }
         try destination.write(format.data(profile), of: counted(profile.stalls.count, "stall", "stalls"))
     }
 }
@@ -49,7 +49,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
         switch self {
         case .collapsed: CollapsedStacks.data(profile)
         case .pprof: PprofProfile.data(profile)
-        case .firefox: PlainJSON.escaped(FirefoxProfile.data(profile))
+        case .firefox: FirefoxProfile.data(profile)
         }
     }
 }

@@ -14,15 +14,15 @@ struct FirefoxProfile {
 
     static func data(_ profile: StallProfile) -> [UInt8] {
         var builder = FirefoxProfile(profile: profile)
-        return JSONText(builder.file()).bytes + [UInt8(ascii: "\n")]
+        return JSONOutput.bytes(builder.file(), isIndented: false)
     }
 
-    private mutating func file() -> JSONText.Value {
-        let timelines = LoopTimeline.timelines(of: profile).filter { $0.loop.lane == 0 }
+    private mutating func file() -> JSONValue {
+        let timelines = LoopTimeline.timelines(of: profile).filter { $0.loop.number == 0 }
         var others = Dictionary(uniqueKeysWithValues: timelines.map { ($0.loop, $0.spans.filter { $0.stall == nil }) })
         // A loop that has moved to another thread is in the profile several times. The first has the turns.
         let turns = profile.loops.map { loop in
-            others.removeValue(forKey: LoopTimeline.Loop(process: loop.process, label: loop.label)) ?? []
+            others.removeValue(forKey: LoopTimeline.Lane(process: loop.process, label: loop.label)) ?? []
         }
         let begins = profile.stalls.map(\.startedAt.microsecondsSince1970) + turns.joined().map(\.begin)
         // Rounded down to a millisecond, because `startTime` is written in whole milliseconds.
@@ -32,7 +32,7 @@ struct FirefoxProfile {
         }
         for other in timelines.map(\.loop) {
             guard let spans = others[other] else { continue }
-            let loop = StallProfile.Loop(process: other.process, label: other.label, kind: "", thread: nil)
+            let loop = StallProfile.LoopIdentity(process: other.process, label: other.label, kind: "", thread: nil)
             threads.append(thread(loop, [], spans, begin: begin))
         }
         let shared = self.shared()
@@ -48,18 +48,18 @@ struct FirefoxProfile {
     private static let app = 1
     private static let stall = 2
 
-    private func meta(begin: Int64) -> JSONText.Value {
-        let categories = Self.categories.map { name, color -> JSONText.Value in
+    private func meta(begin: Int64) -> JSONValue {
+        let categories = Self.categories.map { name, color -> JSONValue in
             ["name": .string(name), "color": .string(color), "subcategories": ["Other"]]
         }
-        let fields = [("cause", "Cause"), ("kind", "Kind")].map { key, label -> JSONText.Value in
+        let fields = [("cause", "Cause"), ("kind", "Kind")].map { key, label -> JSONValue in
             ["key": .string(key), "label": .string(label), "format": "string"]
         }
-        let marker: JSONText.Value = [
+        let marker: JSONValue = [
             "name": "Stall", "display": ["marker-chart", "marker-table", "timeline-overview"],
             "chartLabel": "{marker.data.cause}", "fields": .array(fields),
         ]
-        let turnMarker: JSONText.Value = ["name": "Turn", "display": ["marker-chart", "marker-table"], "fields": []]
+        let turnMarker: JSONValue = ["name": "Turn", "display": ["marker-chart", "marker-table"], "fields": []]
         return [
             "interval": 1,
             "startTime": .int(Int(begin / 1_000)),
@@ -78,7 +78,7 @@ struct FirefoxProfile {
         ]
     }
 
-    private static func library(_ image: StackTable.Image) -> JSONText.Value {
+    private static func library(_ image: StackTable.Image) -> JSONValue {
         [
             "arch": "", "name": .string(image.name), "path": .string(image.path), "debugName": .string(image.name),
             "debugPath": .string(image.path), "breakpadId": "", "codeId": .optional(image.buildID),
@@ -86,8 +86,8 @@ struct FirefoxProfile {
     }
 
     private mutating func thread(
-        _ loop: StallProfile.Loop, _ stalls: [StallProfile.Stall], _ turns: [LoopTimeline.Span], begin: Int64
-    ) -> JSONText.Value {
+        _ loop: StallProfile.LoopIdentity, _ stalls: [StallProfile.Stall], _ turns: [LoopTimeline.Span], begin: Int64
+    ) -> JSONValue {
         let starts = stalls.map { Int($0.startedAt.microsecondsSince1970 - begin) }
         var samples: [(time: Int, node: Int, microseconds: Int)] = []
         for (stall, start) in zip(stalls, starts) {
@@ -103,7 +103,7 @@ struct FirefoxProfile {
         let turnStarts = turns.map { Int($0.begin - begin) }
         let ends = zip(starts, stalls).map { $0 + $1.microseconds } + turns.map { Int($0.end - begin) }
         let markers = stalls.count + turns.count
-        let data = stalls.map { stall -> JSONText.Value in
+        let data = stalls.map { stall -> JSONValue in
             ["type": "Stall", "cause": .string(stall.cause), "kind": .string(stall.kind)]
         }
         return [
@@ -134,19 +134,19 @@ struct FirefoxProfile {
                 // 1: an interval with a start and an end.
                 "phase": .ints([Int](repeating: 1, count: markers)),
                 "category": .ints(stalls.map { _ in Self.stall } + turns.map { _ in Self.other }),
-                "data": .array(data + turns.map { _ -> JSONText.Value in ["type": "Turn"] }),
+                "data": .array(data + turns.map { _ -> JSONValue in ["type": "Turn"] }),
             ],
         ]
     }
 
     /// Returns the tables that all threads refer to.
-    private mutating func shared() -> JSONText.Value {
+    private mutating func shared() -> JSONValue {
         let table = profile.table
         let functions = self.functions()
         let resources = table.images.map { string($0.name) }
         let frames = table.frames
         // Only code with a source map has an original location.
-        let noOriginal = JSONText.Value.indices(frames.map { _ in nil })
+        let noOriginal = JSONValue.indices(frames.map { _ in nil })
         return [
             "stackTable": [
                 "length": .int(table.nodes.count),
@@ -184,7 +184,7 @@ struct FirefoxProfile {
         ]
     }
 
-    private mutating func functions() -> (table: JSONText.Value, sources: JSONText.Value) {
+    private mutating func functions() -> (table: JSONValue, sources: JSONValue) {
         let table = profile.table
         let names = table.functions.map { string($0.name) }
         var files = Numbered<String>()
@@ -192,11 +192,11 @@ struct FirefoxProfile {
         // A function that is in several builds of an image belongs to the first of them.
         var resources = [Int](repeating: -1, count: names.count)
         for frame in table.frames where resources[frame.function] < 0 { resources[frame.function] = frame.image ?? -1 }
-        let missing = JSONText.Value.indices(names.map { _ in nil })
-        let no = JSONText.Value.array(names.map { _ in false })
-        let none = JSONText.Value.indices(files.values.map { _ in nil })
+        let missing = JSONValue.indices(names.map { _ in nil })
+        let no = JSONValue.array(names.map { _ in false })
+        let none = JSONValue.indices(files.values.map { _ in nil })
         // A source is a whole file: it begins at line 1, column 1.
-        let first = JSONText.Value.ints(files.values.map { _ in 1 })
+        let first = JSONValue.ints(files.values.map { _ in 1 })
         return (
             table: [
                 "length": .int(names.count), "name": .ints(names), "isJS": no, "relevantForJS": no,

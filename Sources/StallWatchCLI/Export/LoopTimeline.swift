@@ -21,14 +21,14 @@ struct LoopTimeline: Equatable {
         }
     }
 
-    struct Loop: Hashable {
+    struct Lane: Hashable {
         var process: StallProfile.Process
         var label: String
         /// 0; 1 and more for stalls that overlap others of the loop, as when two monitors watch it.
-        var lane = 0
+        var number = 0
     }
 
-    var loop: Loop
+    var loop: Lane
     /// Ascending by time.
     var spans: [Span]
 
@@ -37,24 +37,24 @@ struct LoopTimeline: Equatable {
     /// Several reports may have the same turn, at times that differ by the rounding of a clock. A turn that overlaps another
     /// one, or a stall, is the same and left out.
     static func timelines(of profile: StallProfile) -> [LoopTimeline] {
-        var loops = Numbered<Loop>()
-        var spans: [Loop: [Span]] = [:]
+        var loops = Numbered<Lane>()
+        var spans: [Lane: [Span]] = [:]
         for index in profile.stalls.indices.sorted(by: { profile.stalls[$0].startedAt < profile.stalls[$1].startedAt })
         {
             let stall = profile.stalls[index]
             let owner = profile.loops[stall.loop]
-            var loop = Loop(process: owner.process, label: owner.label)
+            var loop = Lane(process: owner.process, label: owner.label)
             let begin = stall.startedAt.microsecondsSince1970
-            while let last = spans[loop]?.last, last.end > begin { loop.lane += 1 }
+            while let last = spans[loop]?.last, last.end > begin { loop.number += 1 }
             _ = loops.number(of: loop)
             spans[loop, default: []].append(Span(begin: begin, microseconds: Int64(stall.microseconds), stall: index))
         }
-        var turns: [Loop: [Span]] = [:]
+        var turns: [Lane: [Span]] = [:]
         for stall in profile.stalls {
             let owner = profile.loops[stall.loop]
             let start = stall.startedAt.microsecondsSince1970
             for history in stall.history {
-                let loop = Loop(process: owner.process, label: history.label)
+                let loop = Lane(process: owner.process, label: history.label)
                 _ = loops.number(of: loop)
                 turns[loop, default: []] += history.turns.map { turn in
                     Span(

@@ -67,25 +67,24 @@ struct HTMLCommand: ParsableCommand {
     private func single() throws -> PageData {
         var data = PageData(sources: sourceOptions.files, link: link)
         let reports = try selection.read()
-        data.history = StallHistory(reports.filter)
-        try reports.forEach { report, _ in data.add(report) }
+        data.history = VersionHistory(reports.filter)
+        try reports.forEach(.whole) { report, _ in data.add(report) }
         data.time = MonitoredTime(statistics: reports.statistics, reports: data.history.hours)
         return data
     }
 
     private func compared() throws -> PageData {
-        var values: UnknownFilterValues?
+        let values = FilterValues(selection.filters.filter)
         let sides = try selection.paths.map { path in
             let set = try ReportSet(
-                path, filters: selection.filters, strict: selection.strict, hours: nil, noting: &values)
+                path, filters: selection.filters, strict: selection.strict, hours: nil, values)
             return PageData.Side(name: path, hours: set.time.hours)
         }
-        try values?.check()
+        try values.check()
         var data = PageData(comparing: sides, sources: sourceOptions.files, link: link)
         for (side, path) in selection.paths.enumerated() {
             let reports = try selection.filters.read([path], strict: selection.strict)
-            var known = UnknownFilterValues(reports.filter)
-            try reports.forEach(noting: &known) { report, _ in data.add(report, side: side) }
+            try reports.forEach(.whole, side: values) { report, _ in data.add(report, side: side) }
         }
         return data
     }

@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 /// The page's data: columns of numbers, with each text, function and stack stored once.
 ///
@@ -7,7 +8,7 @@ struct PageData {
     private var stacks = StackTable()
     /// What the stalls refer to by number.
     private var strings = Numbered<String>()
-    private var loops = Numbered<StallProfile.Loop>()
+    private var loops = Numbered<StallProfile.LoopIdentity>()
     private var metadata = Numbered<[String: String]>()
     private var excerpts: PageExcerpts
     /// The stalls; times are microseconds, and their beginnings are since 1970.
@@ -16,8 +17,8 @@ struct PageData {
     /// The stacks' shares of the stalls' time, those of one stall after another.
     private var shares = ColumnTable()
     /// What few stalls have, by the stall's number.
-    private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
-    var history = StallHistory()
+    private var details: [Detail: [(stall: String, value: JSONValue)]] = [:]
+    var history = VersionHistory()
     /// How long the programs were watched; `nil` without rates, as in a comparison.
     var time: MonitoredTime?
     private let sides: [Side]
@@ -55,7 +56,7 @@ struct PageData {
             ("start", Int(report.startedAt.microsecondsSince1970)),
             ("duration", StallWeights.microseconds(report.durationMilliseconds)),
             ("threshold", StallWeights.microseconds(report.thresholdMilliseconds)),
-            ("loop", loops.number(of: StallProfile.Loop(report))), ("kind", text(report.kind.rawValue)),
+            ("loop", loops.number(of: StallProfile.LoopIdentity(report))), ("kind", text(report.kind.rawValue)),
             ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),
             ("fingerprint", text(report.fingerprint)), ("repeats", report.repeats),
             // The duration with those of the repeats, and the longest of them.
@@ -117,8 +118,8 @@ struct PageData {
     }
 
     /// Locks are rare and structured, so they are not in columns.
-    private mutating func describe(_ lock: StallReport.Lock, of report: StallReport) -> JSONText.Value {
-        let owners = lock.owners.map { owner -> JSONText.Value in
+    private mutating func describe(_ lock: StallReport.Lock, of report: StallReport) -> JSONValue {
+        let owners = lock.owners.map { owner -> JSONValue in
             [
                 "thread": .optional(owner.thread.id), "name": .optional(owner.thread.name),
                 "node": node(owner.stack, of: report), "isRunning": .bool(owner.isRunning),
@@ -133,9 +134,9 @@ struct PageData {
     }
 
     /// The turns of each loop that had any, the stalled one first: begin and duration in microseconds, in turn.
-    private static func describe(_ history: StallReport.History) -> JSONText.Value {
+    private static func describe(_ history: StallReport.History) -> JSONValue {
         let loops = history.loops.prefix(1) + history.loops.dropFirst().filter { !$0.turns.isEmpty }
-        let values = loops.map { loop -> JSONText.Value in
+        let values = loops.map { loop -> JSONValue in
             let times = loop.turns.flatMap { [$0.atMilliseconds, $0.durationMilliseconds] }
             return ["label": .string(loop.label), "turns": .ints(times.map { Int(($0 * 1_000).rounded()) })]
         }
@@ -143,7 +144,7 @@ struct PageData {
     }
 
     /// Other threads are rare and structured, too.
-    private mutating func describe(_ other: StallReport.OtherThread, of report: StallReport) -> JSONText.Value {
+    private mutating func describe(_ other: StallReport.OtherThread, of report: StallReport) -> JSONValue {
         [
             "thread": .optional(other.thread.id), "name": .optional(other.thread.name),
             "state": .optional(other.threadState?.rawValue), "node": node(other.stack, of: report),
@@ -154,7 +155,7 @@ struct PageData {
     }
 
     /// The node of a stack; null if there is none.
-    private mutating func node(_ stack: Int?, of report: StallReport) -> JSONText.Value {
+    private mutating func node(_ stack: Int?, of report: StallReport) -> JSONValue {
         guard let stack, report.stacks.indices.contains(stack) else { return .null }
         return .int(stacks.add(stack: stack, of: report))
     }
@@ -164,13 +165,13 @@ struct PageData {
         // Before the strings are written: they may add some.
         let functions = functionColumns()
         let sets = metadata.values.map { pairs in
-            JSONText.Value.indices(
+            JSONValue.indices(
                 pairs.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }.map { strings.number(of: $0) })
         }
         let begin = stalls.offset("start")
         let changes = history.changes.sorted { $0.key < $1.key }
-        let rare = Detail.allCases.map { ($0.rawValue, JSONText.Value.object(details[$0] ?? [])) }
-        let columns: [(String, JSONText.Value)] = [
+        let rare = Detail.allCases.map { ($0.rawValue, JSONValue.object(details[$0] ?? [])) }
+        let columns: [(String, JSONValue)] = [
             ("begin", .int(begin)), ("strings", .strings(strings.values)),
             ("loops", .array(loops.values.map(Self.describe))), ("functions", functions),
             ("frames", frameColumns),
@@ -181,16 +182,16 @@ struct PageData {
             ("changes", .object(changes.map { ($0.key, .string($0.value.rawValue)) })),
             ("rates", .object(rates)), ("hours", .optional(time?.words)),
         ]
-        return JSONText(.object(columns + rare), escapesMarkup: true).bytes
+        return PlainJSON.escapedForScript(JSONOutput.bytes(JSONValue.object(columns + rare), isIndented: false))
     }
 
     /// The stalls per hour of each fingerprint, in words.
-    private var rates: [(String, JSONText.Value)] {
+    private var rates: [(String, JSONValue)] {
         let rates = time.map { history.rates(in: $0) } ?? [:]
         return rates.sorted { $0.key < $1.key }.map { ($0.key, .string("\($0.value.words) (\($0.value.interval))")) }
     }
 
-    private mutating func functionColumns() -> JSONText.Value {
+    private mutating func functionColumns() -> JSONValue {
         let functions = stacks.functions
         return [
             "name": .indices(functions.map { text($0.name) }), "image": .indices(functions.map { text($0.image) }),
@@ -199,7 +200,7 @@ struct PageData {
         ]
     }
 
-    private var frameColumns: JSONText.Value {
+    private var frameColumns: JSONValue {
         [
             "function": .ints(stacks.frames.map(\.function)), "line": .indices(stacks.frames.map(\.line)),
             "isInlined": Self.flags(stacks.frames.map(\.isInlined)),
@@ -207,13 +208,13 @@ struct PageData {
         ]
     }
 
-    private static func flags(_ values: [Bool]) -> JSONText.Value { .ints(values.map { $0 ? 1 : 0 }) }
+    private static func flags(_ values: [Bool]) -> JSONValue { .ints(values.map { $0 ? 1 : 0 }) }
 
-    private static func describe(_ side: Side) -> JSONText.Value {
+    private static func describe(_ side: Side) -> JSONValue {
         ["name": .string(side.name), "microseconds": .int(max(StallWeights.microseconds(side.hours * 3_600_000), 1))]
     }
 
-    private static func describe(_ loop: StallProfile.Loop) -> JSONText.Value {
+    private static func describe(_ loop: StallProfile.LoopIdentity) -> JSONValue {
         [
             "label": .string(loop.label), "kind": .string(loop.kind), "process": .string(loop.process.name),
             "pid": .optional(loop.process.pid), "thread": .optional(loop.thread),
@@ -244,7 +245,7 @@ private struct ColumnTable {
         return least
     }
 
-    var value: JSONText.Value { .object(columns.map { ($0.name, .indices($0.values)) }) }
+    var value: JSONValue { .object(columns.map { ($0.name, .indices($0.values)) }) }
 }
 
 /// The source lines around culprits, each place once.
@@ -254,7 +255,7 @@ private struct PageExcerpts {
     private var lines: [String: [Substring]] = [:]
     /// The number of each place; `nil` if there is no such line.
     private var numbers: [String: Int?] = [:]
-    private(set) var values: [JSONText.Value] = []
+    private(set) var values: [JSONValue] = []
 
     init(files: SourceFiles) { self.files = files }
 

@@ -152,20 +152,14 @@ struct DurationArgument: Sendable, Equatable {
 extension DurationArgument: CustomStringConvertible {
     init(parsing text: String) throws {
         do throws(DurationText.Fault) {
-            milliseconds = try DurationText(text).milliseconds
+            milliseconds = try DurationText.duration(text) / .milliseconds(1)
         } catch {
             throw ValidationError(error.description)
         }
     }
 
     /// The text form, in the largest unit that gives a whole number.
-    var description: String {
-        let unit = DurationText.units.filter {
-            milliseconds >= $0.1 && milliseconds.truncatingRemainder(dividingBy: $0.1) == 0
-        }
-        .max { $0.1 < $1.1 }
-        return unit.map { "\((milliseconds / $0.1).fixed(0))\($0.0)" } ?? "\(milliseconds)ms"
-    }
+    var description: String { DurationText.text(.nanoseconds(Int64((milliseconds * 1_000_000).rounded()))) }
 }
 
 struct TimeArgument: Sendable, Equatable {

@@ -1,7 +1,7 @@
 import ArgumentParser
-import Foundation
 import Glibc
 import LinuxSupport
+import StallReports
 import TextOutput
 
 enum StandardOutput {
@@ -162,10 +162,7 @@ struct TextOrJSONOptions: ParsableArguments {
 
 enum JSONOutput {
     /// Encodes a value with sorted keys, without controls that a terminal obeys, and with a line feed at the end.
-    static func bytes(_ value: some Encodable, isIndented: Bool = true) throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        if isIndented { encoder.outputFormatting.insert(.prettyPrinted) }
-        return PlainJSON.escaped([UInt8](try encoder.encode(value))) + [UInt8(ascii: "\n")]
+    static func bytes(_ value: some Encodable, isIndented: Bool = true) -> [UInt8] {
+        PlainJSON.escaped(encodeJSON(value, isIndented: isIndented))
     }
 }

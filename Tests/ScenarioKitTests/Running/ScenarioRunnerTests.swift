@@ -60,13 +60,13 @@ import TestSupport
         #expect(try GivenDuration.length("8h").duration == .seconds(28_800))
     }
 
-    @Test(arguments: ["", "250", "ms", "abc", "1 s", "1.2.3s", "0x10ms", "1e3ms", "infs", "1,5s", "٣s", "--1s"])
+    @Test(arguments: ["", "250", "ms", "abc", "1 s", "1.2.3s", "0x10ms", "1e3ms", "infs", "1,5s", "٣s", "--1s", "-5ms"])
     func otherTextIsRefused(text: String) {
         let error = #expect(throws: ValidationError.self) { try GivenDuration.threshold(text) }
         #expect(error?.message.contains("not a duration") == true)
     }
 
-    @Test(arguments: ["0ms", "-5ms", "19.999ms", "60.001s", "8h", String(repeating: "9", count: 400) + "s"])
+    @Test(arguments: ["0ms", "19.999ms", "60.001s", "8h"])
     func aThresholdOutOfRangeIsRefused(text: String) {
         let error = #expect(throws: ValidationError.self) { try GivenDuration.threshold(text) }
         #expect(error?.message.contains("20ms to 60s") == true)

@@ -218,14 +218,11 @@ enum StackFixture {
         let parts = name.drop { $0 == "~" || $0 == "^" }.split(separator: "!")
         let isInApp = parts.count == 1
         let text = parts.last.map(String.init) ?? ""
+        let quoted = String(decoding: JSONOutput.bytes(text, isIndented: false).dropLast(), as: UTF8.self)
         return """
-            {"image":\(isInApp ? 0 : 1),"offset":"0x\(offset)","function":\(JSONText(.string(text)).text),\
+            {"image":\(isInApp ? 0 : 1),"offset":"0x\(offset)","function":\(quoted),\
             "file":"Sources/\(text.utf8.count).swift","line":\(text.utf8.count),"isInApp":\(isInApp),"isRuntimeFrame":\(isRuntimeFrame),\
             "isInlined":\(isInlined),"kind":"code"}
             """
     }
-}
-
-extension JSONText {
-    var text: String { String(decoding: bytes, as: UTF8.self) }
 }

@@ -54,7 +54,7 @@ package struct MonitorEnvironment: Sendable {
 
     private mutating func readThreshold(_ value: String) {
         do {
-            let duration = try DurationText(value).duration
+            let duration = try DurationText.duration(value)
             try StallMonitor.Configuration.check(duration)
             threshold = duration
             notices.append("STALLWATCH_THRESHOLD: the threshold is \(value)")
