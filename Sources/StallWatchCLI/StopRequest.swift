@@ -9,13 +9,13 @@ import Synchronization
 enum Interruption {
     private static let signals = [SIGINT, SIGTERM, SIGHUP]
 
-    private struct State {
+    private struct Registrations {
         var temporaryFiles: Set<String> = []
         var handler: (@Sendable () -> Void)?
         /// The process that receives the signals.
         var receiver: pid_t?
     }
-    private static let state = Mutex(State())
+    private static let state = Mutex(Registrations())
 
     /// Starts the thread, before any other does: threads inherit the blocked signals.
     static func prepare() {

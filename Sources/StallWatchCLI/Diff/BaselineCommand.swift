@@ -36,7 +36,7 @@ struct BaselineUpdateCommand: ParsableCommand {
     @Option(
         name: [.long, .customShort("o"), .customLong("output")],
         help: ArgumentHelp("The baseline; it is created if it does not exist.", valueName: "path"))
-    var file = ReportFiles.baseline
+    var file = StallBaseline.fileName
 
     @Option(
         help: ArgumentHelp(
@@ -53,7 +53,7 @@ struct BaselineUpdateCommand: ParsableCommand {
         var baseline = try readBaseline()
         let kept = baseline.entries.count
         var unnamed = 0
-        try selection.read().forEach { report, _ in
+        try selection.read().forEach(.whole) { report, _ in
             if let entry = StallBaseline.Entry(report, until: expires) { baseline.add(entry) } else { unnamed += 1 }
         }
         try OutputFile(path: file).write(baseline.jsonData())

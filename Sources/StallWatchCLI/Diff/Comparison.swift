@@ -18,18 +18,18 @@ struct Comparison: Encodable {
                 newHours: new.time.hours, tolerance: tolerance
             )
         }
-        let order: [GroupChange.Kind] = [.new, .worse, .better, .gone, .same]
+        let order: [GroupChange.Direction] = [.new, .worse, .better, .gone, .same]
         self.changes = changes.sorted {
             (order.firstIndex(of: $0.kind) ?? 0, $1.weight, $0.group.fingerprint ?? "")
                 < (order.firstIndex(of: $1.kind) ?? 0, $0.weight, $1.group.fingerprint ?? "")
         }
         counts = Dictionary(
-            uniqueKeysWithValues: GroupChange.Kind.allCases.map { kind in
+            uniqueKeysWithValues: GroupChange.Direction.allCases.map { kind in
                 (kind.rawValue, changes.count { $0.kind == kind })
             })
     }
 
-    func count(of kind: GroupChange.Kind) -> Int { counts[kind.rawValue] ?? 0 }
+    func count(of kind: GroupChange.Direction) -> Int { counts[kind.rawValue] ?? 0 }
 
     func text(for terminal: Terminal, showsSame: Bool) -> String {
         var table = TextTable([
@@ -55,7 +55,7 @@ struct Comparison: Encodable {
 
     /// The number of changes, the basis of the rates, and a warning where there is too little of it: a line each.
     var conclusion: [String] {
-        let counts = GroupChange.Kind.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
+        let counts = GroupChange.Direction.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
         let counted = [base, new].map { StallWatchCLI.counted($0.groups.count, "stall", "stalls") }
         var lines = [
             "\(counts).",
@@ -70,7 +70,7 @@ struct Comparison: Encodable {
     /// With fewer stalls on both sides, a count has to triple to be more than chance.
     private static let enoughStalls = 10
 
-    private static let styles: [GroupChange.Kind: Terminal.Style] = [
+    private static let styles: [GroupChange.Direction: Terminal.Style] = [
         .new: .red, .worse: .red, .better: .green, .gone: .green,
     ]
 
@@ -110,7 +110,7 @@ struct Comparison: Encodable {
 
 /// The change of a group of stalls between two sets of reports, per hour of monitored time.
 struct GroupChange: Encodable, Sendable {
-    enum Kind: String, CaseIterable, Encodable, Sendable {
+    enum Direction: String, CaseIterable, Encodable, Sendable {
         case new, worse, same, better, gone
     }
 
@@ -123,12 +123,12 @@ struct GroupChange: Encodable, Sendable {
         var countPerHour: Double { Double(count) / hours }
         var millisecondsPerHour: Double { totalMilliseconds / hours }
 
-        private enum Field: CodingKey {
+        private enum CodingKeys: CodingKey {
             case count, countPerHour, totalMilliseconds, millisecondsPerHour, medianMilliseconds
         }
 
         func encode(to encoder: any Encoder) throws {
-            var fields = encoder.container(keyedBy: Field.self)
+            var fields = encoder.container(keyedBy: CodingKeys.self)
             try fields.encode(count, forKey: .count)
             try fields.encode(countPerHour, forKey: .countPerHour)
             try fields.encode(totalMilliseconds.toMicroseconds, forKey: .totalMilliseconds)
@@ -140,7 +140,7 @@ struct GroupChange: Encodable, Sendable {
     let group: StallGroup
     let base: Side
     let new: Side
-    let kind: Kind
+    let kind: Direction
 
     /// Compares a group before with the same one now; rates that differ by up to `tolerance`, a share, are the same.
     init?(base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double) {
@@ -179,10 +179,10 @@ struct GroupChange: Encodable, Sendable {
     /// The difference in time lost per hour, for sorting.
     var weight: Double { abs(new.millisecondsPerHour - base.millisecondsPerHour) }
 
-    private enum Field: CodingKey { case change, fingerprint, cause, culprit, base, new }
+    private enum CodingKeys: CodingKey { case change, fingerprint, cause, culprit, base, new }
 
     func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: Field.self)
+        var fields = encoder.container(keyedBy: CodingKeys.self)
         try fields.encode(kind, forKey: .change)
         try fields.encodeIfPresent(group.fingerprint, forKey: .fingerprint)
         try fields.encode(group.cause, forKey: .cause)
@@ -203,7 +203,7 @@ extension GroupChange.Side {
 
 extension Finding {
     /// A change of a group, an error if it is of one of the `failing` kinds.
-    init(_ change: GroupChange, failing: [GroupChange.Kind]) {
+    init(_ change: GroupChange, failing: [GroupChange.Direction]) {
         self.init(change.group)
         let sides = [("before", change.base), ("now", change.new)].map { name, side in
             "\(name) \(counted(side.count, "stall", "stalls")), \(side.millisecondsPerHour.duration) an hour"

@@ -72,10 +72,10 @@ struct DiffCommand: ParsableCommand {
 
     func run() throws {
         // A loop or a context may be on one side only.
-        var values: UnknownFilterValues?
-        let before = try ReportSet(base, filters: filters, strict: strict, hours: baseTime?.hours, noting: &values)
-        let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours, noting: &values)
-        try values?.check()
+        let values = FilterValues(filters.filter)
+        let before = try ReportSet(base, filters: filters, strict: strict, hours: baseTime?.hours, values)
+        let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours, values)
+        try values.check()
         let comparison = Comparison(base: before, new: after, tolerance: tolerance.share)
         let failing = failOn?.kinds ?? []
         try ClosedOutput.ignored {
@@ -96,11 +96,11 @@ struct DiffCommand: ParsableCommand {
     }
 
     struct FailOn: Sendable, Equatable {
-        let kinds: [GroupChange.Kind]
+        let kinds: [GroupChange.Direction]
 
         init(parsing text: String) throws {
             kinds = try text.split(separator: ",", omittingEmptySubsequences: false).map { word in
-                guard let kind = GroupChange.Kind(rawValue: String(word)), kind != .same else {
+                guard let kind = GroupChange.Direction(rawValue: String(word)), kind != .same else {
                     throw ValidationError(
                         "'\(word)' is not a kind of change. Give new, worse, better or gone, separated by commas.")
                 }
@@ -139,27 +139,25 @@ struct ReportSet: Encodable {
 
     /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
     ///
-    /// A side without reports is a program that never stalled.
+    /// A side without reports is a program that never stalled. `values` receives those that filters may name.
     init(
-        _ path: String, filters: FilterOptions, strict: Bool, hours: Double?, noting values: inout UnknownFilterValues?
+        _ path: String, filters: FilterOptions, strict: Bool, hours: Double?, _ values: FilterValues
     ) throws {
         let reports = try filters.read([path], strict: strict)
         var spans = ProcessSpans(reports.filter)
         var groups = StallGroups()
-        var known = values ?? UnknownFilterValues(reports.filter)
-        try reports.forEachSummary(noting: &known) { report, origin in
+        try reports.forEach(.summary, side: values) { report, origin in
             spans.add(report)
             groups.add(report, origin)
         }
-        values = known
         self.groups = groups
         time = MonitoredTime(given: hours, statistics: reports.statistics, reports: spans.hours)
     }
 
-    private enum Field: CodingKey { case hours, hoursFrom, reports, count, totalMilliseconds }
+    private enum CodingKeys: CodingKey { case hours, hoursFrom, reports, count, totalMilliseconds }
 
     func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: Field.self)
+        var fields = encoder.container(keyedBy: CodingKeys.self)
         try fields.encode(time.hours, forKey: .hours)
         try fields.encode(time.source, forKey: .hoursFrom)
         try fields.encode(groups.reports, forKey: .reports)

@@ -1,10 +1,11 @@
+import Foundation
 import StallReports
 import TextOutput
 
 /// The reports that a command line selects, read in batches.
 ///
 /// Unreadable reports are named on standard error, skipped and counted. Of several reports with one id, only the first one
-/// read counts. Each `forEach` reads the files anew; standard input can be read once.
+/// read counts. Each ``forEach(_:side:_:)`` reads the files anew; standard input can be read once.
 struct ReadReports {
     let files: ReportFiles
     let filter: ReportFilter
@@ -17,100 +18,45 @@ struct ReadReports {
     /// The most reports and bytes of JSON that are decoded at the same time.
     private static let batch = (reports: 128, bytes: 32 << 20)
 
-    /// Whole reports, in the order of ``ReportFiles/files``.
+    /// Passes the reports that match ``filter`` to `body`, in the order of ``ReportFiles/files``.
     ///
-    /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report or none matches, if a faulty one is
-    ///   found and ``isStrict`` is set, or if a filter has an unknown value.
-    func forEach(_ body: (StallReport, ReportOrigin) throws -> Void) throws {
-        try forEachMatch { bytes, _ throws(UnreadableReport) in
-            try StallReport(json: bytes)
-        } body: { _, report, origin in
-            try body(report, origin)
-        }
-    }
-
-    /// The reports' summaries, in a fifth of the time of whole reports.
-    func forEachSummary(_ body: (ReportSummary, ReportOrigin) throws -> Void) throws {
-        try forEachMatch { _, _ throws(UnreadableReport) in
-        } body: { summary, _, origin in
-            try body(summary, origin)
-        }
-    }
-
-    /// The summaries of one of several sides, which may have no report that matches; notes what filters may name.
-    func forEachSummary(
-        noting values: inout UnknownFilterValues, _ body: (ReportSummary, ReportOrigin) throws -> Void
+    /// Each report is decoded once, on one of several threads. With `side`, the reports are one of several sides, which may
+    /// have none that matches; `side` receives the values that filters may name.
+    ///
+    /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report, if a faulty one is found and
+    ///   ``isStrict`` is set, or, without `side`, if no report matches or a filter has an unknown value.
+    func forEach<Form: Sendable>(
+        _ reading: ReportReading<Form>, side: FilterValues? = nil, _ body: (Form, ReportOrigin) throws -> Void
     ) throws {
-        try forEachOfSide({ _, _ throws(UnreadableReport) in }, noting: &values) { try body($0, $2) }
-    }
-
-    /// The same with whole reports.
-    func forEach(
-        noting values: inout UnknownFilterValues, _ body: (StallReport, ReportOrigin) throws -> Void
-    ) throws {
-        try forEachOfSide({ bytes, _ throws(UnreadableReport) in try StallReport(json: bytes) }, noting: &values) {
-            try body($1, $2)
-        }
-    }
-
-    private func forEachOfSide<Value: Sendable>(
-        _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
-        noting values: inout UnknownFilterValues, body: (ReportSummary, Value, ReportOrigin) throws -> Void
-    ) throws {
-        var matched = 0
+        let values = side ?? FilterValues(filter)
+        let filter = filter
+        var (read, matched) = (0, 0)
         do {
-            try forEachMatch(decode, noting: &values) {
+            try forEachDocument { bytes throws(UnreadableReport) in
+                try reading.read(bytes, filter)
+            } body: { report, origin in
+                values.add(report.summary)
+                read += 1
+                guard let form = report.form else { return }
                 matched += 1
-                try body($0, $1, $2)
+                try body(form, origin)
             }
-        } catch let failure as CommandFailure where failure.status == .nothing && matched == 0 {
+        } catch let failure as CommandFailure where side != nil && failure.status == .nothing && matched == 0 {
             // A side without reports is a program that never stalled.
+            return
         }
-    }
-
-    /// The summaries of the reports that match ``filter``, each with what `decode` makes of its JSON.
-    func forEachMatch<Value: Sendable>(
-        _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
-        body: (ReportSummary, Value, ReportOrigin) throws -> Void
-    ) throws {
-        var values = UnknownFilterValues(filter)
-        let (read, matched) = try forEachMatch(decode, noting: &values, body: body)
+        guard side == nil else { return }
         try values.check()
         guard matched == 0 else { return }
         throw CommandFailure(.nothing, "No report matches: \(counted(read, "report was", "reports were")) read.")
     }
 
-    /// Returns how many reports were read, and how many of them match.
-    @discardableResult
-    private func forEachMatch<Value: Sendable>(
-        _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
-        noting values: inout UnknownFilterValues, body: (ReportSummary, Value, ReportOrigin) throws -> Void
-    ) throws -> (read: Int, matched: Int) {
-        let filter = filter
-        var (read, matched) = (0, 0)
-        try forEachDocument { bytes throws(UnreadableReport) -> (summary: ReportSummary, value: Value?) in
-            let summary = try ReportSummary(json: bytes, functions: filter.needsFunctions)
-            return (summary, filter.matches(summary) ? try decode(bytes, summary) : nil)
-        } id: {
-            $0.summary.id
-        } body: { report, origin in
-            values.add(report.summary)
-            read += 1
-            guard let value = report.value else { return }
-            matched += 1
-            try body(report.summary, value, origin)
-        }
-        return (read, matched)
-    }
-
     /// Decodes each report on one of several threads and passes it to `body` in their order.
     ///
-    /// A report for which `decode` throws is faulty, and `skipped` gets its place and the reason. A second report with the
-    /// same `id` does not count.
-    func forEachDocument<Value: Sendable>(
-        _ decode: @escaping @Sendable ([UInt8]) throws(UnreadableReport) -> Value,
-        id: (Value) -> String? = { _ in nil }, skipped: (ReportOrigin, String) -> Void = { _, _ in },
-        body: (Value, ReportOrigin) throws -> Void
+    /// A report for which `decode` throws is faulty. A second report with the same id does not count.
+    private func forEachDocument<Form: Sendable>(
+        _ decode: @escaping @Sendable ([UInt8]) throws(UnreadableReport) -> ReportReading<Form>.Result,
+        body: (ReportReading<Form>.Result, ReportOrigin) throws -> Void
     ) throws {
         var ids: Set<String> = []
         var repeated = 0
@@ -123,7 +69,6 @@ struct ReadReports {
             faulty += 1
             progress.clear()
             complain("Skipped \(origin.description.printable): \(reason.printable)\n")
-            skipped(origin, reason)
         }
         for fault in files.faults { skip(ReportOrigin(path: fault.path), fault.reason) }
         while let batch = try documents.next(reports: Self.batch.reports, bytes: Self.batch.bytes) {
@@ -133,7 +78,7 @@ struct ReadReports {
             for (document, value) in zip(batch, values) {
                 switch value {
                 case .success(let value):
-                    if let id = id(value), !ids.insert(id).inserted {
+                    if !ids.insert(value.summary.id).inserted {
                         repeated += 1
                         continue
                     }
@@ -172,6 +117,22 @@ struct UnreadableReport: Error, Equatable {
     let reason: String
 
     init(_ reason: String) { self.reason = reason }
+
+    /// Decodes a report's JSON; throws the place of the first fault, or that a newer version has written it.
+    static func decode<Value: Decodable>(
+        _ type: Value.Type, from json: [UInt8], prepare: (JSONDecoder) -> Void
+    ) throws(UnreadableReport) -> Value {
+        let decoder = JSONDecoder()
+        prepare(decoder)
+        do {
+            return try decoder.decode(type, from: Data(json))
+        } catch {
+            // The failure may result from a newer schema, which makes the better message.
+            if let newer = StallReport.newerVersion(in: json) { throw UnreadableReport(newer) }
+            let fault = (error as? DecodingError)?.fault(in: json) ?? "\(error)"
+            throw UnreadableReport("this is not a stall report: \(fault)")
+        }
+    }
 }
 
 extension StallReport {
@@ -184,8 +145,79 @@ extension StallReport {
     }
 }
 
+/// A report of which only the summary is decoded.
+struct UndecodedReport: Sendable {
+    let summary: ReportSummary
+    let json: [UInt8]
+}
+
+/// What a command reads of each report: a ``ReportSummary``, or the whole report, too.
+struct ReportReading<Form: Sendable>: Sendable {
+    typealias Result = (summary: ReportSummary, form: Form?)
+
+    /// Decodes a report's JSON in one pass; the form is `nil` if the report does not match the filter.
+    let read: @Sendable (_ json: [UInt8], ReportFilter) throws(UnreadableReport) -> Result
+}
+
+extension ReportReading<ReportSummary> {
+    /// The summary, in a fifth of the time of a whole report.
+    static var summary: Self { summary(withCallers: { _ in false }) }
+
+    /// The summary, with the culprit's callers in reports with some fingerprints; these take as long as all other fields.
+    static func summary(withCallers: @escaping @Sendable (_ fingerprint: String?) -> Bool) -> Self {
+        Self { json, filter throws(UnreadableReport) in
+            let summary = try ReportSummary(json: json, .init(functions: filter.needsFunctions, callers: withCallers))
+            return (summary, filter.matches(summary) ? summary : nil)
+        }
+    }
+}
+
+extension ReportReading<UndecodedReport> {
+    /// The summary with the JSON, for a command that decodes few of the reports whole.
+    static var undecoded: Self {
+        Self { json, filter throws(UnreadableReport) in
+            let summary = try ReportSummary(json: json, .init(functions: filter.needsFunctions))
+            return (summary, filter.matches(summary) ? UndecodedReport(summary: summary, json: json) : nil)
+        }
+    }
+}
+
+extension ReportReading<StallReport> {
+    /// The whole report.
+    static var whole: Self {
+        Self { json, filter throws(UnreadableReport) in
+            if let excess = StallReport.sizeFault(of: json) {
+                throw UnreadableReport("this is not a stall report: \(excess)")
+            }
+            let decoded = try UnreadableReport.decode(MatchingReport.self, from: json) { decoder in
+                if let key = MatchingReport.filter { decoder.userInfo[key] = filter }
+                if let key = ReportSummary.Extras.key {
+                    decoder.userInfo[key] = ReportSummary.Extras(functions: filter.needsFunctions)
+                }
+            }
+            try decoded.summary.check()
+            if let fault = decoded.report?.fault { throw UnreadableReport("this is not a stall report: \(fault)") }
+            return (decoded.summary, decoded.report)
+        }
+    }
+}
+
+/// A report's summary, and the whole report if the summary matches.
+private struct MatchingReport: Decodable {
+    static let filter = CodingUserInfoKey(rawValue: "stallwatch.filter")
+
+    let summary: ReportSummary
+    let report: StallReport?
+
+    init(from decoder: any Decoder) throws {
+        summary = try ReportSummary(from: decoder)
+        let filter = Self.filter.flatMap { decoder.userInfo[$0] as? ReportFilter }
+        report = filter?.matches(summary) ?? true ? try StallReport(from: decoder) : nil
+    }
+}
+
 /// Finds misspelled values of filters: those that are not known and that no report has.
-struct UnknownFilterValues {
+final class FilterValues {
     private var options: [(name: String, wanted: [String], known: Set<String>, status: CommandFailure.Status)]
 
     init(_ filter: ReportFilter) {
@@ -197,7 +229,7 @@ struct UnknownFilterValues {
     }
 
     /// Adds the values of a report, whether it matches the filters or not.
-    mutating func add(_ report: ReportSummary) {
+    func add(_ report: ReportSummary) {
         let values = [(report.cause ?? .unknown).rawValue, report.kind.rawValue, report.loop, report.context]
         for (index, value) in values.enumerated() where !options[index].wanted.isEmpty {
             if let value { options[index].known.insert(value) }

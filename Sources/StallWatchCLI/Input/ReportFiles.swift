@@ -8,8 +8,6 @@ import Synchronization
 struct ReportFiles {
     /// The folder that is read without paths: that of the guides.
     static let standardFolder = "stalls"
-    /// The file that `stallwatch baseline update` writes, and no report.
-    static let baseline = "stall-baseline.json"
 
     /// The files in the order of the command line; within a directory by name, which is by time.
     private(set) var files: [ReportFile] = []
@@ -21,23 +19,18 @@ struct ReportFiles {
     init(paths: [String]) throws(CommandFailure) {
         for path in paths {
             if path == "-" {
-                files.append(ReportFile(path: path, kind: .stream, size: 0))
+                files.append(ReportFile(path: path, layout: .stream, size: 0))
                 continue
             }
             guard let status = FileStatus(path: path) else { throw CommandFailure(reading: path, errno: errno) }
             if status.isDirectory {
                 guard search(path) else { throw CommandFailure(reading: path, errno: errno) }
             } else {
-                let kind = status.isRegular ? Self.kind(of: path) : .stream
+                let layout = status.isRegular ? Self.layout(of: path) : .stream
                 guard access(path, R_OK) == 0 else { throw CommandFailure(reading: path, errno: errno) }
-                files.append(ReportFile(path: path, kind: kind, size: status.size))
+                files.append(ReportFile(path: path, layout: layout, size: status.size))
             }
         }
-    }
-
-    /// Whether a file in a directory is a report's: other programs' files may be next to it, and a baseline.
-    static func isReport(_ name: String) -> Bool {
-        name.hasPrefix("stall-") && name.hasSuffix(".json") && name != baseline
     }
 
     /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1` or `stalls.ndjson-20261127`, its rotations.
@@ -48,7 +41,7 @@ struct ReportFiles {
         return [".ndjson", ".jsonl"].contains { plain.hasSuffix($0) }
     }
 
-    private static func kind(of path: String) -> ReportFile.Kind {
+    private static func layout(of path: String) -> ReportFile.Layout {
         let name = fileName(path)
         if hasLines(name) { return .lines }
         return name.hasSuffix(".json") ? .report : .stream
@@ -62,7 +55,7 @@ struct ReportFiles {
         let prefix = directory.hasSuffix("/") ? directory : directory + "/"
         for entry in entries.sorted(by: { $0.name < $1.name }) where !entry.name.hasPrefix(".") {
             let path = prefix + entry.name
-            let isReport = Self.isReport(entry.name) || Self.hasLines(entry.name)
+            let isReport = StallReport.isFileName(entry.name) || Self.hasLines(entry.name)
             let isJSON = entry.name.hasSuffix(".json")
             // Some file systems do not report the type.
             guard isReport || isJSON || [DT_DIR, DT_UNKNOWN].contains(entry.type), let status = FileStatus(path: path)
@@ -71,7 +64,7 @@ struct ReportFiles {
                 guard readLink(path) == nil, !search(path) else { continue }
                 faults.append((path, String(cString: strerror(errno))))
             } else if isReport, status.isRegular {
-                files.append(ReportFile(path: path, kind: Self.kind(of: path), size: status.size))
+                files.append(ReportFile(path: path, layout: Self.layout(of: path), size: status.size))
             } else if isJSON, status.isRegular {
                 others.append(path)
             }
@@ -81,7 +74,7 @@ struct ReportFiles {
 }
 
 struct ReportFile: Sendable, Equatable {
-    enum Kind: Sendable {
+    enum Layout: Sendable {
         case report
         case lines
         /// Reports one after another: standard input, a pipe, or a file with another name.
@@ -89,7 +82,7 @@ struct ReportFile: Sendable, Equatable {
     }
 
     var path: String
-    var kind: Kind
+    var layout: Layout
     /// In bytes; 0 if unknown before the end.
     var size: Int
 }
@@ -139,14 +132,14 @@ struct ReportDocuments {
                 stream = nil
             }
             guard let file = files.popFirst() else { return nil }
-            guard file.kind != .report else {
+            guard file.layout != .report else {
                 return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
             }
             guard let reader = try? FileReader(path: file.path) else {
                 // The decoding reports why, and the other files are still read.
                 return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
             }
-            stream = (DocumentStream(isLines: file.kind == .lines, read: reader.read), file.path)
+            stream = (DocumentStream(isLines: file.layout == .lines, read: reader.read), file.path)
         }
     }
 }

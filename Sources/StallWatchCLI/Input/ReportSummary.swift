@@ -5,7 +5,7 @@ import StallReports
 /// The part of a report that grouping, filtering and listing need: everything but its stacks.
 ///
 /// Most of a report is stacks. Decoding only this part of 50,000 reports takes a fifth of the time of decoding them whole.
-struct ReportSummary: Sendable, Equatable, Decodable {
+struct ReportSummary: Sendable, Equatable {
     private var schemaVersion: Int
     var id: String
     var kind: StallKind
@@ -14,25 +14,18 @@ struct ReportSummary: Sendable, Equatable, Decodable {
     var durationMilliseconds: Double
     var process: Process
     var metadata: [String: String]
-    private var loopPart: Loop
+    var loop: String
     var fingerprint: String?
     var repeats: Int
     var repeated: StallReport.RepeatedStalls?
     var culprit: Culprit?
-    private var causePart: Cause?
-    private var contextPart: Context?
+    var cause: StallReport.CauseKind?
+    /// The label of what the thread was working on, else the task's name.
+    var context: String?
     /// The functions on all of its stacks; empty unless requested.
     var functions: [String] = []
-
-    var loop: String { loopPart.label }
-    var cause: StallReport.CauseKind? { causePart?.kind }
-    /// The label of what the thread was working on, else the task's name.
-    var context: String? { contextPart.flatMap { $0.label ?? $0.taskName } }
-
-    private enum CodingKeys: String, CodingKey {
-        case schemaVersion, id, kind, state, startedAt, durationMilliseconds, process, metadata, fingerprint, repeats
-        case repeated, culprit, loopPart = "loop", causePart = "cause", contextPart = "context"
-    }
+    /// The functions that called the culprit, the nearest first; empty unless requested.
+    var callers: [String] = []
 
     struct Process: Sendable, Hashable, Decodable {
         var name: String
@@ -44,10 +37,6 @@ struct ReportSummary: Sendable, Equatable, Decodable {
         var hostname: String
     }
 
-    private struct Loop: Sendable, Equatable, Decodable {
-        var label: String
-    }
-
     /// The function that a developer should inspect first.
     struct Culprit: Sendable, Hashable, Codable {
         var function: String
@@ -56,18 +45,110 @@ struct ReportSummary: Sendable, Equatable, Decodable {
         var line: Int?
     }
 
-    private struct Cause: Sendable, Equatable, Decodable {
+    /// What to decode beside the fields that every summary has.
+    struct Extras: Sendable {
+        static let key = CodingUserInfoKey(rawValue: "stallwatch.extras")
+
+        /// Whether to decode ``ReportSummary/functions``.
+        var functions = false
+        /// Whether to decode ``ReportSummary/callers`` of a report with this fingerprint.
+        var callers: @Sendable (_ fingerprint: String?) -> Bool = { _ in false }
+    }
+}
+
+extension ReportSummary: Decodable {
+    private enum Key: String, CodingKey {
+        case schemaVersion, id, kind, state, startedAt, durationMilliseconds, process, metadata, fingerprint, repeats
+        case repeated, culprit, loop, cause, context
+    }
+
+    private struct LabeledLoop: Decodable {
+        var label: String
+    }
+
+    private struct KnownCause: Decodable {
         var kind: StallReport.CauseKind
     }
 
-    private struct Context: Sendable, Equatable, Decodable {
+    private struct NamedContext: Decodable {
         var label: String?
         var taskName: String?
+    }
+
+    init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: Key.self)
+        schemaVersion = try fields.decode(Int.self, forKey: .schemaVersion)
+        id = try fields.decode(String.self, forKey: .id)
+        kind = try fields.decode(StallReport.Kind.self, forKey: .kind)
+        state = try fields.decode(StallReport.State.self, forKey: .state)
+        startedAt = try fields.decode(Timestamp.self, forKey: .startedAt)
+        durationMilliseconds = try fields.decode(Double.self, forKey: .durationMilliseconds)
+        process = try fields.decode(Process.self, forKey: .process)
+        metadata = try fields.decode([String: String].self, forKey: .metadata)
+        loop = try fields.decode(LabeledLoop.self, forKey: .loop).label
+        fingerprint = try fields.decodeIfPresent(String.self, forKey: .fingerprint)
+        repeats = try fields.decode(Int.self, forKey: .repeats)
+        repeated = try fields.decodeIfPresent(StallReport.RepeatedStalls.self, forKey: .repeated)
+        culprit = try fields.decodeIfPresent(Culprit.self, forKey: .culprit)
+        cause = try fields.decodeIfPresent(KnownCause.self, forKey: .cause)?.kind
+        let context = try fields.decodeIfPresent(NamedContext.self, forKey: .context)
+        self.context = context?.label ?? context?.taskName
+        guard let key = Extras.key, let extras = decoder.userInfo[key] as? Extras else { return }
+        let needsCallers = extras.callers(fingerprint)
+        guard extras.functions || needsCallers else { return }
+        // A caller is an addition: without it the report still counts.
+        let stacks = extras.functions ? try SampledStacks(from: decoder) : try? SampledStacks(from: decoder)
+        if extras.functions { functions = stacks?.functions ?? [] }
+        if needsCallers, let culprit { callers = stacks?.callers(of: culprit.function) ?? [] }
+    }
+}
+
+/// The stacks of a report's samples, with the names of their functions.
+private struct SampledStacks: Decodable {
+    /// The most callers that are looked up.
+    private static let mostCallers = 16
+
+    private var samples: [Sample]?
+    private var stacks: [[Int]]?
+    private var frames: [NamedFrame]?
+
+    private struct Sample: Decodable {
+        var stack: Int?
+        var weightMilliseconds: Double?
+    }
+
+    private struct NamedFrame: Decodable {
+        var function: String?
+        var isInApp: Bool?
+        var isRuntimeFrame: Bool?
+    }
+
+    var functions: [String] { (frames ?? []).compactMap(\.function) }
+
+    /// Returns the callers of the culprit that samples for most of the time show, the nearest first; of equal ones, the first.
+    func callers(of culprit: String) -> [String] {
+        let samples = samples ?? []
+        let chains = samples.map { callers(of: culprit, in: $0) }
+        var weights: [String: Double] = [:]
+        for (sample, chain) in zip(samples, chains) {
+            if let nearest = chain.first { weights[nearest, default: 0] += sample.weightMilliseconds ?? 0 }
+        }
+        let most = weights.values.max()
+        return chains.first { $0.first.flatMap { weights[$0] } == most } ?? []
+    }
+
+    private func callers(of culprit: String, in sample: Sample) -> [String] {
+        guard let frames, let stacks, let stack = sample.stack, stacks.indices.contains(stack) else { return [] }
+        let functions = stacks[stack].filter(frames.indices.contains).map { frames[$0] }
+        guard let place = functions.firstIndex(where: { $0.function == culprit }) else { return [] }
+        let callers = functions[(place + 1)...].lazy.filter { $0.isInApp == true && $0.isRuntimeFrame != true }
+            .compactMap(\.function).filter { $0 != culprit }
+        return Array(callers.prefix(Self.mostCallers))
     }
 }
 
 extension ReportSummary {
-    /// The same part of a whole report.
+    /// The same part of a whole report, with ``functions`` and without ``callers``.
     init(_ report: StallReport) {
         let process = report.process
         self.init(
@@ -77,41 +158,28 @@ extension ReportSummary {
                 name: process.name, pid: process.pid, startedAt: process.startedAt, startTicks: process.startTicks,
                 bootID: process.bootID, pidNamespace: process.pidNamespace, hostname: process.hostname
             ),
-            metadata: report.metadata, loopPart: Loop(label: report.loop.label), fingerprint: report.fingerprint,
+            metadata: report.metadata, loop: report.loop.label, fingerprint: report.fingerprint,
             repeats: report.repeats, repeated: report.repeated,
             culprit: report.culprit.map {
                 Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
             },
-            causePart: report.cause.map { Cause(kind: $0.kind) },
-            contextPart: report.context.map { Context(label: $0.label, taskName: $0.taskName) },
+            cause: report.cause?.kind, context: report.context.flatMap { $0.label ?? $0.taskName },
             functions: report.frames.compactMap(\.function)
         )
     }
 
-    /// Reads a report's fields from its JSON; ``functions`` only on request.
-    init(json: [UInt8], functions: Bool) throws(UnreadableReport) {
-        do {
-            let data = Data(json)
-            self = try JSONDecoder().decode(ReportSummary.self, from: data)
-            if functions { self.functions = try JSONDecoder().decode(Stacks.self, from: data).functions }
-        } catch {
-            // The failure may result from a newer schema, which makes the better message.
-            if let newer = StallReport.newerVersion(in: json) { throw UnreadableReport(newer) }
-            let fault = (error as? DecodingError)?.fault(in: json) ?? "\(error)"
-            throw UnreadableReport("this is not a stall report: \(fault)")
+    /// Reads a report's fields from its JSON.
+    init(json: [UInt8], _ extras: Extras = Extras()) throws(UnreadableReport) {
+        self = try UnreadableReport.decode(ReportSummary.self, from: json) { decoder in
+            if let key = Extras.key { decoder.userInfo[key] = extras }
         }
-        if let newer = StallReport.newerVersion(schemaVersion) { throw UnreadableReport(newer) }
-        if let fault { throw UnreadableReport("this is not a stall report: $.\(fault)") }
+        try check()
     }
 
-    private struct Stacks: Decodable {
-        var frames: [Frame]?
-
-        struct Frame: Decodable {
-            var function: String?
-        }
-
-        var functions: [String] { (frames ?? []).compactMap(\.function) }
+    /// Throws if a newer version has written the report, or its values cannot be used.
+    func check() throws(UnreadableReport) {
+        if let newer = StallReport.newerVersion(schemaVersion) { throw UnreadableReport(newer) }
+        if let fault { throw UnreadableReport("this is not a stall report: $.\(fault)") }
     }
 
     /// Why its values cannot be used, with their place: sums over many reports rely on these bounds.

@@ -31,10 +31,10 @@ struct PsCommand: ParsableCommand {
 
     func run() throws {
         let pids = (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }.sorted()
-        let rows = pids.filter(MonitoredProcess.hasWatchdog).map { pid in
+        let rows = pids.filter(InspectedProcess.hasWatchdog).map { pid in
             var row = Row(pid: pid, executable: readLink("/proc/\(pid)/exe"))
             do throws(CommandFailure) {
-                row.loops = try ControlClient(pid: pid).ask(.state).loops
+                row.loops = try ControlClient(pid: pid).answer(to: .state).loops
             } catch {
                 row.reason = error.sentence
             }
@@ -72,7 +72,7 @@ struct StateCommand: ParsableCommand {
     @OptionGroup var arguments: LiveArguments
 
     func run() throws {
-        let answer = try ControlClient(pid: arguments.pid).ask(.state)
+        let answer = try ControlClient(pid: arguments.pid).answer(to: .state)
         try arguments.output.write(answer) { LoopStateText.table(answer.loops ?? [], for: $0) }
     }
 }
@@ -99,7 +99,7 @@ struct StacksCommand: ParsableCommand {
 
     func run() throws {
         let client = ControlClient(pid: arguments.pid)
-        let answer = try client.ask(.stacks)
+        let answer = try client.answer(to: .stacks)
         guard let report = answer.report else { throw client.noAnswer }
         if arguments.output.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(

@@ -42,7 +42,7 @@ struct WatchCommand: ParsableCommand {
 
     func run() throws {
         let stop = StopRequest()
-        var process = WatchedProcess(pid: arguments.pid)
+        var process = PolledProcess(pid: arguments.pid)
         // Before the screen is opened, so that a failure is a line on the usual one.
         try process.update()
         if once {
@@ -65,7 +65,7 @@ struct WatchCommand: ParsableCommand {
         }
     }
 
-    private func show(_ process: inout WatchedProcess, _ stop: StopRequest) throws {
+    private func show(_ process: inout PolledProcess, _ stop: StopRequest) throws {
         let terminal = arguments.output.terminalOptions.terminal
         let screen = try LiveScreen()
         Interruption.handle { stop.set() }
@@ -94,7 +94,7 @@ struct WatchCommand: ParsableCommand {
 
     /// The report of a group's latest stall as text; `nil` if it was not found.
     private func opened(
-        _ group: WatchGroup?, of process: WatchedProcess, _ size: WatchFrame.Size, _ terminal: Terminal
+        _ group: WatchGroup?, of process: PolledProcess, _ size: WatchFrame.Size, _ terminal: Terminal
     ) -> String? {
         guard let group, let (report, origin) = process.report(group.latest.id) else { return nil }
         var terminal = terminal

@@ -4,7 +4,7 @@ import TextOutput
 /// The screen of `watch` at one moment, which `watch --json` prints for each interval.
 struct WatchFrame: Encodable {
     /// A loop, and its load over the last interval.
-    struct Loop: Equatable, Encodable {
+    struct LoopRow: Equatable, Encodable {
         var state: LoopStatistics
         /// The share of the interval that the loop has spent in turns, 0 to 1; `nil` if it is not known yet.
         var busy: Double?
@@ -26,7 +26,7 @@ struct WatchFrame: Encodable {
     var process: String
     var pid: Int32
     var time: Timestamp
-    var loops: [Loop]
+    var loops: [LoopRow]
     /// The latest stalls, the newest first.
     var stalls: [ControlAnswer.StallSummary]
     /// Stalls that earlier answers had, the newest first.
@@ -121,7 +121,7 @@ struct WatchFrame: Encodable {
     }
 
     /// Returns the loops that fit: the stalled ones first, then the busiest; in their own order.
-    private static func mostImportant(_ loops: [Loop], _ room: Int) -> [Loop] {
+    private static func mostImportant(_ loops: [LoopRow], _ room: Int) -> [LoopRow] {
         guard loops.count > room else { return loops }
         let order = loops.indices.sorted { left, right in
             let (first, second) = (loops[left], loops[right])
@@ -177,7 +177,7 @@ struct WatchLoopLine {
     private let state: Int
     private let ends: [End]
 
-    init(_ loops: [WatchFrame.Loop], columns: Int) {
+    init(_ loops: [WatchFrame.LoopRow], columns: Int) {
         label = min(max(loops.map { $0.state.label.printable.columns }.max() ?? 0, 4), columns / 4)
         let longest = loops.map { LoopStateText.state(of: $0.state).columns }.max() ?? 0
         // Wide enough for "in a turn for 999 ms", so that the bars keep their length.
@@ -195,7 +195,7 @@ struct WatchLoopLine {
         return (cells + ends.map { $0.title.padded(to: $0.width, .right) }).joined(separator: Self.gap)
     }
 
-    func text(of loop: WatchFrame.Loop, for terminal: Terminal) -> String {
+    func text(of loop: WatchFrame.LoopRow, for terminal: Terminal) -> String {
         let busy = min(max(loop.busy ?? 0, 0), 1)
         let line = Sparkline.text(loop.history, columns: bar).padded(to: bar, .right)
         let share = loop.busy == nil ? "" : "\((busy * 100).fixed(1)) %"

@@ -36,7 +36,7 @@ final class WatchedTasks: Sendable {
 
     /// Returns the time of the reading in the process, in milliseconds; what was known stays if there is no answer.
     private func read(_ standings: inout TaskStandings) -> Double {
-        guard let answer = try? client.ask(.tasks), let list = answer.tasks, let report = answer.report else {
+        guard let answer = try? client.answer(to: .tasks), let list = answer.tasks, let report = answer.report else {
             return 0
         }
         let summary = standings.update(TaskGraph(list, report), at: monotonicNow())

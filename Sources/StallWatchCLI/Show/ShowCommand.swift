@@ -64,7 +64,7 @@ struct ShowCommand: ParsableCommand {
         let (chosen, count) = try choose()
         let reports = try chosen.map { choice throws(CommandFailure) in
             do throws(UnreadableReport) {
-                return (report: try StallReport(json: choice.bytes), origin: choice.origin)
+                return (report: try StallReport(json: choice.json), origin: choice.origin)
             } catch {
                 throw CommandFailure(.faultyData, "\(choice.origin): \(error.reason)")
             }
@@ -72,7 +72,7 @@ struct ShowCommand: ParsableCommand {
         switch formatOptions.chosen {
         case .text: try printText(reports, of: count)
         case .json:
-            for (report, _) in reports { try StandardOutput.write(JSONOutput.bytes(ShownReport(report: report))) }
+            for (report, _) in reports { try StandardOutput.write(JSONOutput.bytes(AdvisedReport(report: report))) }
         case .markdown: try StandardOutput.write(markdown(reports))
         case .github: try CIOutput.printGitHub(reports.map { Finding($0.report) }, summary: markdown(reports))
         case .junit: try StandardOutput.write(JUnitDocument(findings: reports.map { Finding($0.report) }).text)
@@ -102,19 +102,19 @@ struct ShowCommand: ParsableCommand {
     }
 
     /// A report with what to do about the stall, which its file does not have.
-    private struct ShownReport: Encodable {
+    private struct AdvisedReport: Encodable {
         let report: StallReport
 
-        private enum Field: CodingKey { case advice }
+        private enum CodingKeys: CodingKey { case advice }
 
         func encode(to encoder: any Encoder) throws {
             try report.encode(to: encoder)
-            var fields = encoder.container(keyedBy: Field.self)
+            var fields = encoder.container(keyedBy: CodingKeys.self)
             try fields.encodeIfPresent(report.advice, forKey: .advice)
         }
     }
 
-    private typealias Choice = (summary: ReportSummary, origin: ReportOrigin, bytes: [UInt8])
+    private typealias Choice = (summary: ReportSummary, origin: ReportOrigin, json: [UInt8])
 
     /// The first reports in the requested order, which alone are held in memory, and the number of all.
     private func choose() throws -> (chosen: [Choice], count: Int) {
@@ -122,14 +122,13 @@ struct ShowCommand: ParsableCommand {
         let reports = try selection.filters.read(chosenPaths.paths, strict: selection.strict)
         var chosen: [Choice] = []
         var count = 0
-        try reports.forEachMatch { bytes, _ throws(UnreadableReport) in
-            bytes
-        } body: { summary, bytes, origin in
+        try reports.forEach(.undecoded) { report, origin in
+            let summary = report.summary
             guard id.map(summary.hasID) ?? true, chosenPaths.select(summary) else { return }
             count += 1
             let place = chosen.firstIndex { precedes(summary, $0.summary) } ?? chosen.count
             guard place < limit else { return }
-            chosen.insert((summary, origin, bytes), at: place)
+            chosen.insert((summary, origin, report.json), at: place)
             if chosen.count > limit { chosen.removeLast() }
         }
         guard count > 0 else {

@@ -83,7 +83,7 @@ struct SymbolicateCommand: ParsableCommand {
             )
         )
         let reports = try selection.read()
-        if inPlace, let file = reports.files.files.first(where: { $0.kind != .report }) {
+        if inPlace, let file = reports.files.files.first(where: { $0.layout != .report }) {
             throw CommandFailure(
                 .cannotCreate,
                 "\(ReportOrigin(path: file.path)) may hold several reports: use --output instead of --in-place."
@@ -94,7 +94,7 @@ struct SymbolicateCommand: ParsableCommand {
         }
         var missing = MissingImages()
         var printed = PrintedReports()
-        try reports.forEach { report, origin in
+        try reports.forEach(.whole) { report, origin in
             let named = symbolication.symbolicate(report)
             missing.add(named)
             if let output {

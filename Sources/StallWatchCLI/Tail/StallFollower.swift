@@ -24,7 +24,7 @@ struct StallFollower {
     mutating func skip(_ report: ReportSummary) { reported[report.id] = Self.event(of: report) }
 
     /// Returns the event of a new or changed report; `nil` for none.
-    mutating func take(_ report: ReportSummary) -> Event? {
+    mutating func update(with report: ReportSummary) -> Event? {
         let event = Self.event(of: report)
         // The process may still run, in another pid namespace. Its death is not reported twice.
         if event == .began, reported[report.id] == .died { return nil }
@@ -72,7 +72,7 @@ struct FollowedDirectory {
             guard let report = read(path) else { continue }
             if skipsEnded, report.state != .ongoing {
                 follower.skip(report)
-            } else if filter.matches(report), let event = follower.take(report) {
+            } else if filter.matches(report), let event = follower.update(with: report) {
                 try printer.print(event, report)
             }
         }
@@ -82,7 +82,7 @@ struct FollowedDirectory {
     /// Reads a report, or prints why it cannot be read.
     private func read(_ path: String) -> ReportSummary? {
         do throws(UnreadableReport) {
-            return try ReportSummary(json: try FileReader.contents(of: path), functions: filter.needsFunctions)
+            return try ReportSummary(json: FileReader.contents(of: path), .init(functions: filter.needsFunctions))
         } catch {
             // It may have been removed since the poll, to stay within the quota.
             guard FileStatus(path: path) != nil else { return nil }
@@ -110,12 +110,7 @@ struct DirectoryWatch {
 
     let path: String
     private var seen: [String: Seen] = [:]
-    private var lookedAt: (changedAt: Int, isSettled: Bool)?
-    private var rescanAt: UInt64 = 0
-
-    /// The time between two looks at every file, in nanoseconds: a file system's clock may hide a change for longer than
-    /// a tick, or be set back.
-    private static let rescanPeriod: UInt64 = 60_000_000_000
+    private var checkedAt: (changedAt: Int, isSettled: Bool)?
 
     init(path: String) throws(CommandFailure) {
         self.path = path
@@ -127,16 +122,16 @@ struct DirectoryWatch {
     /// The paths of reports that are new or changed since the last call, by time; none while the directory is gone.
     mutating func changes() -> [String] {
         guard let status = FileStatus(path: path), status.isDirectory else {
-            lookedAt = nil
+            checkedAt = nil
             return []
         }
-        if let lookedAt, lookedAt.changedAt == status.changedAt, lookedAt.isSettled { return [] }
+        if let checkedAt, checkedAt.changedAt == status.changedAt, checkedAt.isSettled { return [] }
         // A directory's time may be any number.
         let (age, overflows) = wallClock().subtractingReportingOverflow(status.changedAt)
-        lookedAt = (status.changedAt, overflows || age > Self.clockStep)
+        checkedAt = (status.changedAt, overflows || age > Self.clockStep)
         var changed: [String] = []
         var present: [String: Seen] = [:]
-        for name in (directoryEntries(path) ?? []).map(\.name) where ReportFiles.isReport(name) {
+        for name in (directoryEntries(path) ?? []).map(\.name) where StallReport.isFileName(name) {
             guard let file = FileStatus(path: path + "/" + name), file.isRegular else { continue }
             let now = Seen(changedAt: file.changedAt, size: file.size, identity: file.identity)
             present[name] = now
@@ -145,16 +140,6 @@ struct DirectoryWatch {
         seen = present
         return changed.sorted()
     }
-
-    /// Makes the next call of ``changes()`` look at every file, whatever the directory's time says, once a minute.
-    mutating func rescanIfDue(now: UInt64) {
-        guard now >= rescanAt else { return }
-        lookedAt = nil
-        rescanAt = now + Self.rescanPeriod
-    }
-
-    /// Whether the directory had a report with this name at the last call of ``changes()``.
-    func contains(_ name: String) -> Bool { seen[name] != nil }
 }
 
 /// CLOCK_REALTIME in nanoseconds.

@@ -75,7 +75,7 @@ final class TailPrinter {
 
     func print(_ event: StallFollower.Event, _ report: ReportSummary) throws {
         if isJSON {
-            let line = try JSONOutput.bytes(TailEvent(event: event, report: report), isIndented: false)
+            let line = JSONOutput.bytes(TailEvent(event: event, report: report), isIndented: false)
             return try write(String(decoding: line, as: UTF8.self))
         }
         try clear()
@@ -129,14 +129,14 @@ struct TailEvent: Encodable {
     let event: StallFollower.Event
     let report: ReportSummary
 
-    private enum Field: CodingKey { case event, report }
+    private enum CodingKeys: CodingKey { case event, report }
 
     private enum ReportField: CodingKey {
         case id, kind, state, startedAt, durationMilliseconds, loop, cause, culprit, fingerprint, repeats, process, pid
     }
 
     func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: Field.self)
+        var fields = encoder.container(keyedBy: CodingKeys.self)
         try fields.encode(event, forKey: .event)
         var values = fields.nestedContainer(keyedBy: ReportField.self, forKey: .report)
         try values.encode(report.id, forKey: .id)

@@ -48,12 +48,12 @@ struct TasksCommand: ParsableCommand {
     }
 
     func run() throws {
-        var graph = try ask()
+        var graph = try readTasks()
         var standings: [UInt64: TaskGraph.Standing]?
         if let stuck {
             standings = Dictionary(graph.list.tasks.map { ($0.id, graph.standing(of: $0)) }) { first, _ in first }
             sleep(UInt32(stuck))
-            graph = try ask()
+            graph = try readTasks()
         }
         let text = TasksText(graph) { task in standings.map { $0[task.id] == graph.standing(of: task) } ?? true }
         guard !text.tasks.isEmpty else {
@@ -71,9 +71,9 @@ struct TasksCommand: ParsableCommand {
         }
     }
 
-    private func ask() throws(CommandFailure) -> TaskGraph {
+    private func readTasks() throws(CommandFailure) -> TaskGraph {
         let client = ControlClient(pid: arguments.pid)
-        let answer = try client.ask(.tasks)
+        let answer = try client.answer(to: .tasks)
         guard let list = answer.tasks, let report = answer.report else { throw client.noAnswer }
         return TaskGraph(list, report)
     }
@@ -150,7 +150,7 @@ struct TasksText {
             var function: String?
             var file: String?
             var line: Int?
-            /// What it waits for, to the end.
+            /// The chain of waits in one sentence.
             var sentence: String
         }
         var groups: [TaskGraph.Group]

@@ -29,7 +29,7 @@ struct HangReporter {
         for process in offering {
             lines.append("Process \(process.id), \(fileName(String(process.command.prefix { $0 != " " }))):")
             do throws(UnreadableReport) {
-                let report = try ask(process.id, quiet, directory)
+                let report = try requestReport(process.id, quiet, directory)
                 lines += HangText(report).lines.map { "  " + $0 }
             } catch {
                 lines.append("  no stacks: \(error.reason)")
@@ -52,7 +52,9 @@ struct HangReporter {
 
     private func request(of process: pid_t) -> String { "\(requests)/ask.\(process)" }
 
-    private func ask(_ process: pid_t, _ quiet: UInt64, _ directory: String) throws(UnreadableReport) -> StallReport {
+    private func requestReport(_ process: pid_t, _ quiet: UInt64, _ directory: String) throws(UnreadableReport)
+        -> StallReport
+    {
         let answer = "\(requests)/answer.\(process)"
         unlink(answer)
         let fifo = open(request(of: process), O_WRONLY | O_NONBLOCK | O_CLOEXEC)

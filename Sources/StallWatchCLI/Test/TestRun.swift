@@ -106,7 +106,7 @@ final class TestRun: Sendable {
                 }
             }
             progress.withLock { progress in
-                progress.clock.noteProgress(at: time)
+                progress.clock.markProgress(at: time)
                 for line in lines { progress.tests.read(line, at: time) }
             }
         }
@@ -221,7 +221,7 @@ struct HangClock {
         lastProgress = now
     }
 
-    mutating func noteProgress(at time: UInt64) {
+    mutating func markProgress(at time: UInt64) {
         lastProgress = time
         isReported = false
     }

@@ -5,7 +5,7 @@ import TextOutput
 struct HistoryTable {
     struct Row {
         let group: StallGroup
-        let change: StallHistory.Change?
+        let change: VersionHistory.Change?
         /// The versions that have the stall, the oldest first.
         let versions: [String]
         let rate: HourlyRate
@@ -14,10 +14,10 @@ struct HistoryTable {
     let rows: [Row]
     /// The groups that are not shown.
     let omitted: Int
-    let versions: [StallHistory.Version]
+    let versions: [VersionHistory.Version]
     let time: MonitoredTime
 
-    init(_ groups: [StallGroup], limit: Int, history: StallHistory, time: MonitoredTime) {
+    init(_ groups: [StallGroup], limit: Int, history: VersionHistory, time: MonitoredTime) {
         let versions = history.versions
         self.versions = versions
         self.time = time
@@ -25,7 +25,7 @@ struct HistoryTable {
         rows = groups.prefix(limit).map { group in
             let counts = history.counts(of: group.fingerprint, in: versions)
             return Row(
-                group: group, change: StallHistory.change(counts, versions),
+                group: group, change: VersionHistory.change(counts, versions),
                 versions: zip(versions, counts).filter { $0.1 > 0 }.map(\.0.name),
                 rate: HourlyRate(count: group.count, hours: time.hours))
         }
@@ -68,7 +68,7 @@ struct HistoryTable {
             return more + "Nothing to compare with: fewer than two versions, which metadata[\"version\"] of the "
                 + "configuration sets."
         }
-        let counts = StallHistory.Change.allCases.map { change in
+        let counts = VersionHistory.Change.allCases.map { change in
             "\(rows.count { $0.change == change }) \(change.rawValue)"
         }
         return more
@@ -83,14 +83,14 @@ struct HistoryReport: Encodable {
     let hours: Double
     let hoursFrom: MonitoredTime.Source
     /// In the order in which their first processes started.
-    let versions: [StallHistory.Version]
-    let groups: [Group]
+    let versions: [VersionHistory.Version]
+    let groups: [DatedGroup]
 
-    struct Group: Encodable {
+    struct DatedGroup: Encodable {
         let fingerprint: String?
         let culprit: ReportSummary.Culprit?
         let cause: String
-        let change: StallHistory.Change?
+        let change: VersionHistory.Change?
         let count: Int
         let rate: HourlyRate
         let firstSeen: Timestamp
@@ -103,7 +103,7 @@ struct HistoryReport: Encodable {
         hoursFrom = table.time.source
         versions = table.versions
         groups = table.rows.map { row in
-            Group(
+            DatedGroup(
                 fingerprint: row.group.fingerprint, culprit: row.group.culprit, cause: row.group.cause,
                 change: row.change, count: row.group.count, rate: row.rate, firstSeen: row.group.firstSeen,
                 lastSeen: row.group.lastSeen, versions: row.versions)

@@ -1,4 +1,3 @@
-import Foundation
 import StallReports
 
 struct StallGroups: Sendable {
@@ -8,10 +7,10 @@ struct StallGroups: Sendable {
 
     init(by grouping: Grouping = .fingerprint) { self.grouping = grouping }
 
-    /// Adds a report to its group; `callers` are those of its culprit, the nearest first, if they were looked up.
-    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, callers: [String] = []) {
-        let key = grouping.key(report, callers.first)
-        groups[key, default: StallGroup(key: key)].add(report, origin, callers: callers)
+    /// Adds a report to its group.
+    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin) {
+        let key = grouping.key(report)
+        groups[key, default: StallGroup(key: key)].add(report, origin)
     }
 
     /// The groups in no order.
@@ -38,13 +37,13 @@ struct StallGroups: Sendable {
     enum Grouping: String, CaseIterable, Sendable {
         case fingerprint, culprit, cause, loop, caller, context
 
-        fileprivate func key(_ report: ReportSummary, _ caller: String?) -> String? {
+        fileprivate func key(_ report: ReportSummary) -> String? {
             switch self {
             case .fingerprint: report.fingerprint
             case .culprit: report.culprit?.function
             case .cause: (report.cause ?? .unknown).rawValue
             case .loop: report.loop
-            case .caller: caller
+            case .caller: report.callers.first
             case .context: report.context
             }
         }
@@ -105,10 +104,10 @@ struct StallGroup: Sendable, Equatable {
 
     init(key: String?) { self.key = key }
 
-    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, callers: [String] = []) {
+    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin) {
         fingerprints.insert(report.fingerprint)
         let weight = report.totalMilliseconds
-        if self.callers.isEmpty { self.callers = callers }
+        if callers.isEmpty { callers = report.callers }
         totalMilliseconds += weight
         maximumMilliseconds = max(maximumMilliseconds, report.greatestMilliseconds)
         isEstimated = isEstimated || report.isEstimated
@@ -164,51 +163,6 @@ struct Tally<Value: Hashable & Sendable>: Sendable, Equatable {
     /// The value with the largest weight; the first by `order` among equals, so that every run gives the same result.
     func heaviest(by order: (Value, Value) -> Bool) -> Value? {
         weights.max { $0.value != $1.value ? $0.value < $1.value : order($1.key, $0.key) }?.key
-    }
-}
-
-/// The functions that called a report's culprit: the next functions of the app on the stack.
-struct CulpritCallers: Decodable {
-    /// The most callers that are looked up.
-    private static let limit = 16
-
-    private var culprit: ReportSummary.Culprit?
-    private var samples: [Sample]
-    private var stacks: [[Int]]
-    private var frames: [Frame]
-
-    private struct Sample: Decodable {
-        var stack: Int?
-        var weightMilliseconds: Double?
-    }
-
-    private struct Frame: Decodable {
-        var function: String?
-        var isInApp: Bool
-        var isRuntimeFrame: Bool?
-    }
-
-    /// The callers in a report's JSON that samples for most of the time show, the nearest first; of equal ones, the first.
-    static func names(in json: [UInt8]) -> [String] {
-        guard let report = try? JSONDecoder().decode(CulpritCallers.self, from: Data(json)),
-            let culprit = report.culprit?.function
-        else { return [] }
-        let chains = report.samples.map { report.callers(of: culprit, in: $0) }
-        var weights: [String: Double] = [:]
-        for (sample, chain) in zip(report.samples, chains) {
-            if let nearest = chain.first { weights[nearest, default: 0] += sample.weightMilliseconds ?? 0 }
-        }
-        let most = weights.values.max()
-        return chains.first { $0.first.flatMap { weights[$0] } == most } ?? []
-    }
-
-    private func callers(of culprit: String, in sample: Sample) -> [String] {
-        guard let stack = sample.stack, stacks.indices.contains(stack) else { return [] }
-        let functions = stacks[stack].filter(frames.indices.contains).map { frames[$0] }
-        guard let place = functions.firstIndex(where: { $0.function == culprit }) else { return [] }
-        let callers = functions[(place + 1)...].lazy.filter { $0.isInApp && $0.isRuntimeFrame != true }
-            .compactMap(\.function).filter { $0 != culprit }
-        return Array(callers.prefix(Self.limit))
     }
 }
 

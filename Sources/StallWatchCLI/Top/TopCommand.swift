@@ -67,12 +67,10 @@ struct TopCommand: ParsableCommand {
         let isForEach = groupBy == .caller
         // Looking up callers takes as long as all other fields of a report: once for each fingerprint.
         let known = Mutex<Set<String>>([])
-        try selection.read().forEachMatch { bytes, summary throws(UnreadableReport) -> [String] in
-            let isNew = summary.fingerprint.map { id in known.withLock { $0.insert(id).inserted } } ?? false
-            return isForEach || isNew ? CulpritCallers.names(in: bytes) : []
-        } body: { summary, callers, origin in
-            groups.add(summary, origin, callers: callers)
-        }
+        let reading = ReportReading.summary(withCallers: { fingerprint in
+            isForEach || fingerprint.map { id in known.withLock { $0.insert(id).inserted } } ?? false
+        })
+        try selection.read().forEach(reading) { groups.add($0, $1) }
         let sorted = groups.sorted(by: sort)
         let terminal = terminalOptions.terminal
         let isText = formatOptions.chosen == .text
@@ -91,8 +89,8 @@ struct TopCommand: ParsableCommand {
 
     private func showHistory() throws {
         let reports = try selection.read()
-        var (groups, history) = (StallGroups(), StallHistory(reports.filter))
-        try reports.forEachSummary { report, origin in
+        var (groups, history) = (StallGroups(), VersionHistory(reports.filter))
+        try reports.forEach(.summary) { report, origin in
             groups.add(report, origin)
             history.add(report)
         }
@@ -121,9 +119,9 @@ struct TopReport: Encodable {
     let totalMilliseconds: Double
     /// All groups, including those that `--limit` leaves out.
     let groupCount: Int
-    let groups: [Group]
+    let groups: [GroupRow]
 
-    struct Group: Encodable {
+    struct GroupRow: Encodable {
         let fingerprint: String?
         let count: Int
         let reports: Int
@@ -150,11 +148,11 @@ struct TopReport: Encodable {
         count = groups.count
         totalMilliseconds = groups.totalMilliseconds.toMicroseconds
         groupCount = groups.all.count
-        self.groups = shown.map(Group.init)
+        self.groups = shown.map(GroupRow.init)
     }
 }
 
-extension TopReport.Group {
+extension TopReport.GroupRow {
     init(_ group: StallGroup) {
         self.init(
             fingerprint: group.fingerprint, count: group.count, reports: group.reports, repeats: group.repeats,

@@ -24,7 +24,7 @@ struct StackTable {
     }
 
     /// A place in a function that a thread was at.
-    struct Frame: Hashable {
+    struct FrameEntry: Hashable {
         /// Index into ``functions``.
         var function: Int
         /// Index into ``images``.
@@ -52,13 +52,13 @@ struct StackTable {
     }
 
     private var imageTable = Numbered<Image>()
-    private var frameTable = Numbered<Frame>()
+    private var frameTable = Numbered<FrameEntry>()
     private var nodeTable = Numbered<Node>()
     private(set) var functions: [Function] = []
     private var functionKeys = Numbered<FunctionKey>()
 
     var images: [Image] { imageTable.values }
-    var frames: [Frame] { frameTable.values }
+    var frames: [FrameEntry] { frameTable.values }
     var nodes: [Node] { nodeTable.values }
 
     /// A report's frame with its inlining depth in one stack.
@@ -144,7 +144,7 @@ struct StackTable {
             isRuntimeFrame: frame.isRuntimeFrame ?? false
         )
         return insert(
-            Frame(
+            FrameEntry(
                 function: insert(function),
                 image: image.map { insert(Image(name: $0.name, path: $0.path, buildID: $0.buildID)) },
                 address: UInt64(frame.offset.dropFirst(2), radix: 16) ?? 0, line: frame.line, column: frame.column,
@@ -156,11 +156,11 @@ struct StackTable {
     /// A frame with a remark instead of code.
     private mutating func marker(_ name: String) -> Int {
         let function = Function(name: name, isInApp: false, isRuntimeFrame: false)
-        return insert(Frame(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))
+        return insert(FrameEntry(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))
     }
 
     private mutating func insert(_ image: Image) -> Int { imageTable.number(of: image) }
-    private mutating func insert(_ frame: Frame) -> Int { frameTable.number(of: frame) }
+    private mutating func insert(_ frame: FrameEntry) -> Int { frameTable.number(of: frame) }
     private mutating func insert(_ node: Node) -> Int { nodeTable.number(of: node) }
 
     private mutating func insert(_ function: Function) -> Int {

@@ -9,7 +9,7 @@ struct StallProfile {
         var host: String
     }
 
-    struct Loop: Hashable {
+    struct LoopIdentity: Hashable {
         var process: Process
         var label: String
         var kind: String
@@ -40,10 +40,10 @@ struct StallProfile {
     }
 
     private(set) var table = StackTable()
-    private var loopTable = Numbered<Loop>()
+    private var loopTable = Numbered<LoopIdentity>()
     private(set) var stalls: [Stall] = []
 
-    var loops: [Loop] { loopTable.values }
+    var loops: [LoopIdentity] { loopTable.values }
     private var hosts: Set<String> = []
     /// Whether a process's name and id are not enough to tell it from others.
     var hasSeveralHosts: Bool { hosts.count > 1 }
@@ -52,7 +52,7 @@ struct StallProfile {
         hosts.insert(report.process.hostname)
         stalls.append(
             Stall(
-                loop: loopTable.number(of: Loop(report)), startedAt: report.startedAt,
+                loop: loopTable.number(of: LoopIdentity(report)), startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(report.durationMilliseconds), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
                 shares: table.add(report), history: report.history?.loops ?? [], repeats: report.repeats,
@@ -67,7 +67,7 @@ struct StallProfile {
     }
 }
 
-extension StallProfile.Loop {
+extension StallProfile.LoopIdentity {
     init(_ report: StallReport) {
         let process = report.process
         self.init(

@@ -56,9 +56,9 @@ import Testing
         ]
         for fixture in fixtures {
             let report = try StallReport(jsonData: fixture.bytes)
-            #expect(try ReportSummary(json: fixture.bytes, functions: true) == ReportSummary(report))
-            #expect(try ReportSummary(json: report.jsonData(), functions: true) == ReportSummary(report))
-            #expect(try ReportSummary(json: fixture.bytes, functions: false).functions.isEmpty)
+            #expect(try ReportSummary(json: fixture.bytes, .init(functions: true)) == ReportSummary(report))
+            #expect(try ReportSummary(json: report.jsonData(), .init(functions: true)) == ReportSummary(report))
+            #expect(try ReportSummary(json: fixture.bytes).functions.isEmpty)
         }
     }
 
@@ -79,7 +79,7 @@ import Testing
         let text = ReportFixture().json
         try #require(text.contains(right))
         let bytes = Array(text.replacingOccurrences(of: right, with: wrong).utf8)
-        let error = #expect(throws: UnreadableReport.self) { try ReportSummary(json: bytes, functions: false) }
+        let error = #expect(throws: UnreadableReport.self) { try ReportSummary(json: bytes) }
         #expect(error?.reason.hasPrefix("this is not a stall report: \(fault)") == true, "\(error?.reason ?? "")")
     }
 }

@@ -31,25 +31,16 @@ import TextOutput
             // A damaged id may be another report's.
             if text.contains("given twice") { complaints += text.split(separator: " ").first.flatMap { Int($0) } ?? 0 }
         }
-        var documents = 0
-        try unlessAllAreFaulty {
-            try reports.forEachDocument { bytes throws(UnreadableReport) in
-                bytes.count
-            } body: { _, _ in
-                documents += 1
-            }
-        }
         var groups = StallGroups()
-        complaints = 0
-        try unlessAllAreFaulty { try reports.forEachSummary { groups.add($0, $1) } }
-        #expect(groups.reports + complaints == documents)
+        try unlessAllAreFaulty { try reports.forEach(.summary) { groups.add($0, $1) } }
+        let documents = groups.reports + complaints
         _ = TopTable(groups: groups, shown: groups.sorted(by: .total)).text(for: Terminal(width: 100))
-        _ = try JSONOutput.bytes(TopReport(groups, shown: groups.all))
+        _ = JSONOutput.bytes(TopReport(groups, shown: groups.all))
 
         complaints = 0
         var whole = 0
         try unlessAllAreFaulty {
-            try reports.forEach { report, origin in
+            try reports.forEach(.whole) { report, origin in
                 whole += 1
                 let view = ReportView(report: report, origin: origin, terminal: Terminal(width: 80), showsThreads: true)
                 #expect(!view.text.isEmpty)

@@ -11,13 +11,13 @@ import TextOutput
 @Suite struct WatchFrameTests {
     private static func loop(
         _ label: String, turn: Double? = nil, busy: Double?, stalls: Int = 0, threshold: Double = 250
-    ) -> WatchFrame.Loop {
+    ) -> WatchFrame.LoopRow {
         var state = LoopStatistics(label: label)
         state.currentTurn = turn.map { .milliseconds($0) }
         state.threshold = .milliseconds(threshold)
         state.stalls = stalls
         if let busy { state.latency = [LatencyBucket(upperBound: .milliseconds(busy * 16), turns: 1)] }
-        return WatchFrame.Loop(
+        return WatchFrame.LoopRow(
             state: state, busy: busy,
             history: (0..<60).map { second in
                 busy.flatMap { second < 10 ? nil : Double(second % 8) / 8 * $0 }
@@ -101,12 +101,12 @@ import TextOutput
             loop.currentTurn = turn.map { .milliseconds($0) }
             return loop
         }
-        #expect(WatchedProcess.busy(from: state(9_000, 10_000), to: state(9_250, 11_000)) == 0.25)
-        #expect(WatchedProcess.busy(from: state(9_000, 10_000), to: state(9_000, 11_000, turn: 250)) == 0.25)
-        #expect(WatchedProcess.busy(from: state(0, 10_000), to: state(2_000, 11_000)) == 1)
+        #expect(PolledProcess.busy(from: state(9_000, 10_000), to: state(9_250, 11_000)) == 0.25)
+        #expect(PolledProcess.busy(from: state(9_000, 10_000), to: state(9_000, 11_000, turn: 250)) == 0.25)
+        #expect(PolledProcess.busy(from: state(0, 10_000), to: state(2_000, 11_000)) == 1)
         // A loop that was removed and watched again.
-        #expect(WatchedProcess.busy(from: state(9_000, 10_000), to: state(1, 500)) == nil)
-        #expect(WatchedProcess.busy(from: nil, to: state(1, 10)) == nil)
+        #expect(PolledProcess.busy(from: state(9_000, 10_000), to: state(1, 500)) == nil)
+        #expect(PolledProcess.busy(from: nil, to: state(1, 10)) == nil)
     }
 }
 
@@ -168,7 +168,7 @@ import TextOutput
         let stalls = try Self.stalls()
         var old = stalls[2]
         old.isOngoing = true
-        let earlier = WatchedProcess.earlier([stalls[1], old], than: [stalls[0], stalls[1]])
+        let earlier = PolledProcess.earlier([stalls[1], old], than: [stalls[0], stalls[1]])
         #expect(earlier == [stalls[2]])
     }
 

@@ -107,9 +107,9 @@ import TextOutput
                 cause: causes[kind % 4]
             )
             // The nearest caller is the same for all groups.
-            groups.add(
-                try ReportSummary(json: report.bytes, functions: false), ReportOrigin(path: "x"),
-                callers: ["Cache.fetch(_:)", "Screen\(kind).load()"])
+            var summary = try ReportSummary(json: report.bytes)
+            summary.callers = ["Cache.fetch(_:)", "Screen\(kind).load()"]
+            groups.add(summary, ReportOrigin(path: "x"))
         }
         var terminal = terminal(width)
         terminal.height = 24
@@ -174,10 +174,10 @@ import TextOutput
             }
             try scratch.write(reports, in: "\(folder)/")
         }
-        var values: UnknownFilterValues?
+        let values = FilterValues(ReportFilter())
         let sets = try ["base", "new"].map {
             try ReportSet(
-                scratch.path + "/" + $0, filters: try FilterOptions.parse([]), strict: false, hours: 10, noting: &values
+                scratch.path + "/" + $0, filters: try FilterOptions.parse([]), strict: false, hours: 10, values
             )
         }
         let comparison = Comparison(base: sets[0], new: sets[1], tolerance: 0.25)

@@ -83,7 +83,7 @@ import TextOutput
             state: "ongoing", pid: 0x3f_ffff, startTicks: 1, bootID: text("/proc/sys/kernel/random/boot_id"),
             hostname: text("/proc/sys/kernel/hostname"))
         func isGone() throws -> Bool {
-            try ReportSummary(json: Array(report.json.utf8), functions: false).processIsGone
+            try ReportSummary(json: Array(report.json.utf8)).processIsGone
         }
         #expect(try !isGone(), "a report of an older version does not name its namespace")
         report.pidNamespace = "pid:[1]"
@@ -153,15 +153,15 @@ import TextOutput
     @Test func eachEventIsReturnedOnce() throws {
         var follower = StallFollower()
         var report = ReportSummary(try StallReport(jsonData: ReportFixture(state: "ongoing").bytes))
-        #expect(follower.take(report) == .began)
-        #expect(follower.take(report) == nil)
+        #expect(follower.update(with: report) == .began)
+        #expect(follower.update(with: report) == nil)
         #expect(follower.dead { _ in true } == [report])
         #expect(follower.dead { _ in true } == [])
         // The process still runs, in another pid namespace.
-        #expect(follower.take(report) == nil)
+        #expect(follower.update(with: report) == nil)
         report.state = .ended
-        #expect(follower.take(report) == .ended)
-        #expect(follower.take(report) == nil)
+        #expect(follower.update(with: report) == .ended)
+        #expect(follower.update(with: report) == nil)
         #expect(follower.ongoing.isEmpty)
     }
 }

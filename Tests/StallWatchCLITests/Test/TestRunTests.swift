@@ -19,9 +19,9 @@ import Testing
 
     @Test func `progress begins another time`() {
         var clock = HangClock(limit: 30, now: 100)
-        clock.noteProgress(at: 120)
+        clock.markProgress(at: 120)
         #expect(due(&clock, at: [130, 150]) == [150])
-        clock.noteProgress(at: 160)
+        clock.markProgress(at: 160)
         #expect(clock.nextDecision(after: 161) == 190)
         #expect(due(&clock, at: [189, 190]) == [190])
     }

@@ -140,7 +140,7 @@ import TextOutput
         var groups = StallGroups()
         let report = ReportFixture(
             function: String(repeating: "long", count: 50), file: "/src/" + String(repeating: "x", count: 90))
-        groups.add(try ReportSummary(json: report.bytes, functions: false), ReportOrigin(path: "x"))
+        groups.add(try ReportSummary(json: report.bytes), ReportOrigin(path: "x"))
         for width in [40, 60, 80, 100, 120, 200] {
             let text = TopTable(groups: groups, shown: groups.all).text(for: Terminal(isTerminal: true, width: width))
             #expect(text.split(separator: "\n").allSatisfy { String($0).columns <= width }, "\(width)")
@@ -209,7 +209,9 @@ import TextOutput
             var groups = StallGroups()
             for (number, callers) in chains.enumerated() {
                 let report = ReportFixture(number: number, fingerprint: "9f2c41d07a3be81\(number)")
-                groups.add(try ReportSummary(json: report.bytes, functions: false), .init(path: "x"), callers: callers)
+                var summary = try ReportSummary(json: report.bytes)
+                summary.callers = callers
+                groups.add(summary, .init(path: "x"))
             }
             return groups.all.sorted { ($0.key ?? "") < ($1.key ?? "") }
         }

@@ -3,7 +3,7 @@ import StallReports
 /// In which versions of the program each stall was seen, and how long each version was watched.
 ///
 /// Everything comes from the reports: the version from their metadata, its time from the processes that have a report.
-struct StallHistory: Sendable {
+struct VersionHistory: Sendable {
     enum Change: String, CaseIterable, Encodable, Sendable {
         /// Seen in the newest version only, and the versions before ran long enough to show it.
         case new

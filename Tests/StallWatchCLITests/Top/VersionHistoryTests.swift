@@ -6,8 +6,8 @@ import Testing
 
 @testable import StallWatchCLI
 
-@Suite struct StallHistoryTests {
-    private static func versions(_ hours: [Double]) -> [StallHistory.Version] {
+@Suite struct VersionHistoryTests {
+    private static func versions(_ hours: [Double]) -> [VersionHistory.Version] {
         hours.enumerated().map { .init(name: "1.\($0.offset)", hours: $0.element) }
     }
 
@@ -21,11 +21,11 @@ import Testing
             ([5, 9], [10, 10], nil), ([5], [10], nil), ([], [], nil), ([0, 0], [1, 1], nil),
             // An old gap, before it came back once: it is there now as it was before.
             ([5, 0, 5, 5], [10, 10, 10, 10], nil),
-        ] as [([Int], [Double], StallHistory.Change?)])
+        ] as [([Int], [Double], VersionHistory.Change?)])
     func `a change is what the versions had the time to show`(
-        counts: [Int], hours: [Double], change: StallHistory.Change?
+        counts: [Int], hours: [Double], change: VersionHistory.Change?
     ) {
-        #expect(StallHistory.change(counts, Self.versions(hours)) == change)
+        #expect(VersionHistory.change(counts, Self.versions(hours)) == change)
     }
 
     @Test func `the interval of a rate is that of a Poisson count`() {
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func `time before the period does not count`() throws {
-        let report = try ReportSummary(json: ReportFixture(number: 1).bytes, functions: false)
+        let report = try ReportSummary(json: ReportFixture(number: 1).bytes)
         let minute: Int64 = 60_000_000
         var spans = ProcessSpans(
             ReportFilter(since: .init(microsecondsSince1970: report.startedAt.microsecondsSince1970 - minute)))
@@ -122,7 +122,7 @@ import Testing
     private func group(_ reports: [ReportFixture]) throws -> StallGroup {
         var groups = StallGroups()
         for report in reports {
-            groups.add(try ReportSummary(json: report.bytes, functions: false), ReportOrigin(path: report.fileName))
+            groups.add(try ReportSummary(json: report.bytes), ReportOrigin(path: report.fileName))
         }
         return try #require(groups.all.first)
     }
