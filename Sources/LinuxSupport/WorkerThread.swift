@@ -4,9 +4,14 @@ import Synchronization
 
 /// A thread of the monitor: a plain pthread, because Dispatch or Swift concurrency may be stalled.
 ///
+/// The first of ``join()``, ``detach()`` and ``finish(until:)`` counts; without any, the thread ends on its own.
+///
 /// `@unchecked Sendable`: `init` writes the handle once, before any other thread has the object.
 package final class WorkerThread: @unchecked Sendable {
     private var handle = pthread_t()
+    /// Whether the thread has been started, and neither joined nor detached.
+    private let isKept = Atomic<Bool>(false)
+    private let isAbandoned = Atomic<Bool>(false)
     private let ended = Semaphore()
     /// The kernel ids of all threads of this kind that run now.
     private static let running = Mutex<Set<Int32>>([])
@@ -54,7 +59,10 @@ package final class WorkerThread: @unchecked Sendable {
                 errno: status
             )
         }
+        isKept.store(true, ordering: .releasing)
     }
+
+    deinit { detach() }
 
     /// Returns the result of `body`, which runs on a thread of its own; `nil` if the system refuses the thread, or at a
     /// deadline in monotonic nanoseconds, after which the thread ends on its own.
@@ -82,28 +90,69 @@ package final class WorkerThread: @unchecked Sendable {
 
     package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
-    /// Waits for the end of the thread; call it exactly once, from another thread.
+    /// Waits for the end of the thread; call it from another thread.
     package func join() {
-        pthread_join(handle, nil)
+        if isKept.exchange(false, ordering: .acquiringAndReleasing) { pthread_join(handle, nil) }
     }
 
-    /// Lets the thread end on its own; call it exactly once, instead of ``join()``.
+    /// Lets the thread end on its own.
     package func detach() {
-        pthread_detach(handle)
+        if isKept.exchange(false, ordering: .acquiringAndReleasing) { pthread_detach(handle) }
     }
 
-    /// Waits for the thread's end, unless called on itself, until a deadline; returns whether it has ended.
-    ///
-    /// Call it exactly once, instead of ``join()`` and ``detach()``.
+    /// If called on this thread, makes ``finish(until:)`` not wait for it on any other.
+    package func abandonIfCurrent() {
+        if isCurrent { isAbandoned.store(true, ordering: .releasing) }
+    }
+
+    /// Waits for the thread's end, unless called on itself, until a deadline; returns whether it has ended meanwhile.
     @discardableResult
     package func finish(until deadline: UInt64) -> Bool {
-        guard !isCurrent, ended.wait(until: deadline) else {
+        guard isKept.load(ordering: .acquiring) else { return false }
+        guard !isCurrent, !isAbandoned.load(ordering: .acquiring), ended.wait(until: deadline) else {
             detach()
             return false
         }
         join()
         return true
     }
+}
+
+/// Runs work on threads of its own, one at a time, each of which ends with its work.
+package final class Worker: Sendable {
+    private struct Current {
+        var thread: WorkerThread?
+        var isRunning = false
+    }
+    private let name: String
+    private let current = Mutex(Current())
+
+    /// Creates a worker without a thread; the name of its threads has at most 15 bytes.
+    package init(name: String) { self.name = name }
+
+    /// Runs `body` on a new thread, unless the last one still runs; returns whether it does that.
+    @discardableResult
+    package func start(_ body: @escaping @Sendable () -> Void) throws(SystemError) -> Bool {
+        try current.withLock { current throws(SystemError) in
+            guard !current.isRunning else { return false }
+            // The last one has nothing left to do, so this does not wait.
+            current.thread?.join()
+            current.thread = nil
+            current.thread = try WorkerThread(name: name) { [self] in
+                body()
+                self.current.withLock { $0.isRunning = false }
+            }
+            current.isRunning = true
+            return true
+        }
+    }
+
+    /// If called on the worker's thread, makes ``finish(until:)`` not wait for it on any other.
+    package func abandonIfCurrent() { current.withLock { $0.thread }?.abandonIfCurrent() }
+
+    /// Waits for the end of the thread, unless called on itself, until a deadline in monotonic nanoseconds; then the thread
+    /// ends on its own.
+    package func finish(until deadline: UInt64) { current.withLock { $0.thread.take() }?.finish(until: deadline) }
 }
 
 /// A counting semaphore whose timed wait uses the monotonic clock.

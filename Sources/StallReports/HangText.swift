@@ -92,7 +92,7 @@ package struct HangText {
     }
 
     private static func line(of frame: StallReport.Frame) -> String {
-        let name = frame.function ?? frame.offset
+        let name = frame.function ?? "\(frame.offset)"
         let place = frame.file.map { file in "  \(file)\(frame.line.map { ":\($0)" } ?? "")" } ?? ""
         return name + place
     }

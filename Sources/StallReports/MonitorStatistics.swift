@@ -20,7 +20,7 @@ public struct MonitorStatistics: Codable, Sendable, Equatable {
     public package(set) var reportsRemoved = 0
     /// The number of reports that earlier processes left unfinished, found when the monitor started.
     public package(set) var reportsRecovered = 0
-    /// The number of failed attempts of an output to take a report.
+    /// The number of failed attempts of an output to take a report, and of the monitor to notify a supervisor.
     public package(set) var failedWrites = 0
     /// The number of operations that were not watched, because 10,000 others were in progress.
     public package(set) var unwatchedOperations = 0

@@ -154,8 +154,8 @@ extension StallReport {
     package struct Lock: Codable, Sendable, Equatable {
         /// The kind of lock.
         package var kind: LockKind
-        /// The lock's address, in hexadecimal; `nil` if it has none.
-        package var address: String?
+        /// The lock's address; `nil` if it has none.
+        package var address: Address?
         package var function: String?
         /// The label that the app gave the lock: a dispatch queue's label, or the name of a stdio stream.
         package var label: String?
@@ -181,8 +181,8 @@ extension StallReport {
         package var isRunning: Bool
         package var systemCall: SystemCall?
         package var waitsFor: LockKind?
-        /// The address of the lock for which the thread waited, in hexadecimal.
-        package var waitsForAddress: String?
+        /// The address of the lock for which the thread waited.
+        package var waitsForAddress: Address?
         /// The app's label of the lock for which the thread waited.
         package var waitsForLabel: String?
         /// How the thread spent the time between the first and the last time that it was seen to hold the lock.

@@ -75,8 +75,8 @@ extension StallReport {
     public struct Frame: Codable, Sendable, Hashable {
         /// The index of the image in ``StallReport/images``; `nil` if the address is in none.
         public var image: Int?
-        /// The virtual address in the image's file, in hexadecimal; without an image, the address in the process.
-        public var offset: String
+        /// The virtual address in the image's file; without an image, the address in the process.
+        public var offset: Address
         /// The function's demangled name; `nil` if unknown.
         public var function: String?
         /// The symbol: the mangled name; `nil` if unknown.
@@ -130,8 +130,8 @@ extension StallReport {
         public var path: String
         /// The build ID in hexadecimal; `nil` if the file has none.
         public var buildID: String?
-        /// The address in the process of the file's virtual address 0, in hexadecimal.
-        package var baseAddress: String
+        /// The address in the process of the file's virtual address 0.
+        package var baseAddress: Address
         /// Whether the image belongs to the app; `nil` if unknown.
         ///
         /// The app's images are the executable and the libraries outside the directories of the system and the
@@ -150,12 +150,15 @@ extension StallReport {
     public func functionNames(of sample: Sample) -> [String] {
         guard let stack = sample.stack, stacks.indices.contains(stack) else { return [] }
         return stacks[stack].map { index in
-            guard frames.indices.contains(index) else { return "?" }
-            let frame = frames[index]
-            if let function = frame.function { return function }
-            guard let image = frame.image, images.indices.contains(image) else { return frame.offset }
-            return "\(images[image].name)+\(frame.offset)"
+            frames.indices.contains(index) ? name(of: frames[index]) : "?"
         }
+    }
+
+    /// The name of a frame's function, or else of its image with the offset.
+    package func name(of frame: Frame) -> String {
+        if let function = frame.function { return function }
+        guard let image = frame.image, images.indices.contains(image) else { return "\(frame.offset)" }
+        return "\(images[image].name)+\(frame.offset)"
     }
 }
 
@@ -170,7 +173,7 @@ extension StallReport.OtherThread {
 }
 
 extension StallReport.Image {
-    package init(name: String, path: String, buildID: String?, baseAddress: String, isInApp: Bool) {
+    package init(name: String, path: String, buildID: String?, baseAddress: StallReport.Address, isInApp: Bool) {
         (self.name, self.path, self.buildID, self.baseAddress) = (name, path, buildID, baseAddress)
         self.isInApp = isInApp
     }
@@ -178,7 +181,8 @@ extension StallReport.Image {
 
 extension StallReport.Frame {
     package init(
-        image: Int? = nil, offset: String, function: String? = nil, symbol: String? = nil, file: String? = nil,
+        image: Int? = nil, offset: StallReport.Address, function: String? = nil, symbol: String? = nil,
+        file: String? = nil,
         line: Int? = nil, isInApp: Bool, kind: StallReport.FrameKind
     ) {
         (self.image, self.offset, self.function, self.symbol, self.file) = (image, offset, function, symbol, file)

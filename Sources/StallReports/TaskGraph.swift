@@ -75,7 +75,7 @@ package struct TaskGraph {
 
     private static func words(_ frame: StallReport.Frame) -> String {
         let function = frame.function.map { $0.hasPrefix(closure) ? String($0.dropFirst(closure.count)) : $0 }
-        return "`\(function ?? frame.offset)`" + (frame.file.map { " at \(sourcePlace($0, frame.line))" } ?? "")
+        return "`\(function ?? "\(frame.offset)")`" + (frame.file.map { " at \(sourcePlace($0, frame.line))" } ?? "")
     }
 
     /// What a task waits for, to the end of the chain, as a verb with its object: `awaits a continuation`.
@@ -145,7 +145,7 @@ package struct TaskGraph {
 
     private func executor(of task: TaskList.Task) -> String {
         guard let executor = list.executor(of: task) else { return "an executor that is not known" }
-        let object = executor.name.map { "`\($0)`" } ?? executor.address
+        let object = executor.name.map { "`\($0)`" } ?? "\(executor.address)"
         let name =
             switch executor.kind {
             case .actor: "actor \(object)"
@@ -248,7 +248,7 @@ package struct TaskGraph {
         let target: String? =
             switch task.wait {
             // Indices and numbers are those of one answer.
-            case .executor: list.executor(of: task)?.address
+            case .executor: list.executor(of: task).map { "\($0.address)" }
             case .group: "\(awaited(by: task))"
             default: task.target.map { "\($0)" }
             }
@@ -262,6 +262,6 @@ package struct TaskGraph {
         var wait: TaskList.Wait?
         var target: String?
         var thread: Int32?
-        var frames: [String]
+        var frames: [StallReport.Address]
     }
 }

@@ -63,12 +63,12 @@ package struct TaskList: Codable, Sendable, Equatable {
         }
         package var kind: ExecutorKind
         package var name: String?
-        /// Its address, in hexadecimal: the same executor has the same one in the next answer.
-        package var address: String
+        /// Its address: the same executor has the same one in the next answer.
+        package var address: StallReport.Address
         /// The thread that runs it; `nil` if none does, or it is not known.
         package var thread: Int32?
 
-        package init(kind: ExecutorKind, name: String? = nil, address: String, thread: Int32? = nil) {
+        package init(kind: ExecutorKind, name: String? = nil, address: StallReport.Address, thread: Int32? = nil) {
             (self.kind, self.name, self.address, self.thread) = (kind, name, address, thread)
         }
     }

@@ -133,6 +133,44 @@ package enum ReportIdentifier {
 // Written by hand because the standard library's number formatting is generic code on pages of its own. A program that
 // has just started a monitor would load them for this alone (measured: 64 kB).
 
+extension StallReport {
+    /// An address in a process or in a file; in JSON hexadecimal text, such as "0x1f3a0".
+    public struct Address: Codable, Sendable, Hashable, CustomStringConvertible {
+        /// The address as a number.
+        public let value: UInt64
+
+        package init(_ value: UInt64) { self.value = value }
+
+        /// The address in hexadecimal digits, after `0x`.
+        public var description: String { "0x" + hexadecimal(value) }
+
+        /// Decodes lowercase hexadecimal digits after `0x`.
+        ///
+        /// - Parameter decoder: The decoder.
+        /// - Throws: `DecodingError` for any other value.
+        public init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            let text = try container.decode(String.self)
+            guard text.hasPrefix("0x"), text.dropFirst(2).isHexadecimal,
+                let value = UInt64(text.dropFirst(2), radix: 16)
+            else {
+                throw DecodingError.dataCorruptedError(
+                    in: container, debugDescription: "\"\(text)\" is not an address such as 0x1f3a0")
+            }
+            self.value = value
+        }
+
+        /// Encodes the hexadecimal text.
+        ///
+        /// - Parameter encoder: The encoder.
+        /// - Throws: An error of the encoder.
+        public func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(description)
+        }
+    }
+}
+
 /// Returns `value` in lowercase hexadecimal digits, with leading zeros up to `width` digits.
 package func hexadecimal(_ value: UInt64, width: Int = 0) -> String {
     let significant = (UInt64.bitWidth - value.leadingZeroBitCount + 3) / 4

@@ -28,33 +28,24 @@ package struct ReportSymbolication {
 
     /// Returns the report with as many names and lines as are found.
     ///
-    /// `offsets` has the number of each frame's ``StallReport/Frame/offset``; without it they are parsed. `whenLate` takes
-    /// the report as far as it has come, if the time limit is reached before its end.
-    package func symbolicate(
-        _ report: StallReport, offsets: [UInt64?]? = nil, whenLate: (StallReport) -> Void
-    ) -> StallReport {
+    /// `whenLate` takes the report as far as it has come, if the time limit is reached before its end.
+    package func symbolicate(_ report: StallReport, whenLate: (StallReport) -> Void) -> StallReport {
         let start = monotonicNow()
-        let offsets = offsets ?? Self.offsets(of: report)
-        let (inTime, isFinished) = symbolicate(report, offsets, deadline: start &+ timeLimit)
+        let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit)
         if isFinished { return inTime }
         whenLate(inTime)
-        return symbolicate(report, offsets, deadline: start &+ max(timeout, timeLimit)).report
+        return symbolicate(report, deadline: start &+ max(timeout, timeLimit)).report
     }
 
     /// Returns the report with the names and lines that are found until a deadline, in monotonic nanoseconds.
     package func symbolicate(_ report: StallReport, until deadline: UInt64) -> StallReport {
-        symbolicate(report, Self.offsets(of: report), deadline: deadline).report
-    }
-
-    /// Parses the frames' offsets; `nil` for one that is no number.
-    private static func offsets(of report: StallReport) -> [UInt64?] {
-        report.frames.map { UInt64($0.offset.dropFirst(2), radix: 16) }
+        symbolicate(report, deadline: deadline).report
     }
 
     private func symbolicate(
-        _ report: StallReport, _ offsets: [UInt64?], deadline: UInt64
+        _ report: StallReport, deadline: UInt64
     ) -> (report: StallReport, isFinished: Bool) {
-        var pass = Pass(symbolication: self, report: report, offsets: offsets, deadline: deadline)
+        var pass = Pass(symbolication: self, report: report, deadline: deadline)
         let stacks = report.stacks.map { pass.stack($0) }
         var result = report
         result.stacks = stacks
@@ -98,8 +89,6 @@ package struct ReportSymbolication {
     private struct Pass {
         let symbolication: ReportSymbolication
         let report: StallReport
-        /// The offsets of the report's frames.
-        let offsets: [UInt64?]
         let deadline: UInt64
         var frames: [StallReport.Frame] = []
         var isFinished = true
@@ -112,7 +101,7 @@ package struct ReportSymbolication {
             var result: [Int] = []
             var inlined: [StallReport.Frame] = []
             var tailCall: StallReport.Frame?
-            var callee: Int?
+            var callee: StallReport.Frame?
             var calleeStart = 0
             for index in stack {
                 let frame = report.frames[index]
@@ -128,17 +117,17 @@ package struct ReportSymbolication {
                 }
                 if let callee, let last = result.last {
                     let (function, isFolded) =
-                        self.tailCall(of: index, to: callee, in: frames[last]) ?? (tailCall, false)
+                        self.tailCall(of: frame, to: callee, in: frames[last]) ?? (tailCall, false)
                     if isFolded { for place in calleeStart..<result.count { result[place] = merged(result[place]) } }
                     if let function { result.append(keep(function)) }
                 }
                 tailCall = nil
                 // An async function is resumed and not called.
-                callee = frame.kind == .code ? index : nil
+                callee = frame.kind == .code ? frame : nil
                 calleeStart = result.count
                 if let known = found[index] {
                     result += known
-                } else if let locations = lookUp(index) {
+                } else if let locations = lookUp(frame) {
                     let added = add(locations)
                     found[index] = added
                     result += added
@@ -150,25 +139,24 @@ package struct ReportSymbolication {
             return result + inlined.map { keep($0) }
         }
 
-        /// Returns the frame of a function that `caller` has called and that has jumped to `callee`; `nil` if there is none.
+        /// Returns the frame of a function that `frame` has called and that has jumped to `callee`; `nil` if there is none.
         ///
         /// It must be written in a source of the app or a dependency. `function` is the frame of the callee's function. If its
         /// code has been folded into the callee's, the callee's name may be wrong, too.
         private mutating func tailCall(
-            of caller: Int, to calleeIndex: Int, in function: StallReport.Frame
+            of frame: StallReport.Frame, to callee: StallReport.Frame, in function: StallReport.Frame
         ) -> (frame: StallReport.Frame?, isFolded: Bool)? {
-            let (frame, callee) = (report.frames[caller], report.frames[calleeIndex])
             guard frame.kind == .code, frame.isUncertain != true, callee.isUncertain != true, let number = frame.image,
                 callee.image != nil, report.images.indices.contains(number),
-                report.images[number].isInApp ?? frame.isInApp, let offset = offsets[caller]
+                report.images[number].isInApp ?? frame.isInApp
             else { return nil }
             // A frame's offset is in its call, the byte before the return address.
             let found = symbolication.symbolicator.calledFunction(
-                before: offset &+ 1, inImage: number, of: report.images, to: function
+                before: frame.offset.value &+ 1, inImage: number, of: report.images, to: function
             ) { symbolication.identity(of: $0) }
             guard let found else { return nil }
             let code = CalledFunction.Jumped(
-                address: callee.image == found.image ? offsets[calleeIndex] : nil,
+                address: callee.image == found.image ? callee.offset.value : nil,
                 symbol: function.symbol, isMerged: function.compilerGenerated == .merged
             )
             var called: CalledFunction? = found.function
@@ -219,7 +207,7 @@ package struct ReportSymbolication {
             guard result.isInApp || result.isDependency == true, result.compilerGenerated == nil,
                 result.isRuntimeFrame != true
             else { return nil }
-            result.offset = "0x" + String(called.addresses.lowerBound, radix: 16)
+            result.offset = .init(called.addresses.lowerBound)
             result.isTailCall = true
             let isFolded = location.isUnlisted && code.address.map { called.destination?.contains($0) == true } == true
             return (result, isFolded)
@@ -247,14 +235,12 @@ package struct ReportSymbolication {
             return frames.count - 1
         }
 
-        /// Returns the frames at the address of one of the report's, innermost first; `nil` if nothing new is found.
-        private mutating func lookUp(_ index: Int) -> [StallReport.Frame]? {
-            let frame = report.frames[index]
-            guard let number = frame.image, report.images.indices.contains(number), let offset = offsets[index]
-            else { return nil }
+        /// Returns the frames at the address of `frame`, innermost first; `nil` if nothing new is found.
+        private mutating func lookUp(_ frame: StallReport.Frame) -> [StallReport.Frame]? {
+            guard let number = frame.image, report.images.indices.contains(number) else { return nil }
             let image = report.images[number]
             let answer = symbolication.symbolicator.lookUp(
-                offset, in: symbolication.identity(of: image), deadline: deadline
+                frame.offset.value, in: symbolication.identity(of: image), deadline: deadline
             )
             if answer.isUnfinished { isFinished = false }
             let hasLine = answer.locations.contains { $0.file != nil }

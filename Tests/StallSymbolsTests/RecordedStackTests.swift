@@ -61,7 +61,7 @@ import Testing
             let offset = UInt64(frames.count + 1)
             lookups[offset] = ResolvedAddress(locations: inlined, isOutsideDebugInformation: recorded.file == nil)
             frames.append(
-                StallReport.Frame(image: 0, offset: "0x" + String(offset, radix: 16), isInApp: true, kind: .code))
+                StallReport.Frame(image: 0, offset: .init(offset), isInApp: true, kind: .code))
             inlined.removeAll()
         }
         var report = try StallReport.literal()

@@ -177,7 +177,7 @@ import Testing
             report.images = [
                 StallReport.Image(name: "notes", path: "/opt/notes/bin/notes", baseAddress: "0x1", isInApp: true)
             ]
-            report.frames = ["0x10", "0x20"].map { StallReport.Frame(image: 0, offset: $0, isInApp: true, kind: .code) }
+            report.frames = [0x10, 0x20].map { .init(image: 0, offset: .init($0), isInApp: true, kind: .code) }
             report.stacks = [[0, 1]]
             report.samples = Array(report.samples.prefix(1))
             change(&report)

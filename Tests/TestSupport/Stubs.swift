@@ -1,6 +1,6 @@
 package import LinuxSupport
 package import StackCapture
-package import StallReports
+public import StallReports
 import Synchronization
 package import Testing
 
@@ -140,4 +140,10 @@ package func remeasured<Value>(
         record("attempt \(attempt) gave \(value) while the host took the CPUs: measured again")
     }
     return try await measure()
+}
+
+/// Tests write addresses as the JSON has them.
+extension StallReport.Address: ExpressibleByStringInterpolation {
+    /// Reads hexadecimal digits after `0x`.
+    public init(stringLiteral text: String) { self.init(UInt64(text.dropFirst(2), radix: 16) ?? 0) }
 }

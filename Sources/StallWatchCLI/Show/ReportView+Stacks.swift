@@ -117,7 +117,7 @@ extension ReportView {
 
     private func line(of frame: StallReport.Frame, number: Int) -> String {
         let image = frame.image.map { report.images[$0].name }
-        let name = frame.function ?? image.map { "\($0)+\(frame.offset)" } ?? frame.offset
+        let name = report.name(of: frame)
         let place = frame.file.map { sourcePlace($0, frame.line) } ?? (frame.function == nil ? nil : image)
         var notes = [place].compactMap(\.self)
         if frame.isInlined == true { notes.append("inlined") }

@@ -139,7 +139,7 @@ struct StackTable {
     private mutating func add(_ frame: StallReport.Frame, inlineDepth: Int, of report: StallReport) -> Int {
         let image = frame.image.map { report.images[$0] }
         let function = Function(
-            name: frame.function ?? image.map { "\($0.name)+\(frame.offset)" } ?? frame.offset,
+            name: report.name(of: frame),
             symbol: frame.symbol, image: image?.name, file: frame.file, isInApp: frame.isInApp,
             isRuntimeFrame: frame.isRuntimeFrame ?? false
         )
@@ -147,7 +147,7 @@ struct StackTable {
             FrameEntry(
                 function: insert(function),
                 image: image.map { insert(Image(name: $0.name, path: $0.path, buildID: $0.buildID)) },
-                address: UInt64(frame.offset.dropFirst(2), radix: 16) ?? 0, line: frame.line, column: frame.column,
+                address: frame.offset.value, line: frame.line, column: frame.column,
                 inlineDepth: inlineDepth, isAsyncCaller: frame.kind == .asyncCaller
             )
         )

@@ -202,7 +202,7 @@ struct GeneratedStack {
         file = "/src/notes/Sources/Notes/\(type).swift"
         var frames = [
             StallReport.Frame(
-                image: 2, offset: "0x\(String(Int.random(in: 0x1000...0xfffff, using: &random), radix: 16))",
+                image: 2, offset: .init(.random(in: 0x1000...0xfffff, using: &random)),
                 function: reason.function, symbol: reason.function, isInApp: false, kind: .code)
         ]
         for depth in 0..<Int.random(in: 14...40, using: &random) {
@@ -214,7 +214,7 @@ struct GeneratedStack {
                 : "\(one(of: Self.types, &random)).\(one(of: Self.verbs, &random))\(one(of: Self.nouns, &random))(_:with:)"
             let symbol = "$s5notes\(name.count)\(name.prefix { $0 != "(" })yySS_SitYaKF"
             var frame = StallReport.Frame(
-                image: image, offset: "0x\(String(Int.random(in: 0x1000...0xffffff, using: &random), radix: 16))",
+                image: image, offset: .init(.random(in: 0x1000...0xffffff, using: &random)),
                 function: name, symbol: symbol, file: isInApp ? file : nil,
                 line: isInApp ? .random(in: 10...900, using: &random) : nil, isInApp: isInApp, kind: .code)
             if isInApp { frame.column = 17 }
@@ -222,13 +222,13 @@ struct GeneratedStack {
         }
         for function in [Self.callout, "__CFRunLoopDoTimers", "__CFRunLoopRun", "CFRunLoopRunSpecific"] {
             var frame = StallReport.Frame(
-                image: 1, offset: "0x8a1c4", function: function, symbol: function, isInApp: false, kind: .code)
+                image: 1, offset: .init(0x8a1c4), function: function, symbol: function, isInApp: false, kind: .code)
             frame.isRuntimeFrame = true
             frames.append(frame)
         }
         frames.append(
             StallReport.Frame(
-                image: 0, offset: "0x2f3a0", function: "main", symbol: "main",
+                image: 0, offset: .init(0x2f3a0), function: "main", symbol: "main",
                 file: "/src/notes/Sources/Notes/main.swift",
                 line: 12, isInApp: true, kind: .code))
         self.frames = frames
@@ -276,7 +276,7 @@ struct GeneratedStack {
                 .init(
                     name: name, path: index == 0 ? "/opt/notes/bin/notes" : "/usr/lib/\(name)",
                     buildID: hexadecimal(random.next(), width: 16) + hexadecimal(random.next(), width: 16),
-                    baseAddress: "0x55d0c8a00000", isInApp: index == 0)
+                    baseAddress: .init(0x55d0_c8a0_0000), isInApp: index == 0)
             },
             monitor: .init(
                 watchdogLateMilliseconds: 0.2, captureMethods: [.read, .ptrace],

@@ -44,14 +44,6 @@ import Testing
         #expect(result.status == status, sourceLocation: sourceLocation)
     }
 
-    @Test func `a process that makes progress has status 0`() throws {
-        expect(try health(record(.ok)), 0, "ok: 1 loop makes progress\n")
-    }
-
-    @Test func `a stuck loop has status 1`() throws {
-        expect(try health(record(.stalled)), 1, "stuck: main stalled and has not come back after 812 ms in f()\n")
-    }
-
     @Test func `a record that is not replaced has status 1`() throws {
         let old = try record(.ok, agedMilliseconds: 60_000) { $0.intervalMilliseconds = 1_000 }
         let begun = monotonicNow()
@@ -73,15 +65,6 @@ import Testing
         expect(try Tool.run(["health", path]), 0, "ok: 1 loop makes progress\n")
     }
 
-    @Test(
-        arguments: [
-            (.starting, "cannot tell: a loop has not begun the first turn\n"),
-            (.stopped, "cannot tell: no monitor runs: the program has stopped it, or has not started it\n"),
-        ] as [(HealthState, String)])
-    func `a process that is not there yet or any more has status 2`(state: HealthState, text: String) throws {
-        expect(try health(record(state)), 2, text)
-    }
-
     @Test func `a record of an earlier process has status 2`() throws {
         let text = "cannot tell: process \(getpid()), which wrote the record, has ended: start the program again\n"
         expect(try health(record(.ok) { $0.process.startTicks = 1 }), 2, text)
@@ -95,22 +78,6 @@ import Testing
                     $0.process.pidNamespace = "pid:[1]"; $0.process.pid = 1
                 }), 0,
             "ok: 1 loop makes progress\n")
-    }
-
-    @Test func `a stopped process has status 2`() throws {
-        let process = Command(program: "/bin/sleep", arguments: ["60"]).process()
-        try process.run(atMost: 60)
-        defer { process.kill() }
-        let pid = process.processIdentifier
-        kill(pid, SIGSTOP)
-        #expect(eventually { ProcessPause.of(pid) == .signal })
-        let stopped = try record(.ok) { record in
-            record.process.pid = pid
-            record.process.startTicks = ProcessIdentity(pid: pid)?.startTicks
-        }
-        expect(
-            try health(stopped), 2,
-            "cannot tell: process \(pid) is stopped by a signal: continue it with kill -CONT \(pid)\n")
     }
 
     @Test func `a file that is no record has status 2`() throws {

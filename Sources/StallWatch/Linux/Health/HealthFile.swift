@@ -5,19 +5,15 @@ import StallReports
 /// A file that says whether the loops make progress, replaced atomically; its modification time, the last progress of
 /// all loops, is for probes that can only see the file's age.
 final class HealthFile: HealthChannel {
+    let threadName = "stallwatch-hlt"
     let answerLimit: UInt64
     private let path: String
     private let interval: UInt64
-    /// Receives the error of an attempt that failed, and whether it is the first one in a row.
-    private let failed: @Sendable (StallWatchError, Bool) -> Void
-    private var isFailing = false
     /// Leads `stallwatch health` from the process to the file.
     private var pointer: UnlinkedFile?
 
     /// Checks that the file can be written.
-    init(
-        path: String, interval: UInt64, failed: @escaping @Sendable (StallWatchError, Bool) -> Void
-    ) throws(StallWatchError) {
+    init(path: String, interval: UInt64) throws(StallWatchError) {
         guard let absolute = absolutePath(path) else {
             throw StallWatchError(
                 .unwritableReports, "the working directory is unknown: give the health file an absolute path",
@@ -25,7 +21,6 @@ final class HealthFile: HealthChannel {
         }
         self.path = absolute
         self.interval = interval
-        self.failed = failed
         answerLimit = min(interval, 1_000_000_000)
         if let status = FileStatus(path: path), !status.isRegular {
             throw StallWatchError(
@@ -43,30 +38,24 @@ final class HealthFile: HealthChannel {
         unlink(probe)
     }
 
-    func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64 {
+    func publish(_ record: HealthRecord?, at now: UInt64) throws(StallWatchError) {
         // Without an answer the record stays as it is, and its age shows that the watchdog does not run.
-        if let record { write(record) }
-        return now &+ interval
-    }
-
-    func finish(_ record: HealthRecord) {
-        write(record)
-        pointer = nil
-    }
-
-    private func write(_ record: HealthRecord) {
-        do throws(SystemError) {
-            let progressed = UInt64(clamping: record.progressedAt.microsecondsSince1970) &* 1_000
+        guard let record else { return }
+        let progressed = UInt64(clamping: record.progressedAt.microsecondsSince1970) &* 1_000
+        try throwing(.unwritableReports) { () throws(SystemError) in
             try AtomicFile.replaceUnflushed(path, with: record.jsonData(), changedAt: progressed)
-            isFailing = false
-            // A reader that finds the pointer finds the file.
-            if pointer == nil {
-                pointer = UnlinkedFile(Array(path.utf8), named: HealthRecord.pointerName, in: Self.directory(of: path))
-            }
-        } catch {
-            failed(StallWatchError(.unwritableReports, error), !isFailing)
-            isFailing = true
         }
+        // A reader that finds the pointer finds the file.
+        if pointer == nil {
+            pointer = UnlinkedFile(Array(path.utf8), named: HealthRecord.pointerName, in: Self.directory(of: path))
+        }
+    }
+
+    func nextCheck(at now: UInt64) -> UInt64 { now &+ interval }
+
+    func finish(_ record: HealthRecord) throws(StallWatchError) {
+        defer { pointer = nil }
+        try publish(record, at: 0)
     }
 
     private static func directory(of path: String) -> String {

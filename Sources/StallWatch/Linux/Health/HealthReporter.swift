@@ -3,9 +3,9 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// Tells supervisors whether the loops make progress, through a file and through the service manager's socket.
+/// Reports to supervisors whether the loops make progress, through a file and through the service manager's socket.
 final class HealthReporter: Sendable {
-    /// The process of which a monitor tells supervisors, as two could contradict each other; 0 for none.
+    /// The process of which a monitor reports to supervisors, as two could contradict each other; 0 for none.
     ///
     /// A child of fork(2) inherits its parent's.
     private static let process = Atomic<Int32>(0)
@@ -15,14 +15,14 @@ final class HealthReporter: Sendable {
     private let workers = Mutex<[HealthWorker]>([])
     private let isStarted = Atomic<Bool>(false)
 
-    /// Creates a reporter that tells nothing yet, and checks that the health file can be written.
+    /// Creates a reporter that has not been started, and checks that the health file can be written.
     init(_ settings: StallMonitor.Configuration.Health, source: HealthSource) throws(StallWatchError) {
         self.settings = settings
         self.source = source
-        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.nanoseconds) { _, _ in } }
+        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.nanoseconds) }
     }
 
-    /// Starts a thread for each channel; throws if another monitor of this process tells supervisors, too.
+    /// Starts a thread for each channel; throws if another monitor of this process has such threads.
     func start(
         _ reporter: Reporter,
         environment: (String) -> String? = { getenv($0).map { String(cString: $0) } },
@@ -39,15 +39,10 @@ final class HealthReporter: Sendable {
         isStarted.store(true, ordering: .relaxed)
         do throws(StallWatchError) {
             if let path = settings.path {
-                let file = try HealthFile(path: path, interval: settings.nanoseconds) { error, isFirst in
-                    reporter.counts.add(error)
-                    guard isFirst else { return }
-                    reporter.logNotice("the health file could not be written", ["reason": error.description])
-                }
-                try start(HealthWorker(file, source: source, reading: reading), name: "stallwatch-hlt")
+                try start(HealthFile(path: path, interval: settings.nanoseconds), reporter, reading)
             }
             if settings.notifiesSystemd, let channel = serviceChannel(environment, reporter) {
-                try start(HealthWorker(channel, source: source, reading: reading), name: "stallwatch-svc")
+                try start(channel, reporter, reading)
             }
         } catch {
             stop()
@@ -55,7 +50,7 @@ final class HealthReporter: Sendable {
         }
     }
 
-    /// Tells what has changed, soon; never waits.
+    /// Publishes a record soon; never waits.
     func wake() {
         for worker in workers.withLock({ $0 }) { worker.wake() }
     }
@@ -66,8 +61,11 @@ final class HealthReporter: Sendable {
         if isStarted.exchange(false, ordering: .relaxed) { Self.process.store(0, ordering: .relaxed) }
     }
 
-    private func start(_ worker: HealthWorker, name: String) throws(StallWatchError) {
-        try throwing(.systemFailure) { () throws(SystemError) in try worker.start(name: name) }
+    private func start(
+        _ channel: sending any HealthChannel, _ reporter: Reporter, _ reading: @escaping HealthWorker.Reading
+    ) throws(StallWatchError) {
+        let worker = HealthWorker(channel, source: source, reporter: reporter, reading: reading)
+        try throwing(.systemFailure) { () throws(SystemError) in try worker.start() }
         workers.withLock { $0.append(worker) }
     }
 
@@ -79,11 +77,7 @@ final class HealthReporter: Sendable {
             let period = ServiceNotifier.watchdogPeriod(
                 microseconds: environment("WATCHDOG_USEC"), process: environment("WATCHDOG_PID"))
             let feed = ServiceFeed(period: period, interval: settings.nanoseconds)
-            return ServiceChannel(try ServiceNotifier(socket: socket), feed: feed) { error, isFirst in
-                guard isFirst else { return }
-                let reason = String(cString: strerror(error))
-                reporter.logNotice("the service manager could not be notified", ["reason": reason])
-            }
+            return ServiceChannel(try ServiceNotifier(socket: socket), feed: feed)
         } catch {
             reporter.logNotice("the service manager is not notified", ["reason": error.description])
             return nil
@@ -102,58 +96,78 @@ final class HealthWorker: Sendable {
     static let stopLimit: UInt64 = 1_000_000_000
 
     private let source: HealthSource
+    private let reporter: Reporter
     private let channel: OneShotTransfer<any HealthChannel>
     private let reading: Reading
-    private let arrival = Semaphore()
-    private let isStopping = Atomic<Bool>(false)
-    private let thread = Mutex<WorkerThread?>(nil)
+    private let wakes = Mailbox<Void>()
+    private let worker: Worker
 
-    init(_ channel: sending any HealthChannel, source: HealthSource, reading: @escaping Reading) {
+    init(
+        _ channel: sending any HealthChannel, source: HealthSource, reporter: Reporter, reading: @escaping Reading
+    ) {
+        worker = Worker(name: channel.threadName)
         self.channel = OneShotTransfer(channel)
         self.source = source
+        self.reporter = reporter
         self.reading = reading
     }
 
-    /// Starts the thread, whose name has at most 15 bytes.
-    func start(name: String) throws(SystemError) {
-        let started = try WorkerThread(name: name) { [self] in run() }
-        thread.withLock { $0 = started }
-    }
+    func start() throws(SystemError) { try worker.start { [self] in run() } }
 
     /// Publishes a record soon; never waits.
-    func wake() { arrival.post() }
+    func wake() { wakes.put((), replacing: { _ in true }) }
 
     /// Publishes the last record and ends the thread; one that takes too long is detached, and ends on its own.
     func stop() {
-        guard let thread = thread.withLock({ $0.take() }) else { return }
-        isStopping.store(true, ordering: .releasing)
-        arrival.post()
-        thread.finish(until: monotonicNow() &+ Self.stopLimit)
+        wakes.close()
+        worker.finish(until: monotonicNow() &+ Self.stopLimit)
     }
 
     private func run() {
         guard let channel = channel.take() else { return }
-        while !isStopping.load(ordering: .acquiring) {
+        var isFailing = false
+        while !wakes.isClosed {
             let begun = monotonicNow()
             let record = reading(begun &+ channel.answerLimit).map { source.record(of: $0) }
-            let due = channel.publish(record, at: monotonicNow())
-            arrival.wait(until: due)
-            while !isStopping.load(ordering: .acquiring), monotonicNow() < begun &+ Self.spacing {
-                arrival.wait(until: begun &+ Self.spacing)
-            }
+            let now = monotonicNow()
+            report(&isFailing) { () throws(StallWatchError) in try channel.publish(record, at: now) }
+            _ = wakes.next(until: channel.nextCheck(at: now))
+            wakes.waitForClose(until: begun &+ Self.spacing)
+            // Those that came meanwhile are answered by the next record.
+            _ = wakes.next(until: 0)
         }
-        channel.finish(source.stoppedRecord())
+        report(&isFailing) { () throws(StallWatchError) in try channel.finish(source.stoppedRecord()) }
+    }
+
+    /// Counts a failure, and logs the first one in a row.
+    private func report(_ isFailing: inout Bool, _ publish: () throws(StallWatchError) -> Void) {
+        do throws(StallWatchError) {
+            try publish()
+            isFailing = false
+        } catch {
+            reporter.counts.add(error)
+            if !isFailing {
+                reporter.logNotice("a supervisor could not be notified", ["reason": error.description])
+            }
+            isFailing = true
+        }
     }
 }
 
-/// A way to tell a supervisor whether the loops make progress, used only on the thread of its ``HealthWorker``.
+/// A way to notify a supervisor, used only on the thread of its ``HealthWorker``.
 protocol HealthChannel: AnyObject {
+    /// The name of the channel's thread; at most 15 bytes.
+    var threadName: String { get }
+
     /// The longest time to wait for the watchdog's answer, in nanoseconds.
     var answerLimit: UInt64 { get }
 
-    /// Tells the supervisor, and may block; `nil`: no answer of the watchdog. Returns the latest time of the next call.
-    func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64
+    /// Publishes a record, and may block; `nil`: the watchdog has given no answer.
+    func publish(_ record: HealthRecord?, at now: UInt64) throws(StallWatchError)
 
-    /// Tells the supervisor that the monitor stops; may block.
-    func finish(_ record: HealthRecord)
+    /// Returns the latest time of the next record, in monotonic nanoseconds.
+    func nextCheck(at now: UInt64) -> UInt64
+
+    /// Publishes that the monitor stops; may block.
+    func finish(_ record: HealthRecord) throws(StallWatchError)
 }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Makes health records of the watchdog's readings and of the sentences of the reports, for any thread.
 final class HealthSource: Sendable {
-    private struct State {
+    private struct Memory {
         /// The newest report of each loop's ongoing stall, without its stacks, by the loop's label.
         var stalls: [String: StallReport] = [:]
         var lastStall: HealthRecord.Stall?
@@ -14,7 +14,7 @@ final class HealthSource: Sendable {
         /// The last record; before the first, one that says when this was created.
         var last: HealthRecord
     }
-    private let state: Mutex<State>
+    private let memory: Mutex<Memory>
     private let process: HealthRecord.Process
     /// The time between two records in the health file, in nanoseconds; `nil` if there is no such file.
     private let interval: UInt64?
@@ -29,22 +29,22 @@ final class HealthSource: Sendable {
         let first = HealthRecord(
             state: .starting, checkedAt: now, checkedAtMonotonicMilliseconds: monotonicNow() / 1_000_000,
             progressedAt: now, intervalMilliseconds: interval.map(milliseconds), process: process, loops: [])
-        state = Mutex(State(last: first))
+        memory = Mutex(Memory(last: first))
     }
 
     /// Keeps what the newest report of a stall says; in a saturation, when it spins, and while an operation is overdue,
     /// the loop makes progress.
-    func note(_ report: StallReport) {
+    func store(_ report: StallReport) {
         guard !report.kind.isPeriod, report.kind != .overdue else { return }
         var outline = report
         // The sentence needs none of them.
         outline.removeObservations()
-        state.withLock { state in
+        memory.withLock { memory in
             if report.state == .ongoing {
-                state.stalls[report.loop.label] = outline
+                memory.stalls[report.loop.label] = outline
             } else {
-                state.lastStall = HealthRecord.Stall(outline)
-                if state.stalls[report.loop.label]?.id == report.id { state.stalls[report.loop.label] = nil }
+                memory.lastStall = HealthRecord.Stall(outline)
+                if memory.stalls[report.loop.label]?.id == report.id { memory.stalls[report.loop.label] = nil }
             }
         }
     }
@@ -53,9 +53,9 @@ final class HealthSource: Sendable {
     func record(
         of reading: ProgressReading, now: (monotonic: UInt64, wall: UInt64) = (monotonicNow(), wallClockNow())
     ) -> HealthRecord {
-        state.withLock { state in
-            let word = isOff ? .off : Self.state(of: reading.loops, hasProgressed: state.hasProgressed)
-            if word == .ok { state.hasProgressed = true }
+        memory.withLock { memory in
+            let word = isOff ? .off : Self.state(of: reading.loops, hasProgressed: memory.hasProgressed)
+            if word == .ok { memory.hasProgressed = true }
             let timestamp = { (time: UInt64) in
                 Timestamp(wallClockNanoseconds: now.wall &- (now.monotonic &- min(time, now.monotonic)))
             }
@@ -65,21 +65,21 @@ final class HealthSource: Sendable {
             let loops = sorted.filter { $0.state != .running } + sorted.filter { $0.state == .running }
             let record = HealthRecord(
                 state: word, checkedAt: checkedAt, checkedAtMonotonicMilliseconds: reading.time / 1_000_000,
-                progressedAt: word == .ok || isOff ? checkedAt : state.last.progressedAt,
+                progressedAt: word == .ok || isOff ? checkedAt : memory.last.progressedAt,
                 intervalMilliseconds: interval.map(milliseconds), isPaused: reading.isPaused, process: process,
                 loops: loops.prefix(Self.maximumLoops).map { loop in
                     HealthRecord.LoopHealth(label: loop.label, state: loop.state, since: timestamp(loop.since))
                 },
                 omittedLoops: max(loops.count - Self.maximumLoops, 0),
-                stall: stalled.map { HealthRecord.Stall(ongoing: $0, state.stalls[$0.label], at: reading.time) }
-                    ?? state.lastStall
+                stall: stalled.map { HealthRecord.Stall(ongoing: $0, memory.stalls[$0.label], at: reading.time) }
+                    ?? memory.lastStall
             )
-            state.last = record
+            memory.last = record
             return record
         }
     }
 
-    func lastRecord() -> HealthRecord { state.withLock { $0.last } }
+    func lastRecord() -> HealthRecord { memory.withLock { $0.last } }
 
     /// Returns the record of a monitor that does not run, with the loops as they were last.
     func stoppedRecord() -> HealthRecord {

@@ -1,39 +1,37 @@
 import LinuxSupport
 import StallReports
 
-/// Tells the service manager that started the process: systemd, or another one with the protocol of sd_notify(3).
+/// Notifies the service manager that started the process: systemd, or another one with the protocol of sd_notify(3).
 final class ServiceChannel: HealthChannel {
+    let threadName = "stallwatch-svc"
     let answerLimit: UInt64
     private let notifier: ServiceNotifier
     private var feed: ServiceFeed
-    /// Receives the error number of an attempt that failed, and whether it is the first one in a row.
-    private let failed: @Sendable (Int32, Bool) -> Void
-    private var isFailing = false
 
-    init(_ notifier: ServiceNotifier, feed: ServiceFeed, failed: @escaping @Sendable (Int32, Bool) -> Void) {
+    init(_ notifier: ServiceNotifier, feed: ServiceFeed) {
         self.notifier = notifier
         self.feed = feed
-        self.failed = failed
         answerLimit = min(feed.period ?? .max, 1_000_000_000)
     }
 
-    func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64 {
+    func publish(_ record: HealthRecord?, at now: UInt64) throws(StallWatchError) {
         let (message, after) = feed.next(record, at: now)
-        if let message, send(message) { feed = after }
-        return feed.nextLook(at: now)
+        guard let message else { return }
+        try send(message)
+        feed = after
     }
 
-    func finish(_ record: HealthRecord) {
+    func nextCheck(at now: UInt64) -> UInt64 { feed.nextCheck(at: now) }
+
+    func finish(_ record: HealthRecord) throws(StallWatchError) {
         // A service that has never been ready has nothing to stop.
-        if feed.isReady { _ = send("STOPPING=1\nSTATUS=\(ServiceNotifier.statusLine(record.summary))") }
+        if feed.isReady { try send("STOPPING=1\nSTATUS=\(ServiceNotifier.statusLine(record.summary))") }
     }
 
-    /// Returns whether the manager's socket has taken the message.
-    private func send(_ message: String) -> Bool {
-        let error = notifier.send(message)
-        if let error { failed(error, !isFailing) }
-        isFailing = error != nil
-        return error == nil
+    private func send(_ message: String) throws(StallWatchError) {
+        if let error = notifier.send(message) {
+            throw StallWatchError(.systemFailure, "the service manager's socket takes no message", errno: error)
+        }
     }
 }
 
@@ -43,14 +41,14 @@ final class ServiceChannel: HealthChannel {
 /// time; from then on `WATCHDOG=1`, while all loops make progress; `STATUS=` when a stall begins, when its function is
 /// known, and when it ends.
 struct ServiceFeed: Equatable {
-    /// The time between two looks before the service is ready, in nanoseconds.
+    /// The time between two checks before the service is ready, in nanoseconds.
     static let readyPoll: UInt64 = 100_000_000
     /// The longest time between two attempts to send a message that is due, in nanoseconds.
     static let longestRetry: UInt64 = 1_000_000_000
 
     /// The longest time between two `WATCHDOG=1`, in nanoseconds; `nil` if the manager expects none.
     let period: UInt64?
-    /// The time between two looks if the manager expects no `WATCHDOG=1`, in nanoseconds.
+    /// The time between two checks if the manager expects no `WATCHDOG=1`, in nanoseconds.
     let interval: UInt64
 
     private(set) var isReady = false
@@ -88,8 +86,8 @@ struct ServiceFeed: Equatable {
         return (lines.isEmpty ? nil : lines.joined(separator: "\n"), after)
     }
 
-    /// Returns when to look again, in monotonic nanoseconds.
-    func nextLook(at now: UInt64) -> UInt64 {
+    /// Returns when to check the loops again, in monotonic nanoseconds.
+    func nextCheck(at now: UInt64) -> UInt64 {
         guard isReady else { return now &+ Self.readyPoll }
         guard let period, let fedAt else { return now &+ min(period ?? interval, interval) }
         let due = fedAt &+ period

@@ -40,13 +40,8 @@ private final class SerialRelay: TaskExecutor {
 
 /// Submits heartbeats to an executor on a thread of its own: `enqueue` may wait for a lock that the stalled thread has.
 private final class HeartbeatSender: Sendable {
-    private struct Outbox {
-        var job: (@Sendable () -> Void)?
-        var isStarted = false
-        var hasEnded = false
-    }
-    private let state = Mutex(Outbox())
-    private let wake = Semaphore()
+    private let jobs = Mailbox<@Sendable () -> Void>()
+    private let worker = Worker(name: "stallwatch-exec")
     /// The sender's thread; 0 until it runs.
     private let sender = Atomic<Int32>(0)
     /// The thread that ran the last heartbeat; 0 before the first.
@@ -58,34 +53,19 @@ private final class HeartbeatSender: Sendable {
     var isInline: Bool { ranInline.load(ordering: .relaxed) }
 
     func send(_ job: @escaping @Sendable () -> Void) {
-        let mustStart = state.withLock { state in
-            state.job = job
-            return !exchange(&state.isStarted, with: true)
-        }
-        if mustStart {
-            guard let thread = try? WorkerThread(name: "stallwatch-exec", body: { [self] in run() }) else {
-                // The next heartbeat is never sent, because this one stays pending: the loop is not known to run.
-                return state.withLock { $0.isStarted = false }
-            }
-            thread.detach()
-        }
-        wake.post()
+        // Without a thread the next heartbeat is never sent, because this one stays pending: the loop is not known to run.
+        guard (try? worker.start { [self] in run() }) != nil else { return }
+        jobs.put(job, replacing: { _ in true })
     }
 
-    func end() {
-        state.withLock { ($0.hasEnded, $0.job) = (true, nil) }
-        wake.post()
-    }
+    func end() { jobs.close() }
 
     private func run() {
         sender.store(clinux_gettid(), ordering: .relaxed)
-        while wake.wait() {
-            let (job, hasEnded) = state.withLock { ($0.job.take(), $0.hasEnded) }
-            if hasEnded { return }
-            job?()
-        }
+        while let job = jobs.next(), !jobs.isClosed { job() }
     }
 
+    /// Remembers the thread that runs the heartbeat.
     func rememberThread() {
         let thread = clinux_gettid()
         if thread == sender.load(ordering: .relaxed) { ranInline.store(true, ordering: .relaxed) }

@@ -31,14 +31,10 @@ final class RunLoopModeReader: @unchecked Sendable {
         var isTimerDue: Bool { timerDate != nil && hasExpiredTimer }
     }
 
-    private struct Question {
-        var isAsking = false
-        var answer: Answer?
-    }
-
     private let runLoop: CFRunLoop
     private let isMain: Bool
-    private let state = Mutex(Question())
+    private let worker = Worker(name: "stallwatch-mode")
+    private let answer = Mutex<Answer?>(nil)
     /// The largest number of descriptors of the process that are searched for timers.
     private static let maximumDescriptors = 1_024
 
@@ -49,17 +45,14 @@ final class RunLoopModeReader: @unchecked Sendable {
 
     /// Starts reading the mode on another thread, unless a read is in progress.
     func ask() {
-        guard state.withLock({ !exchange(&$0.isAsking, with: true) }) else { return }
-        let thread = try? WorkerThread(name: "stallwatch-mode") { [self] in
+        _ = try? worker.start { [self] in
             let answer = read()
-            state.withLock { $0 = Question(answer: answer) }
+            self.answer.withLock { $0 = answer }
         }
-        guard let thread else { return state.withLock { $0.isAsking = false } }
-        thread.detach()
     }
 
     /// Returns the answer to the last question once.
-    func takeAnswer() -> Answer? { state.withLock { $0.answer.take() } }
+    func takeAnswer() -> Answer? { answer.withLock { $0.take() } }
 
     private func read() -> Answer {
         var answer = Answer(time: 0)

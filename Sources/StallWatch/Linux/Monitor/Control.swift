@@ -92,36 +92,34 @@ final class ControlJobs: Sendable {
     /// Answers a request, on its own thread.
     typealias Answer = @Sendable (ControlRequest) -> ControlAnswer
 
-    private struct State {
-        /// The last job of each kind of request.
-        var jobs: [ControlRequest: (job: ControlJob, thread: WorkerThread)] = [:]
+    private struct Current {
+        /// The requests that are being answered.
+        var requests: Set<ControlRequest> = []
+        /// The thread of the last request of each kind.
+        var threads: [ControlRequest: WorkerThread] = [:]
         var isStopped = false
     }
-    private let state = Mutex(State())
+    private let current = Mutex(Current())
     private let answer: Answer
 
     init(answer: @escaping Answer) { self.answer = answer }
 
     /// Begins to answer a request; refuses it while another client's of its kind is being answered.
     func start(_ request: ControlRequest, for connection: LineConnection) {
-        let refusal = state.withLock { state -> String? in
-            if state.isStopped { return "the monitor has ended" }
-            if let last = state.jobs[request] {
-                guard last.job.isFinished else {
-                    return "another client's \(request.rawValue) is not finished: try again when it is"
-                }
-                // Its thread has nothing left to do, so this does not wait.
-                last.thread.join()
-                state.jobs[request] = nil
+        let refusal = current.withLock { current -> String? in
+            if current.isStopped { return "the monitor has ended" }
+            guard current.requests.insert(request).inserted else {
+                return "another client's \(request.rawValue) is not finished: try again when it is"
             }
-            let job = ControlJob(connection)
             do throws(SystemError) {
-                let thread = try WorkerThread(name: "stallwatch-ask") { [answer] in
-                    job.finish(answer(request).jsonLine())
+                current.threads[request] = try WorkerThread(name: "stallwatch-ask") { [self] in
+                    connection.send(answer(request).jsonLine())
+                    // Before the thread closes the connection, for which the client waits.
+                    self.current.withLock { _ = $0.requests.remove(request) }
                 }
-                state.jobs[request] = (job, thread)
                 return nil
             } catch {
+                current.requests.remove(request)
                 return "\(error)"
             }
         }
@@ -129,29 +127,12 @@ final class ControlJobs: Sendable {
     }
 
     func stop() {
-        let jobs = state.withLock { state in
-            state.isStopped = true
-            return exchange(&state.jobs, with: [:])
+        let threads = current.withLock { current in
+            current.isStopped = true
+            return exchange(&current.threads, with: [:])
         }
         // A redaction may stop the monitor: its thread must not wait for itself.
-        for running in jobs.values { running.thread.finish(until: .max) }
-    }
-}
-
-/// A request to the control socket that is being answered on a thread of its own.
-final class ControlJob: Sendable {
-    /// The client's connection; `nil`, and closed, once the job is finished.
-    private let connection: Mutex<LineConnection?>
-
-    init(_ connection: LineConnection) { self.connection = Mutex(connection) }
-
-    /// Whether the thread has done its work and is about to end.
-    var isFinished: Bool { connection.withLock { $0 == nil } }
-
-    /// Sends the answer, unless the client is gone, and closes the connection; the thread has done its work.
-    func finish(_ answer: [UInt8]) {
-        connection.withLock { $0 }?.send(answer)
-        connection.withLock { $0 = nil }
+        for thread in threads.values { thread.finish(until: .max) }
     }
 }
 
@@ -164,7 +145,7 @@ final class LatestStalls: Sendable {
     /// The stalls, the newest first.
     var current: [ControlAnswer.StallSummary] { stalls.withLock { $0 } }
 
-    func note(_ report: StallReport) {
+    func store(_ report: StallReport) {
         let summary = ControlAnswer.StallSummary(report)
         stalls.withLock { stalls in
             if let known = stalls.firstIndex(where: { $0.id == report.id }) {

@@ -77,9 +77,9 @@ final class LiveEngine: MonitorEngine {
         }
         self.healthReporter = healthReporter
         let latest = configuration.control == nil ? nil : latestStalls
-        settings.noted = { report in
-            health.note(report)
-            latest?.note(report)
+        settings.storeState = { report in
+            health.store(report)
+            latest?.store(report)
             healthReporter?.wake()
         }
         let options = configuration.watchdogOptions

@@ -24,7 +24,7 @@ extension ReportOutput {
                     + "allow at least 1 report and 1 MiB")
             let directory = try ReportDirectory(path: path)
             return SinkDescription(
-                name: "stallwatch-dir", interests: [.began, .updated, .ended, .suppressed], isStore: true,
+                name: "stallwatch-dir", events: [.began, .updated, .ended, .suppressed], isStore: true,
                 unflushed: directory.flush.refusal(of: path)
             ) {
                 DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
@@ -40,17 +40,17 @@ extension ReportOutput {
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             let unflushed = try check.check().refusal(of: path)
             return SinkDescription(
-                name: "stallwatch-ndj", interests: [.ended, .suppressed, .recovered], isStore: true,
+                name: "stallwatch-ndj", events: [.ended, .suppressed, .recovered], isStore: true,
                 unflushed: unflushed
             ) {
                 NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             }
         case .stream(let descriptor): return try NDJSONStream.description(of: descriptor)
         case .closure(let body):
-            return SinkDescription(name: "stallwatch-app", interests: [.ended, .recovered]) { ClosureSink(body: body) }
+            return SinkDescription(name: "stallwatch-app", events: [.ended, .recovered]) { ClosureSink(body: body) }
         case .log(let logger):
             return SinkDescription(
-                name: "stallwatch-log", interests: [.began, .updated, .ended, .recovered, .escalated, .notice]
+                name: "stallwatch-log", events: [.began, .updated, .ended, .recovered, .escalated, .notice]
             ) {
                 LogSink(logger, directory: monitorDirectory)
             }
@@ -60,7 +60,7 @@ extension ReportOutput {
                     (.seconds(1)...(.seconds(3_600))).contains(interval),
                     "the interval of the metrics is \(interval): give a value from 1 second to 1 hour")
                 return SinkDescription(
-                    name: "stallwatch-met", interests: [.ended, .suppressed, .recovered, .interval],
+                    name: "stallwatch-met", events: [.ended, .suppressed, .recovered, .interval],
                     intervalLength: nanoseconds(interval)
                 ) {
                     MetricsSink(factory ?? MetricsSystem.factory)
@@ -72,6 +72,6 @@ extension ReportOutput {
 
 extension HookSink {
     var description: SinkDescription {
-        SinkDescription(name: "stallwatch-hook", interests: [.began, .ended, .suppressed, .escalated]) { self }
+        SinkDescription(name: "stallwatch-hook", events: [.began, .ended, .suppressed, .escalated]) { self }
     }
 }

@@ -78,7 +78,7 @@ struct TaskInspection {
             list.executors.append(
                 TaskList.Executor(
                     kind: isMain ? .mainActor : swiftClass?.isActor == true ? .actor : .custom,
-                    name: isMain ? nil : swiftClass?.name, address: "0x" + hexadecimal(address),
+                    name: isMain ? nil : swiftClass?.name, address: .init(address),
                     // The main actor's jobs run on the main thread alone.
                     thread: isMain ? getpid() : reading.threads.first { $0.executor == address }?.id))
             executors[address] = UInt64(list.executors.count - 1)

@@ -12,12 +12,17 @@ struct ReportBuilder {
     /// Why the contexts of threads are not known in this process; `nil` if they are.
     var missingContextReason: String?
 
-    /// Builds the report with names; `whenLate` receives it half done if symbolication exceeds its time limit.
-    func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
+    /// Adds the names to a draft that was made of the record; `whenLate` receives it half done if symbolication exceeds its
+    /// time limit.
+    func report(
+        of record: StallRecord, draft: StallReport? = nil, whenLate: (StallReport) -> Void = { _ in }
+    ) -> StallReport {
         let symbolicator = symbolication.symbolicator
-        var report = symbolication.symbolicate(
-            rawReport(of: record) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) }, whenLate: whenLate
-        )
+        // Only names tell which threads are the workers of a pool.
+        let isOfPool = record.samples.contains { !$0.workers.isEmpty }
+        let symbol = { WorkerGroups.symbol(of: $0, in: $1, symbolicator) }
+        let draft = isOfPool ? self.draft(of: record, symbol: symbol) : draft ?? self.draft(of: record)
+        var report = symbolication.symbolicate(draft, whenLate: whenLate)
         if record.kind == .starvation, record.loop.kind != .taskExecutor {
             report.cause = StarvationCause(record, report).cause
         }
@@ -31,7 +36,7 @@ struct ReportBuilder {
 
     /// Builds the report without names and lines, to be written at once; `symbol` returns a frame's mangled name, to
     /// tell a pool's workers (without names every thread counts as one).
-    func rawReport(
+    func draft(
         of record: StallRecord, symbol: ((CapturedFrame, ImageList) -> String?)? = nil
     ) -> StallReport {
         var tables = ReportTables(inApp: inApp)
@@ -145,17 +150,17 @@ struct ReportTables {
             let address = frame.lookupAddress
             guard let image = list.image(at: address) else {
                 let frame = StallReport.Frame(
-                    image: nil, offset: "0x" + hexadecimal(address), isInApp: false, kind: .code)
+                    image: nil, offset: .init(address), isInApp: false, kind: .code)
                 return Self.index(of: frame, in: &frames, &frameIndices)
             }
             let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
             let callout = index == 0 ? nil : callouts.name(of: frame, calling: stack.frames[index - 1])
             let entry = StallReport.Image(
                 name: image.name, path: image.path, buildID: image.buildIDText,
-                baseAddress: "0x" + hexadecimal(image.base), isInApp: isInApp)
+                baseAddress: .init(image.base), isInApp: isInApp)
             var described = StallReport.Frame(
                 image: Self.index(of: entry, in: &images, &imageIndices),
-                offset: "0x" + hexadecimal(address &- image.base), function: callout, symbol: callout,
+                offset: .init(address &- image.base), function: callout, symbol: callout,
                 isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller)
             if frame.isUncertain { described.isUncertain = true }
             if frame.kind == .taskStart { described.isTaskStart = true }

@@ -60,12 +60,12 @@ extension StallReport.Lock {
             described.stack = owner.stack.map(stack)
             described.systemCall = owner.systemCall
             described.waitsFor = owner.waitsFor?.kind
-            described.waitsForAddress = (owner.waitsFor?.address).map { "0x" + hexadecimal($0) }
+            described.waitsForAddress = (owner.waitsFor?.address).map { .init($0) }
             described.waitsForLabel = owner.waitsFor?.label
             return described
         }
         self.init(kind: chain.lock.kind, isDeadlock: chain.isDeadlock, owners: holders)
-        address = chain.lock.address == 0 ? nil : "0x" + hexadecimal(chain.lock.address)
+        address = chain.lock.address == 0 ? nil : .init(chain.lock.address)
         function = chain.lock.function
         label = chain.lock.label
         switch chain.lock.ownership {

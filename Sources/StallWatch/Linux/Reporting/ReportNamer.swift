@@ -15,19 +15,19 @@ struct ReportNamer {
     private(set) var storesReached: [SinkWorker.Barrier] = []
 
     /// Symbolicates the newest state of a stall and delivers it to the sinks.
-    mutating func report(_ record: StallRecord) {
-        let sinks = outlet.sinks
+    mutating func report(_ draft: ReportDraft) {
+        let (record, sinks) = (draft.record, outlet.sinks)
         let isNew = open.insert(record.id).inserted
-        var report = builder.report(of: record) { unfinished in
-            if record.state == .ongoing { sinks.submit(.updated(outlet.prepared(unfinished))) }
+        var report = builder.report(of: record, draft: draft.report) { unfinished in
+            if record.state == .ongoing { sinks.submit(.init(.updated, outlet.prepared(unfinished))) }
         }
         let fingerprint = Fingerprint(report).text
         report.fingerprint = fingerprint
 
         guard record.state != .ongoing else {
             report = outlet.prepared(report)
-            outlet.settings.noted?(report)
-            sinks.submit(isNew ? .began(report) : .updated(report))
+            outlet.settings.storeState?(report)
+            sinks.submit(.init(isNew ? .began : .updated, report))
             if record.isEscalated, escalated.insert(record.id).inserted { outlet.escalate(report) }
             return
         }
@@ -44,9 +44,9 @@ struct ReportNamer {
         let reason = decision.suppressed
         if let reason { outlet.counts.add { $0.suppressed[reason] += 1 } }
         report = outlet.prepared(report)
-        outlet.settings.noted?(report)
-        if isNew { outlet.sinks.submit(.began(report)) }
-        outlet.sinks.submitFinal(.ended(report, reason), reached: &storesReached)
+        outlet.settings.storeState?(report)
+        if isNew { outlet.sinks.submit(.init(.began, report)) }
+        outlet.sinks.submitFinal(.init(ended: report, suppressed: reason), reached: &storesReached)
         guard reason == nil else { return }
         let dropped = outlet.streams.yield(report)
         if dropped > 0 { outlet.counts.add { $0.reportsDropped += dropped } }
@@ -71,7 +71,8 @@ struct ReportOutlet: Sendable {
         }
         report.shortenPaths(settings.pathStyle)
         if let redact = settings.redact, let fault = report.redact(with: redact) {
-            notices.post(.notice("redaction made a stall report invalid: only its times were kept", ["reason": fault]))
+            notices.post(
+                .init(notice: "redaction made a stall report invalid: only its times were kept", ["reason": fault]))
         }
         return report
     }
@@ -84,10 +85,10 @@ struct ReportOutlet: Sendable {
         case nil:
             break
         case .call:
-            sinks.submit(.escalated(report))
+            sinks.submit(.init(.escalated, report))
         case .abort:
-            sinks.submit(.escalated(report))
-            notices.post(.notice("aborting the process: a stall has lasted too long", ["reason": report.summary]))
+            sinks.submit(.init(.escalated, report))
+            notices.post(.init(notice: "aborting the process: a stall has lasted too long", ["reason": report.summary]))
             sinks.flush()
             // The thread that made this one may block SIGABRT. The Swift runtime's crash handler would then turn it into
             // SIGSEGV (measured).
@@ -99,6 +100,6 @@ struct ReportOutlet: Sendable {
     private func writeTerminationLog(_ report: StallReport, _ path: String) {
         guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: path) else { return }
         counts.add(StallWatchError(.unwritableReports, failure))
-        notices.post(.notice("the termination log could not be written", ["reason": failure.description]))
+        notices.post(.init(notice: "the termination log could not be written", ["reason": failure.description]))
     }
 }

@@ -1,7 +1,6 @@
 import LinuxSupport
 import StallReports
 import StallSymbols
-import Synchronization
 
 /// Turns the watchdog's records into reports and delivers them to the sinks, in two stages.
 ///
@@ -23,14 +22,13 @@ final class Reporter: Sendable {
         /// The file that receives the sentence of a stall that escalates; `nil` for none.
         var terminationLog: String?
         /// Receives each state of each stall, after the redaction, on a thread of the reporter; must not wait.
-        var noted: (@Sendable (StallReport) -> Void)?
+        var storeState: (@Sendable (StallReport) -> Void)?
     }
 
     private let outlet: ReportOutlet
-    private let arrivals = RecordMailbox()
-    private let unnamed = RecordMailbox()
-    private let namingThread = Mutex<WorkerThread?>(nil)
-    private let mustNotJoinNaming = Atomic<Bool>(false)
+    private let arrivals = Mailbox<ReportDraft>()
+    private let drafts = Mailbox<ReportDraft>()
+    private let naming = Worker(name: "stallwatch-sym")
 
     var counts: ReportCounts { outlet.counts }
     var streams: ReportStreams { outlet.streams }
@@ -42,7 +40,7 @@ final class Reporter: Sendable {
         outlet = ReportOutlet(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
         notices.open { delivery in
             sinks.submit(delivery)
-            if case .recovered(let report) = delivery { _ = streams.yield(report) }
+            if let report = delivery.report { _ = streams.yield(report) }
         }
     }
 
@@ -52,31 +50,44 @@ final class Reporter: Sendable {
 
     /// Queues the newest state of a stall; never waits.
     func submit(_ record: StallRecord) {
-        if arrivals.put(record) { counts.add { $0.reportsLost += 1 } }
+        queue(ReportDraft(record: record), in: arrivals)
         guard record.state != .ongoing else { return }
         // Counted here, so that a report lost later is still counted. The names of operations may be many.
         counts.add(stallOf: record.duration, on: record.kind == .overdue ? nil : record.loop.label)
     }
 
+    /// The maximum number of queued stalls; the oldest finished one over it is dropped, or else the oldest.
+    static let capacity = 256
+
+    /// Queues the newest state of a stall in place of an older one, and counts a dropped one.
+    private func queue(_ draft: ReportDraft, in mailbox: Mailbox<ReportDraft>) {
+        let lost = mailbox.put(
+            draft, limit: Self.capacity, replacing: { $0.record.id == draft.record.id },
+            dropping: { $0.firstIndex { $0.record.state != .ongoing } ?? 0 })
+        if lost != nil { counts.add { $0.reportsLost += 1 } }
+    }
+
     /// Whether a sink receives notices about the monitor itself.
-    var hasLog: Bool { outlet.sinks.areInterested(in: .notice) }
+    var hasLog: Bool { outlet.sinks.receive(.notice) }
 
     /// Sends a notice about the monitor itself to the log sink, if there is one; never waits.
     func logNotice(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
         guard hasLog else { return }
-        outlet.notices.post(.notice(message, metadata()))
+        outlet.notices.post(.init(notice: message, metadata()))
     }
 
     var intervalLength: UInt64? { outlet.sinks.intervalLength }
 
     func submit(_ interval: [LoopStatistics]) {
-        if !interval.isEmpty { outlet.sinks.submit(.interval(interval)) }
+        if !interval.isEmpty { outlet.sinks.submit(.init(interval)) }
     }
 
     var unflushed: [String]? { outlet.sinks.unflushed }
 
     /// Sends the missing capabilities to the log sink, in one line, if reports lack something because of them.
-    func logDegradation(_ capabilities: Capabilities) {
+    func logDegradation(_ capabilities: @autoclosure () -> Capabilities) {
+        guard hasLog else { return }
+        let capabilities = capabilities()
         guard let summary = capabilities.summary else { return }
         let missing = capabilities.missing.map(\.name.rawValue).joined(separator: ", ")
         logNotice("stall reports lack something here: \(summary)", ["missing": missing])
@@ -85,7 +96,7 @@ final class Reporter: Sendable {
     /// Makes a stop of the monitor from the calling thread not wait for it, if it is the reporter's or a sink's.
     func willStopOnCurrentThread() {
         outlet.sinks.abandonCurrent()
-        if namingThread.withLock({ $0?.isCurrent ?? false }) { mustNotJoinNaming.store(true, ordering: .releasing) }
+        naming.abandonIfCurrent()
     }
 
     /// Makes ``run()`` return once it has reported all submitted records.
@@ -99,42 +110,42 @@ final class Reporter: Sendable {
         outlet.notices.close()
     }
 
-    /// Runs the first stage until ``close()``, and a thread with the second; then waits for the sinks, for a bounded
-    /// time.
+    /// Runs the first stage until ``close()``, and from the first stall on a thread with the second; then waits for the
+    /// sinks, for a bounded time.
     func run() {
-        let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports() }
-        namingThread.withLock { $0 = thread }
-        let builder = outlet.settings.builder()
+        var isNaming = false
         var seen: Set<String> = []
-        while let record = arrivals.next() {
-            if record.state != .ongoing {
-                seen.remove(record.id)
-            } else if seen.insert(record.id).inserted {
-                let report = outlet.prepared(builder.rawReport(of: record))
-                outlet.settings.noted?(report)
-                outlet.sinks.submit(.updated(report))
+        // Created for the first stall, like the second stage: a program that never stalls needs neither.
+        lazy var builder = outlet.settings.builder()
+        while var draft = arrivals.next() {
+            let unnamed = builder.draft(of: draft.record)
+            draft.report = unnamed
+            if draft.record.state != .ongoing {
+                seen.remove(draft.record.id)
+            } else if seen.insert(draft.record.id).inserted {
+                let report = outlet.prepared(unnamed)
+                outlet.settings.storeState?(report)
+                outlet.sinks.submit(.init(.updated, report))
             }
-            if unnamed.put(record) { counts.add { $0.reportsLost += 1 } }
+            queue(draft, in: drafts)
+            if !isNaming { isNaming = (try? naming.start { [self] in nameReports() }) != nil }
         }
-        unnamed.close()
-        if let thread {
-            if mustNotJoinNaming.load(ordering: .acquiring) { thread.detach() } else { thread.join() }
-        } else {
-            // The second stage's thread could not be started: symbolicate here, after the last stall.
-            nameReports()
-        }
+        drafts.close()
+        // If the system has refused the second stage's thread, symbolicate here, after the last stall.
+        if isNaming { naming.finish(until: .max) } else { nameReports() }
         finishSinks()
     }
 
     /// Runs the second stage until the first closes its mailbox.
     private func nameReports() {
+        guard !drafts.isDrained else { return }
         let policy = RepeatPolicy(
             reportsPerMinute: outlet.settings.reportsPerMinute, reportsEveryRepeat: outlet.settings.reportsEveryRepeat
         )
         var namer = ReportNamer(builder: outlet.settings.builder(), policy: policy, outlet: outlet)
         // Memory is released of what can be read again.
-        while let record = unnamed.next(beforeWaiting: namer.builder.symbolication.symbolicator.releaseMemory) {
-            namer.report(record)
+        while let draft = drafts.next(beforeWaiting: namer.builder.symbolication.symbolicator.releaseMemory) {
+            namer.report(draft)
         }
     }
 
@@ -142,7 +153,7 @@ final class Reporter: Sendable {
     /// returns `false` then.
     func settle(until deadline: UInt64) -> Bool {
         // In this order: the first stage passes its record on before it takes the next one.
-        while !arrivals.isIdle || !unnamed.isIdle {
+        while !arrivals.isIdle || !drafts.isIdle {
             guard monotonicNow() < deadline else { return false }
             nap()
         }
@@ -157,55 +168,9 @@ final class Reporter: Sendable {
     }
 }
 
-/// Passes the newest state of each stall from one thread to another.
-final class RecordMailbox: Sendable {
-    /// The maximum number of queued stalls; the oldest finished one over it is dropped, or else the oldest.
-    static let capacity = 256
-
-    private struct State {
-        var records: [StallRecord] = []
-        var isClosed = false
-        /// Whether the reader still works on the record that it took last.
-        var isInWork = false
-    }
-    private let state = Mutex(State())
-    private let arrival = Semaphore()
-
-    /// Queues the newest state of a stall, and never waits; returns whether a record was dropped to make room.
-    func put(_ record: StallRecord) -> Bool {
-        defer { arrival.post() }
-        return state.withLock { state in
-            if let waiting = state.records.firstIndex(where: { $0.id == record.id }) {
-                state.records[waiting] = record
-                return false
-            }
-            state.records.append(record)
-            guard state.records.count > Self.capacity else { return false }
-            state.records.remove(at: state.records.firstIndex { $0.state != .ongoing } ?? 0)
-            return true
-        }
-    }
-
-    /// Whether no record is queued, and the reader is done with all that it took.
-    var isIdle: Bool { state.withLock { $0.records.isEmpty && !$0.isInWork } }
-
-    /// Takes the oldest record, or waits for one; returns `nil` once the mailbox is closed and empty.
-    func next(beforeWaiting idle: () -> Void = {}) -> StallRecord? {
-        while true {
-            let (record, isClosed) = state.withLock { state in
-                state.isInWork = !state.records.isEmpty
-                return (state.records.isEmpty ? nil : state.records.removeFirst(), state.isClosed)
-            }
-            if let record { return record }
-            if isClosed { return nil }
-            idle()
-            arrival.wait()
-        }
-    }
-
-    /// Makes ``next(beforeWaiting:)`` return `nil` once the mailbox is empty.
-    func close() {
-        state.withLock { $0.isClosed = true }
-        arrival.post()
-    }
+/// A state of a stall that waits to be reported.
+struct ReportDraft: Sendable {
+    let record: StallRecord
+    /// The report without names; `nil` until the first stage has made it.
+    var report: StallReport?
 }

@@ -4,7 +4,7 @@ import Synchronization
 /// Divides the turns of all loops into intervals, for sinks that receive statistics all the time; one ends at the
 /// watchdog's first pass after its length, so that an idle process is not woken for it.
 final class TurnIntervals: Sendable {
-    private struct State {
+    private struct LastPass {
         /// When the interval began, in monotonic nanoseconds; `nil` before the first.
         var began: UInt64?
         var before: [ObjectIdentifier: TurnHistogram.Snapshot] = [:]
@@ -13,7 +13,7 @@ final class TurnIntervals: Sendable {
     }
     private let length: UInt64
     // A mutex for the compiler: only the watchdog uses it.
-    private let state = Mutex(State())
+    private let last = Mutex(LastPass())
 
     /// Makes intervals of at least that length, in nanoseconds.
     init(every length: UInt64) {
@@ -23,19 +23,19 @@ final class TurnIntervals: Sendable {
     /// Ends the interval if it has its length or is the last one; returns its loops, sorted by label, or none if it
     /// goes on.
     func pass(_ loops: [LoopMonitor], at now: UInt64, isLast: Bool = false) -> [LoopStatistics] {
-        state.withLock { state in
-            if let began = state.began, !isLast, now &- began < length { return [] }
+        self.last.withLock { last in
+            if let began = last.began, !isLast, now &- began < length { return [] }
             let turns = Dictionary(
                 loops.map { (ObjectIdentifier($0), $0.recorder.histogram.snapshot()) }, uniquingKeysWith: { $1 })
-            defer { state = State(began: now, before: turns, loops: loops) }
-            guard let began = state.began, now > began else { return [] }
+            defer { last = LastPass(began: now, before: turns, loops: loops) }
+            guard let began = last.began, now > began else { return [] }
             return Dictionary(grouping: loops, by: \.label).map { label, loops in
                 LoopStatistics(
                     label: label, nanoseconds: now - began,
                     loops.compactMap { loop in
                         let key = ObjectIdentifier(loop)
                         // A loop that is new counts from its first turn on.
-                        return turns[key].map { (loop, $0.since(state.before[key])) }
+                        return turns[key].map { (loop, $0.since(last.before[key])) }
                     })
             }
             .sorted { $0.label < $1.label }

@@ -4,16 +4,12 @@ import StallReports
 struct ClosureSink: Sink {
     let body: @Sendable (StallReport) throws -> Void
 
-    func take(_ delivery: Delivery) throws(StallWatchError) {
-        switch delivery {
-        case .ended(let report, nil), .recovered(let report):
-            do {
-                try body(report)
-            } catch {
-                throw StallWatchError(.failedSink, "the app's sink threw an error: \(error)")
-            }
-        default:
-            break
+    func receive(_ delivery: Delivery) throws(StallWatchError) {
+        guard let report = delivery.report else { return }
+        do {
+            try body(report)
+        } catch {
+            throw StallWatchError(.failedSink, "the app's sink threw an error: \(error)")
         }
     }
 }
@@ -25,11 +21,12 @@ struct HookSink: Sink, Sendable {
 
     var isEmpty: Bool { event == nil && escalated == nil }
 
-    func take(_ delivery: Delivery) {
-        switch delivery {
-        case .began(let report): event?(.began(report))
-        case .ended(let report, _): event?(.ended(report))
-        case .escalated(let report): escalated?(report)
+    func receive(_ delivery: Delivery) {
+        guard let report = delivery.report else { return }
+        switch delivery.event {
+        case .began: event?(.began(report))
+        case .ended, .suppressed: event?(.ended(report))
+        case .escalated: escalated?(report)
         default: break
         }
     }
@@ -48,23 +45,24 @@ final class LogSink: Sink {
         self.directory = directory
     }
 
-    func take(_ delivery: Delivery) {
-        switch delivery {
-        case .began(let report), .updated(let report):
+    func receive(_ delivery: Delivery) {
+        guard let report = delivery.report else {
+            return logger.info("\(delivery.message)", metadata: delivery.metadata.mapValues { "\($0)" })
+        }
+        switch delivery.event {
+        case .began, .updated:
             // The end of a deadlock, which is logged otherwise, may never come. The first report may lack its names.
             guard report.cause?.kind == .deadlock, report.fingerprint != nil, report.state == .ongoing,
                 deadlocks.insert(report.id).inserted
             else { return }
             log(report)
-        case .ended(let report, nil):
+        case .ended:
             deadlocks.remove(report.id)
             log(report)
-        case .escalated(let report):
+        case .escalated:
             log(report, "overdue: ")
-        case .recovered(let report):
+        case .recovered:
             log(report, "an earlier process left a report: ")
-        case .notice(let message, let metadata):
-            logger.info("\(message)", metadata: metadata.mapValues { "\($0)" })
         default:
             break
         }

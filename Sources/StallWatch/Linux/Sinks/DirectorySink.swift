@@ -33,19 +33,19 @@ final class DirectorySink: Sink {
         left.forEach(recovered)
     }
 
-    func take(_ delivery: Delivery) throws(StallWatchError) {
-        switch delivery {
-        case .began(let report), .updated(let report):
+    func receive(_ delivery: Delivery) throws(StallWatchError) {
+        guard let report = delivery.report else { return }
+        switch delivery.event {
+        case .began, .updated:
             // A stall that ended before its first report is written only once the policy has decided to report it.
             if report.state == .ongoing { try write(report) }
-        case .ended(let report, nil):
+        case .ended:
             try write(report)
             close(report)
             replaceNewest(of: report)
-        case .ended(let report, .some):
+        case .suppressed:
             try keepNewest(report)
-        case .recovered, .escalated, .notice, .interval:
-            break
+        default: break
         }
     }
 

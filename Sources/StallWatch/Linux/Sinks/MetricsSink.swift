@@ -22,23 +22,17 @@ import StallReports
             )
         }
 
-        func take(_ delivery: Delivery) {
-            switch delivery {
-            case .ended(let report, let reason):
-                count(report)
-                lateness.recordMilliseconds(report.monitor.watchdogLateMilliseconds)
-                if let reason { suppressed[reason]?.increment() }
-            case .recovered(let report):
-                count(report)
-            case .interval(let interval):
-                for loop in interval {
-                    let metrics = loops[loop.label] ?? LoopMetrics(loop: loop.label, factory)
-                    loops[loop.label] = metrics
-                    metrics.record(loop)
-                }
-            default:
-                break
+        func receive(_ delivery: Delivery) {
+            for loop in delivery.interval {
+                let metrics = loops[loop.label] ?? LoopMetrics(loop: loop.label, factory)
+                loops[loop.label] = metrics
+                metrics.record(loop)
             }
+            guard let report = delivery.report else { return }
+            count(report)
+            guard delivery.event != .recovered else { return }
+            lateness.recordMilliseconds(report.monitor.watchdogLateMilliseconds)
+            if let reason = delivery.reason { suppressed[reason]?.increment() }
         }
 
         private func count(_ report: StallReport) {

@@ -31,7 +31,7 @@ final class NDJSONFile: Sink {
         return FileFlush(descriptor)
     }
 
-    func take(_ delivery: Delivery) throws(StallWatchError) { try suppressed.take(delivery, write: write) }
+    func receive(_ delivery: Delivery) throws(StallWatchError) { try suppressed.receive(delivery, write: write) }
 
     func finish() -> [StallWatchError] { suppressed.errors(of: write) }
 
@@ -153,19 +153,18 @@ struct NewestSuppressed {
     }
 
     /// Writes a final report; a suppressed one is kept instead.
-    mutating func take(
+    mutating func receive(
         _ delivery: Delivery, write: (StallReport) throws(StallWatchError) -> Void
     ) throws(StallWatchError) {
-        switch delivery {
-        case .ended(let report, nil), .recovered(let report):
+        guard let report = delivery.report else { return }
+        guard delivery.event == .suppressed else {
             try write(report)
             if let fingerprint = report.fingerprint { reports[fingerprint] = nil }
-        case .ended(let report, .some):
-            guard let fingerprint = report.fingerprint else { return }
-            if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
-            reports[fingerprint] = report
-        default: break
+            return
         }
+        guard let fingerprint = report.fingerprint else { return }
+        if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
+        reports[fingerprint] = report
     }
 }
 
@@ -207,12 +206,12 @@ final class NDJSONStream: Sink {
                 errno: errno)
         }
         let file = Duplicate(copy, of: descriptor)
-        return SinkDescription(name: "stallwatch-ndj", interests: [.ended, .suppressed, .recovered], isStore: true) {
+        return SinkDescription(name: "stallwatch-ndj", events: [.ended, .suppressed, .recovered], isStore: true) {
             NDJSONStream(file)
         }
     }
 
-    func take(_ delivery: Delivery) throws(StallWatchError) { try suppressed.take(delivery, write: write) }
+    func receive(_ delivery: Delivery) throws(StallWatchError) { try suppressed.receive(delivery, write: write) }
 
     func finish() -> [StallWatchError] { suppressed.errors(of: write) }
 

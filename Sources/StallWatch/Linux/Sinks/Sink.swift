@@ -9,7 +9,7 @@ protocol Sink {
     func start()
 
     /// Handles one delivery; may block. If it throws, a store's worker tries the delivery again later.
-    func take(_ delivery: Delivery) throws(StallWatchError)
+    func receive(_ delivery: Delivery) throws(StallWatchError)
 
     /// Called once, after the last delivery; returns the errors of what was still to be written.
     func finish() -> [StallWatchError]
@@ -24,7 +24,7 @@ extension Sink {
 struct SinkDescription: Sendable {
     /// The thread's name; at most 15 bytes.
     var name: String
-    var interests: Set<Delivery.Interest>
+    var events: Set<Delivery.Event>
     /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report: for files,
     /// of which only the newest state counts, but not for code that may have done half of its work.
     var isStore = false
@@ -40,48 +40,53 @@ typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
     -> SinkDescription?
 
-indirect enum Delivery: Sendable {
-    /// A stall's first named report: `ongoing`, unless the stall has already ended.
-    case began(StallReport)
-    /// A newer report of an ongoing stall, or its first report without names.
-    case updated(StallReport)
-    /// A stall's final report: the stall ended, or the monitor stopped following it. With a reason, it is counted, but
-    /// not reported. Stores keep the newest such one of each fingerprint, which stands for all since the last report.
-    case ended(StallReport, SuppressionReason?)
-    /// A report that an earlier process left, now `abandoned`.
-    case recovered(StallReport)
-    /// The report of a stall that has reached the app's escalation time.
-    case escalated(StallReport)
-    /// A log message about the monitor itself, with its metadata.
-    case notice(String, [String: String])
-    /// What the loops did in an interval.
-    case interval([LoopStatistics])
-
-    /// The report's id; `nil` for a notice.
-    var id: String? {
-        switch self {
-        case .began(let report), .updated(let report), .ended(let report, _), .recovered(let report),
-            .escalated(let report):
-            report.id
-        case .notice, .interval: nil
-        }
+/// What a sink receives: a report, a notice or the numbers of an interval.
+struct Delivery: Sendable {
+    enum Event: Sendable {
+        /// A stall's first named report: `ongoing`, unless the stall has already ended.
+        case began
+        /// A newer report of an ongoing stall, or its first report without names.
+        case updated
+        /// The final report of a stall that is reported: it ended, or the monitor stopped following it.
+        case ended
+        /// The final report of a stall that is counted, but not reported. Stores keep the newest such one of each
+        /// fingerprint, which stands for all since the last report.
+        case suppressed
+        /// A report that an earlier process left, now `abandoned`.
+        case recovered
+        /// The report of a stall that has reached the app's escalation time.
+        case escalated
+        /// A log message about the monitor itself.
+        case notice
+        /// What the loops did in an interval.
+        case interval
     }
 
-    var interest: Interest {
-        switch self {
-        case .began: .began
-        case .updated: .updated
-        case .ended(_, nil): .ended
-        case .ended: .suppressed
-        case .recovered: .recovered
-        case .escalated: .escalated
-        case .notice: .notice
-        case .interval: .interval
-        }
+    let event: Event
+    /// The report; `nil` for a notice and an interval.
+    let report: StallReport?
+    /// Why the stall is not reported; `nil` unless the event is `suppressed`.
+    private(set) var reason: SuppressionReason?
+    private(set) var message = ""
+    private(set) var metadata: [String: String] = [:]
+    private(set) var interval: [LoopStatistics] = []
+
+    init(_ event: Event, _ report: StallReport) { (self.event, self.report) = (event, report) }
+
+    /// Creates the delivery of a final report; with a reason, the stall is counted, but not reported.
+    init(ended report: StallReport, suppressed reason: SuppressionReason? = nil) {
+        self.init(reason == nil ? .ended : .suppressed, report)
+        self.reason = reason
     }
 
-    /// The kinds of deliveries, of which a sink receives some.
-    enum Interest { case began, updated, ended, suppressed, recovered, escalated, notice, interval }
+    init(notice message: String, _ metadata: [String: String] = [:]) {
+        (event, report, self.message, self.metadata) = (.notice, nil, message, metadata)
+    }
+
+    init(_ interval: [LoopStatistics]) { (event, report, self.interval) = (.interval, nil, interval) }
+
+    /// The report's id; `nil` for a notice and an interval.
+    var id: String? { report?.id }
 }
 
 /// Passes deliveries from one sink to the other sinks, which may be created after it.

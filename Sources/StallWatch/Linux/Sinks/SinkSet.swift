@@ -21,7 +21,7 @@ struct SinkSet: Sendable {
         var others: [SinkWorker] = []
         var unflushed: [String] = []
         for sink in sinks {
-            guard let description = try sink(counts, { notices.post(.recovered($0)) }) else { continue }
+            guard let description = try sink(counts, { notices.post(.init(.recovered, $0)) }) else { continue }
             if let refusal = description.unflushed { unflushed.append(refusal) }
             let worker = SinkWorker(description, counts: counts, notice: notices.post)
             if description.isStore { stores.append(worker) } else { others.append(worker) }
@@ -37,7 +37,7 @@ struct SinkSet: Sendable {
         for worker in all { try worker.start() }
     }
 
-    func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
+    func receive(_ event: Delivery.Event) -> Bool { all.contains { $0.receives(event) } }
 
     var intervalLength: UInt64? { all.compactMap(\.description.intervalLength).min() }
 
@@ -65,7 +65,7 @@ struct SinkSet: Sendable {
         wait(for: others.map { $0.barrier() }, Self.otherTimeLimit)
     }
 
-    /// If the calling thread belongs to a sink, makes ``finish()`` not wait for it, because it stops the monitor.
+    /// Call it when a sink stops the monitor: ``finish()`` then does not wait for the calling thread.
     func abandonCurrent() {
         for worker in all { worker.abandonIfCurrent() }
     }

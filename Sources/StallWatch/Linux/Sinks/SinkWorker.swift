@@ -29,15 +29,13 @@ final class SinkWorker: Sendable {
     private enum Item: Sendable {
         case delivery(Delivery)
         case barrier(Barrier)
+
+        var delivery: Delivery? {
+            if case .delivery(let delivery) = self { delivery } else { nil }
+        }
     }
-    private struct Box {
-        var items: [Item] = []
-        var isClosed = false
-        var isAbandoned = false
-        var thread: WorkerThread?
-    }
-    private let box = Mutex(Box())
-    private let arrival = Semaphore()
+    private let queue = Mailbox<Item>()
+    private let worker: Worker
     let description: SinkDescription
     private let counts: ReportCounts
     private let notice: @Sendable (Delivery) -> Void
@@ -46,69 +44,42 @@ final class SinkWorker: Sendable {
         self.description = description
         self.counts = counts
         self.notice = notice
+        worker = Worker(name: description.name)
     }
 
     func start() throws(StallWatchError) {
-        let thread = try throwing(.systemFailure) { () throws(SystemError) in
-            try WorkerThread(name: description.name) { [self] in run() }
-        }
-        box.withLock { $0.thread = thread }
+        _ = try throwing(.systemFailure) { () throws(SystemError) in try worker.start { [self] in run() } }
     }
 
-    func isInterested(in kind: Delivery.Interest) -> Bool { description.interests.contains(kind) }
+    func receives(_ event: Delivery.Event) -> Bool { description.events.contains(event) }
 
-    /// Queues a delivery if the sink is interested in it; never waits.
+    /// Queues a delivery if the sink receives such ones; never waits.
     func submit(_ delivery: Delivery) {
-        guard isInterested(in: delivery.interest) else { return }
-        let isLost = box.withLock { box in
-            guard !box.isClosed else { return delivery.id != nil }
-            if description.isStore, let id = delivery.id {
-                let waiting = box.items.lastIndex { if case .delivery(let old) = $0 { old.id == id } else { false } }
-                if let waiting {
-                    box.items[waiting] = .delivery(delivery)
-                    return false
-                }
-            }
-            box.items.append(.delivery(delivery))
-            guard box.items.count > Self.capacity,
-                let oldest = box.items.firstIndex(where: { if case .delivery = $0 { true } else { false } })
-            else { return false }
-            box.items.remove(at: oldest)
-            return true
+        guard receives(delivery.event) else { return }
+        let lost = queue.put(.delivery(delivery), limit: Self.capacity) { older in
+            description.isStore && delivery.id != nil && older.delivery?.id == delivery.id
+        } dropping: {
+            $0.firstIndex { $0.delivery != nil }
         }
-        if isLost { counts.add { $0.reportsLost += 1 } }
-        arrival.post()
+        // Without a report only a notice is lost.
+        if lost?.delivery?.id != nil { counts.add { $0.reportsLost += 1 } }
     }
 
     /// Queues a barrier after everything submitted so far.
     func barrier() -> Barrier {
         let barrier = Barrier()
-        box.withLock { $0.items.append(.barrier(barrier)) }
-        arrival.post()
+        if queue.put(.barrier(barrier)) != nil { barrier.reach() }
         return barrier
     }
 
     /// Makes the thread end once the sink has received everything.
-    func close() {
-        box.withLock { $0.isClosed = true }
-        arrival.post()
-    }
+    func close() { queue.close() }
 
     /// If the calling thread is this sink's, makes ``join(until:)`` not wait for it, because it stops the monitor.
-    func abandonIfCurrent() {
-        box.withLock { if $0.thread?.isCurrent == true { $0.isAbandoned = true } }
-    }
+    func abandonIfCurrent() { worker.abandonIfCurrent() }
 
     /// Waits for the closed sink's thread until a deadline in monotonic nanoseconds, and detaches it if it misses that.
-    func join(until deadline: UInt64) {
-        // Remove the thread from the box, because a thread may be joined only once.
-        let (joining, isAbandoned) = box.withLock { box in
-            defer { box.thread = nil }
-            return (box.thread, box.isAbandoned)
-        }
-        guard let thread = joining else { return }
-        if isAbandoned { thread.detach() } else { thread.finish(until: deadline) }
-    }
+    func join(until deadline: UInt64) { worker.finish(until: deadline) }
 }
 
 // MARK: - On the sink's thread
@@ -119,22 +90,20 @@ extension SinkWorker {
         sink.start()
         var retries = Retries()
         while true {
-            let (items, isClosed) = box.withLock { box in
-                defer { box.items.removeAll() }
-                return (box.items, box.isClosed)
+            switch queue.next(until: retries.nextAttempt ?? .max) {
+            case .delivery(let delivery): give(delivery, to: sink, &retries)
+            case .barrier(let barrier): barrier.reach()
+            case nil where queue.isDrained:
+                // When the monitor stops, retry failed deliveries once more.
+                retryFailed(sink, &retries)
+                return finish(sink, retries)
+            case nil: break
             }
-            for item in items {
-                switch item {
-                case .delivery(let delivery): give(delivery, to: sink, &retries)
-                case .barrier(let barrier): barrier.reach()
-                }
-            }
-            // When the monitor stops, retry failed deliveries once more.
-            if isClosed && items.isEmpty || retries.isDue(at: monotonicNow()) { retryFailed(sink, &retries) }
-            guard items.isEmpty else { continue }
-            if isClosed { break }
-            arrival.wait(until: retries.nextAttempt ?? .max)
+            if retries.isDue(at: monotonicNow()) { retryFailed(sink, &retries) }
         }
+    }
+
+    private func finish(_ sink: any Sink, _ retries: Retries) {
         let errors = sink.finish()
         errors.forEach(counts.add)
         let lost = retries.waiting + errors.count
@@ -144,7 +113,7 @@ extension SinkWorker {
     private func give(_ delivery: Delivery, to sink: any Sink, _ retries: inout Retries) {
         guard retries.mayTry(delivery, at: monotonicNow()) else { return wait(delivery, &retries) }
         do throws(StallWatchError) {
-            try sink.take(delivery)
+            try sink.receive(delivery)
             if description.isStore { retries.succeeded() }
         } catch {
             failed(error, &retries)
@@ -161,13 +130,13 @@ extension SinkWorker {
         var failure: StallWatchError?
         let end = monotonicNow() &+ SinkSet.otherTimeLimit
         // All of them: on a disk that is nearly full, one may fit where another one does not. Only one that hangs ends it.
-        for delivery in retries.takeAll() {
+        for delivery in retries.removeAll() {
             guard failure == nil || monotonicNow() < end else {
                 wait(delivery, &retries)
                 continue
             }
             do throws(StallWatchError) {
-                try sink.take(delivery)
+                try sink.receive(delivery)
             } catch {
                 failure = failure ?? error
                 wait(delivery, &retries)
@@ -180,7 +149,9 @@ extension SinkWorker {
         counts.add(error)
         let isFirstFailure = !retries.isFailing
         if description.isStore { retries.failed(at: monotonicNow()) }
-        if isFirstFailure { notice(.notice("a stall report could not be delivered", ["reason": error.description])) }
+        if isFirstFailure {
+            notice(.init(notice: "a stall report could not be delivered", ["reason": error.description]))
+        }
     }
 }
 
@@ -221,7 +192,7 @@ struct Retries {
         return 1
     }
 
-    mutating func takeAll() -> [Delivery] {
+    mutating func removeAll() -> [Delivery] {
         defer { deliveries = [] }
         return deliveries
     }

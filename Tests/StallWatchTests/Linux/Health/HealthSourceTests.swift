@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import Synchronization
 import TestSupport
 import Testing
 
@@ -89,7 +88,7 @@ import Testing
     }
 
     @Test func `a stall's sentence has the report's function and today's duration`() throws {
-        source.note(try report("a", .ongoing))
+        source.store(try report("a", .ongoing))
         let record = record([loop("main", .stalled, since: 3)], at: 63)
         #expect(
             record.stall
@@ -99,22 +98,22 @@ import Testing
     }
 
     @Test func `the last stall stays after its end`() throws {
-        source.note(try report("a", .ongoing))
-        source.note(try report("a", .ended, milliseconds: 812))
+        source.store(try report("a", .ongoing))
+        source.store(try report("a", .ended, milliseconds: 812))
         let record = record([loop("main", .running)], at: 5)
         #expect(record.stall?.sentence == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
         #expect(record.stall?.isOngoing == false)
     }
 
     @Test func `an end does not remove the sentence of the next stall`() throws {
-        source.note(try report("b", .ongoing))
-        source.note(try report("a", .ended))
+        source.store(try report("b", .ongoing))
+        source.store(try report("a", .ended))
         #expect(record([loop("main", .stalled)], at: 5).stall?.report == "b")
     }
 
     @Test func `the oldest stall comes first`() throws {
-        source.note(try report("a", .ongoing, of: "worker"))
-        source.note(try report("b", .ongoing))
+        source.store(try report("a", .ongoing, of: "worker"))
+        source.store(try report("b", .ongoing))
         let record = record(
             [loop("idle", .running), loop("worker", .stalled, since: 4), loop("main", .stalled, since: 3)], at: 5)
         #expect(record.stall?.report == "b")
@@ -124,10 +123,10 @@ import Testing
     @Test func `a saturation is no stall`() throws {
         var saturation = try report("a", .ongoing)
         saturation.kind = .saturation
-        source.note(saturation)
+        source.store(saturation)
         #expect(record([loop("main", .stalled, since: 3)], at: 5).stall?.report == nil)
         saturation.state = .ended
-        source.note(saturation)
+        source.store(saturation)
         #expect(record([loop("main", .running)], at: 5).stall == nil)
     }
 
@@ -149,16 +148,9 @@ import Testing
 
 @Suite struct HealthFileTests {
     private let directory = TemporaryDirectory.ofTest()
-    private let failures = Failures()
-
-    private final class Failures: Sendable {
-        let all = Mutex<[(StallWatchError, Bool)]>([])
-    }
 
     private func file(_ name: String = "health") throws -> HealthFile {
-        try HealthFile(path: directory.path(name), interval: 200_000_000) { [failures] error, isFirst in
-            failures.all.withLock { $0.append((error, isFirst)) }
-        }
+        try HealthFile(path: directory.path(name), interval: 200_000_000)
     }
 
     private func record(progressedAt seconds: Int64) -> HealthRecord {
@@ -178,7 +170,8 @@ import Testing
     @Test func `the file is a record, as old as the progress`() throws {
         let file = try file()
         #expect(directory.names == [], "nothing is written before the first record")
-        #expect(file.publish(record(progressedAt: 1_795_248_000), at: 1_000) == 200_001_000)
+        try file.publish(record(progressedAt: 1_795_248_000), at: 1_000)
+        #expect(file.nextCheck(at: 1_000) == 200_001_000)
         #expect(directory.names == ["health"])
         let bytes = try #require(AtomicFile.read(directory.path("health"), limit: 1 << 20))
         #expect(HealthRecord(jsonData: bytes) == record(progressedAt: 1_795_248_000))
@@ -189,20 +182,20 @@ import Testing
 
     @Test func `without an answer the file stays as it is`() throws {
         let file = try file()
-        _ = file.publish(record(progressedAt: 1), at: 0)
+        try file.publish(record(progressedAt: 1), at: 0)
         let before = try #require(FileStatus(path: directory.path("health")))
-        #expect(file.publish(nil, at: 500) == 200_000_500)
+        try file.publish(nil, at: 500)
         #expect(FileStatus(path: directory.path("health"))?.identity == before.identity)
     }
 
     @Test func `an unnamed file leads to it until the end`() throws {
         let file = try file()
-        _ = file.publish(record(progressedAt: 1), at: 0)
+        try file.publish(record(progressedAt: 1), at: 0)
         let found = try pointers()
         #expect(found.count == 1)
         let bytes = try #require(found.first.flatMap { AtomicFile.read($0, limit: 1 << 20) })
         #expect(String(decoding: bytes, as: UTF8.self) == directory.path("health"))
-        file.finish(record(progressedAt: 2))
+        try file.finish(record(progressedAt: 2))
         #expect(try pointers() == [])
         #expect(FileStatus(path: directory.path("health"))?.changedAt == 2_250_000_000)
     }
@@ -210,12 +203,11 @@ import Testing
     @Test func `a failure is reported, and the next attempt may succeed`() throws {
         let file = try file("folder")
         try FileManager.default.createDirectory(atPath: directory.path("folder"), withIntermediateDirectories: false)
-        for _ in 0..<2 { _ = file.publish(record(progressedAt: 1), at: 0) }
-        #expect(failures.all.withLock { $0.map(\.1) } == [true, false])
-        #expect(failures.all.withLock { $0.first?.0.code } == .unwritableReports)
+        let error = #expect(throws: StallWatchError.self) { try file.publish(record(progressedAt: 1), at: 0) }
+        #expect(error?.code == .unwritableReports)
         #expect(directory.names == ["folder"], "no temporary file is left")
         try FileManager.default.removeItem(atPath: directory.path("folder"))
-        _ = file.publish(record(progressedAt: 1), at: 0)
+        try file.publish(record(progressedAt: 1), at: 0)
         #expect(FileStatus(path: directory.path("folder"))?.isRegular == true)
     }
 
@@ -226,7 +218,7 @@ import Testing
             missing?.message
                 == "the health file \(directory.path("no/health")) cannot be written: create its directory, or make it writable"
         )
-        let folder = #expect(throws: StallWatchError.self) { try HealthFile(path: "/tmp", interval: 1) { _, _ in } }
+        let folder = #expect(throws: StallWatchError.self) { try HealthFile(path: "/tmp", interval: 1) }
         #expect(folder?.message == "the health file /tmp is not a regular file: name another path")
     }
 }

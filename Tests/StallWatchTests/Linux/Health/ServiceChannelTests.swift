@@ -29,7 +29,7 @@ import Testing
             let now = time * millisecond
             let (message, after) = feed.next(record, at: now)
             if isTaken, message != nil { feed = after }
-            return Look(message, (feed.nextLook(at: now) - now) / millisecond)
+            return Look(message, (feed.nextCheck(at: now) - now) / millisecond)
         }
     }
 

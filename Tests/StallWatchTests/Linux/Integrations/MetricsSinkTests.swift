@@ -69,7 +69,7 @@ import TestSupport
             let sink = MetricsSink(metrics)
             var report = try StallReport.literal()
             report.cause = .fixture(kind: StallReport.CauseKind(rawValue: "gremlins"))
-            sink.take(.recovered(report))
+            sink.receive(.init(.recovered, report))
             let labels = [("kind", "stall"), ("loop", "main"), ("cause", "unknown")]
             #expect(try metrics.expectCounter("stallwatch.stalls", labels).totalValue == 1)
             #expect(metrics.counters.count == 3)
@@ -90,8 +90,8 @@ import TestSupport
                 (.milliseconds(1), 85), (.milliseconds(4), 13), (.milliseconds(20), 1), (nil, 1),
             ]
             busy.latency = buckets.map { LatencyBucket(upperBound: $0, turns: $1) }
-            sink.take(.interval([busy, loop("nio", utilization: nil, threshold: 100)]))
-            sink.take(.interval([loop("main", utilization: 0, threshold: 60)]))
+            sink.receive(.init([busy, loop("nio", utilization: nil, threshold: 100)]))
+            sink.receive(.init([loop("main", utilization: 0, threshold: 60)]))
             let main = [("loop", "main")]
             #expect(try metrics.expectCounter("stallwatch.eventloop.turns", main).totalValue == 100)
             for (name, values) in [

@@ -80,7 +80,7 @@ import Testing
 
     @Test func delaysAfterFailuresGrow() {
         var retries = Retries()
-        let notice = Delivery.notice("", [:])
+        let notice = Delivery(notice: "")
         #expect(retries.mayTry(notice, at: 0))
         var now: UInt64 = 0
         var waits: [UInt64] = []
@@ -99,12 +99,12 @@ import Testing
     @Test func retriesAreBoundedAndKeepTheNewestState() {
         var retries = Retries()
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
-        #expect(retries.keep(.updated(report)) == 0)
-        #expect(retries.keep(.ended(report, nil)) == 0)
+        #expect(retries.keep(.init(.updated, report)) == 0)
+        #expect(retries.keep(.init(ended: report)) == 0)
         #expect(retries.waiting == 1)
         var lost = 0
         for _ in 0..<Retries.capacity {
-            lost += retries.keep(.ended(Reporter.Settings.fixture().builder().report(of: .fixture()), nil))
+            lost += retries.keep(.init(ended: Reporter.Settings.fixture().builder().report(of: .fixture())))
         }
         #expect(retries.waiting == Retries.capacity)
         #expect(lost == 1)

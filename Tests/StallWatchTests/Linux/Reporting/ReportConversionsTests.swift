@@ -38,7 +38,7 @@ import Testing
     private func locks(_ threads: [StallRecord.OtherThread]) -> [StallReport.Lock?] {
         var record = StallRecord.stub()
         record.otherThreads = threads
-        return (ReportBuilder.stub().rawReport(of: record).otherThreads ?? []).map(\.lock)
+        return (ReportBuilder.stub().draft(of: record).otherThreads ?? []).map(\.lock)
     }
 
     @Test func `a lock has the owner by the name that it was captured with`() {
@@ -79,7 +79,7 @@ import Testing
         }
         var builder = Reporter.Settings.fixture().builder()
         builder.missingContextReason = missing
-        return builder.rawReport(of: record)
+        return builder.draft(of: record)
     }
 
     @Test func `the context of most of the time counts`() {
@@ -140,7 +140,7 @@ import Testing
             .init(thread: .init(id: 1, name: nil), stack: .success(stack)),
             .init(thread: .init(id: 2, name: nil), stack: .success(other)),
         ]
-        let threads = try #require(Reporter.Settings.fixture().builder().rawReport(of: record).otherThreads)
+        let threads = try #require(Reporter.Settings.fixture().builder().draft(of: record).otherThreads)
         #expect(threads.map(\.thread.context) == [nil, StallReport.Context(taskID: 9, label: "other")])
     }
 

@@ -24,7 +24,7 @@ import TestSupport
             reporter.submit(failed)
         }
         let builder = settings.builder()
-        try ReportDirectory(path: scratch.path).write(builder.rawReport(of: .fixture(function: 9, state: .ongoing)))
+        try ReportDirectory(path: scratch.path).write(builder.draft(of: .fixture(function: 9, state: .ongoing)))
         #expect(try scratch.reports().count == 6)
         for path in [scratch.path, scratch.path + "/all.ndjson"] {
             let result = try Repository.validateReports(path)
@@ -300,7 +300,7 @@ import TestSupport
         let frame = try #require(report.frames.first)
         report.frames = (0..<20 * 512).map { number in
             var other = frame
-            other.offset = "0x" + String(number + 0x10000, radix: 16)
+            other.offset = .init(UInt64(number + 0x10000))
             (other.file, other.line, other.column) = ("/src/app/Sources/App/Feature\(number).swift", number, 9)
             return other
         }

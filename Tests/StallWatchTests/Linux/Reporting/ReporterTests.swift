@@ -60,7 +60,7 @@ import TestSupport
         let refusal = FileFlush.unavailable(errno: EPERM).refusal(of: "/reports")
         #expect(refusal == "/reports: fsync: Operation not permitted")
         let store: SinkFactory = { _, _ in
-            SinkDescription(name: "store", interests: [.ended, .recovered], isStore: true, unflushed: refusal) {
+            SinkDescription(name: "store", events: [.ended, .recovered], isStore: true, unflushed: refusal) {
                 ClosureSink { _ in }
             }
         }
@@ -175,12 +175,12 @@ import TestSupport
     @Test func theMailboxIsBoundedAndLossesAreCounted() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
-        let records = (0..<(RecordMailbox.capacity + 10)).map { StallRecord.fixture(function: $0) }
+        let records = (0..<(Reporter.capacity + 10)).map { StallRecord.fixture(function: $0) }
         for record in records { reporter.submit(record) }
         try run(reporter)
         #expect(reporter.counts.current.reportsLost == 10)
         #expect(reporter.counts.current.stalls == records.count, "lost reports are counted, too")
-        #expect(reporter.counts.current.reportsDropped == RecordMailbox.capacity - ReportStreams.capacity)
+        #expect(reporter.counts.current.reportsDropped == Reporter.capacity - ReportStreams.capacity)
         #expect(await reports(stream).last?.id == records.last?.id)
     }
 
@@ -189,13 +189,13 @@ import TestSupport
         let reporter = try reporter()
         let lasting = StallRecord.fixture(function: 999, state: .ongoing)
         reporter.submit(lasting)
-        for function in 0..<RecordMailbox.capacity { reporter.submit(.fixture(function: function)) }
+        for function in 0..<Reporter.capacity { reporter.submit(.fixture(function: function)) }
         let stream = reporter.streams.stream()
         reporter.submit(lasting.after(milliseconds: 900))
         try run(reporter)
         #expect(reporter.counts.current.reportsLost == 1)
-        #expect(reporter.counts.current.stalls == RecordMailbox.capacity + 1)
-        #expect(reporter.counts.current.reportsDropped == RecordMailbox.capacity - ReportStreams.capacity)
+        #expect(reporter.counts.current.stalls == Reporter.capacity + 1)
+        #expect(reporter.counts.current.reportsDropped == Reporter.capacity - ReportStreams.capacity)
         #expect(await reports(stream).count == ReportStreams.capacity)
     }
 
@@ -222,21 +222,6 @@ import TestSupport
         let stream = reporter.streams.stream()
         try run(reporter)
         #expect(await reports(stream) == [])
-    }
-}
-
-@Suite struct RecordMailboxTests {
-    @Test func `a mailbox is idle once its reader has come back for more`() {
-        let mailbox = RecordMailbox()
-        #expect(mailbox.isIdle)
-        _ = mailbox.put(.fixture())
-        #expect(!mailbox.isIdle)
-        #expect(mailbox.next() != nil)
-        // The reader still works on the record.
-        #expect(!mailbox.isIdle)
-        mailbox.close()
-        #expect(mailbox.next() == nil)
-        #expect(mailbox.isIdle)
     }
 }
 

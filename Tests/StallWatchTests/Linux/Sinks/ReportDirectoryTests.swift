@@ -165,7 +165,7 @@ import TestSupport
             ended.fingerprint = "9f2c41d07a3be815"
             let decision = policy.decide("a", lasting: ended.durationMilliseconds, at: 0)
             (ended.repeats, ended.repeated) = (decision.repeats.count, decision.repeats.durations)
-            try sink.take(.ended(ended, decision.suppressed))
+            try sink.receive(.init(ended: ended, suppressed: decision.suppressed))
         }
         if stops { #expect(sink.finish().isEmpty) }
         return try scratch.reports()

@@ -60,8 +60,8 @@ import TestSupport
 
         init(_ box: Box, refusing refused: String) { (self.box, self.refused) = (box, refused) }
 
-        func take(_ delivery: Delivery) throws(StallWatchError) {
-            guard case .ended(let report, _) = delivery else { return }
+        func receive(_ delivery: Delivery) throws(StallWatchError) {
+            guard let report = delivery.report else { return }
             guard report.id != refused else { throw StallWatchError(.unwritableReports, "it does not fit") }
             box.add(report)
         }
@@ -71,12 +71,12 @@ import TestSupport
         let box = Box()
         let counts = ReportCounts()
         let reports = (0..<3).map { _ in Reporter.Settings.fixture().builder().report(of: .fixture()) }
-        let description = SinkDescription(name: "test-store", interests: [.ended], isStore: true) { [reports] in
+        let description = SinkDescription(name: "test-store", events: [.ended], isStore: true) { [reports] in
             SmallStore(box, refusing: reports[0].id)
         }
         let worker = SinkWorker(description, counts: counts) { _ in }
         // The first one fails, so the others wait behind it for a second, or for the end.
-        for report in reports { worker.submit(.ended(report, nil)) }
+        for report in reports { worker.submit(.init(ended: report)) }
         try worker.start()
         worker.close()
         worker.join(until: monotonicNow() + SinkSet.storeTimeLimit)
@@ -161,9 +161,9 @@ import TestSupport
         let worker = SinkWorker(description, counts: counts) { _ in }
         try worker.start()
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
-        worker.submit(.ended(report, nil))
+        worker.submit(.init(ended: report))
         #expect(eventually { taken.load(ordering: .relaxed) })
-        for _ in 0..<(SinkWorker.capacity + 10) { worker.submit(.ended(report, nil)) }
+        for _ in 0..<(SinkWorker.capacity + 10) { worker.submit(.init(ended: report)) }
         #expect(counts.current.reportsLost == 10)
         gate.post()
         worker.close()
@@ -199,13 +199,13 @@ import TestSupport
         report.fingerprint = "9f2c41d07a3be815"
         report.state = .ongoing
         // Once while it lasts, though each new sample brings an update.
-        for _ in 0..<3 { sink.take(.updated(report)) }
-        sink.take(.escalated(report))
+        for _ in 0..<3 { sink.receive(.init(.updated, report)) }
+        sink.receive(.init(.escalated, report))
         report.state = .ended
         report.cause?.kind = .sleep
-        sink.take(.ended(report, nil))
+        sink.receive(.init(ended: report))
         report.state = .abandoned
-        sink.take(.recovered(report))
+        sink.receive(.init(.recovered, report))
         let entries = handler.entries
         #expect(entries.map(\.level) == [.error, .error, .warning, .error])
         #expect(entries.first?.message.description.hasSuffix(" at Store.swift:8. Deadlock.") == true)
@@ -271,7 +271,7 @@ import TestSupport
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
         let size = report.jsonLine().count
         let each = 3_000 / size
-        for _ in 0..<(each * 4 + 1) { try file.take(.ended(report, nil)) }
+        for _ in 0..<(each * 4 + 1) { try file.receive(.init(ended: report)) }
         let counts = ["", ".1", ".2", ".3"].map { suffix in
             AtomicFile.read(path + suffix, limit: 1 << 20).map { $0.count / size }
         }
@@ -287,7 +287,7 @@ import TestSupport
         var sink: (any Sink)? = description.make()
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
         // Fits into a pipe, so nothing has to read meanwhile.
-        for _ in 0..<2 { try sink?.take(.ended(report, nil)) }
+        for _ in 0..<2 { try sink?.receive(.init(ended: report)) }
         sink = nil
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = read(ends[0], &bytes, bytes.count)
@@ -313,7 +313,7 @@ import TestSupport
         let sink = try NDJSONStream.description(of: ends[1]).make()
         for end in ends { close(end) }
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
-        let error = try #require(throws: StallWatchError.self) { try sink.take(.ended(report, nil)) }
+        let error = try #require(throws: StallWatchError.self) { try sink.receive(.init(ended: report)) }
         #expect(error.errno == EPIPE)
     }
 
@@ -345,7 +345,7 @@ import TestSupport
         try AtomicFile.write(Array("{\"schemaVersion\"".utf8), to: path)
         let file = NDJSONFile(path: path, maximumBytes: 1 << 20, keep: 0)
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
-        try file.take(.ended(report, nil))
+        try file.receive(.init(ended: report))
         let lines = try #require(AtomicFile.read(path, limit: 1 << 20)).split(separator: UInt8(ascii: "\n"))
         #expect(try lines.dropFirst().map { try StallReport(jsonData: Array($0)) } == [report])
     }

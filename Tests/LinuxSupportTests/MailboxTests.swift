@@ -1,0 +1,78 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+
+@Suite struct MailboxTests {
+    @Test func `a mailbox is idle once its reader has come back for more`() {
+        let mailbox = Mailbox<Int>()
+        #expect(mailbox.isIdle)
+        mailbox.put(1)
+        #expect(!mailbox.isIdle)
+        #expect(mailbox.next() == 1)
+        // The reader still works on the item.
+        #expect(!mailbox.isIdle)
+        mailbox.close()
+        #expect(mailbox.next() == nil)
+        #expect(mailbox.isIdle && mailbox.isDrained)
+    }
+
+    @Test func `an item replaces an older one or drops another`() {
+        let mailbox = Mailbox<Int>()
+        for number in [11, 2, 3] { #expect(mailbox.put(number, limit: 3) == nil) }
+        #expect(mailbox.put(21, limit: 3, replacing: { $0 % 10 == 1 }) == nil)
+        #expect(mailbox.put(4, limit: 3, dropping: { $0.firstIndex { $0 < 10 } }) == 2)
+        #expect(mailbox.put(5, limit: 3) == 21)
+        mailbox.close()
+        #expect(mailbox.put(6) == 6)
+        #expect([mailbox.next(), mailbox.next(), mailbox.next(), mailbox.next()] == [3, 4, 5, nil])
+    }
+
+    @Test func `a reader waits until an item, a deadline or the end`() throws {
+        let mailbox = Mailbox<Int>()
+        #expect(mailbox.next(until: 0) == nil)
+        let begun = monotonicNow()
+        #expect(mailbox.next(until: begun + 20_000_000) == nil)
+        #expect(monotonicNow() >= begun + 20_000_000)
+        let sum = Atomic<Int>(0)
+        let reader = try WorkerThread(name: "reader") {
+            while let number = mailbox.next() { sum.add(number, ordering: .relaxed) }
+        }
+        for number in 1...1_000 { mailbox.put(number) }
+        mailbox.close()
+        reader.join()
+        #expect(sum.load(ordering: .relaxed) == 500_500)
+        mailbox.waitForClose(until: .max)
+    }
+
+    @Test func `a worker runs one thread at a time`() throws {
+        let worker = Worker(name: "worker")
+        let gate = Semaphore()
+        let runs = Atomic<Int>(0)
+        let body = { @Sendable in
+            runs.add(1, ordering: .relaxed)
+            gate.wait()
+        }
+        #expect(try worker.start(body))
+        #expect(try !worker.start(body))
+        gate.post()
+        #expect(eventually { (try? worker.start(body)) == true })
+        gate.post()
+        worker.finish(until: .max)
+        #expect(runs.load(ordering: .relaxed) == 2)
+    }
+
+    @Test func `nobody waits for a thread that was abandoned`() throws {
+        let worker = Worker(name: "worker")
+        let (isAbandoned, gate) = (Semaphore(), Semaphore())
+        defer { gate.post() }
+        try worker.start {
+            worker.abandonIfCurrent()
+            isAbandoned.post()
+            gate.wait()
+        }
+        isAbandoned.wait()
+        worker.finish(until: .max)
+    }
+}
