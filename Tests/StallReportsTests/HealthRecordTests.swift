@@ -92,7 +92,8 @@ import Testing
 }
 
 @Suite struct ControlRequestTests {
-    @Test(arguments: [ControlRequest.state, .watch, .stacks, .tasks, .capabilities]) func `a request is read as it is sent`(
+    @Test(arguments: [ControlRequest.state, .watch, .stacks, .tasks, .capabilities])
+    func `a request is read as it is sent`(
         request: ControlRequest
     ) throws {
         #expect(try ControlRequest(Array(request.line.utf8.dropLast())) == request)
