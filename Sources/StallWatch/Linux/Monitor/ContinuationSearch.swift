@@ -34,8 +34,6 @@ final class ContinuationSearch: Sendable {
         self.found = found
     }
 
-    var hasFindings: Bool { state.withLock { !$0.findings.isEmpty } }
-
     /// Takes what was found, by the number of the operation.
     func takeFindings() -> [UInt64: Result] { state.withLock { exchange(&$0.findings, with: [:]) } }
 
