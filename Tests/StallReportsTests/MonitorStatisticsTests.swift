@@ -13,7 +13,7 @@ import Testing
         loop.currentTurn = .microseconds(12_500)
         loop.stalls = 4
         loop.stallTime = .seconds(9)
-        loop.lastStall = "2026-11-21T08:00:00.500000Z"
+        loop.lastStall = Timestamp("2026-11-21T08:00:00.500000Z")
         loop.earlyStops = 1
         loop.threshold = .milliseconds(250)
         loop.utilization = 0.25
