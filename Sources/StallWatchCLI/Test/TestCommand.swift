@@ -6,6 +6,7 @@ struct TestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "test",
         abstract: "Run tests, and say what hangs when they make no progress.",
+        usage: "stallwatch test [<options>] -- [<command> ...]",
         discussion: """
             The tests need no change. When the command has printed nothing for the time in --after, the tool prints the tests \
             that have not finished, what each thread waits for, who holds the locks, and the child processes, and writes a \
