@@ -102,7 +102,12 @@ import TestSupport
         }
         // The monitor tries what works at its start, with the rights that it has then.
         if run.posture.afterStart != .dropUser { #expect(run.wrongClaims == [], "\(run.posture.name)") }
-        #expect(run.cells.count { if case .notJudged = $0 { true } else { false } } <= 1, "\(run.notes)")
+        #expect(!Self.isShort(run), "\(run.notes)")
+    }
+
+    /// Whether the machine was too busy to judge more than one cell.
+    private static func isShort(_ run: PostureRun) -> Bool {
+        run.cells.count { if case .notJudged = $0 { true } else { false } } > 1
     }
 
     /// Runs all postures and prints the matrix.
@@ -118,7 +123,11 @@ import TestSupport
                 results.withLock { $0[postures[index].name] = run }
             }
         }
-        let runs = try results.withLock { try $0.mapValues { try $0.get() } }
+        var runs = try results.withLock { try $0.mapValues { try $0.get() } }
+        // The lanes compete for processors: a run that was short of them is repeated alone.
+        for posture in postures where runs[posture.name].map(isShort) == true {
+            runs[posture.name] = try PostureRun(posture, libraries: libraries, file: files[0])
+        }
         print(PostureRun.matrix(postures.compactMap { runs[$0.name] }))
         return runs
     }
