@@ -21,6 +21,8 @@ package final class ThreadProbe {
         package static let stat = Files(rawValue: CUNWIND_THREAD_STAT.rawValue)
         package static let syscall = Files(rawValue: CUNWIND_THREAD_SYSCALL.rawValue)
         package static let all = Files(rawValue: CUNWIND_ALL_THREAD_FILES.rawValue)
+        /// With others: for one reading, which may take descriptors that are otherwise left to the app.
+        package static let briefly = Files(rawValue: CUNWIND_THREAD_BRIEFLY.rawValue)
     }
 
     /// Opens files of a thread; fails if the thread does not exist, or the process is nearly out of descriptors.

@@ -30,12 +30,12 @@ static bool is_near_the_limit(int file) {
   return (rlim_t)file >= limit.rlim_cur - limit.rlim_cur / DESCRIPTOR_RESERVE;
 }
 
-static int open_file(const char *directory, pid_t tid, const char *name) {
+static int open_file(const char *directory, pid_t tid, const char *name, bool is_brief) {
   char path[PATH_BYTES];
   if (directory) snprintf(path, sizeof path, "%s/%s", directory, name);
   else snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, name);
   int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0 || !is_near_the_limit(file)) return file;
+  if (file < 0 || is_brief || !is_near_the_limit(file)) return file;
   close(file);
   errno = EMFILE;
   return -1;
@@ -76,7 +76,7 @@ cunwind_thread *cunwind_thread_open(pid_t tid, unsigned files, const char *direc
     int *file = &thread->files[index];
     *file = -1;
     if (error != 0 || !(files >> index & 1)) continue;
-    *file = open_file(directory, tid, names[index]);
+    *file = open_file(directory, tid, names[index], files & CUNWIND_THREAD_BRIEFLY);
     if (*file < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) error = errno;
     if (*file >= 0 && !shows_something(*file)) {
       close(*file);

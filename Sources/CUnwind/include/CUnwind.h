@@ -117,7 +117,8 @@ typedef enum cunwind_thread_file {
   CUNWIND_THREAD_STAT = 4,
   CUNWIND_THREAD_SYSCALL = 8,
   CUNWIND_THREAD_WCHAN = 16,
-  CUNWIND_ALL_THREAD_FILES = 31
+  CUNWIND_ALL_THREAD_FILES = 31,
+  CUNWIND_THREAD_BRIEFLY = 32  ///< The files are closed soon: they may take a descriptor that is left to the app.
 } cunwind_thread_file;
 
 /// The status of a thread, as the kernel shows it; what it does not show is 0. Times and counts are totals.

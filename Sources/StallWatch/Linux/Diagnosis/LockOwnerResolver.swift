@@ -165,14 +165,14 @@ final class ProcessThreads {
 
     /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
-        guard let reading = try? ThreadProbe(thread: thread).read() else { return nil }
+        guard let reading = try? ThreadProbe(thread: thread, files: [.all, .briefly]).read() else { return nil }
         return LockOwnerResolver.ThreadState(activity: reading.activity, runs: reading.runs)
     }
 
     /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended or the system does not
     /// show what it waits for.
     func activity(of thread: Int32) -> Cause.Kind? {
-        guard let reading = try? ThreadProbe(thread: thread).read() else { return nil }
+        guard let reading = try? ThreadProbe(thread: thread, files: [.all, .briefly]).read() else { return nil }
         return Cause.Kind(of: reading.activity) ?? reading.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))
     }
 

@@ -11,6 +11,8 @@ internal import CLinux
 struct StallDiagnostician {
     /// The open files of the loop's thread.
     private(set) var probe: ThreadProbe?
+    /// The thread that ``readings`` are of; 0 before the first.
+    private var readThread: Int32 = 0
     private var quota = CPUQuota()
     /// The last readings before the stall and all readings within it, ascending by time.
     private var readings: [ThreadReading] = []
@@ -148,11 +150,14 @@ struct StallDiagnostician {
     /// Takes a reading and stores it; discards the earlier ones if the thread has changed.
     @discardableResult
     mutating func read(_ thread: Int32) -> ThreadReading? {
-        if probe?.thread != thread {
-            probe = try? ThreadProbe(thread: thread)
+        if readThread != thread {
+            readThread = thread
             readings.removeAll()
         }
-        guard var reading = probe?.read() else { return nil }
+        if probe?.thread != thread { probe = try? ThreadProbe(thread: thread) }
+        // A process that is nearly out of descriptors has them back after the reading.
+        let files = probe ?? (try? ThreadProbe(thread: thread, files: [.all, .briefly]))
+        guard var reading = files?.read() else { return nil }
         reading.loopWaited = waits.total(at: reading.time)
         reading.throttled = quota.throttled(thread: thread)
         readings.append(reading)
