@@ -107,12 +107,14 @@ import Testing
         try monitor.watch(.probe(probe))
         try monitor.start()
         #expect(monitor.configuration.threshold == .milliseconds(20))
+        func reports() -> Int {
+            (directoryEntries(scratch.path("stalls")) ?? []).count { $0.name.hasSuffix(".json") }
+        }
         probe.beginTurn()
-        usleep(100_000)
+        #expect(eventually { reports() == 1 })
         probe.endTurn()
         monitor.stop()
-        let names = directoryEntries(scratch.path("stalls"))?.map(\.name)
-        #expect(names?.count { $0.hasSuffix(".json") } == 1)
+        #expect(reports() == 1)
         let lines = log.entries.map { "\($0.message)" }.filter { $0.hasPrefix("the environment") }
         #expect(
             lines == [
