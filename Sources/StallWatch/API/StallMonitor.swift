@@ -3,6 +3,9 @@
 #if ServiceLifecycle
     public import ServiceLifecycle
 #endif
+#if !os(Linux) || STALLWATCH_INERT
+    import Logging
+#endif
 
 #if os(Linux) && !STALLWATCH_INERT && !canImport(StackCapture)
     #error("The package was set up for another platform. To compile for Linux elsewhere, set STALLWATCH_INERT=0.")
@@ -57,7 +60,8 @@ public final class StallMonitor: Sendable {
         #else
             try configuration.check()
             let notice = "StallWatch supports Linux only: on this platform no stalls are reported"
-            self.init(configuration, engine: IdleEngine { configuration.logIdle(notice) })
+            let logger = configuration.logger ?? Logger(label: "StallWatch")
+            self.init(configuration, engine: IdleEngine { logger.notice("\(notice)") })
         #endif
     }
 
