@@ -34,6 +34,7 @@ import time
 
 from checks import Fault, expect
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / ".build" / "python-fleet"))
 try:
     import chdb.session
     import duckdb
