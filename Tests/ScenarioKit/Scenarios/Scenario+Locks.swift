@@ -227,7 +227,7 @@ extension Scenario {
         },
         .inMainLoop(
             "deadlock-self", "a thread wants a lock that it owns",
-            deadlock(.source0, in: "acquire(within:)", owner: "stallwatch-scenarios"), with: { _ in PthreadLock() }
+            deadlock(.source0, in: "acquire(within:)", owner: "stallwatch-scen"), with: { _ in PthreadLock() }
         ) { lock, stall in
             lock.acquire()
             _ = lock.acquire(within: stall)
