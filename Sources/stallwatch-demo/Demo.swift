@@ -76,7 +76,7 @@ struct Demo: ParsableCommand {
     }
 }
 
-/// The reports that nobody has asked for yet.
+/// The reports that the demo has not printed yet.
 private actor Inbox {
     private var reports: [StallReport] = []
 

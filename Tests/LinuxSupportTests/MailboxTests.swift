@@ -63,7 +63,7 @@ import Testing
         #expect(runs.load(ordering: .relaxed) == 2)
     }
 
-    @Test func `nobody waits for a thread that was abandoned`() throws {
+    @Test func `no call waits for a thread that was abandoned`() throws {
         let worker = Worker(name: "worker")
         let (isAbandoned, gate) = (Semaphore(), Semaphore())
         defer { gate.post() }
