@@ -6,10 +6,10 @@ import StallReports
 ///
 /// The loop's load and the times of its thread are compared at intervals. There are two patterns:
 ///
-/// - *Ready*: 5,000 turns or more a second, whose mean is 20 µs at most. A busy loop with a message in each turn looks the
+/// - *Ready*: 3,000 turns or more a second, whose mean is 60 µs at most. A busy loop with a message in each turn looks the
 ///   same, so that needs a proof: a descriptor that is always readable while the app does not read it. Without one, the
-///   thread must be runnable for 90 % of the whole time, its turns must take 5 µs at most, and its waits a tenth of the
-///   time or more.
+///   loop must make 5,000 turns a second of 5 µs at most, its thread must be runnable for 90 % of the whole time, and its
+///   waits must be a tenth of the time or more.
 /// - *Outside*: no turn begins or ends, the thread is in no run of the loop that an observer saw, and is runnable for three
 ///   quarters of each interval. The proof is that a third of its stacks show `RunLoop.run(mode:before:)`, and none the
 ///   function that this calls if the mode has sources: it returns at once, and CFRunLoop calls no observer.
@@ -17,16 +17,18 @@ import StallReports
 /// A pattern that is not proven after 3 s is examined again at intervals that grow with its age.
 ///
 /// Measured on x86-64: a turn without work takes 1.2 to 8 µs. A descriptor that is not drained gives 20,000 to 170,000
-/// turns a second at 36 to 60 % of a CPU, because libdispatch watches it on another thread. A main-queue block that
+/// turns a second at 36 to 60 % of a CPU, because libdispatch watches it on another thread; 7,000 to 23,000 turns of 18 to
+/// 34 µs in a debug build whose CPUs are shared with a compiler. A main-queue block that
 /// submits itself gives 240,000 turns a second at 99 %.
 struct SpinDetector {
     /// The shortest interval, in nanoseconds.
     static let interval: UInt64 = 250_000_000
     /// The time for which a loop must spin, in nanoseconds.
     static let duration: UInt64 = 3_000_000_000
-    static let leastTurnsPerSecond: UInt64 = 5_000
+    /// The smallest number of turns per second, with and without a proof.
+    static let leastTurns: (proven: UInt64, unproven: UInt64) = (3_000, 5_000)
     /// The largest mean of the turns, in nanoseconds, with and without a proof.
-    static let longestTurn: (proven: UInt64, unproven: UInt64) = (20_000, 5_000)
+    static let longestTurn: (proven: UInt64, unproven: UInt64) = (60_000, 5_000)
     /// The part of its age after which a pattern without a proof is examined again.
     private static let askingPart: UInt64 = 16
 
@@ -45,6 +47,12 @@ struct SpinDetector {
         fileprivate func runnable(since first: Reading) -> UInt64 {
             guard let cpu, let before = first.cpu else { return 0 }
             return cpu &- min(before, cpu) &+ runQueue &- min(first.runQueue, runQueue)
+        }
+
+        /// The part of the runnable time since an earlier reading in which the thread was on a CPU.
+        fileprivate func shareOnCPU(since first: Reading) -> Double {
+            let waited = runQueue &- min(first.runQueue, runQueue)
+            return 1 - Double(waited) / Double(max(runnable(since: first), waited, 1))
         }
     }
 
@@ -93,7 +101,10 @@ struct SpinDetector {
         let time = last.load.time &- start.load.time
         let turns = last.load.turns &- start.load.turns
         return last.runnable(since: start) >= time / 10 &* 9 && last.load.idleTime(since: start.load) >= time / 10
-            && last.load.busyTime(since: start.load) <= turns &* Self.longestTurn.unproven
+            // Waits for a CPU fall into turns, too.
+            && Double(last.load.busyTime(since: start.load)) * last.shareOnCPU(since: start)
+                <= Double(turns &* Self.longestTurn.unproven)
+            && Self.reach(Self.leastTurns.unproven, turns, in: time)
     }
 
     /// Adds a reading that is due; earlier time than `countingFrom` does not count.
@@ -155,11 +166,15 @@ struct SpinDetector {
             return first.load.isOutside && last.load.isOutside && isRunnable ? .outside : nil
         }
         let busy = last.load.busyTime(since: first.load)
-        guard Double(turns) * 1e9 >= Double(leastTurnsPerSecond) * Double(time), busy / turns <= longestTurn.proven,
+        guard reach(leastTurns.proven, turns, in: time), busy / turns <= longestTurn.proven,
             // The rest is the app's own work between two runs of the loop.
             time &- min(last.load.idleTime(since: first.load) &+ busy, time) <= time / 4
         else { return nil }
         return .ready
+    }
+
+    private static func reach(_ perSecond: UInt64, _ turns: UInt64, in time: UInt64) -> Bool {
+        Double(turns) * 1e9 >= Double(perSecond) * Double(time)
     }
 
     /// Estimates when the pattern ended within an interval: by the turns or the CPU time in it.

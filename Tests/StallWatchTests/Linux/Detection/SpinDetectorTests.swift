@@ -58,9 +58,16 @@ import Testing
         #expect(detector.nextPoll(load) == nil)
     }
 
-    /// Numbers of a descriptor that the app does not read, which libdispatch watches on another thread.
-    @Test mutating func aReadyDescriptorProvesASpin() {
-        pass(14, turns: 5_800, of: 8_300, cpu: 0.38, evidence: .proof)
+    @Test mutating func `waits for a CPU within turns count as no work`() {
+        pass(14, turns: 30_000, of: 7_000, cpu: 0.5, runQueue: 0.49)
+        #expect(isReported)
+    }
+
+    /// Numbers of a descriptor that the app does not read, which libdispatch watches on another thread: alone, and in a
+    /// debug build beside a compiler.
+    @Test(arguments: [(5_800, 8_300), (1_900, 34_000)] as [(UInt64, UInt64)])
+    mutating func aReadyDescriptorProvesASpin(turns: UInt64, duration: UInt64) {
+        pass(14, turns: turns, of: duration, cpu: 0.38, evidence: .proof)
         #expect(isReported)
     }
 
