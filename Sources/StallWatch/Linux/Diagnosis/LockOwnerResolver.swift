@@ -142,14 +142,13 @@ enum DeadlockSearch {
 /// The threads of this process, as far as a diagnosis needs them: state, stack and the names of functions that wait.
 final class ProcessThreads {
     private let capturer: any StackCapturing
-    private let functionNames: WaitFunctionNames
+    private let functionNames = WaitFunctionNames.shared
     /// Whether owners of locks may be stopped for their stacks.
     private let mayStop: Bool
 
-    /// Reads the names of functions that wait, which takes some milliseconds.
+    /// Begins to read the names of functions that wait.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
-        functionNames = WaitFunctionNames()
         mayStop = true
         functionNames.prepare(for: capturer.images())
         // Not in the first stall: they lock a stream and create a group of their own to learn the layouts.
@@ -159,7 +158,6 @@ final class ProcessThreads {
     /// Creates the same threads, of which none is stopped.
     init(unstopped threads: ProcessThreads) {
         capturer = threads.capturer
-        functionNames = threads.functionNames
         mayStop = false
     }
 

@@ -2,10 +2,17 @@ import LinuxSupport
 import StackCapture
 import StallReports
 import StallSymbols
+import Synchronization
 
 /// Names the innermost functions of a stack that describe what a thread waits for, by their addresses in their
-/// libraries, or in the executable if a library is linked into it; they are read once.
-final class WaitFunctionNames {
+/// libraries, or in the executable if a library is linked into it.
+///
+/// The files are read once a process, on a thread of their own: it takes a few milliseconds, 450 ms for a debug build that
+/// contains the standard library, and as long as a disk does not answer. Until then no function has a name.
+final class WaitFunctionNames: Sendable {
+    /// Those of this process, for all monitors.
+    static let shared = WaitFunctionNames()
+
     /// The libraries whose functions wait on behalf of an app.
     static let libraries: Set<String> = ["libc.so.6", "libdispatch.so", "libstdc++.so.6"]
     /// The libraries that may be linked into the executable instead.
@@ -25,25 +32,44 @@ final class WaitFunctionNames {
         var addresses: Range<UInt64>
     }
 
-    private var functions: [String: [Function]] = [:]
+    /// By the path of an image that may contain such functions; empty until it is read.
+    private let functions = Mutex<[String: [Function]]>([:])
 
-    /// Reads the functions of new images once: a few milliseconds, some 20 for an executable that contains libraries.
+    /// Begins to read the functions of images that are new, and does not wait.
     func prepare(for images: ImageList) {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
-        for image in images.images where functions[image.path] == nil {
-            if Self.libraries.contains(image.name) {
-                let found = try? ELFFile(path: image.path).functions { Self.isUsed(Self.name($0)) }
-                functions[image.path] = (found ?? []).map {
-                    Function(name: Self.name($0.name), library: image.name, addresses: $0.addresses)
-                }
-            } else if image.isExecutable, !missing.isEmpty {
-                functions[image.path] = Self.linkedFunctions(of: missing, inFileAt: OwnExecutable.file)
+        let new = functions.withLock { functions in
+            images.images.filter { image in
+                guard Self.libraries.contains(image.name) || image.isExecutable && !missing.isEmpty,
+                    functions[image.path] == nil
+                else { return false }
+                functions[image.path] = []
+                return true
             }
+        }
+        guard !new.isEmpty else { return }
+        // Without a thread, no function has a name.
+        _ = try? WorkerThread(name: "stallwatch-func") {
+            for image in new { self.read(image, besides: missing) }
         }
     }
 
+    /// Reads the functions of an image, in the executable those of the libraries that are not loaded.
+    func read(_ image: LoadedImage, besides missing: Set<String>) {
+        let found =
+            if Self.libraries.contains(image.name) {
+                (try? ELFFile(path: image.path).functions { Self.isUsed(Self.name($0)) })?.map {
+                    Function(name: Self.name($0.name), library: image.name, addresses: $0.addresses)
+                }
+            } else {
+                Self.linkedFunctions(of: missing, inFileAt: OwnExecutable.file)
+            }
+        functions.withLock { $0[image.path] = found ?? [] }
+    }
+
     func names(of frames: some Sequence<CapturedFrame>, in images: ImageList) -> [NamedFrame] {
-        frames.prefix(Self.innermost).map { frame in
+        let functions = functions.withLock { $0 }
+        return frames.prefix(Self.innermost).map { frame in
             let address = frame.lookupAddress
             guard let image = images.image(at: address) else { return NamedFrame(function: nil, image: "") }
             let known = functions[image.path]

@@ -13,7 +13,9 @@ import TestSupport
 
     init() throws {
         images = try ThreadCapture(engine: CUnwindEngine()).images()
-        names.prepare(for: images)
+        for image in images.images where WaitFunctionNames.libraries.contains(image.name) {
+            names.read(image, besides: [])
+        }
     }
 
     /// Returns the name of a frame in the middle of an exported function of the library.
