@@ -2,9 +2,13 @@
 #include "process.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+/// The size of a thread's stack, which may be too small by default: it loads the monitor and names functions.
+#define STACK_BYTES (2 << 20)
 
 int cpreload_copy_variable(const char *name, char *to) {
   const char *value = getenv(name);
@@ -27,7 +31,17 @@ int cpreload_start_thread(void *(*body)(void *)) {
   for (size_t index = 0; index < sizeof kept / sizeof *kept; index++) sigdelset(&all, kept[index]);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   pthread_t thread;
-  int status = pthread_create(&thread, NULL, body, NULL);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  int policy = sched_getscheduler(0);
+  if (policy == SCHED_FIFO || policy == SCHED_RR) {
+    // A thread of the program that computes would have to wait for it. Priority and policy are those of the attributes: 0
+    // and SCHED_OTHER.
+    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+  }
+  int status = pthread_create(&thread, &attributes, body, NULL);
+  pthread_attr_destroy(&attributes);
   if (status == 0) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return status;

@@ -14,6 +14,8 @@ package enum ProbedThread {
 
     /// The limit on checks, a millisecond apart, of a thread that does not wait yet.
     private static let maximumChecks = 100
+    /// The longest time that a thread computes, in nanoseconds: it may have the only CPU.
+    private static let longestSpin: UInt64 = 200_000_000
 
     /// Starts a thread that waits or computes and does not block `signal`, calls `body` with its id, and ends it.
     package static func run<Result>(
@@ -24,11 +26,9 @@ package enum ProbedThread {
             unblock(signal)
             handshake.id.store(clinux_gettid(), ordering: .releasing)
             handshake.hasBegun.post()
-            if isWaiting {
-                handshake.end.wait()
-            } else {
-                while !handshake.isOver.load(ordering: .acquiring) {}
-            }
+            let end = isWaiting ? 0 : monotonicNow() &+ longestSpin
+            while !handshake.isOver.load(ordering: .acquiring), monotonicNow() < end {}
+            handshake.end.wait()
         }
         handshake.hasBegun.wait()
         let id = handshake.id.load(ordering: .acquiring)

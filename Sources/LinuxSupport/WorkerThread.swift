@@ -27,15 +27,18 @@ package final class WorkerThread: @unchecked Sendable {
         return try body()
     }
 
+    /// The size of a thread's stack, in bytes, and of one that names functions: the runtime decodes names by recursion.
+    package static let stackBytes = (usual: 1 << 20, naming: 2 << 20)
+
     /// Starts a thread that runs `body` and ends; a name has at most 15 bytes.
     ///
-    /// The thread blocks the signals that apps use, so that it runs none of their handlers. The signals of crashes,
-    /// traps and profilers stay as the creating thread has them, so that a crash handler can stop this thread.
-    package init(name: String, body: @escaping @Sendable () -> Void) throws(SystemError) {
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        if Self.mustSaveAddresses { pthread_attr_setstacksize(&attributes, Self.smallStackBytes) }
+    /// Only the signal mask is the creating thread's: policy, stack and timers are the monitor's own. The thread blocks the
+    /// signals that apps use, so that it runs none of their handlers. The signals of crashes, traps and profilers stay as
+    /// the creating thread has them, so that a crash handler can stop this thread.
+    package init(
+        name: String, namesFunctions: Bool = false, body: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+        _ = Self.sharesHeap
         let run: @Sendable () -> Void = { [ended] in
             _ = clinux_block_app_signals()
             clinux_name_this_thread(name)
@@ -43,8 +46,9 @@ package final class WorkerThread: @unchecked Sendable {
             ended.post()
         }
         let start = Unmanaged.passRetained(OneShotTransfer(run))
-        let status = pthread_create(
-            &handle, &attributes,
+        let isOwn = Self.ids.contains(clinux_gettid())
+        let status = clinux_start_thread(
+            &handle, namesFunctions ? Self.stackBytes.naming : Self.stackBytes.usual, isOwn,
             { argument in
                 // Never nil: it is the pointer passed below, which carries one reference.
                 guard let argument else { return nil }
@@ -78,15 +82,12 @@ package final class WorkerThread: @unchecked Sendable {
         return result.withLock { $0 }
     }
 
-    /// The addresses that a monitor's threads may take, in bytes: ten with a heap and a stack each.
+    /// The addresses that a monitor's threads may take, in bytes: ten with a heap each.
     private static let addressesOfThreads = 1 << 30
-    /// The size of a thread's stack where addresses are scarce.
-    private static let smallStackBytes = 1 << 20
 
-    /// Whether the limit on the address space (RLIMIT_AS) requires small stacks and a heap shared with the app's
-    /// threads: five threads took 360 MB of addresses otherwise, and the app's own allocations failed.
-    private static let mustSaveAddresses =
-        clinux_is_short_of_addresses(addressesOfThreads) && clinux_share_heap()
+    /// Whether the limit on the address space (RLIMIT_AS) requires a heap shared with the app's threads: five threads took
+    /// 360 MB of addresses otherwise, and the app's own allocations failed.
+    private static let sharesHeap = clinux_is_short_of_addresses(addressesOfThreads) && clinux_share_heap()
 
     package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
@@ -125,10 +126,13 @@ package final class Worker: Sendable {
         var isRunning = false
     }
     private let name: String
+    private let namesFunctions: Bool
     private let current = Mutex(Current())
 
     /// Creates a worker without a thread; the name of its threads has at most 15 bytes.
-    package init(name: String) { self.name = name }
+    package init(name: String, namesFunctions: Bool = false) {
+        (self.name, self.namesFunctions) = (name, namesFunctions)
+    }
 
     /// Runs `body` on a new thread, unless the last one still runs; returns whether it does that.
     @discardableResult
@@ -138,7 +142,7 @@ package final class Worker: Sendable {
             // The last one has nothing left to do, so this does not wait.
             current.thread?.join()
             current.thread = nil
-            current.thread = try WorkerThread(name: name) { [self] in
+            current.thread = try WorkerThread(name: name, namesFunctions: namesFunctions) { [self] in
                 body()
                 self.current.withLock { $0.isRunning = false }
             }

@@ -13,6 +13,7 @@
 #endif
 // clang-format on
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +41,14 @@ void clinux_name_this_thread(const char *_Nonnull name);
 /// (CrashHandlerLinux.cpp). A trap that is blocked would reset the app's handler (force_sig_info_to_task). Returns 0 or
 /// an error number. Async-signal-safe: yes.
 int clinux_block_app_signals(void);
+
+/// Starts a thread that runs `body` with `context`, and returns 0 or an error number. Async-signal-safe: no.
+///
+/// Its policy is SCHED_OTHER, its stack has `stack_bytes` beside thread-local variables, its timers have the kernel's
+/// usual slack, and it may run where the process's first thread or the calling one may; with `is_own`, where the calling
+/// one may, a thread that was started so. Signals are blocked as in the calling thread.
+int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, bool is_own,
+                        void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
 /// Whether `bytes` more can be mapped now: no limit and no accounting of the kernel forbids it. Two system calls.
 bool clinux_has_room(size_t bytes);

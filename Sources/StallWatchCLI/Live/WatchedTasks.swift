@@ -19,7 +19,7 @@ final class WatchedTasks: Sendable {
 
     /// Starts the thread, which lasts as long as the tool.
     func follow() {
-        try? WorkerThread(name: "tasks") { [self] in
+        try? WorkerThread(name: "tasks", namesFunctions: true) { [self] in
             var standings = TaskStandings()
             let isOver = Semaphore()
             while true {

@@ -112,7 +112,7 @@ final class ControlJobs: Sendable {
                 return "another client's \(request.rawValue) is not finished: try again when it is"
             }
             do throws(SystemError) {
-                current.threads[request] = try WorkerThread(name: "stallwatch-ask") { [self] in
+                current.threads[request] = try WorkerThread(name: "stallwatch-ask", namesFunctions: true) { [self] in
                     connection.send(answer(request).jsonLine())
                     // Before the thread closes the connection, for which the client waits.
                     self.current.withLock { _ = $0.requests.remove(request) }

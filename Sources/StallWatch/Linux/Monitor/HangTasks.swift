@@ -16,7 +16,7 @@ final class HangTasks: Sendable {
     ///
     /// It takes up to 5 s for the memory, and 5 s more for the search for a continuation.
     func read(until deadline: UInt64) -> CapturedTasks? {
-        let thread = try? WorkerThread(name: "stallwatch-task") { [self] in read() }
+        let thread = try? WorkerThread(name: "stallwatch-task", namesFunctions: true) { [self] in read() }
         thread?.finish(until: deadline)
         return found.withLock { $0 }
     }

@@ -110,7 +110,7 @@ final class OperationWatch: Sendable {
             work.reports += overdue.count
             // Without the thread there is no report; the next overdue operation tries again.
             if work.thread == nil {
-                work.thread = try? WorkerThread(name: "stallwatch-ops") { [self] in run() }
+                work.thread = try? WorkerThread(name: "stallwatch-ops", namesFunctions: true) { [self] in run() }
             }
         }
         wake.post()

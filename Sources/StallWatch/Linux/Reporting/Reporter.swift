@@ -28,7 +28,7 @@ final class Reporter: Sendable {
     private let outlet: ReportOutlet
     private let arrivals = Mailbox<ReportDraft>()
     private let drafts = Mailbox<ReportDraft>()
-    private let naming = Worker(name: "stallwatch-sym")
+    private let naming = Worker(name: "stallwatch-sym", namesFunctions: true)
 
     var counts: ReportCounts { outlet.counts }
     var streams: ReportStreams { outlet.streams }

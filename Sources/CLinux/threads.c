@@ -1,0 +1,71 @@
+// Threads that have what the monitor needs, whatever the program's threads have.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "CLinux.h"
+
+/// The kernel's own slack of timers, in nanoseconds (include/linux/init_task.h); a real-time thread has none.
+#define TIMER_SLACK 50000
+
+typedef struct beginning {
+  void *(*body)(void *);
+  void *context;
+  bool has_affinity;
+  cpu_set_t affinity;
+} beginning;
+
+static int add_thread_locals(struct dl_phdr_info *info, size_t size, void *sum) {
+  (void)size;
+  for (int index = 0; index < info->dlpi_phnum; index++) {
+    if (info->dlpi_phdr[index].p_type == PT_TLS) *(size_t *)sum += info->dlpi_phdr[index].p_memsz;
+  }
+  return 0;
+}
+
+// Each stack holds the thread-local variables of the program (nptl/allocatestack.c).
+static size_t thread_locals;
+static void measure_thread_locals(void) {
+  size_t sum = 0;
+  dl_iterate_phdr(add_thread_locals, &sum);
+  thread_locals = sum;
+}
+
+static void *begin(void *context) {
+  beginning given = *(beginning *)context;
+  free(context);
+  struct sched_param none = {0};
+  int policy = sched_getscheduler(0);
+  // Where the system forbids it, the thread goes on as it is.
+  if (policy != SCHED_OTHER && policy >= 0) sched_setscheduler(0, SCHED_OTHER, &none);
+  if (given.has_affinity) sched_setaffinity(0, sizeof given.affinity, &given.affinity);
+  prctl(PR_SET_TIMERSLACK, TIMER_SLACK);
+  return given.body(given.context);
+}
+
+int clinux_start_thread(pthread_t *thread, size_t stack_bytes, bool is_own, void *(*body)(void *), void *context) {
+  static pthread_once_t measured = PTHREAD_ONCE_INIT;
+  pthread_once(&measured, measure_thread_locals);
+  beginning *given = malloc(sizeof *given);
+  pthread_attr_t attributes;
+  if (!given || pthread_attr_init(&attributes) != 0) {
+    free(given);
+    return ENOMEM;
+  }
+  *given = (beginning){.body = body, .context = context};
+  cpu_set_t own;
+  given->has_affinity = !is_own && sched_getaffinity(getpid(), sizeof given->affinity, &given->affinity) == 0 &&
+                        sched_getaffinity(0, sizeof own, &own) == 0;
+  if (given->has_affinity) CPU_OR(&given->affinity, &given->affinity, &own);
+  int status = pthread_attr_setstacksize(&attributes, (stack_bytes + thread_locals + 0xffff) & ~(size_t)0xffff);
+  if (status == 0) status = pthread_create(thread, &attributes, begin, given);
+  pthread_attr_destroy(&attributes);
+  if (status != 0) free(given);
+  return status;
+}
