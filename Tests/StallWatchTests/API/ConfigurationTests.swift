@@ -49,6 +49,18 @@ import Testing
         #expect(error?.code == .invalidConfiguration)
     }
 
+    /// The app may change its directory, as a daemon does.
+    @Test func `the place of an output is fixed when the monitor is made`() throws {
+        let path = try #require(absolutePath("stalls"))
+        let outputs: [ReportOutput] = [
+            .directory("stalls"), .ndjson("stalls"), .statistics("stalls"), .terminationLog("stalls"),
+        ]
+        for output in outputs {
+            #expect("\(try output.fixed.kind)".contains("\"\(path)\""))
+        }
+        #expect(path.hasPrefix("/"))
+    }
+
     @Test(arguments: [Duration.zero, .milliseconds(100)])
     func `a monitor with an invalid threshold creates no directory`(threshold: Duration) throws {
         let temporary = try TemporaryDirectory()

@@ -55,6 +55,10 @@ final class LiveEngine: MonitorEngine {
     init(
         _ configuration: StallMonitor.Configuration, environment: MonitorEnvironment
     ) throws(StallWatchError) {
+        var configuration = configuration
+        for index in configuration.outputs.indices {
+            configuration.outputs[index] = try configuration.outputs[index].fixed
+        }
         self.configuration = configuration
         self.environment = environment
         var settings = Reporter.Settings {
