@@ -38,7 +38,7 @@ struct LoopSupervisor {
         detector = StallDetector(threshold: loop.threshold)
         progress = LoopProgress(label: loop.label, state: .starting, since: context.now())
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
-        if let files = loop.takeFiles() { diagnostician.use(files) }
+        diagnostician.probe = loop.takeFiles()
         // Only a run loop reports its waits.
         if loop.source.kind == .runLoop, let threshold = context.options.saturationThreshold {
             saturation = SaturationSupervisor(threshold: threshold)
@@ -89,7 +89,7 @@ struct LoopSupervisor {
         }
         let nextLoad = min(
             saturation?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
-            spin?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
+            spin?.poll(poll, of: loop, context, countingFrom: countingFrom, &diagnostician.probe) ?? .max,
             modes?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
         isLoadFollowed = nextLoad != .max
         let nextEscalation = escalate(poll, at: time)
