@@ -18,19 +18,12 @@ struct LoopSupervisor {
     /// What was seen of the turn that the last poll saw.
     var log = TurnLog.none
     /// The stall that the turn is; `nil` below the threshold.
-    var open: OpenStall?
+    var open: OpenRecord?
     private(set) var progress: LoopProgress
     /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
     private var isQuiet = false
     var diagnostician: StallDiagnostician
     unowned let context: WatchdogContext
-
-    struct OpenStall {
-        var record: StallRecord
-        var leadUp: LeadUpReader
-        /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
-        var escalation: UInt64?
-    }
 
     init(_ loop: LoopMonitor, _ context: WatchdogContext) {
         self.loop = loop
