@@ -22,15 +22,19 @@ package enum AtomicFile {
     ///
     /// Calls `shown` in between, which returns 0 or an error number. If anything fails, or `shown` returns an error, it
     /// removes the file and throws. A file that cannot be flushed (``FileFlush/unavailable(errno:)``) is written all
-    /// the same.
+    /// the same. With a time of its last change, in nanoseconds since 1970, it says what is true now, and is not flushed.
     @discardableResult
     package static func write(
-        _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
+        _ bytes: [UInt8], to path: String, changedAt: UInt64? = nil, shown: () -> Int32 = { 0 }
     ) throws(SystemError) -> FileFlush {
         let descriptor = try create(path)
         var failure = writeAll(bytes, to: descriptor) ?? 0
+        if failure == 0, let changedAt {
+            let time = timespec(tv_sec: Int(changedAt / 1_000_000_000), tv_nsec: Int(changedAt % 1_000_000_000))
+            if futimens(descriptor, [time, time]) != 0 { failure = errno }
+        }
         if failure == 0 { failure = shown() }
-        let flush = failure == 0 ? FileFlush(descriptor) : .done
+        let flush = failure == 0 && changedAt == nil ? FileFlush(descriptor) : .done
         if case .failed(let error) = flush { failure = error }
         // close(2) may be the first call to report the error of a delayed write.
         if close(descriptor) != 0, failure == 0 { failure = errno }
@@ -45,9 +49,11 @@ package enum AtomicFile {
     }
 
     /// Creates a file, or replaces it atomically; if that fails, the old file is unchanged.
-    package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+    package static func replace(
+        _ path: String, with bytes: [UInt8], changedAt: UInt64? = nil
+    ) throws(SystemError) {
         let temporary = temporaryPath(for: path)
-        try write(bytes, to: temporary)
+        try write(bytes, to: temporary, changedAt: changedAt)
         guard rename(temporary, path) == 0 else {
             let reason = errno
             unlink(temporary)
@@ -55,42 +61,20 @@ package enum AtomicFile {
         }
     }
 
-    /// Creates or replaces a file atomically, but unflushed, as it says what is true now; a failure leaves the old one
-    /// unchanged.
-    package static func replaceUnflushed(
-        _ path: String, with bytes: [UInt8], changedAt: UInt64
-    ) throws(SystemError) {
-        let temporary = temporaryPath(for: path)
-        let descriptor = try create(temporary)
-        var failure = writeAll(bytes, to: descriptor) ?? 0
-        let time = timespec(tv_sec: Int(changedAt / 1_000_000_000), tv_nsec: Int(changedAt % 1_000_000_000))
-        if failure == 0, futimens(descriptor, [time, time]) != 0 { failure = errno }
-        if close(descriptor) != 0, failure == 0 { failure = errno }
-        if failure == 0, rename(temporary, path) != 0 { failure = errno }
-        guard failure == 0 else {
-            unlink(temporary)
-            throw SystemError("\(path) cannot be replaced: free some space or choose another directory", errno: failure)
-        }
-    }
-
     /// Returns the contents of a regular file; `nil` if it cannot be read or has more than `limit` bytes.
-    package static func read(_ path: String, limit: Int) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        guard let status = FileStatus(descriptor: descriptor), status.isRegular, status.size <= limit else {
-            return nil
-        }
-        return read(descriptor, from: 0, count: status.size)
-    }
+    package static func read(_ path: String, limit: Int) -> [UInt8]? { read(path) { $0 <= limit ? 0..<$0 : nil } }
 
     /// Returns the last bytes of a regular file, at most `count`; `nil` if it cannot be read.
-    package static func tail(_ path: String, count: Int) -> [UInt8]? {
+    package static func tail(_ path: String, count: Int) -> [UInt8]? { read(path) { max($0 - count, 0)..<$0 } }
+
+    private static func read(_ path: String, part: (_ size: Int) -> Range<Int>?) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        guard let status = FileStatus(descriptor: descriptor), status.isRegular else { return nil }
-        return read(descriptor, from: max(status.size - count, 0), count: min(status.size, count))
+        guard let status = FileStatus(descriptor: descriptor), status.isRegular, let part = part(status.size) else {
+            return nil
+        }
+        return read(descriptor, from: part.lowerBound, count: part.count)
     }
 
     /// Reads `count` bytes of an open file, or those up to its end; `nil` if they cannot be read.

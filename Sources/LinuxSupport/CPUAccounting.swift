@@ -54,27 +54,18 @@ package struct CPUQuota {
 
     /// Returns the paths of the cpu.stat files for a text of /proc/<pid>/cgroup (cgroups(7)), innermost first.
     package static func candidates(_ membership: String) -> [String] {
-        var files: [String] = []
-        func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
-        for line in Array(membership.utf8).split(separator: UInt8(ascii: "\n")) {
-            let fields = line.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
-            guard fields.count == 3 else { continue }
-            let roots: [String]
-            let controllers = fields[1].split(separator: UInt8(ascii: ",")).map(text)
-            if controllers.isEmpty {
-                roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
-            } else if controllers.contains("cpu") {
-                roots = ["/sys/fs/cgroup/" + text(fields[1])]
-            } else {
-                continue
+        membership.split(separator: "\n").flatMap { line -> [String] in
+            let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard fields.count == 3, fields[1].isEmpty || fields[1].split(separator: ",").contains("cpu") else {
+                return []
             }
-            let path = fields[2].split(separator: UInt8(ascii: "/")).map(text)
-            for depth in (0...path.count).suffix(maximumDepth).reversed() {
-                let group = path.prefix(depth).map { "/\($0)" }.joined()
-                files += roots.map { $0 + group + "/cpu.stat" }
+            let roots = fields[1].isEmpty ? ["", "/unified"] : ["/\(fields[1])"]
+            let path = fields[2].split(separator: "/")
+            return (0...path.count).suffix(maximumDepth).reversed().flatMap { depth in
+                let inner = path.prefix(depth).map { "/\($0)" }.joined()
+                return roots.map { "/sys/fs/cgroup\($0)\(inner)/cpu.stat" }
             }
         }
-        return files
     }
 }
 

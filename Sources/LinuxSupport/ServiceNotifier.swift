@@ -7,9 +7,6 @@ import Glibc
 ///
 /// `Sendable`: the descriptor and the address never change, and several threads may send at once.
 package final class ServiceNotifier: Sendable {
-    /// The longest text of a message, in bytes (systemd, `src/core/manager.c`: NOTIFY_BUFFER_MAX is PIPE_BUF).
-    package static let maximumBytes = 4096
-
     private let descriptor: KeptDescriptor
     private let address: sockaddr_un
     private let addressLength: socklen_t

@@ -45,23 +45,17 @@ package protocol StackCapturing: AnyObject {
     /// Captures a thread's stack, complete or not, in bounded time; throws if there is none. Without `mayStop`, it
     /// keeps no thread from running, and only a blocked thread has a stack.
     ///
+    /// With `mayWait`, it throws an error whose ``CaptureFailure/isPending`` is set if the thread stays in the kernel, and
+    /// the stack is captured when the thread's system call returns: see ``pendingCapture(of:)``.
+    ///
     /// `reading` is the last one of `probe`. A stack that was read has it as its ``CapturedStack/reading`` if it still
     /// held when the stack was copied.
     func capture(
-        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool
+        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool, mayWait: Bool
     ) throws(CaptureFailure) -> CapturedStack
 
-    /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
-    ///
-    /// Then it throws an error whose ``CaptureFailure/isPending`` is set, and the stack is captured when the thread's
-    /// system call returns: see ``pendingCapture(of:)``.
-    func captureOrWait(_ probe: ThreadProbe, at reading: ThreadReading) throws(CaptureFailure) -> CapturedStack
-
     /// Captures the stack of a thread whose files are not open.
-    func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack
-
-    /// Captures the stack of a thread whose files are not open, or later if the thread stays in the kernel.
-    func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack
+    func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack
 
     /// Returns the result of a pending capture, once; `nil` if none is pending or the thread is still in the kernel.
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>?
@@ -80,9 +74,8 @@ package protocol StackCapturing: AnyObject {
 }
 
 extension StackCapturing {
-    /// Captures a thread's stack in bounded time, by a method that may keep the thread from running.
-    package func capture(thread: Int32) throws(CaptureFailure) -> CapturedStack {
-        try capture(thread: thread, mayStop: true)
+    package func capture(thread: Int32, mayStop: Bool = true) throws(CaptureFailure) -> CapturedStack {
+        try capture(thread: thread, mayStop: mayStop, mayWait: false)
     }
 }
 

@@ -29,15 +29,13 @@ package struct CapturedStack: Sendable, Equatable {
 
     package init(
         method: StallReport.CaptureMethod, threadState: StallReport.ThreadState, frames: [CapturedFrame],
-        isComplete: Bool, incompleteReason: String? = nil,
-        missingAsyncCallersReason: String? = nil, heldNanoseconds: UInt64, captureNanoseconds: UInt64
+        isComplete: Bool, incompleteReason: String? = nil, heldNanoseconds: UInt64, captureNanoseconds: UInt64
     ) {
         self.method = method
         self.threadState = threadState
         self.frames = frames
         self.isComplete = isComplete
         self.incompleteReason = incompleteReason
-        self.missingAsyncCallersReason = missingAsyncCallersReason
         self.heldNanoseconds = heldNanoseconds
         self.captureNanoseconds = captureNanoseconds
     }

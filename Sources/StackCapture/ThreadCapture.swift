@@ -39,25 +39,14 @@ package final class ThreadCapture: StackCapturing {
     }
 
     package func capture(
-        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool
+        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool, mayWait: Bool
     ) throws(CaptureFailure) -> CapturedStack {
-        try timed { () throws(CaptureFailure) in try capture(probe, reading, mayStop: mayStop, mayWait: false) }
+        try timed { () throws(CaptureFailure) in try capture(probe, reading, mayStop: mayStop, mayWait: mayWait) }
     }
 
-    package func captureOrWait(_ probe: ThreadProbe, at reading: ThreadReading) throws(CaptureFailure) -> CapturedStack
-    {
-        try timed { () throws(CaptureFailure) in try capture(probe, reading, mayStop: true, mayWait: true) }
-    }
-
-    package func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+    package func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
         try timed { () throws(CaptureFailure) in
-            try capture(ThreadProbe(thread: thread), nil, mayStop: mayStop, mayWait: false)
-        }
-    }
-
-    package func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack {
-        try timed { () throws(CaptureFailure) in
-            try capture(ThreadProbe(thread: thread), nil, mayStop: true, mayWait: true)
+            try capture(ThreadProbe(thread: thread), nil, mayStop: mayStop, mayWait: mayWait)
         }
     }
 

@@ -21,8 +21,9 @@ package final class ThreadProbe {
         package static let stat = Files(rawValue: CUNWIND_THREAD_STAT.rawValue)
         package static let syscall = Files(rawValue: CUNWIND_THREAD_SYSCALL.rawValue)
         package static let all = Files(rawValue: CUNWIND_ALL_THREAD_FILES.rawValue)
+        package static let wchan = Files(rawValue: CUNWIND_THREAD_WCHAN.rawValue)
         /// With others: for one reading, which may take descriptors that are otherwise left to the app.
-        package static let briefly = Files(rawValue: CUNWIND_THREAD_BRIEFLY.rawValue)
+        fileprivate static let briefly = Files(rawValue: CUNWIND_THREAD_BRIEFLY.rawValue)
     }
 
     /// Opens files of a thread; fails if the thread does not exist, or the process is nearly out of descriptors.
@@ -47,6 +48,19 @@ package final class ThreadProbe {
     }
 
     deinit { cunwind_thread_close(handle) }
+
+    /// Reads a thread through the files in `kept`, which are opened if they are another thread's.
+    ///
+    /// A process that is nearly out of descriptors has those of the reading back after it.
+    package static func read(_ thread: Int32, keeping kept: inout ThreadProbe?) -> ThreadReading? {
+        if kept?.thread != thread { kept = try? ThreadProbe(thread: thread) }
+        return kept.map { $0.read() } ?? readBriefly(thread)
+    }
+
+    /// Reads a thread whose files do not stay open; `nil` if it has ended.
+    package static func readBriefly(_ thread: Int32, _ files: Files = .all) -> ThreadReading? {
+        try? ThreadProbe(thread: thread, files: [files, .briefly]).read()
+    }
 
     /// Reads the thread's files one after another, within about 10 us and none of the thread's time; `nil` if it has
     /// ended.

@@ -77,11 +77,6 @@ package struct ThreadReading: Equatable, Sendable {
     /// The loop's diagnosis sets it.
     package var throttled: UInt64 = 0
 
-    package init(time: UInt64, onCPU: UInt64) {
-        self.time = time
-        self.onCPU = onCPU
-    }
-
     /// Whether the kernel shows ``runQueue``; if not, it is 0.
     package var showsRunQueue: Bool { slices > 0 }
     /// Whether the system shows the call that the thread waits in.
@@ -117,12 +112,6 @@ package struct EpollWait: Sendable, Equatable {
     package var stackPointer: UInt64
     package var programCounter: UInt64
 
-    package init(descriptor: Int32, stackPointer: UInt64, programCounter: UInt64) {
-        self.descriptor = descriptor
-        self.stackPointer = stackPointer
-        self.programCounter = programCounter
-    }
-
     #if arch(x86_64)
         /// The numbers of epoll_wait(2) and epoll_pwait(2) (asm/unistd_64.h).
         private static let calls: Set<Int> = [232, 281]
@@ -130,7 +119,9 @@ package struct EpollWait: Sendable, Equatable {
         /// The number of epoll_pwait(2) (asm-generic/unistd.h).
         private static let calls: Set<Int> = [22]
     #endif
+}
 
+extension EpollWait {
     /// `nil` if the call is not such a wait.
     package init?(_ call: SystemCall) {
         // The timeout is an int: of its register, only the lower half counts.

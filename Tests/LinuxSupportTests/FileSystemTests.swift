@@ -67,7 +67,7 @@ import Testing
         // What the process would have used: the file is replaced although the name is taken.
         try #require(mkfifo(directory.path("state.\(getpid()).tmp"), 0o600) == 0)
         try AtomicFile.replace(directory.path("state"), with: [1])
-        try AtomicFile.replaceUnflushed(directory.path("state"), with: [2], changedAt: 0)
+        try AtomicFile.replace(directory.path("state"), with: [2], changedAt: 0)
         #expect(AtomicFile.read(directory.path("state"), limit: 10) == [2])
         #expect(directory.names.count == 2)
     }

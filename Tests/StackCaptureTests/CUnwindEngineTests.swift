@@ -56,7 +56,8 @@ import Testing
         #expect(try openFiles(of: [thread.id]) == Self.filesEach)
         #expect(
             eventually {
-                guard let reading = probe.read(), let stack = try? capture.capture(probe, at: reading, mayStop: false)
+                guard let reading = probe.read(),
+                    let stack = try? capture.capture(probe, at: reading, mayStop: false, mayWait: false)
                 else { return false }
                 return stack.method == .read && stack.reading == reading
             })

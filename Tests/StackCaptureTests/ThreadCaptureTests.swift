@@ -8,12 +8,12 @@ import Testing
 private final class ScriptedEngine: CaptureEngine {
     let unwinder = Unwinder(name: "built-in")
     var statuses: [ThreadStatus]
-    var answers: [StallReport.CaptureMethod: [Result<CapturedStack, CaptureFailure>]]
+    var answers: [StallReport.CaptureMethod: [Answer]]
     private(set) var asked: [StallReport.CaptureMethod] = []
 
     init(
         _ statuses: [ThreadStatus],
-        _ answers: [StallReport.CaptureMethod: [Result<CapturedStack, CaptureFailure>]] = [:]
+        _ answers: [StallReport.CaptureMethod: [Answer]] = [:]
     ) {
         self.statuses = statuses
         self.answers = answers
@@ -51,8 +51,8 @@ private final class ScriptedEngine: CaptureEngine {
     }
 
     /// The results of stops that may stay pending, and of collecting them.
-    var stops: [Result<CapturedStack, CaptureFailure>] = []
-    var collected: [Result<CapturedStack, CaptureFailure>] = []
+    var stops: [Answer] = []
+    var collected: [Answer] = []
     private(set) var canceled: [Int32] = []
 
     func stopOrWait(_ probe: ThreadProbe) throws(CaptureFailure) -> CapturedStack {
@@ -73,9 +73,11 @@ private final class ScriptedEngine: CaptureEngine {
 /// A thread that exists as long as the tests run: the engine does not look at it.
 private let thread = getpid()
 
+typealias Answer = Result<CapturedStack, CaptureFailure>
+
 private func stack(
     _ method: StallReport.CaptureMethod, frames: Int, isComplete: Bool = true
-) -> Result<CapturedStack, CaptureFailure> {
+) -> Answer {
     .success(
         CapturedStack(
             method: method, threadState: .running,
@@ -93,17 +95,33 @@ private func stack(
             [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
         let probe = try ThreadProbe(thread: thread)
         let reading = try #require(probe.read())
-        #expect(try ThreadCapture(engine: engine).capture(probe, at: reading, mayStop: true).method == .ptrace)
+        #expect(
+            try ThreadCapture(engine: engine).capture(probe, at: reading, mayStop: true, mayWait: false).method
+                == .ptrace)
         #expect(engine.readings == 1, "the thread moved")
         #expect(engine.asked == [.read, .ptrace])
     }
 
-    @Test func aCompleteReadIsEnough() throws {
-        let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 5)]])
-        let captured = try ThreadCapture(engine: engine).capture(thread: thread)
-        #expect(captured.method == .read)
+    /// A read, and what follows it: a stop if it is incomplete and may be stopped, of which the longer stack is kept.
+    @Test(
+        arguments: [
+            (stack(.read, frames: 5), nil, true, 5, [.read]),
+            (stack(.read, frames: 2, isComplete: false), stack(.ptrace, frames: 5), false, 2, [.read]),
+            (stack(.read, frames: 2, isComplete: false), stack(.ptrace, frames: 9), true, 9, [.read, .ptrace]),
+            (
+                stack(.read, frames: 7, isComplete: false), stack(.ptrace, frames: 3, isComplete: false), true, 7,
+                [.read, .ptrace]
+            ),
+            (stack(.read, frames: 2, isComplete: false), .failure(.timedOut), true, 2, [.read, .ptrace]),
+        ] as [(Answer, Answer?, Bool, Int, [StallReport.CaptureMethod])])
+    func `a blocked thread is read, and stopped if that is not enough`(
+        read: Answer, stop: Answer?, mayStop: Bool, frames: Int, methods: [StallReport.CaptureMethod]
+    ) throws {
+        let engine = ScriptedEngine([blocked], [.read: [read], .ptrace: stop.map { [$0] } ?? []])
+        let captured = try ThreadCapture(engine: engine).capture(thread: thread, mayStop: mayStop)
+        #expect(captured.frames.count == frames)
         #expect(captured.threadState == .blocked)
-        #expect(engine.asked == [.read])
+        #expect(engine.asked == methods)
     }
 
     @Test func `a running thread that must not be stopped has no stack`() {
@@ -112,38 +130,6 @@ private func stack(
             try ThreadCapture(engine: engine).capture(thread: thread, mayStop: false)
         }
         #expect(engine.asked.isEmpty)
-    }
-
-    @Test func `an incomplete read is enough for a thread that must not be stopped`() throws {
-        let engine = ScriptedEngine(
-            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 5)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: thread, mayStop: false).frames.count == 2)
-        #expect(engine.asked == [.read])
-    }
-
-    @Test func anIncompleteReadIsFollowedByAStop() throws {
-        let engine = ScriptedEngine(
-            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 9)]])
-        let captured = try ThreadCapture(engine: engine).capture(thread: thread)
-        #expect(captured.method == .ptrace)
-        #expect(engine.asked == [.read, .ptrace])
-    }
-
-    @Test func theLongerOfTwoIncompleteStacksIsKept() throws {
-        let engine = ScriptedEngine(
-            [blocked],
-            [
-                .read: [stack(.read, frames: 7, isComplete: false)],
-                .ptrace: [stack(.ptrace, frames: 3, isComplete: false)],
-            ])
-        #expect(try ThreadCapture(engine: engine).capture(thread: thread).frames.count == 7)
-    }
-
-    @Test func `a thread that wakes during the read is tried again`() throws {
-        let engine = ScriptedEngine(
-            [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: thread).method == .ptrace)
-        #expect(engine.asked == [.read, .ptrace])
     }
 
     @Test func aThreadThatKeepsMovingIsGivenUp() {
@@ -199,7 +185,9 @@ private func stack(
     @Test func `a pending stop is an error, even if part of the stack was read`() throws {
         let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 2, isComplete: false)]])
         engine.stops = [.failure(.pending)]
-        #expect(throws: CaptureFailure.pending) { try ThreadCapture(engine: engine).captureOrWait(thread: thread) }
+        #expect(throws: CaptureFailure.pending) {
+            try ThreadCapture(engine: engine).capture(thread: thread, mayStop: true, mayWait: true)
+        }
     }
 
     @Test func `a thread that stays in the kernel is captured later`() throws {
@@ -207,7 +195,7 @@ private func stack(
         engine.stops = [.failure(.pending), .failure(.pending)]
         engine.collected = [.failure(.pending), stack(.ptrace, frames: 6)]
         let capture = ThreadCapture(engine: engine)
-        #expect(throws: CaptureFailure.pending) { try capture.captureOrWait(thread: thread) }
+        #expect(throws: CaptureFailure.pending) { try capture.capture(thread: thread, mayStop: true, mayWait: true) }
         #expect(CaptureFailure.pending.isPending)
         #expect(capture.pendingCapture(of: thread) == nil)
         #expect(try capture.pendingCapture(of: thread)?.get().frames.count == 6)
@@ -227,63 +215,31 @@ private func stack(
         #expect(throws: CaptureFailure.unknownSystemCall) { try ThreadCapture(engine: engine).capture(thread: thread) }
         #expect(engine.asked.isEmpty)
     }
-
-    @Test func afterAStopTimeoutTheIncompleteReadIsKept() throws {
-        let engine = ScriptedEngine(
-            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [.failure(.timedOut)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: thread).method == .read)
-    }
 }
 
 @Suite struct CapturePolicyTests {
-    private let open = CapturePolicy(mayUsePtrace: true)
-    private let closed = CapturePolicy(mayUsePtrace: false)
-
-    @Test func aRunningThreadIsStopped() {
-        #expect(open.methods(for: ThreadStatus(state: .running)) == [.ptrace])
-    }
-
-    @Test func `a running thread is signaled if ptrace is refused`() {
-        #expect(closed.methods(for: ThreadStatus(state: .running)) == [.signal])
-    }
-
-    @Test func aBlockedThreadIsReadFirst() {
-        #expect(open.methods(for: ThreadStatus(state: .blocked, systemCall: 202)) == [.read, .ptrace])
-    }
-
-    @Test func aThreadInAnInterruptibleCallIsOnlyRead() {
-        let status = ThreadStatus(state: .blocked, systemCall: 232, isInterruptedByStop: true)
-        #expect(open.methods(for: status) == [.read])
-    }
-
-    @Test(arguments: [StallReport.ThreadState.blocked, .uninterruptible], [true, false])
-    func aBlockedThreadIsNeverSignalled(state: StallReport.ThreadState, mayUsePtrace: Bool) {
-        for isInterrupted in [true, false] {
-            let status = ThreadStatus(state: state, systemCall: 7, isInterruptedByStop: isInterrupted)
-            #expect(!CapturePolicy(mayUsePtrace: mayUsePtrace).methods(for: status).contains(.signal))
-        }
-    }
-
-    @Test func `an opaque thread is stopped if its call restarts`() {
-        let status = ThreadStatus(state: .blocked, isInterruptedByStop: false, isOpaque: true)
-        #expect(open.methods(for: status) == [.ptrace])
-        #expect(closed.methods(for: status).isEmpty)
-    }
-
-    @Test(arguments: [StallReport.ThreadState.blocked, .uninterruptible])
-    func `an opaque thread in an unknown call is left alone`(state: StallReport.ThreadState) {
-        let status = ThreadStatus(state: state, isInterruptedByStop: true, isOpaque: true)
-        #expect(open.methods(for: status).isEmpty)
-        #expect(closed.methods(for: status).isEmpty)
-    }
-
-    @Test func anUninterruptibleThreadIsOnlyRead() {
-        #expect(open.methods(for: ThreadStatus(state: .uninterruptible)) == [.read])
+    /// A blocked thread never gets a signal.
+    ///
+    /// In a call that a stop interrupts it is only read; if its call is not known, it is left alone.
+    @Test(
+        arguments: [
+            (.running, false, false, [.ptrace], [.signal]), (.blocked, false, false, [.read, .ptrace], [.read]),
+            (.blocked, true, false, [.read], [.read]), (.uninterruptible, false, false, [.read], [.read]),
+            (.uninterruptible, true, false, [.read], [.read]), (.blocked, false, true, [.ptrace], []),
+            (.blocked, true, true, [], []), (.uninterruptible, true, true, [], []),
+        ] as [(StallReport.ThreadState, Bool, Bool, [StallReport.CaptureMethod], [StallReport.CaptureMethod])])
+    func `methods depend on the thread and on ptrace`(
+        state: StallReport.ThreadState, isInterrupted: Bool, isOpaque: Bool, open: [StallReport.CaptureMethod],
+        closed: [StallReport.CaptureMethod]
+    ) {
+        let status = ThreadStatus(state: state, isInterruptedByStop: isInterrupted, isOpaque: isOpaque)
+        #expect(CapturePolicy(mayUsePtrace: true).methods(for: status) == open)
+        #expect(CapturePolicy(mayUsePtrace: false).methods(for: status) == closed)
     }
 
     @Test func permittedMethodsDependOnPtrace() {
-        #expect(open.permitted == [.read, .ptrace])
-        #expect(closed.permitted == [.read, .signal])
+        #expect(CapturePolicy(mayUsePtrace: true).permitted == [.read, .ptrace])
+        #expect(CapturePolicy(mayUsePtrace: false).permitted == [.read, .signal])
     }
 
     @Test func `the times of failed and successful captures add up`() throws {

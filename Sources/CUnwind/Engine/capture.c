@@ -10,8 +10,7 @@
 #define BEYOND_FIRST_FRAME 512u
 
 void cunwind_clear(cunwind_stack *stack) {
-  stack->frame_count = stack->omitted_count = stack->omitted_at = 0;
-  stack->is_omitted_count_exact = 1;
+  stack->frame_count = stack->omitted_at = 0;
   stack->end = CUNWIND_END_COMPLETE;
 }
 

@@ -121,7 +121,6 @@ typedef struct recorder {
   cunwind_stack *stack;
   uint32_t ring_base;    // The first index of the ring.
   uint32_t ring_total;   // The number of frames stored in the ring so far.
-  uint32_t ring_lost;    // The number of frames of an earlier ring, before a gap.
   uint32_t inner_count;  // The number of frames before the ring.
   bool has_gap;
 } recorder;
@@ -142,7 +141,6 @@ static void record(recorder *recorder, const cunwind_frame *frame) {
 static void begin_gap(recorder *recorder) {
   recorder->has_gap = true;
   recorder->ring_base = recorder->inner_count;
-  recorder->ring_lost = recorder->ring_total;
   recorder->ring_total = 0;
 }
 
@@ -158,7 +156,6 @@ static void finish(recorder *recorder) {
   cunwind_stack *stack = recorder->stack;
   uint32_t size = CUNWIND_MAX_FRAMES - recorder->ring_base;
   uint32_t kept = recorder->ring_total < size ? recorder->ring_total : size;
-  stack->omitted_count = recorder->ring_lost + recorder->ring_total - kept;
   if (recorder->ring_total > size) {
     cunwind_frame *ring = stack->frames + recorder->ring_base;
     uint32_t oldest = recorder->ring_total % size;
@@ -167,8 +164,7 @@ static void finish(recorder *recorder) {
     reverse(ring, ring + size);
   }
   stack->frame_count = recorder->ring_base + kept;
-  stack->omitted_at = stack->omitted_count > 0 || recorder->has_gap ? recorder->ring_base : 0;
-  stack->is_omitted_count_exact = !recorder->has_gap;
+  stack->omitted_at = recorder->ring_total > kept || recorder->has_gap ? recorder->ring_base : 0;
 }
 
 // Steps out of a call through a bad pointer: PC is in no image, and the return address is where the call stored it.

@@ -99,11 +99,9 @@ typedef struct cunwind_frame {
 
 /// An unwound stack.
 typedef struct cunwind_stack {
-  uint32_t frame_count;            ///< The number of frames in `frames`.
-  uint32_t omitted_count;          ///< The number of frames that a limit left out...
-  uint32_t omitted_at;             ///< ...before this index of `frames`; 0 if none was left out.
-  uint8_t is_omitted_count_exact;  ///< 0: the copy has a gap with an unknown number of frames.
-  uint8_t end;                     ///< A `cunwind_end`.
+  uint32_t frame_count;  ///< The number of frames in `frames`.
+  uint32_t omitted_at;   ///< A limit left frames out before this index of `frames`; 0 if none was left out.
+  uint8_t end;           ///< A `cunwind_end`.
   cunwind_frame frames[CUNWIND_MAX_FRAMES];
 } cunwind_stack;
 

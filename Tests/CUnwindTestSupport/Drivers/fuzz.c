@@ -67,7 +67,7 @@ static bool is_sound(const cunwind_stack *stack) {
   if (stack->end > CUNWIND_END_TOO_LONG || stack->omitted_at > stack->frame_count) return false;
   for (uint32_t index = 1; index < stack->frame_count; index++) {
     const cunwind_frame *callee = &stack->frames[index - 1], *frame = &stack->frames[index];
-    bool may_jump = callee->is_signal_frame || (stack->omitted_count > 0 && index == stack->omitted_at);
+    bool may_jump = callee->is_signal_frame || index == stack->omitted_at;
     if (!may_jump && frame->stack_pointer < callee->stack_pointer) return false;
     if (frame->source > CUNWIND_FRAME_POINTER) return false;
   }

@@ -11,14 +11,10 @@ import TestSupport
 extension StackCapturing {
     var unwinder: Unwinder { Unwinder(name: "built-in") }
     var timeTaken: UInt64 { 0 }
-    func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack { try capture(thread: thread) }
     func capture(
-        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool
+        _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool, mayWait: Bool
     ) throws(CaptureFailure) -> CapturedStack {
-        try capture(thread: probe.thread, mayStop: mayStop)
-    }
-    func captureOrWait(_ probe: ThreadProbe, at reading: ThreadReading) throws(CaptureFailure) -> CapturedStack {
-        try captureOrWait(thread: probe.thread)
+        try capture(thread: probe.thread, mayStop: mayStop, mayWait: mayWait)
     }
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
     func cancelPendingCapture(of thread: Int32) {}
@@ -32,7 +28,9 @@ final class FixedCapturer: StackCapturing {
 
     init(_ answer: Result<CapturedStack, CaptureFailure> = .success(.stub([0x1000]))) { self.answer = answer }
 
-    func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { try answer.get() }
+    func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
+        try answer.get()
+    }
 }
 
 /// A source whose thread the test sets; at first an id that no thread has (proc(5), pid_max).

@@ -35,7 +35,7 @@ extension LoopSupervisor {
         var record = StallRecord(stall, of: loop, poll, at: time)
         if log.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
-        open = OpenStall(
+        open = OpenRecord(
             record: record,
             leadUp: LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now()),
             escalation: context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold })
@@ -117,8 +117,6 @@ extension LoopSupervisor {
         }
         guard var record = open?.record else { return }
         record.duration = max(record.duration, context.now() &- stall.start)
-        record.captureMethods = context.capturer.methods
-        record.unwinder = context.capturer.unwinder
         record.samples = log.samples
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
@@ -159,14 +157,7 @@ extension LoopSupervisor {
     }
 
     /// Hands the stall, with what was seen of its turn so far, to the reporter.
-    mutating func submit() {
-        guard let open else { return }
-        var record = open.record
-        record.samples = log.samples
-        record.leadUp = open.leadUp.leadUp
-        record.suppressed = context.suppressed.current
-        context.submit(record)
-    }
+    func submit() { open?.submit(log.samples, context) }
 
     /// Escalates the stall when it is due, with a sample of that moment; returns when it is due, `nil` if it is not.
     mutating func escalate(_ poll: LoopPoll, at time: UInt64) -> UInt64? {

@@ -18,19 +18,12 @@ struct LoopSupervisor {
     /// What was seen of the turn that the last poll saw.
     var log = TurnLog.none
     /// The stall that the turn is; `nil` below the threshold.
-    var open: OpenStall?
+    var open: OpenRecord?
     private(set) var progress: LoopProgress
     /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
     private var isQuiet = false
     var diagnostician: StallDiagnostician
     unowned let context: WatchdogContext
-
-    struct OpenStall {
-        var record: StallRecord
-        var leadUp: LeadUpReader
-        /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
-        var escalation: UInt64?
-    }
 
     init(_ loop: LoopMonitor, _ context: WatchdogContext) {
         self.loop = loop
@@ -38,7 +31,7 @@ struct LoopSupervisor {
         detector = StallDetector(threshold: loop.threshold)
         progress = LoopProgress(label: loop.label, state: .starting, since: context.now())
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
-        if let files = loop.takeFiles() { diagnostician.use(files) }
+        diagnostician.probe = loop.takeFiles()
         // Only a run loop reports its waits.
         if loop.source.kind == .runLoop, let threshold = context.options.saturationThreshold {
             saturation = SaturationSupervisor(threshold: threshold)
@@ -89,7 +82,7 @@ struct LoopSupervisor {
         }
         let nextLoad = min(
             saturation?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
-            spin?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
+            spin?.poll(poll, of: loop, context, countingFrom: countingFrom, &diagnostician.probe) ?? .max,
             modes?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
         isLoadFollowed = nextLoad != .max
         let nextEscalation = escalate(poll, at: time)

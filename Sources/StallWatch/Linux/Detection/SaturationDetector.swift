@@ -175,8 +175,7 @@ struct SaturationSupervisor {
 struct LoadPeriod {
     /// Until there is a record, their ages are moments.
     private var samples: [StallRecord.Sample] = []
-    private var record: StallRecord?
-    private var leadUp: LeadUpReader?
+    private var open: OpenRecord?
 
     /// Carries out an action of a detector at a poll, of a period that began at `start`.
     ///
@@ -190,25 +189,26 @@ struct LoadPeriod {
         switch action {
         case .sample:
             for _ in 0..<count {
-                sample(poll.target, context, at: context.now(), since: record == nil ? 0 : start.time)
+                sample(poll.target, context, at: context.now(), since: open == nil ? 0 : start.time)
             }
-            guard record != nil else { return }
-            record?.duration = time &- start.time
+            guard open != nil else { return }
+            open?.record.duration = time &- start.time
             submit(activity(poll.load), turns: turns, context, at: time)
         case .begin:
             sample(poll.target, context, at: context.now(), since: 0)
             for index in samples.indices { samples[index].count(from: start.time) }
-            record = makeRecord(time)
-            leadUp = LeadUpReader(of: loop, among: context.loops, start: start.time, now: context.now())
+            open = OpenRecord(
+                record: makeRecord(time),
+                leadUp: LeadUpReader(of: loop, among: context.loops, start: start.time, now: context.now()))
             submit(activity(poll.load), turns: turns, context, at: time)
         case .end(let end):
-            record?.state = .ended
+            open?.record.state = .ended
             var load = poll.load
             load.idle &-= min(time &- min(end, time), load.idle)
             load.time = max(end, start.time)
-            let threshold = record?.threshold ?? 0
+            let threshold = open?.record.threshold ?? 0
             // Not below the threshold, which a poll has seen the period exceed.
-            record?.duration = max(load.time &- start.time, threshold)
+            open?.record.duration = max(load.time &- start.time, threshold)
             submit(activity(load), turns: turns, context, at: time)
             self = LoadPeriod()
         case .drop:
@@ -218,10 +218,10 @@ struct LoadPeriod {
 
     /// Reports a period that still lasts as abandoned.
     func leave(_ context: WatchdogContext, since start: LoopLoad?, at time: UInt64) {
-        guard var record, let start else { return }
-        record.state = .abandoned
-        record.duration = time &- start.time
-        context.submit(record)
+        guard var open, let start else { return }
+        open.record.state = .abandoned
+        open.record.duration = time &- start.time
+        open.submit(samples, context)
     }
 
     /// Adds a sample if the thread could be captured; no stop stays pending.
@@ -237,16 +237,10 @@ struct LoadPeriod {
     private mutating func submit(
         _ activity: StallReport.Activity, turns: UInt64, _ context: WatchdogContext, at time: UInt64
     ) {
-        guard var record else { return }
-        (record.activity, record.turns) = (activity, turns)
-        record.samples = samples
-        record.captureMethods = context.capturer.methods
-        record.unwinder = context.capturer.unwinder
-        record.suppressed = context.suppressed.current
-        leadUp?.update(among: context.loops, now: time)
-        record.leadUp = leadUp?.leadUp
-        self.record = record
-        context.submit(record)
+        open?.record.activity = activity
+        open?.record.turns = turns
+        open?.leadUp.update(among: context.loops, now: time)
+        open?.submit(samples, context)
     }
 
     var stacks: [CapturedStack] { samples.compactMap { try? $0.stack.get() } }

@@ -193,7 +193,6 @@ struct SpinSupervisor {
     private var period = LoadPeriod()
     private var descriptors = UndrainedDescriptors()
     private var activity: StallReport.Activity?
-    private var probe: ThreadProbe?
 
     /// The samples per interval: the thread is in a callout for a small part of a spin.
     private static let samplesPerInterval = 3
@@ -201,16 +200,18 @@ struct SpinSupervisor {
     private static let leastStacks = 9
 
     /// Reports a spin that begins or ends; returns when to poll at the latest, if that matters.
+    ///
+    /// `probe` has the files of the loop's thread.
     mutating func poll(
-        _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64
+        _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64,
+        _ probe: inout ThreadProbe?
     ) -> UInt64? {
         guard detector.isDue(poll.load) else { return detector.nextPoll(poll.load) }
         var poll = poll
         if poll.target == .unknown, let thread = loop.source.knownThread { poll.target = .thread(thread) }
         guard case .thread(let thread) = poll.target else { return nil }
         let start = detector.start
-        if probe?.thread != thread { probe = try? ThreadProbe(thread: thread, files: .schedstat) }
-        let reading = probe?.read()
+        let reading = ThreadProbe.read(thread, keeping: &probe)
         detector.add(
             .init(load: poll.load, cpu: reading?.onCPU, runQueue: reading?.runQueue ?? 0), countingFrom: countingFrom)
         var action: PeriodAction?

@@ -30,7 +30,6 @@ extension StallRecord {
         _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, turn: UInt64, nesting: Int,
         threshold: UInt64, age: UInt64
     ) {
-        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
         var thread: StallReport.ThreadDescription?
         if case .thread(let id) = poll.target { thread = .init(ThreadIdentity(id)) }
         var description = Loop(
@@ -38,15 +37,33 @@ extension StallRecord {
         if kind != .saturation, kind != .spinning {
             description.mode = (loop.source as? RunLoopSource)?.modeName(poll.turn.mode)
         }
+        self.init(kind, description, threshold: threshold, age: age)
+    }
+
+    /// Creates the record of something that goes on, has an age, and was to be found at a threshold.
+    init(_ kind: Kind, _ loop: Loop, threshold: UInt64, age: UInt64) {
+        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
         self.init(
-            id: ReportIdentifier.make(at: startedAt),
-            kind: kind,
-            loop: description,
-            threshold: threshold,
-            startedAt: startedAt,
-            watchdogLate: age &- min(threshold, age),
-            state: .ongoing,
-            duration: age
-        )
+            id: ReportIdentifier.make(at: startedAt), kind: kind, loop: loop, threshold: threshold,
+            startedAt: startedAt, watchdogLate: age &- min(threshold, age), state: .ongoing, duration: age)
+    }
+}
+
+/// The record of a stall or a period that lasts, and what the loops do before and during it.
+struct OpenRecord {
+    var record: StallRecord
+    var leadUp: LeadUpReader
+    /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
+    var escalation: UInt64?
+
+    /// Hands the record, with its samples so far, to the reporter.
+    func submit(_ samples: [StallRecord.Sample], _ context: WatchdogContext) {
+        var record = record
+        record.samples = samples
+        record.captureMethods = context.capturer.methods
+        record.unwinder = context.capturer.unwinder
+        record.leadUp = leadUp.leadUp
+        record.suppressed = context.suppressed.current
+        context.submit(record)
     }
 }

@@ -146,6 +146,6 @@ extension CaptureTarget {
     /// The number of waits of the one thread; `nil` if it is not known.
     var voluntarySwitches: UInt64? {
         guard case .thread(let thread) = self else { return nil }
-        return try? ThreadProbe(thread: thread, files: [.status, .briefly]).read()?.voluntarySwitches
+        return ThreadProbe.readBriefly(thread, .status)?.voluntarySwitches
     }
 }

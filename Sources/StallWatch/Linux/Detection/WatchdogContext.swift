@@ -56,13 +56,9 @@ final class WatchdogContext {
         case .thread(let thread):
             sample.stack = Result { () throws(CaptureFailure) in
                 guard let (probe, reading) = last else {
-                    return mayStop && mayWait
-                        ? try capturer.captureOrWait(thread: thread)
-                        : try capturer.capture(thread: thread, mayStop: mayStop)
+                    return try capturer.capture(thread: thread, mayStop: mayStop, mayWait: mayWait)
                 }
-                return mayStop && mayWait
-                    ? try capturer.captureOrWait(probe, at: reading)
-                    : try capturer.capture(probe, at: reading, mayStop: mayStop)
+                return try capturer.capture(probe, at: reading, mayStop: mayStop, mayWait: mayWait)
             }
         case .unknown: sample.stack = .failure(.unknownThread)
         case .pool:

@@ -163,15 +163,18 @@ final class ProcessThreads {
 
     /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
-        guard let reading = try? ThreadProbe(thread: thread, files: [.all, .briefly]).read() else { return nil }
-        return LockOwnerResolver.ThreadState(activity: reading.activity, runs: reading.runs)
+        read(thread).map { .init(activity: $0.activity, runs: $0.runs) }
     }
 
     /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended or the system does not
     /// show what it waits for.
     func activity(of thread: Int32) -> Cause.Kind? {
-        guard let reading = try? ThreadProbe(thread: thread, files: [.all, .briefly]).read() else { return nil }
+        guard let reading = read(thread) else { return nil }
         return Cause.Kind(of: reading.activity) ?? reading.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))
+    }
+
+    private func read(_ thread: Int32) -> ThreadReading? {
+        ThreadProbe.readBriefly(thread, [.status, .syscall, .wchan])
     }
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {

@@ -10,7 +10,7 @@ internal import CLinux
 /// starts.
 struct StallDiagnostician {
     /// The open files of the loop's thread.
-    private(set) var probe: ThreadProbe?
+    var probe: ThreadProbe?
     /// The thread that ``readings`` are of; 0 before the first.
     private var readThread: Int32 = 0
     private var quota = CPUQuota()
@@ -41,9 +41,6 @@ struct StallDiagnostician {
         unstoppedThreads = ProcessThreads(unstopped: threads)
         self.waits = waits
     }
-
-    /// Reads the loop's thread through these files, as long as it is the same thread.
-    mutating func use(_ files: ThreadProbe) { probe = files }
 
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
     mutating func prepare(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
@@ -154,10 +151,7 @@ struct StallDiagnostician {
             readThread = thread
             readings.removeAll()
         }
-        if probe?.thread != thread { probe = try? ThreadProbe(thread: thread) }
-        // A process that is nearly out of descriptors has them back after the reading.
-        let files = probe ?? (try? ThreadProbe(thread: thread, files: [.all, .briefly]))
-        guard var reading = files?.read() else { return nil }
+        guard var reading = ThreadProbe.read(thread, keeping: &probe) else { return nil }
         reading.loopWaited = waits.total(at: reading.time)
         reading.throttled = quota.throttled(thread: thread)
         readings.append(reading)

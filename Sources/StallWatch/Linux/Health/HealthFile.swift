@@ -43,7 +43,7 @@ final class HealthFile: HealthChannel {
         guard let record else { return }
         let progressed = UInt64(clamping: record.progressedAt.microsecondsSince1970) &* 1_000
         try throwing(.unwritableReports) { () throws(SystemError) in
-            try AtomicFile.replaceUnflushed(path, with: record.jsonData(), changedAt: progressed)
+            try AtomicFile.replace(path, with: record.jsonData(), changedAt: progressed)
         }
         // A reader that finds the pointer finds the file.
         if pointer == nil {

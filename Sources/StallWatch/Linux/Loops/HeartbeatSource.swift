@@ -21,7 +21,8 @@ final class HeartbeatSource: LoopSource {
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> CaptureTarget?
-    private let findsUnneeded: @Sendable () -> Bool
+    /// Returns whether the loop has ended, or is observed in another way.
+    let isUnneeded: @Sendable () -> Bool
     /// Returns whether the loop does not run its items on purpose, or is reported for it; takes an item's age in nanoseconds.
     private let findsExcuse: @Sendable (UInt64) -> Bool
     private let whenRemoved: @Sendable () -> Void
@@ -57,7 +58,7 @@ final class HeartbeatSource: LoopSource {
         self.send = send
         self.owner = owner
         self.idle = idle
-        self.findsUnneeded = isUnneeded
+        self.isUnneeded = isUnneeded
         self.findsExcuse = isExcused
         self.whenRemoved = whenRemoved
     }
@@ -73,7 +74,7 @@ final class HeartbeatSource: LoopSource {
         let interval = max(threshold / 2, 1)
         // The checks of all loops with this threshold are due at the same time, so that the watchdog wakes up once.
         let next = (now / interval + 1) &* interval
-        if isUnneeded {
+        if isUnneeded() {
             // What observes the loop in a better way sees that it runs items.
             markServed()
             lastIdle.store(now, ordering: .relaxed)
@@ -120,11 +121,8 @@ final class HeartbeatSource: LoopSource {
 
     func isWaitingUnobserved() -> Bool {
         let (now, sent) = (monotonicNow(), lastSent.load(ordering: .relaxed))
-        return isUnneeded || findsExcuse(now - min(sent, now))
+        return isUnneeded() || findsExcuse(now - min(sent, now))
     }
-
-    /// Whether the loop has ended, or is observed in another way.
-    var isUnneeded: Bool { findsUnneeded() }
 
     /// Whether the loop is known to run, although it may not have reported a turn.
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }

@@ -92,34 +92,24 @@ final class ControlJobs: Sendable {
     /// Answers a request, on its own thread.
     typealias Answer = @Sendable (ControlRequest) -> ControlAnswer
 
-    private struct Current {
-        /// The requests that are being answered.
-        var requests: Set<ControlRequest> = []
-        /// The thread of the last request of each kind.
-        var threads: [ControlRequest: WorkerThread] = [:]
-        var isStopped = false
-    }
-    private let current = Mutex(Current())
+    /// Those of each kind of request; `nil` once the monitor has ended.
+    private let workers = Mutex<[ControlRequest: Worker]?>([:])
     private let answer: Answer
 
     init(answer: @escaping Answer) { self.answer = answer }
 
     /// Begins to answer a request; refuses it while another client's of its kind is being answered.
     func start(_ request: ControlRequest, for connection: LineConnection) {
-        let refusal = current.withLock { current -> String? in
-            if current.isStopped { return "the monitor has ended" }
-            guard current.requests.insert(request).inserted else {
-                return "another client's \(request.rawValue) is not finished: try again when it is"
+        let refusal = workers.withLock { workers -> String? in
+            guard let worker = workers?[request, default: Worker(name: "stallwatch-ask", namesFunctions: true)] else {
+                return "the monitor has ended"
             }
+            workers?[request] = worker
             do throws(SystemError) {
-                current.threads[request] = try WorkerThread(name: "stallwatch-ask", namesFunctions: true) { [self] in
-                    connection.send(answer(request).jsonLine())
-                    // Before the thread closes the connection, for which the client waits.
-                    self.current.withLock { _ = $0.requests.remove(request) }
-                }
-                return nil
+                // The worker can start again before its thread closes the connection, for which the client waits.
+                let isStarted = try worker.start { [self] in connection.send(answer(request).jsonLine()) }
+                return isStarted ? nil : "another client's \(request.rawValue) is not finished: try again when it is"
             } catch {
-                current.requests.remove(request)
                 return "\(error)"
             }
         }
@@ -127,12 +117,8 @@ final class ControlJobs: Sendable {
     }
 
     func stop() {
-        let threads = current.withLock { current in
-            current.isStopped = true
-            return exchange(&current.threads, with: [:])
-        }
         // A redaction may stop the monitor: its thread must not wait for itself.
-        for thread in threads.values { thread.finish(until: .max) }
+        for worker in (workers.withLock { $0.take() } ?? [:]).values { worker.finish(until: .max) }
     }
 }
 

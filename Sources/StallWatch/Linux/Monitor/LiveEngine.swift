@@ -242,13 +242,6 @@ final class LiveEngine: MonitorEngine {
             watchdog: watchdogThread, reporter: reporterThread, notice: notice)
     }
 
-    func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
-        CapabilityProbe(
-            symbolication: configuration.symbols.lookup, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace,
-            contextProblem: { StallContext.calibration.problem }
-        )
-    }
-
     func stop() {
         // Takes no lock: in a child, a thread that is gone may hold it, and Swift's mutexes know threads by their ids.
         let process = startedBy.load(ordering: .relaxed)
@@ -309,9 +302,5 @@ final class LiveEngine: MonitorEngine {
             return healthSource.lastRecord()
         }
         return healthSource.record(of: reading)
-    }
-
-    func checkCapabilities() -> Capabilities {
-        capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }).capabilities(loadsLibrary: true)
     }
 }

@@ -28,22 +28,17 @@ final class OperationWatch: Sendable {
         }
     }
 
-    private struct Work {
-        var thread: WorkerThread?
-        /// The operations to inspect.
-        var overdue: [OperationRegistry.Operation] = []
-        /// The number of operations that have a report or get one.
-        var reports = 0
-    }
-
     let registry = OperationRegistry()
     private let ignoresDebugged: Bool
     private let suppressed: SuppressionCounter
     private let submit: @Sendable (StallRecord) -> Void
     /// Wakes the watchdog, because a search is due earlier.
     private let ring: @Sendable () -> Void
-    private let work = Mutex(Work())
-    private let wake = Semaphore()
+    /// The operations to inspect; none after others have ended, or something was found of them.
+    private let overdue = Mailbox<[OperationRegistry.Operation]>()
+    private let worker = Worker(name: "stallwatch-ops", namesFunctions: true)
+    /// The number of operations that have a report or get one.
+    private let reports = Atomic<Int>(0)
     private let search: ContinuationSearch
     /// When a debugger last held the process, in monotonic nanoseconds.
     private let debugged = Atomic<UInt64>(0)
@@ -56,7 +51,7 @@ final class OperationWatch: Sendable {
         self.suppressed = suppressed
         self.ring = ring
         self.submit = submit
-        search = ContinuationSearch(for: registry) { [wake] in wake.post() }
+        search = ContinuationSearch(for: registry) { [overdue] in overdue.put([], replacing: \.isEmpty) }
     }
 
     /// Begins an operation of the current task; returns its slot in the registry.
@@ -71,14 +66,14 @@ final class OperationWatch: Sendable {
     private static let minimumLimit = nanoseconds(StallMonitor.minimumLimit)
 
     func end(_ slot: Int) {
-        if registry.end(slot, at: monotonicNow) { wake.post() }
+        if registry.end(slot, at: monotonicNow) { overdue.put([], replacing: \.isEmpty) }
     }
 
     /// Ends the thread; operations that are overdue are reported as abandoned.
     func stop() {
         registry.close()
-        wake.post()
-        work.withLock { $0.thread.take() }?.finish(until: monotonicNow() &+ Self.longestStop)
+        overdue.close()
+        worker.finish(until: monotonicNow() &+ Self.longestStop)
         search.stop()
     }
 
@@ -97,38 +92,28 @@ final class OperationWatch: Sendable {
             suppressed.add(.debugger)
             return now &+ Self.debuggerPause
         }
-        let free = work.withLock { Self.maximumReports - $0.reports }
+        let free = Self.maximumReports - reports.load(ordering: .relaxed)
         let found = registry.findOverdue(at: now, countingFrom: max(countingFrom, debuggedAt), atMost: free)
         for _ in 0..<found.omitted { suppressed.add(.rateLimit) }
-        if !found.overdue.isEmpty { inspect(found.overdue) }
-        return registry.nextSearch
-    }
-
-    private func inspect(_ overdue: [OperationRegistry.Operation]) {
-        work.withLock { work in
-            work.overdue += overdue
-            work.reports += overdue.count
+        if !found.overdue.isEmpty {
+            reports.wrappingAdd(found.overdue.count, ordering: .relaxed)
+            overdue.put(found.overdue)
             // Without the thread there is no report; the next overdue operation tries again.
-            if work.thread == nil {
-                work.thread = try? WorkerThread(name: "stallwatch-ops", namesFunctions: true) { [self] in run() }
-            }
+            _ = try? worker.start { [self] in run() }
         }
-        wake.post()
+        return registry.nextSearch
     }
 
     private func run() {
         var inspector: OperationInspector?
         var open: [UInt64: OpenReport] = [:]
-        while registry.isOpen {
-            let overdue = work.withLock { exchange(&$0.overdue, with: []) }
+        while let overdue = overdue.next(), registry.isOpen {
             if !overdue.isEmpty {
                 if inspector == nil { inspector = OperationInspector() }
                 report(overdue, inspector, &open)
             }
             reportEnds(&open)
             for number in takeFindings(&open) { if let found = open[number] { submit(found.record(.ongoing)) } }
-            work.withLock { $0.reports = open.count + $0.overdue.count }
-            wake.wait()
         }
         reportEnds(&open)
         takeFindings(&open)
@@ -168,6 +153,7 @@ final class OperationWatch: Sendable {
     private func reportEnds(_ open: inout [UInt64: OpenReport]) {
         for (number, end) in registry.takeEnded() {
             guard var ended = open.removeValue(forKey: number) else { continue }
+            reports.wrappingSubtract(1, ordering: .relaxed)
             ended.record.state = .ended
             ended.record.duration = max(end &- ended.operation.began, ended.record.threshold)
             submit(ended.record)
@@ -178,15 +164,11 @@ final class OperationWatch: Sendable {
 extension StallRecord {
     /// The record of an operation that is over its limit, without what it waits for.
     init(_ operation: OperationRegistry.Operation, at now: UInt64) {
-        let age = max(now &- operation.began, operation.limit)
-        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
+        let loop = Loop(
+            label: operation.name.prefix(utf8: StallReport.Context.maximumText), kind: .operation,
+            turn: operation.number, nesting: 0, thread: nil)
         self.init(
-            id: ReportIdentifier.make(at: startedAt), kind: .overdue,
-            loop: Loop(
-                label: operation.name.prefix(utf8: StallReport.Context.maximumText), kind: .operation,
-                turn: operation.number, nesting: 0, thread: nil),
-            threshold: operation.limit, startedAt: startedAt, watchdogLate: age - operation.limit, state: .ongoing,
-            duration: age)
+            .overdue, loop, threshold: operation.limit, age: max(now &- operation.began, operation.limit))
         self.operation = OverdueOperation(reason: "the monitor could not make what it reads tasks with")
     }
 }

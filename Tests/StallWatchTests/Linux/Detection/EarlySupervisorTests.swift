@@ -19,7 +19,7 @@ import Testing
         private(set) var reads = 0
         let methods = [StallReport.CaptureMethod.read, .ptrace]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
             if isBlocked {
                 reads += 1
                 return .stub([address, 0x2000], method: .read, state: .blocked)
@@ -194,11 +194,8 @@ import Testing
         private(set) var canceled = 0
         let methods = [StallReport.CaptureMethod.read, .ptrace]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
-            throw CaptureFailure.notStopped
-        }
-
-        func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
+            guard mayStop, mayWait else { throw CaptureFailure.notStopped }
             guard isInKernel else { return .stub([0x3000, 0x2000], method: .ptrace, state: .running) }
             requests += 1
             throw CaptureFailure.pending
@@ -218,7 +215,7 @@ import Testing
     private final class PartialCapturer: StackCapturing {
         let methods = [StallReport.CaptureMethod.read, .ptrace]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
             guard !mayStop else { return .stub([0x1000, 0x2000], method: .ptrace, state: .blocked) }
             var stack = CapturedStack.stub([0x1000], method: .read, state: .blocked)
             stack.isComplete = false
@@ -232,7 +229,7 @@ import Testing
         private(set) var attempts = 0
         let methods = [StallReport.CaptureMethod.read, .ptrace]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
             guard mayStop else { throw CaptureFailure.notStopped }
             attempts += 1
             guard attempts > Self.failures else { throw CaptureFailure.moved }
@@ -245,7 +242,7 @@ import Testing
         private(set) var stops = 0
         let methods = [StallReport.CaptureMethod.read, .ptrace]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
             guard mayStop else { throw CaptureFailure.notStopped }
             stops += 1
             throw CaptureFailure.timedOut

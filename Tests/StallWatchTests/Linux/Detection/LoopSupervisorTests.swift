@@ -19,7 +19,7 @@ import TestSupport
         /// Called when a thread that has ended is captured; `nil` while the thread lives.
         var threadHasEnded: (() -> Void)?
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
             guard let threadHasEnded else { return .stub([0x1000]) }
             threadHasEnded()
             throw CaptureFailure.noSuchThread

@@ -28,7 +28,7 @@ import Testing
         /// Called while the thread is captured.
         var meanwhile: () -> Void = {}
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
             meanwhile()
             return .stub([0x1000, 0x1000])
         }

@@ -241,7 +241,7 @@ extension Array {
     private final class NoCapturer: StackCapturing {
         let methods: [StallReport.CaptureMethod] = []
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
             throw CaptureFailure.notTried
         }
     }

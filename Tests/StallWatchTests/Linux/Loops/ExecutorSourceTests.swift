@@ -77,7 +77,7 @@ import Testing
         let source: HeartbeatSource = try #require(.executor(Inline()))
         defer { source.remove() }
         _ = source.beat(recorder, threshold: 100, at: 1_000)
-        #expect(eventually { source.isUnneeded })
+        #expect(eventually { source.isUnneeded() })
         #expect(source.beat(recorder, threshold: 100, at: 9_000) == nil)
     }
 

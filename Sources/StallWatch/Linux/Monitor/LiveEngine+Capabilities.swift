@@ -2,6 +2,18 @@ import LinuxSupport
 import StackCapture
 import StallReports
 import StallSymbols
+import Synchronization
+
+extension LiveEngine {
+    func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
+        CapabilityProbe(
+            symbolication: configuration.symbols.lookup, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace)
+    }
+
+    func checkCapabilities() -> Capabilities {
+        capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }).capabilities(loadsLibrary: true)
+    }
+}
 
 /// Tries what a monitor can do in this process.
 struct CapabilityProbe: Sendable {
@@ -10,8 +22,6 @@ struct CapabilityProbe: Sendable {
     var unflushed: [String]?
     /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
     var mayUsePtrace: Bool?
-    /// Returns why contexts cannot be read, in up to a millisecond; `nil` if they can.
-    var contextProblem: @Sendable () -> String? = { nil }
 
     /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too.
     func capabilities(loadsLibrary: Bool) -> Capabilities {
@@ -22,7 +32,7 @@ struct CapabilityProbe: Sendable {
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
         outcomes[.flush] = flush
-        outcomes[.context] = contextProblem().map { .missing($0) } ?? .works()
+        outcomes[.context] = StallContext.calibration.problem.map { .missing($0) } ?? .works()
         return Capabilities(environment, outcomes)
     }
 
