@@ -23,9 +23,7 @@ extension StallReport {
     }
 }
 
-/// One rule of what to do.
-///
-/// The first one in ``all`` that gives a text decides.
+/// A rule of what to do: the first one in ``all`` that gives a text decides.
 package struct AdviceRule: Sendable {
     package var id: String
     /// The name of its page in docs/causes, without the suffix.
@@ -36,7 +34,6 @@ package struct AdviceRule: Sendable {
     package var page: String { "docs/causes/\(topic).md" }
 }
 
-/// The facts of a report on which the rules decide.
 struct AdviceFacts {
     let report: StallReport
     let cause: StallReport.Cause

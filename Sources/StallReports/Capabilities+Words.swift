@@ -34,7 +34,6 @@ struct CapabilityRow: Sendable {
     typealias Name = Capabilities.FeatureName
 
     let name: Name
-    /// The feature in words, to follow "no".
     let title: String
     /// Whether reports are complete without the feature.
     ///
@@ -42,7 +41,6 @@ struct CapabilityRow: Sendable {
     let isOptional: Bool
     /// What reports lack without it: a sentence without its period.
     let loss: @Sendable (_ missing: Set<Name>) -> String
-    /// The settings, packages and versions that enable it.
     let remedies: @Sendable (CapabilityRemedies) -> [String]
 
     private init(
@@ -59,7 +57,6 @@ struct CapabilityRow: Sendable {
         self.init(name, title, isOptional: isOptional, lossOf: { _ in loss }, remedies: remedies)
     }
 
-    /// All features, in the order of ``Capabilities/features``.
     static let all: [Self] = [
         Self(
             .read, "capture by reading /proc",
@@ -192,7 +189,6 @@ extension Capabilities.Environment {
         "/proc belongs to another PID namespace and counts as missing: blocked threads have neither a stack nor a cause"
     /// The features that go with it.
     static let ofProc: Set<Capabilities.FeatureName> = [.read, .syscall, .waitChannel, .schedstat, .stat, .status]
-    /// How to mount the right one.
     static let ownProc =
         "mount the namespace's own /proc: unshare --mount-proc, bwrap --proc /proc, or mount -t proc proc /proc"
 }

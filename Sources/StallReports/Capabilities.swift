@@ -9,7 +9,6 @@ public struct Capabilities: Codable, Sendable, Equatable {
 
     /// The version of StallWatch that tried the features.
     package var version: String = StallWatchVersion.current
-    /// The system's rules for the process.
     package var environment: Environment
     /// All features, in a fixed order.
     package var features: [Feature]
@@ -28,9 +27,7 @@ public struct Capabilities: Codable, Sendable, Equatable {
     /// Whether a report may lack its stack, its cause, its context, its source lines, or its durability.
     package var isDegraded: Bool { missing.contains { !$0.isOptional } }
 
-    /// The capabilities as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
-    ///
-    /// Never empty: encoding cannot fail.
+    /// As JSON in UTF-8, indented, with sorted keys and a line feed at the end; never empty.
     package func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
 
     /// Decodes capabilities; `nil` for any other document.
@@ -45,7 +42,6 @@ extension Capabilities {
     public struct Feature: Codable, Sendable, Equatable {
         /// The feature's name.
         public var name: FeatureName
-        /// Whether the feature works.
         package var state: FeatureState
         /// The reason for the state, such as "Operation not permitted"; `nil` if there is nothing to add.
         public var detail: String?
@@ -78,7 +74,6 @@ extension Capabilities {
         package var securityLabel: String?
         /// Whether the process is dumpable (prctl(2), PR_GET_DUMPABLE); `nil` if unknown.
         package var isDumpable: Bool?
-        /// Whether the process has CAP_SYS_PTRACE; `nil` if unknown.
         package var maySysPtrace: Bool?
         /// The value of the sysctl kernel.perf_event_paranoid; `nil` if the kernel has no perf events.
         package var perfEventParanoid: Int?
@@ -89,7 +84,6 @@ extension Capabilities {
         package var isProcForeign: Bool?
     }
 
-    /// The result of one attempt.
     package enum Outcome: Sendable, Equatable {
         case works(String? = nil)
         case missing(String? = nil)
@@ -122,7 +116,6 @@ extension Capabilities {
     }
 }
 
-/// The result of trying a feature.
 package typealias FeatureState = Word<Capabilities>
 
 extension FeatureState {

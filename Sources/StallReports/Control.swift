@@ -42,7 +42,6 @@ package enum ControlRequest: String, Sendable {
         self = request
     }
 
-    /// A line that is no request.
     package struct Fault: Error, Sendable, Equatable {
         /// A sentence, without its period, that says what is wrong and what to do.
         package let message: String
@@ -99,7 +98,6 @@ package struct ControlAnswer: Codable, Sendable {
         return line
     }
 
-    /// A stall in a few words.
     package struct StallSummary: Codable, Sendable, Equatable {
         package var id: String
         package var loop: String
@@ -112,9 +110,7 @@ package struct ControlAnswer: Codable, Sendable {
         package var kind: StallKind
         /// The function to inspect first; `nil` if it is not known, or not known yet.
         package var function: String?
-        /// The cause; `nil` if it is not known.
         package var cause: StallReport.CauseKind?
-        /// The cause as a sentence; `nil` if it is not known.
         package var sentence: String?
 
         package init(_ report: StallReport) {

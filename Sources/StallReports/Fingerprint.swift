@@ -97,16 +97,12 @@ package struct Fingerprint: Equatable {
         return paths.first { weights[$0.names] == most }?.names ?? []
     }
 
-    /// Returns the 64-bit FNV-1a hash.
-    ///
-    /// It is the same in every process, unlike Swift's own hash, whose seed is random.
+    /// The 64-bit FNV-1a hash: the same in every process, unlike Swift's own, whose seed is random.
     package static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 
-    /// Computes the fingerprint of a symbolicated report.
-    ///
-    /// The report's indices must be valid (``StallReport/fault``).
+    /// The fingerprint of a symbolicated report, whose indices must be valid (``StallReport/fault``).
     package init(_ report: StallReport) {
         let samples = report.samples.filter { $0.isValid && $0.stack != nil }
         let stacks = samples.compactMap { sample in

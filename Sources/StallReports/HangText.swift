@@ -2,7 +2,6 @@
 package struct HangText {
     /// The largest number of the app's functions that are shown of one thread.
     private static let maximumFrames = 6
-    /// The largest number of lines about tasks.
     private static let maximumTasks = 20
 
     private let report: StallReport
@@ -12,7 +11,6 @@ package struct HangText {
         self.report = report
     }
 
-    /// One thread, as far as it is described.
     private struct DescribedThread {
         var description: StallReport.ThreadDescription
         var activity: String

@@ -6,7 +6,6 @@ internal import Foundation
 /// watchdog, never from the loops' own threads. The record has the time of the watchdog's last check: if that is
 /// long ago, the watchdog does not run, and the states mean nothing.
 public struct HealthRecord: Codable, Sendable, Equatable {
-    /// The version of the record's format that this library writes.
     package static let currentVersion = 1
     /// The largest file that counts as a record, in bytes.
     package static let maximumBytes = 1 << 20
@@ -33,7 +32,6 @@ public struct HealthRecord: Codable, Sendable, Equatable {
     package var process: Process
     /// The watched loops: those that make no progress first, then by label; at most 64.
     package var loops: [LoopHealth]
-    /// The number of loops that ``loops`` leaves out.
     package var omittedLoops: Int
     /// The ongoing stall that began first, or the last one that is over; `nil` if there was none.
     package var stall: Stall?
@@ -49,9 +47,7 @@ public struct HealthRecord: Codable, Sendable, Equatable {
         (self.loops, self.omittedLoops, self.stall) = (loops, omittedLoops, stall)
     }
 
-    /// The record as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
-    ///
-    /// Never empty: encoding cannot fail.
+    /// As JSON in UTF-8, indented, with sorted keys and a line feed at the end; never empty.
     package func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
 
     /// Decodes a record; `nil` for any other document, and for a record of a newer version.
@@ -75,7 +71,6 @@ extension HealthRecord {
         }
     }
 
-    /// A stall in one sentence.
     package struct Stall: Codable, Sendable, Equatable {
         /// The sentence, which names the loop, the duration and, if it is known, the function to inspect first.
         package var sentence: String
@@ -147,7 +142,6 @@ extension HealthState {
     public static var off: Self { Self(rawValue: "off") }
 }
 
-/// The state of a loop in a health record.
 package typealias LoopHealthState = Word<HealthRecord.LoopHealth>
 
 extension LoopHealthState {

@@ -115,7 +115,6 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
 
     package init(label: String) { self.label = label }
 
-    /// Whether the turn in progress has reached the threshold.
     package var isStalled: Bool { currentTurn.map { $0 >= threshold } ?? false }
 
     /// The average number of stalls per hour.

@@ -1,8 +1,6 @@
 /// What the reporter does when a stall escalates.
 package enum EscalationAction: Sendable {
-    /// Calls the app's closure.
     case call(@Sendable (StallReport) -> Void)
-    /// Ends the process with abort(3).
     case abort
 }
 
@@ -57,35 +55,6 @@ public struct ReportQuota: Sendable, Equatable {
     public init(reports: Int = 1_000, bytes: Int = 128 << 20) {
         self.reports = reports
         self.bytes = bytes
-    }
-}
-
-extension StallReport {
-    /// Where names and lines come from when a report is symbolicated after the fact.
-    package struct DebugSources: Sendable, Equatable {
-        /// Directories with debug files or unstripped images, which are searched before `/usr/lib/debug`.
-        ///
-        /// Files are found by build ID (`.build-id/ab/cdef.debug`), by the name in `.gnu_debuglink`, and by the image's
-        /// own name or path, with or without `.debug`. A file with another build ID is never used.
-        package var directories: [String]
-        /// Whether files that no directory has are requested from the debuginfod servers in `DEBUGINFOD_URLS`.
-        package var usesDebuginfod: Bool
-        /// The time limit of the call, requests to servers included; the rest of the names stays as it was.
-        ///
-        /// In the last second no server is asked: noticing that one does not answer may take that long.
-        package var timeLimit: Duration
-        /// The memory limit for debug information, in bytes.
-        package var maximumMemoryBytes: Int
-
-        package init(
-            directories: [String] = [], usesDebuginfod: Bool = false, timeLimit: Duration = .seconds(60),
-            maximumMemoryBytes: Int = 4 << 30
-        ) {
-            self.directories = directories
-            self.usesDebuginfod = usesDebuginfod
-            self.timeLimit = timeLimit
-            self.maximumMemoryBytes = maximumMemoryBytes
-        }
     }
 }
 

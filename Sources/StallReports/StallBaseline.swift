@@ -1,16 +1,12 @@
 internal import Foundation
 
-/// The stalls that tests excuse until a day: known offenders, by fingerprint.
-///
-/// A plain JSON file, so that people can edit and review it.
+/// The stalls that tests excuse until a day, by fingerprint: a JSON file that people can edit and review.
 package struct StallBaseline: Sendable, Equatable {
     /// The name of the file that `stallwatch baseline update` writes.
     package static let fileName = "stall-baseline.json"
-    /// The version of the file's form.
     package static let currentVersion = 1
 
     package struct Entry: Codable, Sendable, Equatable {
-        /// The fingerprint of the reports that the entry excuses.
         package var fingerprint: String
         /// The last day on which it excuses them.
         package var expires: CalendarDay
@@ -106,7 +102,6 @@ package struct CalendarDay: Sendable, Hashable, Comparable {
 }
 
 extension CalendarDay: CustomStringConvertible {
-    /// The day as 2027-03-31.
     package var description: String { String(start.description.prefix(10)) }
 
     /// Parses exactly the form of ``description``; `nil` for any other form, and for a day that does not exist.

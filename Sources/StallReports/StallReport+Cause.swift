@@ -38,7 +38,6 @@ extension StallReport {
         ///
         /// Needs a kernel that permits perf_event_open(2).
         package var pagedFile: String?
-        /// The system call in which the thread was blocked.
         package var systemCall: SystemCall?
         /// The C library function in which the thread was, if no sample saw a system call.
         package var function: String?
@@ -48,9 +47,7 @@ extension StallReport {
         ///
         /// `nil` unless the process may read them (CAP_SYS_ADMIN).
         package var kernelStack: [String]?
-        /// The lock for which the thread waited.
         package var lock: Lock?
-        /// The machine's resource pressure; `nil` if the kernel does not provide it.
         package var pressure: Pressure?
     }
 
@@ -60,7 +57,6 @@ extension StallReport {
     /// The confidence in a cause.
     public typealias Confidence = Word<ConfidenceWords>
 
-    /// A system call and its target.
     package struct SystemCall: Codable, Sendable, Equatable {
         package var number: Int
         package var name: String
@@ -75,13 +71,10 @@ extension StallReport {
         package var missingPeersReason: String?
     }
 
-    /// The machine's resource pressure over about ten seconds (the `some avg10` values of /proc/pressure).
+    /// The percentages of about ten seconds in which some task waited for a resource (`some avg10` of /proc/pressure).
     package struct Pressure: Codable, Sendable, Equatable {
-        /// The percentage of the time in which some task waited for a CPU.
         package var cpuSomeAvg10: Double?
-        /// The percentage of the time in which some task waited for input or output.
         package var ioSomeAvg10: Double?
-        /// The percentage of the time in which some task waited for memory.
         package var memorySomeAvg10: Double?
 
         package init(cpuSomeAvg10: Double?, ioSomeAvg10: Double?, memorySomeAvg10: Double?) {
@@ -150,11 +143,8 @@ extension StallReport.SystemCall {
 }
 
 extension StallReport {
-    /// A lock for which a thread waited.
     package struct Lock: Codable, Sendable, Equatable {
-        /// The kind of lock.
         package var kind: LockKind
-        /// The lock's address; `nil` if it has none.
         package var address: Address?
         package var function: String?
         /// The label that the app gave the lock: a dispatch queue's label, or the name of a stdio stream.
@@ -181,15 +171,12 @@ extension StallReport {
         package var isRunning: Bool
         package var systemCall: SystemCall?
         package var waitsFor: LockKind?
-        /// The address of the lock for which the thread waited.
         package var waitsForAddress: Address?
-        /// The app's label of the lock for which the thread waited.
         package var waitsForLabel: String?
         /// How the thread spent the time between the first and the last time that it was seen to hold the lock.
         ///
         /// `nil` for other owners than the last one, and if the system does not show it.
         package var time: OwnerTime?
-        /// The priority inversion that the wait is; `nil` if it is none.
         package var priorityInversion: PriorityInversion?
     }
 
@@ -236,7 +223,6 @@ extension StallReport.LockKind {
     package static var pthreadReadWriteLock: Self { Self(rawValue: "pthreadReadWriteLock") }
     /// A `Mutex` of Swift's Synchronization module.
     package static var swiftMutex: Self { Self(rawValue: "swiftMutex") }
-    /// A lock inside libdispatch.
     package static var dispatchUnfairLock: Self { Self(rawValue: "dispatchUnfairLock") }
     package static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
     package static var dispatchOnce: Self { Self(rawValue: "dispatchOnce") }

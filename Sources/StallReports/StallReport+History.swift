@@ -7,7 +7,6 @@ extension StallReport {
         package var windowMilliseconds: Double
         /// The stalled loop, and the other watched loops in the order in which the app watched them; at most 17.
         package var loops: [LoopHistory]
-        /// The number of watched loops that ``loops`` omits because there are too many; `nil` if it omits none.
         package var omittedLoops: Int?
 
         package init(windowMilliseconds: Double, loops: [LoopHistory], omittedLoops: Int? = nil) {

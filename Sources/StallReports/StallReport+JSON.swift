@@ -6,7 +6,6 @@ extension StallReport {
     /// The result is never empty: encoding cannot fail.
     public func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
 
-    /// Returns the report as one line of JSON, with a line feed at the end.
     package func jsonLine() -> [UInt8] { encodeJSON(self, isIndented: false) }
 
     /// Decodes and validates a report.
@@ -90,9 +89,7 @@ extension DecodingError {
 /// A decoder needs some hundred bytes of memory for each value, and a value may be two bytes of text. Counts only: the
 /// decoder refuses text that is not JSON.
 struct JSONBounds {
-    /// The limit on the number of values and object members in a report.
-    ///
-    /// A report with twenty different stacks of 512 frames each has about 125,000.
+    /// A report with twenty different stacks of 512 frames each has about 125,000 values and object members.
     static let maximumValues = 500_000
     /// The limit on the nesting of objects and arrays; a report has seven levels.
     static let maximumDepth = 64
@@ -115,7 +112,6 @@ struct JSONBounds {
         }
     }
 
-    /// A description of the exceeded limit; `nil` if none is exceeded.
     var excess: String? {
         if values > Self.maximumValues { return "it has \(values) values, but the limit is \(Self.maximumValues)" }
         if depth > Self.maximumDepth { return "it is \(depth) levels deep, but the limit is \(Self.maximumDepth)" }
@@ -138,7 +134,6 @@ package struct JSONScan {
 
     package init() {}
 
-    /// Reads the next byte.
     package mutating func advance(over byte: UInt8) {
         if isInString {
             // A string has no control characters (RFC 8259, section 7), so its end is missing.

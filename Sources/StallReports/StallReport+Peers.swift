@@ -1,10 +1,8 @@
 extension StallReport {
     /// A process for which a system call waited: another one, or this one through another descriptor.
     package struct Peer: Codable, Sendable, Equatable {
-        /// What the process had to do with the call.
         package var role: PeerRole
         package var pid: Int32?
-        /// `true` if it was the process of the report.
         package var isThisProcess: Bool?
         /// The thread of this process that was blocked in ``systemCall``, if ``isThisProcess``; `nil` if it is not known.
         package var thread: ThreadDescription?

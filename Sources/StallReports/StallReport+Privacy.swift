@@ -1,6 +1,7 @@
 extension StallReport {
     package mutating func shortenPaths(_ style: PathStyle) {
         guard style == .fileNames else { return }
+        let whole = self
         process.executable = process.name
         for index in images.indices {
             images[index].path = images[index].name
@@ -9,15 +10,31 @@ extension StallReport {
         }
         for index in frames.indices { frames[index].file = frames[index].file.map(Self.fileName) }
         if let file = culprit?.file { culprit?.file = Self.fileName(file) }
-        cause?.shortenPaths()
-        if let ready = activity?.readyDescriptor { activity?.readyDescriptor = Cause.withoutDirectories(ready) }
         for index in (waits ?? []).indices {
             if let file = waits?[index].file { waits?[index].file = Self.fileName(file) }
         }
-        for index in (otherThreads ?? []).indices {
-            guard let target = otherThreads?[index].systemCall?.target else { continue }
-            otherThreads?[index].systemCall?.target = Cause.withoutDirectories(target)
+        var targets: [String] = []
+        replaceTargets { target in
+            targets.append(target)
+            return Self.withoutDirectories(target)
         }
+        guard !nameCause(since: whole), var summary = cause?.summary else { return }
+        // Longest first: one target may be a prefix of another.
+        for target in targets.sorted(by: { $0.utf8.count > $1.utf8.count }) where target.contains("/") {
+            summary = summary.replacing(target, with: Self.withoutDirectories(target))
+        }
+        cause?.summary = summary
+    }
+
+    /// Removes the directories from a system call's target, which may list several descriptors and describe each.
+    ///
+    /// If in doubt it removes too much: a path may itself contain commas.
+    private static func withoutDirectories(_ target: String) -> String {
+        target.split(separator: ", ", omittingEmptySubsequences: false).map { piece in
+            guard piece.contains("/") else { return String(piece) }
+            let prefix = ["socket to ", "socket at "].first { piece.hasPrefix($0) } ?? ""
+            return prefix + fileName(String(piece.dropFirst(prefix.count)))
+        }.joined(separator: ", ")
     }
 
     static func fileName(_ path: String) -> String {
@@ -39,7 +56,7 @@ extension StallReport {
         // The closure may remove stacks, but it cannot see the tasks that refer to them.
         if stacks.count < original.stacks.count || tasks?.fault(stacks: stacks.count) != nil { tasks = nil }
         guard let fault else {
-            // The cause's sentence names functions: those that are left.
+            // The cause's sentence names functions, targets and labels: those that are left.
             nameCause(since: original)
             return nil
         }
@@ -52,18 +69,79 @@ extension StallReport {
         culprit = nil
         missingCulpritReason = nil
         context = nil
+        replaceTargets { _ in nil }
+        replaceLockLabels { _ in nil }
         removeObservations()
         nameCause(since: original)
         return fault
     }
 
-    /// The number of Swift tasks that the report lists; 0 if it lists none.
-    ///
-    /// Their functions are in ``stacks``; their actors and executors have the names of their classes.
-    package var taskCount: Int { tasks?.tasks.reduce(0) { $0 + ($1.count ?? 1) } ?? 0 }
-
-    /// Removes the list of Swift tasks.
+    /// Removes the list of Swift tasks, whose actors and executors have the names of their classes.
     public mutating func removeTasks() { tasks = nil }
+
+    /// Replaces what system calls act on: paths, addresses of sockets, descriptors, times.
+    ///
+    /// The calls are those of the stalled thread, of the owners of locks, of the other threads, and of the processes that a
+    /// call waits for. A file that is paged in and a descriptor that is always readable are targets, too.
+    /// ``Cause/summary`` names targets; in the configuration's `redact` it is written anew.
+    ///
+    /// - Parameter replacement: Returns the text to put in a target's place; `nil` removes it.
+    public mutating func replaceTargets(with replacement: (_ target: String) -> String?) {
+        let (paged, ready) = (cause?.pagedFile, activity?.readyDescriptor)
+        cause?.pagedFile = paged.flatMap(replacement)
+        activity?.readyDescriptor = ready.flatMap(replacement)
+        changeWaits { call in
+            call.target = call.target.flatMap(replacement)
+            call.peers = call.peers?.map { peer in
+                var peer = peer
+                peer.target = peer.target.flatMap(replacement)
+                return peer
+            }
+        }
+    }
+
+    /// Replaces the labels of locks: of dispatch queues, and of stdio streams.
+    ///
+    /// The locks are those for which the stalled thread, the owners of locks and the other threads wait.
+    /// ``Cause/summary`` names labels; in the configuration's `redact` it is written anew.
+    ///
+    /// - Parameter replacement: Returns the text to put in a label's place; `nil` removes it.
+    public mutating func replaceLockLabels(with replacement: (_ label: String) -> String?) {
+        changeWaits(lock: { lock in
+            lock.label = lock.label.flatMap(replacement)
+            for index in lock.owners.indices {
+                lock.owners[index].waitsForLabel = lock.owners[index].waitsForLabel.flatMap(replacement)
+                let queue = lock.owners[index].priorityInversion?.queue
+                lock.owners[index].priorityInversion?.queue = queue.flatMap(replacement)
+            }
+        })
+    }
+
+    /// Changes the system calls and the locks of all threads.
+    private mutating func changeWaits(
+        call: (inout SystemCall) -> Void = { _ in }, lock: (inout Lock) -> Void = { _ in }
+    ) {
+        func changed(_ wait: SystemCall?) -> SystemCall? {
+            guard var wait else { return nil }
+            call(&wait)
+            return wait
+        }
+        func changed(_ wait: Lock?) -> Lock? {
+            guard var wait else { return nil }
+            lock(&wait)
+            for index in wait.owners.indices { wait.owners[index].systemCall = changed(wait.owners[index].systemCall) }
+            return wait
+        }
+        if var cause {
+            (cause.systemCall, cause.lock) = (changed(cause.systemCall), changed(cause.lock))
+            self.cause = cause
+        }
+        otherThreads = otherThreads?.map { thread in
+            var thread = thread
+            (thread.systemCall, thread.lock) = (changed(thread.systemCall), changed(thread.lock))
+            return thread
+        }
+    }
 
     /// Removes the stacks and what the loops and the other threads did, which is most of a report.
     package mutating func removeObservations() {
@@ -75,47 +153,6 @@ extension StallReport {
         stacks = []
         frames = []
         images = []
-    }
-}
-
-extension StallReport.Cause {
-    /// Shortens the paths in the targets of system calls, and their copies in the summary.
-    fileprivate mutating func shortenPaths() {
-        var targets: [String] = []
-        func shortened(_ target: String?) -> String? {
-            guard let target, target.contains("/") else { return target }
-            targets.append(target)
-            return Self.withoutDirectories(target)
-        }
-        func withShortTargets(_ call: StallReport.SystemCall) -> StallReport.SystemCall {
-            var call = call
-            call.target = shortened(call.target)
-            call.peers = call.peers?.map { peer in
-                var peer = peer
-                peer.target = shortened(peer.target)
-                return peer
-            }
-            return call
-        }
-        systemCall = systemCall.map(withShortTargets)
-        pagedFile = shortened(pagedFile)
-        let calls = lock?.owners.map { $0.systemCall.map(withShortTargets) } ?? []
-        for (index, call) in calls.enumerated() { lock?.owners[index].systemCall = call }
-        // Longest first: one target may be a prefix of another.
-        for target in targets.sorted(by: { $0.utf8.count > $1.utf8.count }) {
-            summary = summary.replacing(target, with: Self.withoutDirectories(target))
-        }
-    }
-
-    /// Removes the directories from a system call's target, which may list several descriptors and describe each.
-    ///
-    /// If in doubt it removes too much: a path may itself contain commas.
-    fileprivate static func withoutDirectories(_ target: String) -> String {
-        target.split(separator: ", ", omittingEmptySubsequences: false).map { piece in
-            guard piece.contains("/") else { return String(piece) }
-            let prefix = ["socket to ", "socket at "].first { piece.hasPrefix($0) } ?? ""
-            return prefix + StallReport.fileName(String(piece.dropFirst(prefix.count)))
-        }.joined(separator: ", ")
     }
 }
 

@@ -1,7 +1,5 @@
 extension StallReport.Cause {
-    /// One sentence that says how long the thread waited or ran, where, and for what.
-    ///
-    /// Uses only the other fields of the cause.
+    /// Says how long the thread waited or ran, where, and for what, by the cause's other fields alone.
     package var sentence: String { sentence(naming: CauseNames()) }
 
     /// Whether the thread slept in many short pieces, as a loop does that waits for a condition or a spin lock.
@@ -224,13 +222,15 @@ extension StallReport {
     ]
 
     /// Names the app's functions in the cause's sentence, unless the sentence is another one than that of `earlier`, the
-    /// report with fewer names: then the app has written it.
-    package mutating func nameCause(since earlier: StallReport) {
+    /// report with fewer names: then the app has written it, and the result is `false`.
+    @discardableResult
+    package mutating func nameCause(since earlier: StallReport) -> Bool {
         guard let cause, let before = earlier.cause,
             [before.sentence, before.sentence(naming: CauseNames(earlier))].contains(cause.summary)
-        else { return }
+        else { return false }
         let sentence = cause.sentence(naming: CauseNames(self))
         self.cause?.summary = sentence
+        return true
     }
 
     /// The app's innermost function on an owner's stack, with its line; `nil` if it is not known.
@@ -310,8 +310,6 @@ extension StallReport.PriorityInversion {
 }
 
 extension StallReport.LockKind {
-    /// Whether locks of this kind have an owner.
-    ///
     /// Any thread may signal a semaphore, a group, a condition or a barrier.
     package var hasOwner: Bool { lockWords[self]?.end == nil }
 

@@ -1,7 +1,5 @@
 extension StallReport {
-    /// The size limit of a report's JSON: 16 MiB.
-    ///
-    /// A report with twenty different stacks of 512 frames each takes about 6 MiB.
+    /// 16 MiB: a report with twenty different stacks of 512 frames each takes about 6 MiB.
     package static let maximumBytes = 16 << 20
 
     /// The exclusive upper bound of every duration in a report: 1e15, in the duration's own unit.
@@ -94,7 +92,6 @@ extension StallReport {
     }
 }
 
-/// A value with its place and its rule.
 private typealias CheckedValue = (place: String, rule: ValueRule)
 
 private enum ValueRule {

@@ -19,7 +19,6 @@ extension StallReport {
     /// A kind of code that a run loop calls during a turn.
     package typealias Callout = Word<CalloutWords>
 
-    /// A kind of loop.
     package typealias LoopKind = Word<LoopDescription>
 
     package typealias ThreadState = Word<ThreadDescription>
@@ -33,9 +32,7 @@ extension StallReport {
 
     // The subjects of vocabularies that have none of their own.
 
-    /// The subject of the words for callouts.
     package enum CalloutWords {}
-    /// The subject of the words for code that the compiler made.
     package enum GeneratedCodeWords {}
     /// The subject of the words for the confidence in a cause.
     public enum ConfidenceWords {}

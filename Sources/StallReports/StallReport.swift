@@ -13,7 +13,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// It increases when a field is removed or changes its meaning, not when a field is added.
     package static let currentSchemaVersion = 1
 
-    /// The version of the report's schema, 1 or more.
     package var schemaVersion: Int = Self.currentSchemaVersion
     /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
@@ -40,9 +39,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// Present only for loops that the monitor watches by heartbeat, and after the loop ran in a mode that the monitor
     /// does not watch.
     package var startUncertaintyMilliseconds: Double?
-    /// The number of turns that the loop ran without waiting.
-    ///
-    /// Present only for a saturation, a loop that spins and a mode that starves.
+    /// The number of turns without a wait; only of a saturation, a loop that spins and a mode that starves.
     package var turns: UInt64?
     /// How the loop used its time; present only for a saturation, a loop that spins and a mode that starves.
     package var activity: Activity?
@@ -119,7 +116,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public struct LoopDescription: Codable, Sendable, Equatable {
         /// The label under which the app registered the loop.
         public var label: String
-        /// The kind of loop.
         package var kind: LoopKind
         /// The run loop mode of the turn; `nil` if the app did not name that mode, or if the loop has none.
         package var mode: String?
@@ -149,7 +145,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public struct Culprit: Codable, Sendable, Equatable {
         /// The function's demangled name.
         public var function: String
-        /// The name of the image that contains the function.
         package var image: String?
         /// The path of the source file, as the compiler recorded it.
         public var file: String?
@@ -159,7 +154,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var share: Double?
     }
 
-    /// The monitor that wrote a report.
     package struct MonitorDescription: Codable, Sendable, Equatable {
         package var version: String = StallWatchVersion.current
         /// The watchdog's own delay when it detected the stall, in milliseconds.
@@ -209,9 +203,7 @@ extension StallReport {
         return text
     }
 
-    /// The name of the report's file in the report directory.
-    ///
-    /// File names sort by the time at which the stall began.
+    /// The name of the report's file: names sort by the time at which the stall began.
     package var fileName: String {
         let time = startedAt.description.filter { $0 != "-" && $0 != ":" }
         return "stall-\(time)-\(id.suffix(12)).json"
@@ -234,7 +226,7 @@ extension StallReport {
     /// The process that stalled.
     ///
     /// Contains neither its arguments nor its environment.
-    public struct ProcessDescription: Codable, Sendable, Equatable {
+    public struct ProcessDescription: Codable, Sendable, Hashable {
         /// The executable's file name.
         public var name: String
         /// The process id.

@@ -58,6 +58,5 @@ extension StallWatchError: CustomStringConvertible {
 
 /// The version of the library and the tool, contained in every report.
 package enum StallWatchVersion {
-    /// The current version, in the form of Semantic Versioning.
     package static let current = "0.2.0"
 }

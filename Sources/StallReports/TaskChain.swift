@@ -6,9 +6,7 @@ package struct TaskChain: Sendable, Equatable {
     package enum End: Sendable, Equatable {
         /// This thread runs the last task, or the executor that the last task waits for.
         case thread(Int32)
-        /// The last task waits for a continuation.
         case continuation
-        /// The last task sleeps.
         case sleep
         /// The last task waits for any thread of the task pool.
         case pool
@@ -16,11 +14,9 @@ package struct TaskChain: Sendable, Equatable {
         case executor
         /// The last task waits for an earlier one of the chain, which waits for it.
         case circle
-        /// What the last task waits for is not known.
         case unknown
     }
 
-    /// The most tasks of a chain.
     static let maximumTasks = 64
 
     /// The task itself, the one that it waits for, and so on.

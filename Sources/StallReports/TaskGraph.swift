@@ -174,9 +174,7 @@ package struct TaskGraph {
         package var tasks: [UInt64]
     }
 
-    /// Returns the tasks in groups by their functions and waits, the largest group first.
-    ///
-    /// Only tasks for which `isShown` is true count.
+    /// Returns the shown tasks in groups by their functions and waits, the largest group first.
     package func groups(where isShown: (TaskList.Task) -> Bool = { _ in true }) -> [Group] {
         var groups: [[String]: [Int]] = [:]
         for index in list.tasks.indices where isShown(list.tasks[index]) {
@@ -206,7 +204,6 @@ package struct TaskGraph {
         return chain
     }
 
-    /// The ids of the tasks that a task waits for.
     package func awaited(by task: TaskList.Task) -> [UInt64] {
         switch task.wait {
         case .task: return task.target.map { [$0] } ?? []

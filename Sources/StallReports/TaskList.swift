@@ -3,7 +3,6 @@
 /// Stacks, function names and the activity of threads are stored in the report next to it.
 package struct TaskList: Codable, Sendable, Equatable {
     package enum TaskState: String, TaskWord {
-        /// A thread runs it.
         case running
         /// It waits for its turn on an executor.
         case enqueued

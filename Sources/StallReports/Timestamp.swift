@@ -7,9 +7,6 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     /// The number of microseconds since 1970-01-01T00:00:00Z; negative for earlier times.
     package let microsecondsSince1970: Int64
 
-    /// Creates a timestamp.
-    ///
-    /// - Parameter microsecondsSince1970: The number of microseconds since 1970-01-01T00:00:00Z.
     package init(microsecondsSince1970: Int64) {
         self.microsecondsSince1970 = microsecondsSince1970
     }
@@ -41,11 +38,7 @@ extension Timestamp: CustomStringConvertible {
             + Self.digits(Int(remainder < 0 ? remainder + 1_000_000 : remainder), 6) + "Z"
     }
 
-    /// Parses exactly the form that ``description`` produces.
-    ///
-    /// The result is `nil` for any other form, and for a date or time that does not exist.
-    ///
-    /// - Parameter description: A time such as `2026-11-21T08:00:00.123456Z`.
+    /// Parses exactly the form of ``description``; `nil` for another form, and for a time that does not exist.
     package init?(_ description: String) {
         let text = Array(description.utf8)
         let form = Array("0000-00-00T00:00:00.000000Z".utf8)
@@ -120,8 +113,6 @@ package enum ReportIdentifier {
     }
 
     /// Returns whether a text is a UUID in lowercase, of a version if one is given.
-    ///
-    /// Such a text can be part of a file's name.
     package static func isIdentifier(_ text: String, version: Int? = nil) -> Bool {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12], parts.allSatisfy(\.isHexadecimal) else { return false }

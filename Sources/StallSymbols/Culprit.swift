@@ -4,7 +4,6 @@ extension StallReport {
     /// The function to blame for a stall, or the reason why there is none.
     package enum Blame: Equatable {
         case culprit(Culprit)
-        /// A reason in words.
         case none(String)
     }
 
@@ -59,7 +58,6 @@ extension StallReport {
     /// The reason for no culprit on a whole stack.
     package static let noFunctionOfApp = "no function of the app is on the stack"
 
-    /// The function to blame for a stack, if there is one: see ``blame(for:images:)``.
     package static func culprit(of frames: [Frame], images: [Image]) -> Culprit? {
         guard case .culprit(let culprit) = blame(for: frames, images: images) else { return nil }
         return culprit
@@ -91,7 +89,6 @@ extension StallReport {
         frame.symbol.flatMap(SwiftModule.of).map(modules.contains) == true
     }
 
-    /// The first frame that can be blamed.
     private static func candidate(in frames: some Collection<Frame>, _ images: [Image]) -> Frame? {
         let written = frames.lazy.filter { $0.function != nil && ($0.isWritten || standsForClosure($0, images)) }
         let found = written.first { $0.line != nil || $0.isTailCall == true || !isLineExpected($0, images) }
@@ -196,7 +193,6 @@ extension StallReport.Culprit {
 }
 
 extension StallReport {
-    /// The stack that explains the largest part of a stall.
     package struct DominantStack {
         package var stack: Int
         package var blame: Blame

@@ -22,7 +22,6 @@ struct DebugFiles {
         self.debuginfod = debuginfod
     }
 
-    /// The image's own file.
     func file(of image: ImageIdentity) throws(Missing) -> ELFFile {
         let path = image.isOwnExecutable ? OwnExecutable.file : image.path
         let file: ELFFile
@@ -58,7 +57,6 @@ struct DebugFiles {
         return image.buildID.flatMap { debuginfod?.debugFile(buildID: $0) }
     }
 
-    /// Why an image's file is not there.
     struct Missing: Error, Equatable {
         var reason: String
     }

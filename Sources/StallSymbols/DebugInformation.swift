@@ -1,13 +1,10 @@
 internal import CSymbols
 import Glibc
 
-/// The debug information of one ELF file: functions, lines, inlined functions.
-///
-/// The only file that knows of CSymbols.
+/// The functions, lines and inlined functions of one ELF file; the only file that knows of CSymbols.
 final class DebugInformation {
     /// Why there is none, or not all of it, in words to follow "no lines: ".
     enum UnavailableReason: String, Error {
-        /// The file has no `.debug_info`.
         case absent = "no debug information was found"
         case noLibrary = "libdw.so.1 is not installed, or the executable is static and cannot load it"
         case unreadable = "the debug information cannot be read"
@@ -32,9 +29,7 @@ final class DebugInformation {
     private let image: OpaquePointer
     private let locations: UnsafeMutablePointer<csymbols_location>
 
-    /// Copies the debug sections out of `file`.
-    ///
-    /// `maximumBytes`: What this object may hold at any time.
+    /// Copies the debug sections out of `file`; `maximumBytes` is what this object may hold at any time.
     init(file: ELFFile, maximumBytes: Int) throws(UnavailableReason) {
         guard let header = try? file.header(), let named = try? file.namedSections() else { throw .unreadable }
         guard let contents = named[".debug_info"], contents.sh_size > 0 else { throw .absent }
@@ -64,12 +59,9 @@ final class DebugInformation {
         locations.deallocate()
     }
 
-    /// Whether libdw can be used.
-    ///
-    /// Loads it the first time, which takes about 1 ms.
+    /// Loads libdw the first time, which takes about 1 ms.
     static var hasLibrary: Bool { csymbols_is_available() }
 
-    /// Bytes that are known to be held now.
     var memoryBytes: Int { Int(clamping: csymbols_image_bytes(image)) }
 
     /// What runs at the file's virtual address `address`, innermost first; empty when nothing is known.

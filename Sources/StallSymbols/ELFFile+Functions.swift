@@ -1,9 +1,7 @@
 import Glibc
 package import StallReports
 
-/// Where a file's functions are.
 extension ELFFile {
-    /// Its symbols and their names.
     struct SymbolSections {
         let symbols: Elf64_Shdr
         let names: Elf64_Shdr
@@ -51,9 +49,7 @@ extension ELFFile {
         }
     }
 
-    /// The symbol with that number of a piece of a symbol table.
-    ///
-    /// `number`: Less than the symbols that the piece has room for.
+    /// The symbol with that number of a piece of a symbol table, which must have room for so many.
     static func symbol(_ number: Int, in table: [UInt8]) -> Elf64_Sym {
         table.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: number * symbolBytes, as: Elf64_Sym.self) }
     }
@@ -76,7 +72,6 @@ extension ELFFile {
     /// Functions that a scan finds at most: the others of a file with more are left out.
     static let maximumScannedFunctions = 65_536
 
-    /// A wanted name and its place among the names.
     private struct WantedName {
         let place: Range<UInt64>
         let name: String

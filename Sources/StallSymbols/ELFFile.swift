@@ -18,9 +18,7 @@ package final class ELFFile {
     package let path: String
     private var knownSections: [Elf64_Shdr]?
 
-    /// Opens the file, if it is a regular one.
-    ///
-    /// A report may name any path, and opening a device can have effects.
+    /// Opens a regular file: a report may name any path, and opening a device can have effects.
     package init(path: String) throws(StallWatchError) {
         guard FileStatus(path: path)?.isRegular != false else {
             throw StallWatchError(.unreadableImage, "\(path) is not a regular file")
@@ -102,7 +100,6 @@ package final class ELFFile {
         return UInt64(end)
     }
 
-    /// `count` bytes from `offset` on.
     package func bytes(at offset: UInt64, count: UInt64, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
         // Against the file's size first, so that a damaged count cannot ask for memory that no file could fill.
         let size = try size()
@@ -122,14 +119,10 @@ package final class ELFFile {
 
 /// What a file says about itself and its debug information.
 extension ELFFile {
-    /// Longest name that a section may have.
     static let maximumSectionNameBytes = 64
-    /// Bytes of names that a file's sections may have.
     static let maximumSectionNamesBytes = 8 << 20
     /// Bytes of notes that are looked through for the build ID.
     static let maximumNoteBytes = 64 << 10
-    /// Longest build ID that is accepted, in bytes.
-    ///
     /// SHA-1, the linkers' default, has 20.
     static let maximumBuildIDBytes = 64
 
@@ -209,20 +202,16 @@ extension ELFFile {
 
 /// What a file says about how the kernel and the dynamic linker run it.
 extension ELFFile {
-    /// The most program headers; a file with more counts as damaged.
-    ///
-    /// Linkers write about a dozen.
+    /// Linkers write about a dozen; a file with more counts as damaged.
     static let maximumProgramHeaders = 1_024
     /// The longest dynamic section in bytes: 64 Ki entries.
     static let maximumDynamicBytes = 1 << 20
 
     /// What decides whether the dynamic linker can load a library into a program.
     package struct Program: Equatable, Sendable {
-        /// The machine that it is built for: one of the EM constants of elf.h.
         package var machine: UInt16
         /// The path of its dynamic linker; `nil` if it is linked statically.
         package var interpreter: String?
-        /// Whether its Swift runtime is part of the executable.
         package var hasStaticSwift: Bool
     }
 
@@ -242,9 +231,7 @@ extension ELFFile {
         return Program(machine: header.e_machine, interpreter: interpreter, hasStaticSwift: try hasStaticSwift())
     }
 
-    /// Whether the file has Swift code and needs no Swift runtime from elsewhere.
-    ///
-    /// Swift code has sections of metadata, which strip(1) keeps.
+    /// Whether the file has Swift code (in sections of metadata, which strip(1) keeps) with its own runtime.
     private func hasStaticSwift() throws(StallWatchError) -> Bool {
         let sections = try namedSections()
         guard sections.keys.contains(where: { $0.hasPrefix("swift5_") }) else { return false }

@@ -7,27 +7,20 @@ import StallReports
 /// not ELF gives an error or fewer symbols, never a crash: every offset is checked before it is used.
 struct ELFSymbolTable {
     struct Symbol: Equatable {
-        /// The mangled name.
         var name: String
-        /// The virtual address in the file.
         var address: UInt64
     }
 
-    /// Symbols that one file may have.
-    ///
-    /// A file with more is refused.
+    /// A file with more symbols is refused.
     static let maximumSymbols = 4_000_000
     /// Longest name that is read; of a longer one, the beginning.
     static let maximumNameBytes = 1 << 20
 
-    /// Whether this is `.symtab`: `.dynsym` lacks the functions that are not exported.
     let isComplete: Bool
 
     private let file: ELFFile
     private let sections: [Elf64_Shdr]
-    /// Where the names are, if there are any.
-    ///
-    /// They are read one by one: of a hundred thousand, a stack needs ten.
+    /// Where the names are: they are read one by one, because of a hundred thousand a stack needs ten.
     private let names: Elf64_Shdr?
     private let table: [UInt8]
     private let index: AddressIndex
@@ -46,7 +39,6 @@ struct ELFSymbolTable {
         index = AddressIndex(addresses: Self.functionAddresses(in: table))
     }
 
-    /// Bytes that the table holds.
     var memoryBytes: Int { table.count + index.memoryBytes }
 
     /// The function that the file's virtual address `address` lies in.
@@ -154,7 +146,6 @@ struct ELFSymbolTable {
 
 /// The addresses of symbols, in ascending order.
 struct AddressIndex {
-    /// An address, and the number of the symbol there.
     struct Entry {
         var address: UInt64
         var number: UInt32
@@ -162,12 +153,10 @@ struct AddressIndex {
 
     private let entries: [Entry]
 
-    /// Sorts the addresses, which may be in any order.
     init(addresses: [Entry]) {
         entries = addresses.sorted { ($0.address, $0.number) < ($1.address, $1.number) }
     }
 
-    /// The size of the index in bytes.
     var memoryBytes: Int { entries.count * MemoryLayout<Entry>.stride }
 
     /// Returns the numbers of the entries at the highest address that is not past `address`.
@@ -192,7 +181,7 @@ struct AddressIndex {
 
 extension Array {
     /// The number of elements for which `isIncluded` is true, by binary search: they come before all others.
-    func prefixCount(where isIncluded: (Element) -> Bool) -> Int {
+    package func prefixCount(where isIncluded: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {
             let middle = low + (high - low) / 2

@@ -5,15 +5,12 @@ package import StallReports
 /// This takes longer than everything else that a report's frame needs, and stacks consist of the same few functions, so
 /// the results are kept. Only one thread uses it, never a monitored one.
 final class FunctionClassifier {
-    /// The largest number of functions to keep, and of source files.
-    ///
-    /// A function takes some 300 bytes.
+    /// The most functions, and source files, that are kept: a function takes some 300 bytes.
     static let maximumFunctions = 4096
 
     struct Function {
         /// The demangled name, or the symbol if it is not mangled.
         var name: String
-        /// Whether the function only passes a call on.
         var isRuntimeFrame: Bool
         /// The reason why the compiler generated it; `nil` for a function that may be in the source.
         var compilerGenerated: StallReport.GeneratedCode?
@@ -102,7 +99,6 @@ final class FunctionClassifier {
     }
 }
 
-/// Whose code a function is.
 enum CodeOwner: Equatable {
     /// The root package's.
     case app
@@ -112,9 +108,7 @@ enum CodeOwner: Equatable {
     case library
 }
 
-/// Frames that only pass a call on.
-///
-/// They are kept, and readers may fold them.
+/// Frames that only pass a call on, which readers may fold.
 enum RuntimeFrame {
     /// The prefixes of the symbols that run run loops, queues, jobs and threads.
     private static let systemsOwn = [
@@ -172,7 +166,6 @@ enum PackageCheckout {
 /// A frame in such an image is still not the app's if it is code of a library that was linked into it; see
 /// ``FunctionClassifier``.
 package struct InAppRule {
-    /// Directories whose images are never the app's.
     static let systemDirectories = [
         "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib",
         "/usr/local/lib32", "/usr/local/lib64",
@@ -198,7 +191,6 @@ package struct InAppRule {
         bundles = Set(runtimes).subtracting(toolchains)
     }
 
-    /// Whether the image at `path` is the app's.
     package func isInApp(imageAt path: String, isExecutable: Bool) -> Bool {
         if isExecutable { return StallReport.interpretedLanguage(ofExecutable: path) == nil }
         guard path.hasPrefix("/") else { return false }

@@ -7,7 +7,6 @@ final class ImageSymbols {
     private var names: ELFSymbolTable?
     private var triedNames = false
     private var debugInformation: Result<DebugInformation, DebugInformation.UnavailableReason>?
-    /// The reason why the image's own file is not used.
     private var missing: String?
 
     init(_ image: ImageIdentity, files: DebugFiles) {
@@ -15,7 +14,6 @@ final class ImageSymbols {
         self.files = files
     }
 
-    /// The known memory use in bytes.
     var memoryBytes: Int {
         (names?.memoryBytes ?? 0) + ((try? debugInformation?.get())?.memoryBytes ?? 0)
     }
@@ -33,20 +31,15 @@ final class ImageSymbols {
         return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
     }
 
-    /// Whether the debug information exceeds the memory limit.
     var isTooLarge: Bool {
         if case .failure(.tooLarge) = debugInformation { return true }
         return false
     }
 
-    /// Drops the debug information, so that the next lookup loads it again.
-    ///
-    /// Call it after the debug information was refused for memory.
+    /// Drops debug information that was refused for memory, so that the next lookup loads it again.
     func retryDebugInformation() { debugInformation = nil }
 
-    /// Finds the functions at the file's virtual address `address`.
-    ///
-    /// The debug information may use up to `maximumBytes`.
+    /// Finds the functions at a virtual address; the debug information may use up to `maximumBytes`.
     func lookUp(_ address: UInt64, lines: Bool, deadline: UInt64, maximumBytes: Int) -> ResolvedAddress {
         guard lines, case .success(let information) = openDebugInformation(maximumBytes: maximumBytes) else {
             let name = name(at: address)

@@ -1,9 +1,7 @@
 package import LinuxSupport
 public import StallReports
 
-/// Names the frames of a report, and derives the callout and the culprit from the names.
-///
-/// The report may be new or years old. A frame without a better name stays as it is.
+/// Names the frames of a report, new or years old, and derives the callout and the culprit from the names.
 package struct ReportSymbolication {
     package let symbolicator: any Symbolicating
     let functions: FunctionClassifier
@@ -14,12 +12,9 @@ package struct ReportSymbolication {
     /// The time limit for the whole work, in nanoseconds.
     package let timeout: UInt64
 
-    /// The time limit for a report of a monitored process: 30 s.
-    ///
-    /// A gigabyte of debug information takes less. A stuck disk takes more.
+    /// 30 s: a gigabyte of debug information takes less, and a stuck disk more.
     static let inProcessTimeout: UInt64 = 30_000_000_000
 
-    /// Creates the symbolication of this process's reports.
     package static func inProcess(_ settings: SymbolicationSettings, inApp: InAppSettings) -> ReportSymbolication {
         ReportSymbolication(
             symbolicator: Symbolicator(settings), functions: FunctionClassifier(inApp),
@@ -85,7 +80,6 @@ package struct ReportSymbolication {
         ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.path == ownExecutable)
     }
 
-    /// One pass over a report's frames.
     private struct Pass {
         let symbolication: ReportSymbolication
         let report: StallReport
@@ -309,13 +303,19 @@ package final class OfflineSymbolication {
     private let debuginfod: DebuginfodClient?
     private let limit: UInt64
 
-    /// - Parameter sources: Where to look; their time limit is each report's.
-    package init(_ sources: StallReport.DebugSources) {
-        limit = nanoseconds(sources.timeLimit)
-        debuginfod = sources.usesDebuginfod ? DebuginfodClient() : nil
+    /// - Parameters:
+    ///   - directories: Directories with debug files or unstripped images, which are searched before `/usr/lib/debug`: files
+    ///     are found by build ID (`.build-id/ab/cdef.debug`), by the name in `.gnu_debuglink`, and by the image's own name
+    ///     or path, with or without `.debug`. A file with another build ID is never used.
+    ///   - usesDebuginfod: Whether files that no directory has are requested from the servers in `DEBUGINFOD_URLS`.
+    ///   - timeLimit: Each report's time, requests to servers included; the rest of the names stays as it was. In the last
+    ///     second no server is asked: noticing that one does not answer may take that long.
+    package init(directories: [String] = [], usesDebuginfod: Bool = false, timeLimit: Duration = .seconds(60)) {
+        limit = nanoseconds(timeLimit)
+        debuginfod = usesDebuginfod ? DebuginfodClient() : nil
         var settings = SymbolicationSettings.lines
-        settings.debugDirectories = sources.directories
-        settings.maximumMemoryBytes = sources.maximumMemoryBytes
+        settings.debugDirectories = directories
+        settings.maximumMemoryBytes = 4 << 30
         symbolication = ReportSymbolication(
             symbolicator: Symbolicator(settings, debuginfod: debuginfod),
             functions: FunctionClassifier(InAppSettings()), ownExecutable: nil, timeLimit: 0, timeout: 0)
@@ -344,7 +344,7 @@ extension Sequence where Element == StallReport {
     ///
     /// - Returns: As many reports, in the same order.
     @_spi(Benchmarks) public func symbolicated() -> [StallReport] {
-        let symbolication = OfflineSymbolication(StallReport.DebugSources())
+        let symbolication = OfflineSymbolication()
         let deadline = symbolication.deadline
         return map { symbolication.symbolicate($0, until: deadline) }
     }

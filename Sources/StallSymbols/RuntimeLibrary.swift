@@ -60,7 +60,6 @@ package enum RuntimeLibrary: Sendable {
 
 /// The module that a Swift function was written in, by its mangled name.
 package enum SwiftModule {
-    /// The toolchain's modules.
     static let ofToolchain: Set<String> = [
         "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "_Differentiation", "_Volatile", "Cxx",
         "CxxStdlib", "Distributed", "Observation", "Synchronization", "Runtime", "RegexBuilder", "Dispatch",

@@ -28,9 +28,7 @@ package struct SymbolProbe {
             ? .works("installed; loaded for the first report") : .missing("libdw.so.1 is not installed")
     }
 
-    /// Returns whether the executable, or its debug file, has symbols and debug information.
-    ///
-    /// Reads their section headers.
+    /// Returns whether the executable, or its debug file, has symbols and debug information, by their headers.
     package func files() -> [Capabilities.FeatureName: Capabilities.Outcome] {
         guard settings.detail != .none else {
             let outcome = Capabilities.Outcome.notTried("the configuration asks for no names")

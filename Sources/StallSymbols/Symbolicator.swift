@@ -8,11 +8,8 @@ import StallReports
 /// It reads an image's files when they are first needed, keeps their contents while a report is made, and frees them
 /// afterwards. It keeps the answers, so that the next stall at the same place costs nothing.
 final class Symbolicator: Symbolicating {
-    /// The largest number of answers to keep.
-    ///
     /// An answer has the names and paths of the functions inlined at one address, which are usually few.
     static let maximumAnswers = 4096
-    /// The largest number of images with open files.
     static let maximumOpenImages = 64
 
     /// The most functions on each side that are searched for one of the same module.
@@ -141,9 +138,7 @@ final class Symbolicator: Symbolicating {
     }
 }
 
-/// Finds the names and lines of addresses.
-///
-/// Only one thread uses it, never a monitored one.
+/// Finds the names and lines of addresses, on one thread, which is never a monitored one.
 package protocol Symbolicating: AnyObject {
     /// Finds the functions at the virtual address `offset` in the file of `image`.
     ///
@@ -179,11 +174,8 @@ package protocol Symbolicating: AnyObject {
     func releaseMemory()
 }
 
-/// The functions and lines found at one address.
 package struct ResolvedAddress: Sendable, Equatable {
-    /// Innermost first.
-    ///
-    /// Functions inlined there come before the one that the address is in. Never empty.
+    /// Innermost first, inlined functions before the one that the address is in; never empty.
     var locations = [CodeLocation()]
     /// Why not all is known, in words, where the reason is not the whole image's.
     var reason: String?
@@ -196,13 +188,10 @@ package struct ResolvedAddress: Sendable, Equatable {
 
 /// A function that runs at an address, and the place in its source.
 package struct CodeLocation: Sendable, Equatable {
-    /// The mangled name.
     var symbol: String?
     /// The source file as the compiler recorded it: an absolute path, as a rule.
     var file: String?
-    /// From 1.
-    ///
-    /// Where the compiler made code that stands for no line: the one before it in the same function.
+    /// From 1; for code that stands for no line, the one before it in the same function.
     var line: Int?
     /// From 1.
     var column: Int?
@@ -212,12 +201,10 @@ package struct CodeLocation: Sendable, Equatable {
     var directory: String?
     /// Whether the compiler made the function (DW_AT_artificial).
     var isArtificial = false
-    /// Whether the function was inlined into the next location's.
     var isInlined = false
     /// Whether the image has debug information, and the function has no entry in it.
     var isUnlisted = false
 
-    /// A place in a source file.
     package struct Declaration: Sendable, Equatable {
         var file: String
         var line: Int
@@ -268,9 +255,7 @@ enum Demangler {
     /// The long form of a mangled Swift name, which has the modules in it; `nil` for any other name.
     static func longName(_ symbol: String) -> String? { demangle(symbol, isLong: true) }
 
-    /// The length of the longest symbol to demangle, in bytes.
-    ///
-    /// Only deeply nested generic types have longer ones, and their names are unreadable.
+    /// Only deeply nested generic types have longer symbols, and their names are unreadable.
     static let maximumSymbolBytes = 16_384
 
     private static func demangle(_ symbol: String, isLong: Bool) -> String? {

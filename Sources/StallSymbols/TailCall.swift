@@ -6,9 +6,7 @@ import StallReports
 /// A function that ends in a jump, or whose body the optimizer has folded into another one's, leaves no frame. The call
 /// still names it.
 package struct CalledFunction: Sendable, Equatable {
-    /// The mangled name.
     var symbol: String
-    /// The function's virtual addresses in the image's file.
     var addresses: Range<UInt64>
     /// The addresses of the function that it jumps to at once, or that it is a thunk of; `nil` if there is none.
     var destination: Range<UInt64>?
@@ -162,7 +160,6 @@ extension ELFFile {
 
 /// An entry of the procedure linkage table (PLT), which jumps to a function that the dynamic linker has found.
 enum LinkageEntry {
-    /// The longest entry, in bytes.
     static let maximumBytes: UInt64 = 17
 
     /// Returns the address of the word with the function's address; `nil` if the code at `start` is no entry.

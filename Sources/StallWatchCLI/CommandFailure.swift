@@ -6,7 +6,6 @@ struct CommandFailure: Error, Equatable {
     enum Status: Int32 {
         /// Nothing was found: no report, no match, no such file or process.
         case nothing = 1
-        /// The command line is wrong.
         case usage = 2
         /// EX_USAGE: the command or the option was removed.
         case removed = 64
@@ -22,6 +21,8 @@ struct CommandFailure: Error, Equatable {
         case tryAgain = 75
         /// EX_NOPERM: permission denied.
         case noPermission = 77
+        /// Of shells: a program cannot be executed, or is not found.
+        case notExecutable = 126, notFound = 127
 
         /// It is not known whether the process makes progress, which `health` ends with as with a wrong command line.
         static let cannotTell = usage
@@ -45,27 +46,14 @@ struct CommandFailure: Error, Equatable {
         self.init("\(path) cannot be written", errno, isBroken ? .inputOutput : .cannotCreate)
     }
 
+    /// A program for which execve(2) or posix_spawn(3) has failed.
+    init(starting path: String, errno: Int32) {
+        let status = errno == ENOENT ? Status.notFound : .notExecutable
+        self.init(status, "\(path) cannot be started: \(String(cString: strerror(errno)))")
+    }
+
     private init(_ words: String, _ errno: Int32, _ status: Status) {
         let isDenied = errno == EACCES || errno == EPERM
         self.init(isDenied ? .noPermission : status, "\(words): \(String(cString: strerror(errno)))")
-    }
-}
-
-/// A program that cannot be started.
-struct StartFailure: Error, Equatable {
-    let sentence: String
-    let isMissing: Bool
-
-    init(_ sentence: String, isMissing: Bool = false) {
-        self.sentence = sentence
-        self.isMissing = isMissing
-    }
-
-    /// The exit status of shells.
-    var status: Int32 { isMissing ? 127 : 126 }
-
-    /// A program for which execve(2) or posix_spawn(3) has failed.
-    init(starting path: String, errno: Int32) {
-        self.init("\(path) cannot be started: \(String(cString: strerror(errno)))", isMissing: errno == ENOENT)
     }
 }

@@ -19,9 +19,6 @@ enum Program {
         } catch let failure as CommandFailure {
             StandardError.write("Error: \(failure.sentence.printable)\n")
             exit(failure.status.rawValue)
-        } catch let failure as StartFailure {
-            StandardError.write("Error: \(failure.sentence)\n")
-            exit(failure.status)
         } catch is ClosedOutput {
             exit(EXIT_SUCCESS)
         } catch  where StallWatchCommand.exitCode(for: error) == .validationFailure {
@@ -91,7 +88,6 @@ struct InheritedSignals {
     private var mask = sigset_t()
     private var pipe = sigaction()
 
-    /// Saves the inherited signal mask and SIGPIPE action.
     init() {
         pthread_sigmask(SIG_BLOCK, nil, &mask)
         sigaction(SIGPIPE, nil, &pipe)
@@ -156,7 +152,6 @@ enum Invocation {
     }
 }
 
-/// Commands and options that earlier versions had.
 enum Removed {
     /// The words of a command line, and what to use in their place.
     static let table: [(words: String, instead: String)] = [

@@ -12,7 +12,6 @@ enum Interruption {
     private struct Registrations {
         var temporaryFiles: Set<String> = []
         var handler: (@Sendable () -> Void)?
-        /// The process that receives the signals.
         var receiver: pid_t?
     }
     private static let state = Mutex(Registrations())
@@ -112,7 +111,6 @@ final class StopRequest: Sendable {
         semaphore.post()
     }
 
-    /// Waits until a time of the monotonic clock, or for the signal.
     func wait(until deadline: UInt64) {
         guard !isSet else { return }
         semaphore.wait(until: deadline)

@@ -9,7 +9,6 @@
             location: SourceLocation
         ) {}
 
-        /// Fails a test of XCTest.
         typealias Fail = (_ text: String, _ location: SourceLocation) -> Void
 
         func run(_ test: Test, _ function: @Sendable () async throws -> Void) async throws { try await function() }

@@ -11,21 +11,6 @@ extension String {
         return mappingScalars { $0.isControl ? "\u{fffd}" : nil }
     }
 
-    /// The text for HTML: as content, or as an attribute's value in quotes.
-    package var escapedForHTML: String {
-        mappingScalars { scalar in
-            switch scalar {
-            case "&": "&amp;"
-            case "<": "&lt;"
-            case ">": "&gt;"
-            case "\"": "&quot;"
-            case "'": "&#39;"
-            case "\n", "\t": nil
-            default: scalar.isControl ? "\u{fffd}" : nil
-            }
-        }
-    }
-
     /// The text for XML 1.0: as content, or as an attribute's value in quotes.
     ///
     /// It stays in one line, and is no workflow command where a CI system prints the document.

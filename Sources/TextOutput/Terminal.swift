@@ -59,7 +59,6 @@ package struct Terminal: Sendable {
         case cyan = "36"
     }
 
-    /// The text in these styles, if color is on.
     package func style(_ text: String, _ styles: Style...) -> String {
         guard hasColor, !styles.isEmpty, !text.isEmpty else { return text }
         return "\u{1b}[\(styles.map(\.rawValue).joined(separator: ";"))m\(text)\u{1b}[0m"

@@ -46,7 +46,6 @@ package struct TextTable {
         styles.append(style)
     }
 
-    /// The lines, each with a line feed.
     package func text(for terminal: Terminal) -> String {
         let places = layout(in: terminal.width)
         var rows = rows
@@ -61,7 +60,6 @@ package struct TextTable {
         return header + lines.joined()
     }
 
-    /// A shown column and its width.
     private typealias Place = (index: Int, width: Int)
 
     /// Cuts a column's cells to its width: in the middle where different cells would read the same without their ends.
@@ -131,7 +129,6 @@ package struct TextTable {
     }
 }
 
-/// The side of a column that text is aligned to.
 package enum Alignment {
     case left, right
 }

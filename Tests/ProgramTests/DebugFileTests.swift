@@ -20,8 +20,8 @@ struct SymbolicationDebugFileTests {
         // Use a separate directory, where .gnu_debuglink finds no file.
         try place(parts.stripped, at: "\(directory)/bin/mixed")
         let report = parts.report(imageAt: "\(directory)/bin/mixed")
-        try parts.expectWhole(report.symbolicated(with: StallReport.DebugSources(directories: [directory])))
-        let unnamed = report.symbolicated(with: StallReport.DebugSources())
+        try parts.expectWhole(report.symbolicated(with: OfflineSymbolication(directories: [directory])))
+        let unnamed = report.symbolicated()
         #expect(unnamed.images.map(\.reason) == ["no debug information was found"])
     }
 
@@ -32,7 +32,7 @@ struct SymbolicationDebugFileTests {
         try place(parts.stripped, at: "\(directory)/mixed")
         try place(parts.debugFile, at: "\(directory)/.debug/mixed.debug")
         let report = parts.report(imageAt: "\(directory)/mixed")
-        try parts.expectWhole(report.symbolicated(with: StallReport.DebugSources()))
+        try parts.expectWhole(report.symbolicated())
     }
 
     @Test("found by .gnu_debuglink's checksum where there is no build ID, and only then")
@@ -49,13 +49,13 @@ struct SymbolicationDebugFileTests {
             "llvm-objcopy", ["--add-gnu-debuglink=\(directory)/mixed.debug", "\(directory)/mixed"]
         )
         let report = parts.report(imageAt: "\(directory)/mixed", buildID: nil)
-        #expect(report.symbolicated(with: StallReport.DebugSources()).frames == (try parts.expected()).frames)
+        #expect(report.symbolicated().frames == (try parts.expected()).frames)
         // One more byte changes the checksum.
         let handle = try #require(FileHandle(forWritingAtPath: "\(directory)/mixed.debug"))
         try handle.seekToEnd()
         try handle.write(contentsOf: Data([0]))
         try handle.close()
-        let unnamed = report.symbolicated(with: StallReport.DebugSources())
+        let unnamed = report.symbolicated()
         #expect(unnamed.frames.allSatisfy { $0.file == nil })
         #expect(unnamed.images.allSatisfy { $0.reason == "no debug information was found" })
     }
@@ -67,7 +67,7 @@ struct SymbolicationDebugFileTests {
         try place(parts.debugFile, at: "\(directory)/mixed.debug")
         let other = String(parts.buildID.reversed())
         let report = parts.report(imageAt: "/nowhere/mixed", buildID: other)
-        let named = report.symbolicated(with: StallReport.DebugSources(directories: [directory]))
+        let named = report.symbolicated(with: OfflineSymbolication(directories: [directory]))
         #expect(named.frames == report.frames)
         #expect(named.images.allSatisfy { $0.reason?.contains("No such file") == true })
     }
@@ -76,11 +76,11 @@ struct SymbolicationDebugFileTests {
     func isIdempotent() throws {
         let parts = try SymbolicationParts()
         let once = try parts.expected()
-        #expect(once.symbolicated(with: StallReport.DebugSources()) == once)
+        #expect(once.symbolicated() == once)
         // Symbolication without the files keeps the known names.
         var elsewhere = once
         for index in elsewhere.images.indices { elsewhere.images[index].path = "/nowhere/mixed" }
-        #expect(elsewhere.symbolicated(with: StallReport.DebugSources()).frames == once.frames)
+        #expect(elsewhere.symbolicated().frames == once.frames)
     }
 
     private func place(_ file: String, at path: String) throws {
@@ -182,7 +182,7 @@ struct SymbolicationDebuginfodTests {
             )
             let begin = monotonicNow()
             let named = report.symbolicated(
-                with: StallReport.DebugSources(usesDebuginfod: usesDebuginfod, timeLimit: .milliseconds(limit))
+                with: OfflineSymbolication(usesDebuginfod: usesDebuginfod, timeLimit: .milliseconds(limit))
             )
             let milliseconds = Double(monotonicNow() - begin) / 1e6
             try JSONEncoder().encode(Answer(report: named, milliseconds: milliseconds))

@@ -325,7 +325,7 @@ struct SymbolicationParts {
 
     /// Returns the report that the unstripped executable gives.
     func expected() throws -> StallReport {
-        report(imageAt: whole).symbolicated(with: StallReport.DebugSources())
+        report(imageAt: whole).symbolicated()
     }
 
     /// Expects a report of the stripped executable to equal that of the unstripped one.
@@ -342,7 +342,9 @@ struct SymbolicationParts {
 
 extension StallReport {
     /// Returns the report with the names and lines that can be found for its frames.
-    func symbolicated(with sources: DebugSources) -> StallReport { OfflineSymbolication(sources).symbolicate(self) }
+    func symbolicated(with symbolication: OfflineSymbolication = OfflineSymbolication()) -> StallReport {
+        symbolication.symbolicate(self)
+    }
 }
 
 /// Reports with one artificial sample.

@@ -97,6 +97,34 @@ import Testing
         #expect(broken.cause?.summary == "On CPU for 600 of 1000 ms, 60 % of it in the kernel; blocked for 400 ms.")
     }
 
+    @Test func `redaction replaces targets and labels everywhere`() throws {
+        let call = StallReport.SystemCall(
+            number: 0, name: "read", target: "/secret/a", peers: [.init(role: .writer, pid: 1, target: "/secret/b")])
+        let owner = StallReport.LockOwner(
+            thread: .init(id: 5, name: nil), isRunning: false, systemCall: call, waitsFor: .dispatchQueue,
+            waitsForLabel: "secret", priorityInversion: .init(nice: 1, waiterNice: 0, queue: "secret"))
+        var lock = StallReport.Lock(kind: .dispatchQueue, isDeadlock: false, owners: [owner])
+        lock.label = "secret"
+        var cause = cause(.lock, onCPU: 0, blocked: 500, call: call)
+        (cause.lock, cause.pagedFile) = (lock, "/secret/c")
+        cause.summary = cause.sentence
+        var report = try report(cause)
+        report.otherThreads = [.init(thread: .init(id: 7, name: nil), systemCall: call, lock: lock)]
+        report.activity = .init(turnsPerSecond: 1)
+        report.activity?.readyDescriptor = "descriptor 7, /secret/d"
+        var broken = report
+        #expect(report.cause?.summary.contains("secret") == true)
+        let fault = report.redact { report in
+            report.replaceTargets { $0.contains("secret") ? "a path" : $0 }
+            report.replaceLockLabels { _ in nil }
+        }
+        #expect(fault == nil)
+        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
+        #expect(report.cause?.systemCall?.target == "a path")
+        #expect(broken.redact { $0.durationMilliseconds = -1 } != nil)
+        #expect(!String(decoding: broken.jsonData(), as: UTF8.self).contains("secret"))
+    }
+
     @Test func aSentenceOfTheAppsOwnIsKept() throws {
         var report = try StallReport.literal()
         report.cause = cause(.sleep, onCPU: 0, blocked: 500)

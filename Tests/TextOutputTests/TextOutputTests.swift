@@ -26,16 +26,6 @@ import Testing
         #expect("plain é 漢".printable == "plain é 漢")
     }
 
-    @Test func `HTML has no markup, and its entities give the name`() {
-        for name in Self.names {
-            let html = name.escapedForHTML
-            #expect(html.utf8.allSatisfy { !"<>\"'".utf8.contains($0) })
-            #expect(Self.decoded(html) == Self.shown(name, keeping: "\n\t"), "\(html)")
-        }
-        // A quote with a joiner is another Character, and still a quote for a browser.
-        #expect("\"\u{200d} onclick=".escapedForHTML == "&quot;\u{200d} onclick=")
-    }
-
     @Test func `XML has no markup, is one line and no workflow command`() {
         for name in Self.names {
             let xml = name.escapedForXML

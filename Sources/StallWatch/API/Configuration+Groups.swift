@@ -103,8 +103,16 @@ extension StallMonitor.Configuration {
         ///
         /// It may change everything except the report's version, id, kind, state and start time. It runs on the
         /// monitor's own thread and delays other reports until it returns. The sentence ``StallReport/Cause/summary``
-        /// names functions and files: after functions, stacks or the culprit have changed, it is written anew from what
-        /// is left, unless the closure has changed the sentence itself.
+        /// names functions, files and locks: it is written anew from what is left, unless the closure has changed the
+        /// sentence itself.
+        ///
+        /// ```swift
+        /// configuration.privacy.redact = { report in
+        ///     report.process.hostname = ""
+        ///     report.replaceTargets { $0.hasPrefix("/home/") ? "/home/…" : $0 }
+        ///     report.replaceLockLabels { _ in nil }
+        /// }
+        /// ```
         public var redact: (@Sendable (inout StallReport) -> Void)?
 
         /// Creates a group of settings.

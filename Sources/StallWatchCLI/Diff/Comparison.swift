@@ -5,7 +5,6 @@ struct Comparison: Encodable {
     let new: ReportSet
     /// Sorted: bad changes first, and within a kind the largest change first.
     let changes: [GroupChange]
-    /// The number of changes of each kind, by its word.
     private let counts: [String: Int]
 
     init(base: ReportSet, new: ReportSet, tolerance: Double) {
@@ -176,7 +175,6 @@ struct GroupChange: Encodable, Sendable {
         return Double(left.count) - expected > 2 * deviation
     }
 
-    /// The difference in time lost per hour, for sorting.
     var weight: Double { abs(new.millisecondsPerHour - base.millisecondsPerHour) }
 
     private enum CodingKeys: CodingKey { case change, fingerprint, cause, culprit, base, new }

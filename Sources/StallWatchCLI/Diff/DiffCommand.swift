@@ -132,7 +132,6 @@ extension DurationArgument {
     fileprivate var hours: Double { milliseconds / 3_600_000 }
 }
 
-/// One side of a comparison: the reports in groups, and the monitored time.
 struct ReportSet: Encodable {
     let groups: StallGroups
     let time: MonitoredTime
@@ -154,12 +153,11 @@ struct ReportSet: Encodable {
         time = MonitoredTime(given: hours, statistics: reports.statistics, reports: spans.hours)
     }
 
-    private enum CodingKeys: CodingKey { case hours, hoursFrom, reports, count, totalMilliseconds }
+    private enum CodingKeys: CodingKey { case reports, count, totalMilliseconds }
 
     func encode(to encoder: any Encoder) throws {
+        try time.encode(to: encoder)
         var fields = encoder.container(keyedBy: CodingKeys.self)
-        try fields.encode(time.hours, forKey: .hours)
-        try fields.encode(time.source, forKey: .hoursFrom)
         try fields.encode(groups.reports, forKey: .reports)
         try fields.encode(groups.count, forKey: .count)
         try fields.encode(groups.totalMilliseconds.toMicroseconds, forKey: .totalMilliseconds)

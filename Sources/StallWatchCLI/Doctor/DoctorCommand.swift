@@ -108,7 +108,6 @@ struct Diagnosis: Encodable, Equatable {
 
     var capabilities: Capabilities
     var source: Source
-    /// `nil` for the tool itself.
     var process: InspectedProcess?
 }
 

@@ -4,12 +4,9 @@ import StackCapture
 import StallReports
 import StallSymbols
 
-/// A process, as /proc shows it.
 struct InspectedProcess: Encodable, Equatable {
     let pid: Int32
-    /// The executable's path; `nil` if unknown.
     let executable: String?
-    /// Whether a monitor's watchdog runs in it.
     let isMonitored: Bool
     /// Whether its executable has StallWatch's functions; `nil` if it has no symbols, or too many to search.
     let hasStallWatch: Bool?

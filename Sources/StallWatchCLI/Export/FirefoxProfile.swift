@@ -139,7 +139,6 @@ struct FirefoxProfile {
         ]
     }
 
-    /// Returns the tables that all threads refer to.
     private mutating func shared() -> JSONValue {
         let table = profile.table
         let functions = self.functions()

@@ -1,8 +1,8 @@
 import StallReports
+import StallSymbols
 
 /// The stalls and turns of one loop on one line of time: no two overlap.
 struct LoopTimeline: Equatable {
-    /// A stall, or a turn that was no stall.
     struct Span: Equatable {
         /// The begin, in microseconds since 1970.
         var begin: Int64
@@ -16,7 +16,7 @@ struct LoopTimeline: Equatable {
         /// The place among spans in order that do not overlap; `nil` if it overlaps one of them.
         fileprivate func index(in spans: [Span]) -> Int? {
             // The first span that ends after this one begins.
-            let index = spans.partitioningIndex { $0.end > begin }
+            let index = spans.prefixCount { $0.end <= begin }
             return index < spans.count && spans[index].begin < end ? nil : index
         }
     }
@@ -29,7 +29,6 @@ struct LoopTimeline: Equatable {
     }
 
     var loop: Lane
-    /// Ascending by time.
     var spans: [Span]
 
     /// Arranges the stalls and turns of a profile by loop, in the order in which the loops occur.
@@ -89,17 +88,5 @@ struct LoopTimeline: Equatable {
             begin = next
         }
         return (stalls + chosen).sorted { $0.begin < $1.begin }
-    }
-}
-
-extension Array {
-    /// Returns the first index whose element satisfies a predicate that all later elements satisfy too.
-    fileprivate func partitioningIndex(where isAfter: (Element) -> Bool) -> Int {
-        var range = indices
-        while !range.isEmpty {
-            let middle = range.lowerBound + range.count / 2
-            range = isAfter(self[middle]) ? range.lowerBound..<middle : (middle + 1)..<range.upperBound
-        }
-        return range.lowerBound
     }
 }

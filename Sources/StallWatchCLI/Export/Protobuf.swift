@@ -1,6 +1,4 @@
-/// Writes messages in the Protocol Buffers wire format (protobuf.dev/programming-guides/encoding).
-///
-/// Only the kinds of field that pprof's profile.proto has.
+/// The fields of pprof in the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding).
 struct ProtobufWriter {
     private(set) var bytes: [UInt8] = []
 

@@ -90,9 +90,7 @@ struct HTMLCommand: ParsableCommand {
     }
 }
 
-/// The page as one file: its markup, its style, its scripts and its data.
-///
-/// It loads nothing else. The sources in `Page/` are compiled into the tool.
+/// The page as one file that loads nothing else; the sources in `Page/` are compiled into the tool.
 enum Page {
     /// What a page of the tool may load and run: only what is in it.
     static let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"

@@ -1,9 +1,7 @@
 import StallReports
 import TextOutput
 
-/// The page's data: columns of numbers, with each text, function and stack stored once.
-///
-/// 20,000 reports share a few hundred stacks; as JSON reports they would take half a gigabyte.
+/// The page's data, with each text, function and stack once: 20,000 whole reports take half a gigabyte.
 struct PageData {
     private var stacks = StackTable()
     /// What the stalls refer to by number.
@@ -154,7 +152,6 @@ struct PageData {
         ]
     }
 
-    /// The node of a stack; null if there is none.
     private mutating func node(_ stack: Int?, of report: StallReport) -> JSONValue {
         guard let stack, report.stacks.indices.contains(stack) else { return .null }
         return .int(stacks.add(stack: stack, of: report))
@@ -224,7 +221,6 @@ struct PageData {
 
 /// A table by columns, as JSON has it in the fewest bytes.
 private struct ColumnTable {
-    /// A column's name with a row's value.
     typealias Cell = (name: String, value: Int?)
 
     private var columns: [(name: String, values: [Int?])] = []
@@ -248,10 +244,8 @@ private struct ColumnTable {
     var value: JSONValue { .object(columns.map { ($0.name, .indices($0.values)) }) }
 }
 
-/// The source lines around culprits, each place once.
 private struct PageExcerpts {
     private let files: SourceFiles
-    /// The lines of each source file that was looked for.
     private var lines: [String: [Substring]] = [:]
     /// The number of each place; `nil` if there is no such line.
     private var numbers: [String: Int?] = [:]

@@ -36,7 +36,6 @@ struct HealthCommand: ParsableCommand {
     /// The longest time that a record which is out of date is read again, in milliseconds.
     private static let patience: UInt64 = 1_000
 
-    /// The output of `--json`.
     private struct Answer: Encodable {
         let status: Int32
         let sentence: String

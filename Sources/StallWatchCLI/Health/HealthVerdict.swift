@@ -11,7 +11,6 @@ struct HealthVerdict: Equatable {
         case cannotTell = 2
     }
 
-    /// The process of a record, as the tool sees it.
     enum Process: Equatable {
         case running
         /// No thread of it can run.
@@ -25,7 +24,6 @@ struct HealthVerdict: Equatable {
     }
 
     var status: Status
-    /// A sentence, without its period.
     var sentence: String
 
     /// The age of a record in intervals, after which it is out of date.
@@ -66,7 +64,6 @@ struct HealthVerdict: Equatable {
         age(of: record, at: now) > intervals * (record.intervalMilliseconds ?? 0) + patience
     }
 
-    /// The age of a record, in milliseconds.
     private static func age(of record: HealthRecord, at now: UInt64) -> Double {
         Double(now &- min(record.checkedAtMonotonicMilliseconds, now))
     }

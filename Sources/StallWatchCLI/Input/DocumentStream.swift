@@ -10,7 +10,6 @@ final class DocumentStream {
     /// The bytes of one document, which may not be JSON.
     struct Document: Equatable {
         var bytes: [UInt8]
-        /// The line that it begins at, from 1.
         var line: Int
     }
 
@@ -36,9 +35,7 @@ final class DocumentStream {
         self.read = read
     }
 
-    /// Returns the next document; `nil` at the end.
-    ///
-    /// A document over the limit is cut one byte after it, so that its reader sees that it is too large.
+    /// Returns the next document, `nil` at the end; one over the limit is cut, so that its reader sees that.
     func next() throws(CommandFailure) -> Document? {
         guard try skipBlanks() else { return nil }
         if isLines == nil { isLines = try firstLineIsDocument() }
@@ -85,7 +82,6 @@ final class DocumentStream {
         return document
     }
 
-    /// The index after the next line feed that a brace follows.
     private func nextBeginning() -> Int? {
         var place = start
         while let end = lineFeed(from: place, to: buffer.count), end + 1 < buffer.count {
@@ -148,8 +144,6 @@ final class DocumentStream {
         start = place
     }
 
-    /// The index of the first line feed of a part of the buffer.
-    ///
     /// By memchr(3): in a debug build, looking at each byte made most of the time of `top` over large files.
     private func lineFeed(from begin: Int, to end: Int) -> Int? {
         guard begin < end else { return nil }
@@ -162,7 +156,6 @@ final class DocumentStream {
         }
     }
 
-    /// Reads more; returns whether there was any.
     private func fill() throws(CommandFailure) -> Bool {
         guard !isAtEnd else { return false }
         let count = min(max(buffer.count - start, 1 << 16), 1 << 22)

@@ -25,7 +25,6 @@ final class FileReader {
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
 
-    /// Waits until a pipe has a writer, or had one.
     private func waitForWriter(seconds: Int) throws(CommandFailure) {
         let deadline = monotonicNow() + UInt64(seconds) * 1_000_000_000
         while true {

@@ -129,7 +129,6 @@ extension ReportFilter.MetadataCondition {
     }
 }
 
-/// The reports that a command works on: paths and filters.
 struct ReportSelection: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
@@ -158,7 +157,6 @@ extension DurationArgument: CustomStringConvertible {
         }
     }
 
-    /// The text form, in the largest unit that gives a whole number.
     var description: String { DurationText.text(.nanoseconds(Int64((milliseconds * 1_000_000).rounded()))) }
 }
 

@@ -112,7 +112,6 @@ struct ReadReports {
     }
 }
 
-/// Why a file or document was skipped, in words.
 struct UnreadableReport: Error, Equatable {
     let reason: String
 
@@ -183,7 +182,6 @@ extension ReportReading<UndecodedReport> {
 }
 
 extension ReportReading<StallReport> {
-    /// The whole report.
     static var whole: Self {
         Self { json, filter throws(UnreadableReport) in
             if let excess = StallReport.sizeFault(of: json) {
@@ -202,7 +200,6 @@ extension ReportReading<StallReport> {
     }
 }
 
-/// A report's summary, and the whole report if the summary matches.
 private struct MatchingReport: Decodable {
     static let filter = CodingUserInfoKey(rawValue: "stallwatch.filter")
 

@@ -4,7 +4,6 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// The files that the paths on the command line select.
 struct ReportFiles {
     /// The folder that is read without paths: that of the guides.
     static let standardFolder = "stalls"
@@ -144,7 +143,6 @@ struct ReportDocuments {
     }
 }
 
-/// One report's JSON, or the file that has it.
 struct ReportDocument: Sendable {
     var origin: ReportOrigin
     /// `nil` for a file with one report, which is read where it is decoded.

@@ -12,7 +12,7 @@ struct ReportSummary: Sendable, Equatable {
     var state: StallState
     var startedAt: Timestamp
     var durationMilliseconds: Double
-    var process: Process
+    var process: StallReport.ProcessDescription
     var metadata: [String: String]
     var loop: String
     var fingerprint: String?
@@ -27,17 +27,6 @@ struct ReportSummary: Sendable, Equatable {
     /// The functions that called the culprit, the nearest first; empty unless requested.
     var callers: [String] = []
 
-    struct Process: Sendable, Hashable, Decodable {
-        var name: String
-        var pid: Int32
-        var startedAt: Timestamp?
-        var startTicks: UInt64?
-        var bootID: String?
-        var pidNamespace: String?
-        var hostname: String
-    }
-
-    /// The function that a developer should inspect first.
     struct Culprit: Sendable, Hashable, Codable {
         var function: String
         var image: String?
@@ -49,9 +38,7 @@ struct ReportSummary: Sendable, Equatable {
     struct Extras: Sendable {
         static let key = CodingUserInfoKey(rawValue: "stallwatch.extras")
 
-        /// Whether to decode ``ReportSummary/functions``.
         var functions = false
-        /// Whether to decode ``ReportSummary/callers`` of a report with this fingerprint.
         var callers: @Sendable (_ fingerprint: String?) -> Bool = { _ in false }
     }
 }
@@ -83,7 +70,7 @@ extension ReportSummary: Decodable {
         state = try fields.decode(StallState.self, forKey: .state)
         startedAt = try fields.decode(Timestamp.self, forKey: .startedAt)
         durationMilliseconds = try fields.decode(Double.self, forKey: .durationMilliseconds)
-        process = try fields.decode(Process.self, forKey: .process)
+        process = try fields.decode(StallReport.ProcessDescription.self, forKey: .process)
         metadata = try fields.decode([String: String].self, forKey: .metadata)
         loop = try fields.decode(LabeledLoop.self, forKey: .loop).label
         fingerprint = try fields.decodeIfPresent(String.self, forKey: .fingerprint)
@@ -105,7 +92,6 @@ extension ReportSummary: Decodable {
 
 /// The stacks of a report's samples, with the names of their functions.
 private struct SampledStacks: Decodable {
-    /// The most callers that are looked up.
     private static let mostCallers = 16
 
     private var samples: [Sample]?
@@ -150,15 +136,11 @@ private struct SampledStacks: Decodable {
 extension ReportSummary {
     /// The same part of a whole report, with ``functions`` and without ``callers``.
     init(_ report: StallReport) {
-        let process = report.process
         self.init(
             schemaVersion: report.schemaVersion, id: report.id, kind: report.kind, state: report.state,
             startedAt: report.startedAt, durationMilliseconds: report.durationMilliseconds,
-            process: Process(
-                name: process.name, pid: process.pid, startedAt: process.startedAt, startTicks: process.startTicks,
-                bootID: process.bootID, pidNamespace: process.pidNamespace, hostname: process.hostname
-            ),
-            metadata: report.metadata, loop: report.loop.label, fingerprint: report.fingerprint,
+            process: report.process, metadata: report.metadata, loop: report.loop.label,
+            fingerprint: report.fingerprint,
             repeats: report.repeats, repeated: report.repeated,
             culprit: report.culprit.map {
                 Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
@@ -168,7 +150,6 @@ extension ReportSummary {
         )
     }
 
-    /// Reads a report's fields from its JSON.
     init(json: [UInt8], _ extras: Extras = Extras()) throws(UnreadableReport) {
         self = try UnreadableReport.decode(ReportSummary.self, from: json) { decoder in
             if let key = Extras.key { decoder.userInfo[key] = extras }
@@ -212,7 +193,6 @@ extension CountedStall {
     var totalMilliseconds: Double {
         durationMilliseconds + (repeated?.totalMilliseconds ?? durationMilliseconds * Double(repeats))
     }
-    /// The longest of these stalls, in milliseconds.
     var greatestMilliseconds: Double { max(durationMilliseconds, repeated?.greatestMilliseconds ?? 0) }
     var isEstimated: Bool { repeats > 0 && repeated == nil }
 }

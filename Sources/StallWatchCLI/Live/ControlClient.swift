@@ -6,7 +6,6 @@ import TextOutput
 struct ControlClient {
     /// The longest time until the answer to a slow request, in nanoseconds: a capture of all threads has 10 s.
     private static let slowAnswerTime: UInt64 = 15_000_000_000
-    /// The longest time until another answer, in nanoseconds.
     private static let answerTime: UInt64 = 3_000_000_000
 
     let pid: Int32

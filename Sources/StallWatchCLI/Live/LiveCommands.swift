@@ -21,7 +21,6 @@ struct PsCommand: ParsableCommand {
 
     struct Row: Encodable {
         var pid: Int32
-        /// The executable's path; `nil` if unknown.
         var executable: String?
         /// The loops; `nil` if the process does not show them.
         var loops: [LoopStatistics]?
@@ -120,7 +119,6 @@ struct StacksCommand: ParsableCommand {
     }
 }
 
-/// The arguments of commands that ask a live process.
 struct LiveArguments: ParsableArguments {
     @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
     var pid: Int32

@@ -2,7 +2,6 @@ import Glibc
 import LinuxSupport
 import StallReports
 
-/// A live process that `watch` asks again and again.
 struct PolledProcess {
     private var client: ControlClient
     let tasks: WatchedTasks

@@ -80,7 +80,6 @@ struct WatchGroup: Equatable {
     let key: Key
     private(set) var count = 0
     private(set) var latest: ControlAnswer.StallSummary
-    /// The longest duration, in milliseconds.
     private(set) var longest = 0.0
 
     /// The groups of stalls that are given the newest first.

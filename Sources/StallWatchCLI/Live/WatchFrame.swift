@@ -11,13 +11,8 @@ struct WatchFrame: Encodable {
         /// The load of each of the last seconds, the newest last; `nil` where it is not known.
         var history: [Double?] = []
 
-        private enum CodingKeys: CodingKey { case busy }
-
-        /// Encodes the loop's numbers, and its load over the interval beside them.
         func encode(to encoder: any Encoder) throws {
-            try state.encode(to: encoder)
-            var fields = encoder.container(keyedBy: CodingKeys.self)
-            try fields.encodeIfPresent(busy, forKey: .busy)
+            try Joined(base: state, others: ["busy": busy].compactMapValues(\.self)).encode(to: encoder)
         }
     }
 
@@ -102,7 +97,6 @@ struct WatchFrame: Encodable {
         "q          quit",
     ]
 
-    /// What is known of a stall without its report.
     private func unopened(_ stall: ControlAnswer.StallSummary, _ columns: Int) -> String {
         let place = stall.function.map { " in \($0)" } ?? ""
         let words = "\(stall.loop) \(stall.kind.verbs.perfect) \(stall.durationMilliseconds.duration)\(place)"
@@ -158,7 +152,6 @@ struct WatchFrame: Encodable {
         return seconds < 60 ? "\(seconds) s" : seconds < 3_600 ? "\(seconds / 60) min" : "\(seconds / 3_600) h"
     }
 
-    /// The most rows of a stall's sentence.
     private static let rowsOfSentence = 3
 }
 

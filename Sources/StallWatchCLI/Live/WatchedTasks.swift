@@ -54,7 +54,6 @@ struct TaskStandings {
         var suspended: Int
         /// The longest time for which a suspended task was at the same place in each reading; `nil` if none was in two.
         var unmovedMilliseconds: Double?
-        /// That task, and what it waits for.
         var unmoved: String?
 
         /// `318 tasks, 300 suspended; unmoved for 2 min: task 12 in `load()` awaits a continuation`.

@@ -36,7 +36,6 @@ struct Finding: Equatable {
 
     var severity: Severity
     var loop: String
-    /// What stalled, in a few words.
     var title: String
     var message: String
     var cause: String
@@ -65,7 +64,6 @@ extension Finding {
 /// The grammar is `::severity file=…,line=…,title=…::message`, with some characters as percent codes (docs.github.com,
 /// "Workflow commands for GitHub Actions").
 enum GitHubAnnotations {
-    /// GitHub shows ten annotations of each severity for a step, and drops the rest.
     static let maximumShown = 10
 
     /// The lines, each with a line feed; a last one tells the number that GitHub would drop.

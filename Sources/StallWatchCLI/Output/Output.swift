@@ -8,7 +8,6 @@ enum StandardOutput {
     /// Writes text for people; throws ``ClosedOutput`` when the reader has closed its end, else a ``CommandFailure``.
     static func write(_ text: String) throws { try write(Array(text.forThisReader.utf8)) }
 
-    /// Writes a document or commands; throws as for text.
     static func write(_ bytes: [UInt8]) throws {
         guard let error = writeAll(bytes, to: STDOUT_FILENO) else { return }
         if error == EPIPE { throw ClosedOutput() }
@@ -77,11 +76,6 @@ final class ProgressBar {
         StandardError.write(Self.rewind + Self.text(label, done: done, total: total, columns: columns))
     }
 
-    func show() {
-        due = 0
-        advance(to: 0)
-    }
-
     func clear() {
         guard isDrawn else { return }
         isDrawn = false
@@ -126,7 +120,6 @@ enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
     case text, json, markdown
     /// Annotations for GitHub Actions, with a job summary in Markdown.
     case github
-    /// The XML of JUnit, which CI systems read.
     case junit
 }
 
@@ -153,10 +146,20 @@ struct TextOrJSONOptions: ParsableArguments {
     @Flag(help: "Print JSON.")
     var json = false
 
-    /// Prints a value as JSON, or the text.
     func write(_ value: @autoclosure () -> some Encodable, text: (Terminal) throws -> String) throws {
         if json { return try StandardOutput.write(JSONOutput.bytes(value())) }
         try StandardOutput.write(text(terminalOptions.terminal))
+    }
+}
+
+/// A value with further members beside its own in JSON.
+struct Joined<Base: Encodable, Others: Encodable>: Encodable {
+    let base: Base
+    let others: Others
+
+    func encode(to encoder: any Encoder) throws {
+        try base.encode(to: encoder)
+        try others.encode(to: encoder)
     }
 }
 

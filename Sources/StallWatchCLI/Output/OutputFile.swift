@@ -2,9 +2,7 @@ import Glibc
 import LinuxSupport
 import TextOutput
 
-/// A file that is written as a whole or not at all.
-///
-/// Writes go to a temporary file next to it, which is renamed at the end. A signal that ends the process removes it.
+/// A file that is written as a whole or not at all: as a temporary file, which a signal removes.
 struct OutputFile {
     let path: String
     /// The file to replace, with symbolic links resolved.
@@ -57,7 +55,6 @@ struct OutputFile {
     }
 }
 
-/// The destination of a result: a file or standard output.
 struct Destination {
     /// `nil` for standard output.
     let file: OutputFile?
@@ -79,17 +76,9 @@ struct Destination {
 
     /// Writes bytes, and says on standard error which file has them: `12 stalls`.
     func write(_ bytes: [UInt8], of contents: String) throws {
-        try write(bytes)
-        guard let file else { return }
+        guard let file else { return try StandardOutput.write(bytes) }
+        try file.write(bytes)
         StandardError.write("Wrote \(file.path.printable): \(contents), \(bytes.count >> 10) KiB.\n")
-    }
-
-    func write(_ text: String) throws {
-        if let file { try file.write(Array(text.utf8)) } else { try StandardOutput.write(text) }
-    }
-
-    func write(_ bytes: [UInt8]) throws {
-        if let file { try file.write(bytes) } else { try StandardOutput.write(bytes) }
     }
 }
 

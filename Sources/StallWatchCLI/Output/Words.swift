@@ -32,7 +32,6 @@ extension Double {
         return "\(seconds / 3_600) h \(seconds % 3_600 / 60) min"
     }
 
-    /// The number with that many digits after the point.
     func fixed(_ digits: Int) -> String {
         let factor = (0..<digits).reduce(1) { value, _ in value * 10 }
         guard magnitude < 1e15, let scaled = Int(exactly: (self * Double(factor)).rounded()) else { return "\(self)" }
@@ -55,7 +54,6 @@ extension Timestamp {
 }
 
 extension String {
-    /// The text without blanks and tabs around it.
     var trimmed: String {
         let isBlank = { (character: Character) in character == " " || character == "\t" }
         return String(drop(while: isBlank).reversed().drop(while: isBlank).reversed())

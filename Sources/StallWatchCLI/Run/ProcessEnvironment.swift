@@ -2,7 +2,6 @@ import Glibc
 
 /// The variables of an environment as bytes, in their order, because a program receives them as they are.
 struct ProcessEnvironment: Equatable {
-    /// The entries, `NAME=value`, without the zero bytes.
     private(set) var entries: [[UInt8]]
 
     init(_ entries: [[UInt8]]) { self.entries = entries }

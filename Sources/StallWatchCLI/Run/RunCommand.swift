@@ -64,18 +64,20 @@ struct RunCommand: ParsableCommand {
     func run() throws {
         let settings = try settings()
         let output = try ReportOutput(settings.output)
-        let variables = try PreloadedLibraries.environment(running: settings, output: output)
+        let variables = try PreloadedLibraries.environment(agent: "STALLWATCH_RUN_LIBRARY")
         try output.checkWritable()
         let search = ProgramSearch(path: getenv("PATH").map { String(cString: $0) })
         let runnable = try RunnableProgram(program[0], search: search)
         var environment = ProcessEnvironment.current()
         for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
         for (name, value) in variables { environment.set(name, value) }
+        environment.set("STALLWATCH_RUN_OUTPUT", output.path)
+        environment.set("STALLWATCH_RUN_SETTINGS", settings.text)
         throw become(runnable.path, environment)
     }
 
     /// Becomes the program, with this process's id, descriptors, terminal and current directory, or returns why not.
-    private func become(_ path: String, _ environment: ProcessEnvironment) -> StartFailure {
+    private func become(_ path: String, _ environment: ProcessEnvironment) -> CommandFailure {
         // The bytes of this process's own arguments: as Swift strings, those that are not UTF-8 would change.
         let count = Int(CommandLine.argc)
         let first = count - min(program.count, count)
@@ -83,7 +85,7 @@ struct RunCommand: ParsableCommand {
         return environment.withCStrings { entries in
             Program.signals.restore()
             execve(path, &arguments, &entries)
-            return StartFailure(starting: path, errno: errno)
+            return CommandFailure(starting: path, errno: errno)
         }
     }
 
@@ -94,7 +96,6 @@ struct RunCommand: ParsableCommand {
     }
 }
 
-/// The loops of a program that `stallwatch run` watches.
 enum LoopChoice: String, CaseIterable, ExpressibleByArgument {
     case auto
     case runLoop = "run-loop"

@@ -11,7 +11,7 @@ struct RunnableProgram {
     private static let mostInterpreters = 5
 
     /// Finds a program by its path or its name in PATH, and checks that the monitor can be loaded into it.
-    init(_ name: String, search: ProgramSearch) throws(StartFailure) {
+    init(_ name: String, search: ProgramSearch) throws(CommandFailure) {
         path = try search.path(of: name)
         // A script runs its interpreter: that is the program with the loop.
         var next = path
@@ -19,16 +19,17 @@ struct RunnableProgram {
             guard let interpreter = try Self.interpreter(of: next, search: search) else { return }
             next = interpreter
         }
-        throw StartFailure(
+        throw CommandFailure(
+            .notExecutable,
             "\(path) has more than \(Self.mostInterpreters) interpreters, one after another: name the last one")
     }
 
     /// Returns the path of the program that runs a script; `nil` for a program that can be monitored.
-    private static func interpreter(of path: String, search: ProgramSearch) throws(StartFailure) -> String? {
+    private static func interpreter(of path: String, search: ProgramSearch) throws(CommandFailure) -> String? {
         switch try ProgramFile(path: path) {
         case .program(let program):
             if let reason = reason(against: program) ?? ProgramPrivileges(path: path).reasonAgainstPreload() {
-                throw StartFailure("\(path) \(reason), so the monitor cannot be loaded into it")
+                throw CommandFailure(.notExecutable, "\(path) \(reason), so the monitor cannot be loaded into it")
             }
             return nil
         case .script(let words):
@@ -74,7 +75,7 @@ enum ProgramFile: Equatable {
     static let longestLine = 256
 
     /// Reads an executable file; throws if it is neither of them, cannot be read, or is built for another kind of machine.
-    init(path: String) throws(StartFailure) {
+    init(path: String) throws(CommandFailure) {
         let start: [UInt8]
         let file: ELFFile
         do throws(StallWatchError) {
@@ -86,17 +87,19 @@ enum ProgramFile: Equatable {
         }
         if let words = Self.words(ofFirstLine: start) {
             guard !words.isEmpty else {
-                throw StartFailure("\(path) names no program in its first line: write one after #!")
+                throw CommandFailure(.notExecutable, "\(path) names no program in its first line: write one after #!")
             }
             self = .script(words)
             return
         }
         guard start.count > 5, start.starts(with: [0x7f, 0x45, 0x4c, 0x46]) else {
-            throw StartFailure(
+            throw CommandFailure(
+                .notExecutable,
                 "\(path) is neither an ELF file nor a script that begins with #!: name the program that reads it")
         }
         guard start[4] == UInt8(ELFCLASS64), start[5] == UInt8(ELFDATA2LSB) else {
-            throw StartFailure("\(path) is built for another architecture, so the monitor cannot be loaded into it")
+            throw CommandFailure(
+                .notExecutable, "\(path) is built for another architecture, so the monitor cannot be loaded into it")
         }
         do throws(StallWatchError) {
             self = .program(try file.program())
@@ -105,8 +108,8 @@ enum ProgramFile: Equatable {
         }
     }
 
-    private static func unchecked(_ path: String, _ error: StallWatchError) -> StartFailure {
-        StartFailure("\(path) cannot be checked, so it is not started: \(error.description)")
+    private static func unchecked(_ path: String, _ error: StallWatchError) -> CommandFailure {
+        CommandFailure(.notExecutable, "\(path) cannot be checked, so it is not started: \(error.description)")
     }
 
     /// The words of a script's first line, as the kernel splits them: the interpreter, and the rest as one argument.
@@ -131,33 +134,35 @@ struct ProgramSearch {
     }
 
     /// Returns a program's path for execve(2); a name with a slash is a path, and any other a name in PATH.
-    func path(of name: String) throws(StartFailure) -> String {
+    func path(of name: String) throws(CommandFailure) -> String {
         guard !name.contains("/") else { return try checked(name) }
-        var failure: StartFailure?
+        var failure: CommandFailure?
         for directory in directories {
-            do throws(StartFailure) {
+            do throws(CommandFailure) {
                 return try checked("\(directory)/\(name)")
             } catch {
-                if !error.isMissing { failure = failure ?? error }
+                if error.status != .notFound { failure = failure ?? error }
             }
         }
         throw failure
-            ?? StartFailure("\(name) is not found in PATH: give the program's path, such as ./\(name)", isMissing: true)
+            ?? CommandFailure(.notFound, "\(name) is not found in PATH: give the program's path, such as ./\(name)")
     }
 
-    private func checked(_ path: String) throws(StartFailure) -> String {
+    private func checked(_ path: String) throws(CommandFailure) -> String {
         guard let status = FileStatus(path: path) else {
             let error = errno
-            throw StartFailure(
-                "\(path) cannot be started: \(String(cString: strerror(error)))",
-                isMissing: error == ENOENT || error == ENOTDIR)
+            throw CommandFailure(
+                error == ENOENT || error == ENOTDIR ? .notFound : .notExecutable,
+                "\(path) cannot be started: \(String(cString: strerror(error)))")
         }
         guard status.isRegular else {
             let kind = status.isDirectory ? "a directory" : "not a regular file"
-            throw StartFailure("\(path) is \(kind): name a program")
+            throw CommandFailure(.notExecutable, "\(path) is \(kind): name a program")
         }
         guard access(path, X_OK) == 0 else {
-            throw StartFailure("\(path) is not executable: make it so with chmod +x, or name the program that reads it")
+            throw CommandFailure(
+                .notExecutable, "\(path) is not executable: make it so with chmod +x, or name the program that reads it"
+            )
         }
         return path
     }

@@ -9,7 +9,6 @@ struct ReportMarkdown {
 
     private var report: StallReport { view.report }
 
-    /// The text, with a line feed at the end.
     var text: String {
         let head = [heading, cause, advice, table].filter { !$0.isEmpty }.joined(separator: "\n")
         let room = Self.maximumLines - head.count { $0 == "\n" } - 1

@@ -134,7 +134,6 @@ extension ReportView {
             : terminal.style(prefix + shown + note, .faint)
     }
 
-    /// How a stack was captured, in words.
     private static let methods: [StallReport.CaptureMethod: String] = [
         .read: "read from /proc", .ptrace: "stopped with ptrace", .signal: "copied by a signal handler",
     ]

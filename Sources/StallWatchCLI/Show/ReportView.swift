@@ -11,7 +11,6 @@ struct ReportView {
 
     static let barWidth = 50
 
-    /// The text, with a line feed at the end.
     var text: String {
         let others = showsThreads ? otherThreads : ""
         let parts = [

@@ -72,7 +72,10 @@ struct ShowCommand: ParsableCommand {
         switch formatOptions.chosen {
         case .text: try printText(reports, of: count)
         case .json:
-            for (report, _) in reports { try StandardOutput.write(JSONOutput.bytes(AdvisedReport(report: report))) }
+            for (report, _) in reports {
+                let advice = ["advice": report.advice].compactMapValues(\.self)
+                try StandardOutput.write(JSONOutput.bytes(Joined(base: report, others: advice)))
+            }
         case .markdown: try StandardOutput.write(markdown(reports))
         case .github: try CIOutput.printGitHub(reports.map { Finding($0.report) }, summary: markdown(reports))
         case .junit: try StandardOutput.write(JUnitDocument(findings: reports.map { Finding($0.report) }).text)
@@ -99,19 +102,6 @@ struct ShowCommand: ParsableCommand {
             report: report.report, origin: report.origin, terminal: terminal, showsAllFrames: allFrames,
             showsThreads: threads, sources: sourceOptions.files
         )
-    }
-
-    /// A report with what to do about the stall, which its file does not have.
-    private struct AdvisedReport: Encodable {
-        let report: StallReport
-
-        private enum CodingKeys: CodingKey { case advice }
-
-        func encode(to encoder: any Encoder) throws {
-            try report.encode(to: encoder)
-            var fields = encoder.container(keyedBy: CodingKeys.self)
-            try fields.encodeIfPresent(report.advice, forKey: .advice)
-        }
     }
 
     private typealias Choice = (summary: ReportSummary, origin: ReportOrigin, json: [UInt8])

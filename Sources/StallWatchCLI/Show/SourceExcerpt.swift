@@ -23,9 +23,7 @@ struct SourceOptions: ParsableArguments {
     var files: SourceFiles { source ? SourceFiles(below: ["."] + sourceRoot) : SourceFiles(below: []) }
 }
 
-/// The files whose lines may be shown: source files below some directories.
-///
-/// A report may come from anywhere, and name any file of this machine as its source.
+/// The source files that may be shown: a report may name any file of this machine as its source.
 struct SourceFiles: Sendable {
     /// The suffixes of source files whose functions are on stacks of Swift programs.
     static let suffixes: Set = [
@@ -34,7 +32,6 @@ struct SourceFiles: Sendable {
     /// A larger source file is not read.
     static let maximumBytes = 8 << 20
 
-    /// The directories without links.
     private let roots: [String]
 
     init(below directories: [String]) { roots = directories.compactMap(resolvedPath) }
@@ -64,7 +61,6 @@ struct SourceExcerpt {
     /// Lines shown before and after the place's own.
     static let context = 3
 
-    /// The number of the first line, from 1.
     var first: Int
     /// The index of the place's own line.
     var place: Int
@@ -82,7 +78,6 @@ struct SourceExcerpt {
 }
 
 extension ReportView {
-    /// The source lines around the culprit, if its file is found.
     var source: String {
         guard let culprit = report.culprit, let path = culprit.file, let number = culprit.line,
             let excerpt = SourceExcerpt(sources.lines(of: path), around: number)

@@ -3,12 +3,10 @@ import Glibc
 import LinuxSupport
 import StallReports
 
-/// Statistics files added up: the output of `stats --json`.
-struct StatisticsSum: Sendable, Encodable {
+/// Statistics files added up.
+struct StatisticsSum: Sendable {
     private(set) var files = 0
     private(set) var total = MonitorStatistics()
-
-    private enum CodingKeys: CodingKey { case files }
 
     /// Adds up the statistics files at `paths`; other files in a directory are skipped.
     init(of paths: [String]) throws(CommandFailure) {
@@ -39,20 +37,12 @@ struct StatisticsSum: Sendable, Encodable {
         files += 1
         total.add(statistics)
     }
-
-    /// Encodes the total, and the number of files beside its fields.
-    func encode(to encoder: any Encoder) throws {
-        try total.encode(to: encoder)
-        var fields = encoder.container(keyedBy: CodingKeys.self)
-        try fields.encode(files, forKey: .files)
-    }
 }
 
 extension MonitorStatistics {
     /// A larger file is not a statistics file.
     private static let maximumBytes = 16 << 20
 
-    /// Reads a monitor's statistics file.
     init(path: String) throws(UnreadableReport) {
         let bytes = try FileReader.contents(of: path, limit: Self.maximumBytes)
         guard let statistics = try? JSONDecoder().decode(Self.self, from: Data(bytes)) else {

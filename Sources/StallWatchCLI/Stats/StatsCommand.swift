@@ -24,7 +24,7 @@ struct StatsCommand: ParsableCommand {
 
     func run() throws {
         let sum = try StatisticsSum(of: paths)
-        try output.write(sum) { Self.text(sum, for: $0) }
+        try output.write(Joined(base: sum.total, others: ["files": sum.files])) { Self.text(sum, for: $0) }
     }
 
     static func text(_ sum: StatisticsSum, for terminal: Terminal) -> String {
@@ -101,7 +101,6 @@ enum TurnHistogramText {
         return rows
     }
 
-    /// The least bound of a bucket.
     private static let least = Duration.nanoseconds(1_024)
 
     /// The least power of two, times ``least``, not below `bound`: bounds are powers of two nanoseconds, or eighths.

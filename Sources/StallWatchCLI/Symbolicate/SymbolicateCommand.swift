@@ -77,11 +77,8 @@ struct SymbolicateCommand: ParsableCommand {
         // The library's client reads the servers from there (debuginfod-find(1)).
         if !debuginfod.isEmpty { setenv("DEBUGINFOD_URLS", debuginfod.joined(separator: " "), 1) }
         let symbolication = OfflineSymbolication(
-            StallReport.DebugSources(
-                directories: debugPath, usesDebuginfod: !debuginfod.isEmpty,
-                timeLimit: .milliseconds(min(timeLimit.milliseconds, 1e12))
-            )
-        )
+            directories: debugPath, usesDebuginfod: !debuginfod.isEmpty,
+            timeLimit: .milliseconds(min(timeLimit.milliseconds, 1e12)))
         let reports = try selection.read()
         if inPlace, let file = reports.files.files.first(where: { $0.layout != .report }) {
             throw CommandFailure(
@@ -146,7 +143,6 @@ private struct PrintedReports {
 /// The images with frames that lack names, or lines in the app's own code.
 struct MissingImages: Encodable {
     private(set) var reports = 0
-    /// Frames that are in a stack.
     private(set) var frames = 0
     private(set) var named = 0
     /// Sorted by missing names, then by missing lines.
@@ -156,7 +152,6 @@ struct MissingImages: Encodable {
         let image: String
         let path: String
         let buildID: String?
-        /// Frames without a function.
         var unnamedFrames = 0
         /// Frames of the app's own code with a function and without a line.
         var framesWithoutLine = 0

@@ -23,7 +23,6 @@ struct StallFollower {
     /// Records a report that existed before the start, without an event.
     mutating func skip(_ report: ReportSummary) { reported[report.id] = Self.event(of: report) }
 
-    /// Returns the event of a new or changed report; `nil` for none.
     mutating func update(with report: ReportSummary) -> Event? {
         let event = Self.event(of: report)
         // The process may still run, in another pid namespace. Its death is not reported twice.
@@ -35,7 +34,6 @@ struct StallFollower {
         return event
     }
 
-    /// Returns the ongoing stalls whose processes are gone.
     mutating func dead(isGone: (ReportSummary) -> Bool) -> [ReportSummary] {
         let dead = ongoing.values.filter(isGone).sorted { $0.startedAt < $1.startedAt }
         for report in dead {
@@ -142,5 +140,4 @@ struct DirectoryWatch {
     }
 }
 
-/// CLOCK_REALTIME in nanoseconds.
 func wallClock() -> Int { Int(clamping: wallClockNow()) }

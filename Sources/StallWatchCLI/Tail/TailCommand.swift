@@ -124,7 +124,6 @@ final class TailPrinter {
     }
 }
 
-/// The output of `tail --json` for one event.
 struct TailEvent: Encodable {
     let event: StallFollower.Event
     let report: ReportSummary

@@ -79,7 +79,6 @@ struct TasksCommand: ParsableCommand {
     }
 }
 
-/// The tasks of a process as text and as JSON.
 struct TasksText {
     private static let maximumTree = 2_000
 
@@ -93,7 +92,6 @@ struct TasksText {
         ids = Set(tasks.map(\.id))
     }
 
-    /// One line for each group of equal tasks.
     func groups(for terminal: Terminal) -> String {
         graph.groups { ids.contains($0.id) }.map { group in
             let number = group.tasks.count == 1 ? "  (task \(group.tasks[0]))" : ""
@@ -101,7 +99,6 @@ struct TasksText {
         }.joined()
     }
 
-    /// Each task, below the one that waits for it.
     var trees: String {
         var left = Self.maximumTree
         var text = ""
@@ -130,7 +127,6 @@ struct TasksText {
         }.joined()
     }
 
-    /// Why there may be more tasks; empty if there are not.
     var note: String {
         graph.list.incompleteReason.map { "There may be more tasks: \($0.printable).\n" } ?? ""
     }

@@ -58,9 +58,10 @@ struct TestCommand: ParsableCommand {
     func run() throws {
         let requests = try RequestDirectory()
         defer { requests.remove() }
+        var environment = try PreloadedLibraries.environment(agent: "STALLWATCH_HANG_LIBRARY")
+        environment["STALLWATCH_HANG_REQUESTS"] = requests.path
         let run = try TestRun(
-            command, environment: try PreloadedLibraries.environment(requests: requests.path),
-            limit: UInt64(after.milliseconds * 1_000_000))
+            command, environment: environment, limit: UInt64(after.milliseconds * 1_000_000))
         var hangs = 0
         let reporter = HangReporter(requests: requests.path)
         while true {
@@ -99,33 +100,14 @@ struct RequestDirectory {
     }
 }
 
-/// The libraries that `stallwatch test` and `stallwatch run` load into other programs.
-///
-/// They are beside the tool, or in the lib directory beside its own.
+/// The libraries that `test` and `run` preload, which are beside the tool or in the lib directory beside its own.
 enum PreloadedLibraries {
     static let names = (preload: "libStallWatchPreload.so", agent: "libStallWatchAgent.so")
 
-    /// Returns the variables of a command whose test processes offer requests in a directory.
-    static func environment(requests: String) throws(CommandFailure) -> [String: String] {
+    /// Returns the variables that load the libraries, the agent by the variable with this name.
+    static func environment(agent variable: String) throws(CommandFailure) -> [String: String] {
         let directory = try directory()
-        return [
-            "LD_PRELOAD": try preloaded(in: directory),
-            "STALLWATCH_HANG_LIBRARY": "\(directory)/\(names.agent)",
-            "STALLWATCH_HANG_REQUESTS": requests,
-        ]
-    }
-
-    /// Returns the variables of a program that is watched from its start.
-    static func environment(
-        running settings: RunSettings, output: ReportOutput
-    ) throws(CommandFailure) -> [String: String] {
-        let directory = try directory()
-        return [
-            "LD_PRELOAD": try preloaded(in: directory),
-            "STALLWATCH_RUN_LIBRARY": "\(directory)/\(names.agent)",
-            "STALLWATCH_RUN_OUTPUT": output.path,
-            "STALLWATCH_RUN_SETTINGS": settings.text,
-        ]
+        return ["LD_PRELOAD": try preloaded(in: directory), variable: "\(directory)/\(names.agent)"]
     }
 
     /// The value of LD_PRELOAD, in which other libraries stay.

@@ -23,7 +23,7 @@ final class TestRun: Sendable {
     ///
     /// `limit` is the time without progress that is a hang, in nanoseconds.
     ///
-    /// - Throws: ``StartFailure`` if the program cannot be started; ``CommandFailure`` if the system has no pipe or thread.
+    /// - Throws: ``CommandFailure`` if the program cannot be started, or the system has no pipe or thread.
     init(_ command: [String], environment: [String: String], limit: UInt64) throws {
         let (outRead, outWrite) = try Self.makePipe()
         let (errorRead, errorWrite) = try Self.makePipe()
@@ -151,7 +151,7 @@ final class TestRun: Sendable {
         let status = variables.withCStrings { entries in
             posix_spawnp(&id, command[0], &actions, &attributes, &arguments, &entries)
         }
-        guard status == 0 else { throw StartFailure(starting: command[0], errno: status) }
+        guard status == 0 else { throw CommandFailure(starting: command[0], errno: status) }
         return id
     }
 }
@@ -162,7 +162,6 @@ final class TestRun: Sendable {
 struct TestProgress: Equatable {
     struct Running: Equatable {
         var name: String
-        /// When it began, in monotonic nanoseconds.
         var began: UInt64
     }
 
@@ -210,9 +209,7 @@ struct TestProgress: Equatable {
 
 /// Decides when a run without progress counts as a hang: once in each time without progress.
 struct HangClock {
-    /// The time without progress that is a hang, in nanoseconds.
     let limit: UInt64
-    /// The time of the last progress, in monotonic nanoseconds.
     private(set) var lastProgress: UInt64
     private var isReported = false
 

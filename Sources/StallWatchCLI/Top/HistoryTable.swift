@@ -2,17 +2,21 @@ import StallReports
 import TextOutput
 
 /// The output of `top --history`: since when stalls are known, in which versions, and how often.
-struct HistoryTable {
-    struct Row {
-        let group: StallGroup
+struct HistoryTable: Encodable {
+    struct Row: Encodable {
+        let fingerprint: String?
+        let culprit: ReportSummary.Culprit?
+        let cause: String
         let change: VersionHistory.Change?
+        let count: Int
+        let rate: HourlyRate
+        let firstSeen: Timestamp
+        let lastSeen: Timestamp
         /// The versions that have the stall, the oldest first.
         let versions: [String]
-        let rate: HourlyRate
     }
 
     let rows: [Row]
-    /// The groups that are not shown.
     let omitted: Int
     let versions: [VersionHistory.Version]
     let time: MonitoredTime
@@ -25,10 +29,20 @@ struct HistoryTable {
         rows = groups.prefix(limit).map { group in
             let counts = history.counts(of: group.fingerprint, in: versions)
             return Row(
-                group: group, change: VersionHistory.change(counts, versions),
-                versions: zip(versions, counts).filter { $0.1 > 0 }.map(\.0.name),
-                rate: HourlyRate(count: group.count, hours: time.hours))
+                fingerprint: group.fingerprint, culprit: group.culprit, cause: group.cause,
+                change: VersionHistory.change(counts, versions), count: group.count,
+                rate: HourlyRate(count: group.count, hours: time.hours), firstSeen: group.firstSeen,
+                lastSeen: group.lastSeen, versions: zip(versions, counts).filter { $0.1 > 0 }.map(\.0.name))
         }
+    }
+
+    private enum CodingKeys: CodingKey { case versions, groups }
+
+    func encode(to encoder: any Encoder) throws {
+        try time.encode(to: encoder)
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encode(versions, forKey: .versions)
+        try fields.encode(rows, forKey: .groups)
     }
 
     func text(for terminal: Terminal) -> String {
@@ -41,14 +55,13 @@ struct HistoryTable {
             .init("id", style: .faint),
         ])
         for row in rows {
-            let group = row.group
-            let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
+            let place = row.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
             table.add(
                 [
-                    row.change?.rawValue ?? "", String(group.count), row.rate.words, row.rate.interval,
-                    group.firstSeen.dayAndMinute,
-                    group.lastSeen.dayAndMinute, Self.words(row.versions), group.culprit?.function ?? "-",
-                    place ?? group.culprit?.image ?? "-", group.fingerprint.map { String($0.prefix(8)) } ?? "-",
+                    row.change?.rawValue ?? "", String(row.count), row.rate.words, row.rate.interval,
+                    row.firstSeen.dayAndMinute, row.lastSeen.dayAndMinute, Self.words(row.versions),
+                    row.culprit?.function ?? "-", place ?? row.culprit?.image ?? "-",
+                    row.fingerprint.map { String($0.prefix(8)) } ?? "-",
                 ], style: row.change.map { $0 == .gone ? .green : .red })
         }
         let lines = ["", changes, basis]
@@ -76,37 +89,4 @@ struct HistoryTable {
     }
 
     private var basis: String { "Rates are per hour of monitored time: \(time.words)." }
-}
-
-/// The output of `top --history --json`.
-struct HistoryReport: Encodable {
-    let hours: Double
-    let hoursFrom: MonitoredTime.Source
-    /// In the order in which their first processes started.
-    let versions: [VersionHistory.Version]
-    let groups: [DatedGroup]
-
-    struct DatedGroup: Encodable {
-        let fingerprint: String?
-        let culprit: ReportSummary.Culprit?
-        let cause: String
-        let change: VersionHistory.Change?
-        let count: Int
-        let rate: HourlyRate
-        let firstSeen: Timestamp
-        let lastSeen: Timestamp
-        let versions: [String]
-    }
-
-    init(_ table: HistoryTable) {
-        hours = table.time.hours
-        hoursFrom = table.time.source
-        versions = table.versions
-        groups = table.rows.map { row in
-            DatedGroup(
-                fingerprint: row.group.fingerprint, culprit: row.group.culprit, cause: row.group.cause,
-                change: row.change, count: row.group.count, rate: row.rate, firstSeen: row.group.firstSeen,
-                lastSeen: row.group.lastSeen, versions: row.versions)
-        }
-    }
 }

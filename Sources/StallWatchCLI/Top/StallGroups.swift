@@ -7,22 +7,17 @@ struct StallGroups: Sendable {
 
     init(by grouping: Grouping = .fingerprint) { self.grouping = grouping }
 
-    /// Adds a report to its group.
     mutating func add(_ report: ReportSummary, _ origin: ReportOrigin) {
         let key = grouping.key(report)
         groups[key, default: StallGroup(key: key)].add(report, origin)
     }
 
-    /// The groups in no order.
     var all: [StallGroup] { Array(groups.values) }
 
     subscript(key: String?) -> StallGroup? { groups[key] }
 
-    /// Reports over all groups.
     var reports: Int { groups.values.reduce(0) { $0 + $1.reports } }
-    /// Stalls over all groups, including repeats.
     var count: Int { groups.values.reduce(0) { $0 &+ $1.count } }
-    /// The sum of the durations of all stalls.
     var totalMilliseconds: Double { groups.values.reduce(0) { $0 + $1.totalMilliseconds } }
 
     func sorted(by order: Order) -> [StallGroup] {
@@ -73,9 +68,7 @@ struct StallGroup: Sendable, Equatable {
     private(set) var reports = 0
     /// Repeats that were counted and not reported.
     private(set) var repeats = 0
-    /// The sum of the durations of all stalls, in milliseconds.
     private(set) var totalMilliseconds = 0.0
-    /// The longest duration of a stall, in milliseconds.
     private(set) var maximumMilliseconds = 0.0
     /// Whether a report does not say what the stalls lasted that it stands for.
     private(set) var isEstimated = false
@@ -83,7 +76,6 @@ struct StallGroup: Sendable, Equatable {
     private(set) var durations: [Double] = []
     private(set) var firstSeen = Timestamp(microsecondsSince1970: .max)
     private(set) var lastSeen = Timestamp(microsecondsSince1970: .min)
-    /// The longest one that has a report.
     private(set) var longest: Longest?
     private var culprits = Tally<ReportSummary.Culprit>()
     private var causes = Tally<String>()
@@ -126,11 +118,8 @@ struct StallGroup: Sendable, Equatable {
         if let context = report.context { contexts.add(context, weight) }
     }
 
-    /// Stalls: reported ones and repeats.
     var count: Int { reports &+ repeats }
-    /// The cause of most of the time.
     var cause: String { causes.heaviest { $0 < $1 } ?? StallReport.CauseKind.unknown.rawValue }
-    /// The culprit of most of the time.
     var culprit: ReportSummary.Culprit? {
         culprits.heaviest { ($0.function, $0.file ?? "", $0.line ?? 0) < ($1.function, $1.file ?? "", $1.line ?? 0) }
     }
@@ -152,7 +141,6 @@ struct StallGroup: Sendable, Equatable {
     }
 }
 
-/// Adds up weights by value.
 struct Tally<Value: Hashable & Sendable>: Sendable, Equatable {
     private var weights: [Value: Double] = [:]
 

@@ -99,7 +99,7 @@ struct TopCommand: ParsableCommand {
         let isText = formatOptions.chosen == .text
         let standard = isText ? TopTable.limit(for: terminal) : .max
         let table = HistoryTable(groups.sorted(by: sort), limit: limit ?? standard, history: history, time: time)
-        guard isText else { return try StandardOutput.write(JSONOutput.bytes(HistoryReport(table))) }
+        guard isText else { return try StandardOutput.write(JSONOutput.bytes(table)) }
         try StandardOutput.write(table.text(for: terminal))
     }
 }
@@ -110,9 +110,7 @@ extension StallGroups.Order: ExpressibleByArgument {
 }
 extension StallGroups.Grouping: ExpressibleByArgument {}
 
-/// The output of `top --json`.
 struct TopReport: Encodable {
-    /// Reports that passed the filters.
     let reports: Int
     /// Stalls, including repeats that were not reported.
     let count: Int
@@ -136,7 +134,6 @@ struct TopReport: Encodable {
         let culprit: ReportSummary.Culprit?
         let caller: String?
         let loop: String
-        /// The context of most of the time.
         let context: String?
         let firstSeen: Timestamp
         let lastSeen: Timestamp

@@ -1,7 +1,6 @@
 import StallReports
 import TextOutput
 
-/// The groups of `top` as text.
 struct TopTable {
     static let standardLimit = 20
     /// The digits of a fingerprint that are shown, unless two groups have the same ones.
@@ -16,7 +15,6 @@ struct TopTable {
 
     let groups: StallGroups
     let shown: [StallGroup]
-    /// The paths of the command line.
     var paths = [ReportFiles.standardFolder]
 
     /// The number of groups that fit a terminal's height.

@@ -1,8 +1,6 @@
 import StallReports
 
-/// In which versions of the program each stall was seen, and how long each version was watched.
-///
-/// Everything comes from the reports: the version from their metadata, its time from the processes that have a report.
+/// In which versions each stall was seen, and how long each was watched, by the reports alone.
 struct VersionHistory: Sendable {
     enum Change: String, CaseIterable, Encodable, Sendable {
         /// Seen in the newest version only, and the versions before ran long enough to show it.
@@ -70,7 +68,6 @@ struct VersionHistory: Sendable {
         return versions.map { known[$0.name] ?? 0 }
     }
 
-    /// What changed of each fingerprint for which that is known.
     var changes: [String: Change] {
         let versions = self.versions
         return counts.compactMapValues { known in Self.change(versions.map { known[$0.name] ?? 0 }, versions) }
@@ -135,11 +132,9 @@ struct HourlyRate: Encodable, Sendable, Equatable {
 }
 
 /// How long programs were watched while they wrote reports: the basis of rates.
-struct MonitoredTime: Sendable, Equatable {
+struct MonitoredTime: Encodable, Sendable, Equatable {
     enum Source: String, Encodable, Sendable {
-        /// The command line.
         case given
-        /// Statistics files next to the reports.
         case statistics
         /// The reports: each process from its start to the end of its last stall. A lower bound.
         case reports
@@ -147,6 +142,8 @@ struct MonitoredTime: Sendable, Equatable {
 
     var hours: Double
     var source: Source
+
+    private enum CodingKeys: String, CodingKey { case hours, source = "hoursFrom" }
 
     /// The minimum, one second, which keeps rates finite.
     static let minimumHours = 1.0 / 3_600
@@ -171,7 +168,6 @@ struct MonitoredTime: Sendable, Equatable {
         self.init(hours: isKnown ? hours : reports, source: isKnown ? .statistics : .reports)
     }
 
-    /// The time and its source.
     var words: String {
         let duration = (hours * 3_600_000).duration
         switch source {
@@ -185,7 +181,7 @@ struct MonitoredTime: Sendable, Equatable {
 /// Computes from reports alone a lower bound of how long their processes were watched.
 struct ProcessSpans {
     /// In microseconds since 1970.
-    private var spans: [ReportSummary.Process: (start: Int64, end: Int64)] = [:]
+    private var spans: [StallReport.ProcessDescription: (start: Int64, end: Int64)] = [:]
     private let since, until: Int64
 
     /// Creates a sum that counts no time outside of a filter's period.

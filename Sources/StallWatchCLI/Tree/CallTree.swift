@@ -3,7 +3,6 @@ import TextOutput
 
 /// The stacks of many stalls, merged by function and weighted by stalled time.
 struct CallTree {
-    /// The functions at the top.
     enum Direction: String, CaseIterable {
         /// The threads' first functions, with their callees below.
         case topDown = "top-down"
@@ -19,9 +18,7 @@ struct CallTree {
         var parent: Int?
         /// Stalled time of all stacks that come through here.
         var total = 0
-        /// Stalled time of the stacks that end here.
         var own = 0
-        /// How many stalls' stacks come through here.
         var stalls = 0
         /// The line in the function's file, if all stacks have the same one here.
         var line: Int?

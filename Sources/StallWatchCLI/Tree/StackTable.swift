@@ -1,8 +1,6 @@
 import StallReports
 
-/// The stacks of many reports as one tree, in which each function, frame and stack is kept once.
-///
-/// Items are equal by content and not by address in memory, so stalls of several runs and versions are merged.
+/// The stacks of reports as one tree: what is equal by content, also of several runs, is kept once.
 struct StackTable {
     struct Image: Hashable {
         var name: String
@@ -19,7 +17,6 @@ struct StackTable {
         /// The source file as the compiler recorded it.
         var file: String?
         var isInApp: Bool
-        /// Whether it is a runtime frame, which only passes a call on.
         var isRuntimeFrame: Bool
     }
 
@@ -72,7 +69,6 @@ struct StackTable {
         var image: String?
     }
 
-    /// The name of the frame for time without a stack.
     static let noStack = "[no stack]"
     /// The name of the outermost frame of a stack that does not reach to the thread's first function.
     static let incomplete = "[incomplete stack]"

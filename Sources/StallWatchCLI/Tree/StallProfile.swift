@@ -88,7 +88,6 @@ extension StallProfile.LoopIdentity {
 /// - A sample of a pool is divided equally among the pool's workers.
 /// - Time without a stack keeps its share: leaving it out would make the other shares larger.
 enum StallWeights {
-    /// A part of a stall's time, with its stack.
     struct Share: Equatable {
         /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
         var stack: Int?

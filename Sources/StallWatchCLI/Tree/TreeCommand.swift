@@ -80,7 +80,6 @@ struct TreeReport: Encodable {
     let nodes: [Node]
 
     struct Node: Encodable {
-        /// The index of the parent; none at the top.
         let parent: Int?
         let depth: Int
         let function: String
@@ -88,7 +87,6 @@ struct TreeReport: Encodable {
         let file: String?
         let isInApp: Bool
         let totalMilliseconds: Double
-        /// The time of the stacks that end here.
         let selfMilliseconds: Double
         let stalls: Int
     }

@@ -6,7 +6,6 @@ import StallWatch
 import Synchronization
 import Testing
 
-/// Says what hangs in a test that takes longer than a limit.
 struct HangCheck: Sendable {
     let limit: Duration
 

@@ -12,7 +12,6 @@ struct StallCheck: Sendable {
     /// Where a stall is recorded whose function is not in the package.
     var location: SourceLocation
 
-    /// Fails a test of XCTest.
     typealias Fail = (_ text: String, _ location: SourceLocation) -> Void
 
     /// Runs a test while its loops are watched, then records its stalls.

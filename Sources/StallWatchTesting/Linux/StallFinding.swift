@@ -5,7 +5,6 @@ import StallSymbols
 import Synchronization
 import Testing
 
-/// A stall that a budget does not allow.
 struct StallFinding: Sendable {
     /// The report; of a stall of several tests, only one test's samples.
     var report: StallReport
@@ -129,7 +128,6 @@ struct StallText {
 
     let report: StallReport
 
-    /// The text, with a line feed at the end.
     var text: String {
         var lines = [report.headline]
         if let cause = report.cause {
@@ -192,7 +190,6 @@ struct StallBudget: Sendable, Equatable {
         self.fail = fail / .milliseconds(1)
     }
 
-    /// The shortest stall that matters, in milliseconds.
     var shortest: Double { min(warn ?? fail, fail) }
 
     /// How severe a stall is; it fails the test only if it is certain that it is long enough.

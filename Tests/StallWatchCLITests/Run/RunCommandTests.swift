@@ -134,8 +134,8 @@ import Testing
         // e_phoff (elf(5)).
         bytes.replaceSubrange(32..<40, with: [UInt8](repeating: 0xff, count: 8))
         let path = try directory.write("damaged", bytes)
-        let failure = #expect(throws: StartFailure.self) { try ProgramFile(path: path) }
-        #expect(failure?.status == 126)
+        let failure = #expect(throws: CommandFailure.self) { try ProgramFile(path: path) }
+        #expect(failure?.status == .notExecutable)
         #expect(failure?.sentence.hasPrefix("\(path) cannot be checked, so it is not started: ") == true)
     }
 
@@ -144,7 +144,9 @@ import Testing
         let path = directory.path("loop")
         try directory.write("loop", "#!\(path)\n")
         chmod(path, 0o755)
-        let failure = #expect(throws: StartFailure.self) { try RunnableProgram(path, search: ProgramSearch(path: nil)) }
+        let failure = #expect(throws: CommandFailure.self) {
+            try RunnableProgram(path, search: ProgramSearch(path: nil))
+        }
         #expect(failure?.sentence.contains("more than 5 interpreters") == true)
     }
 }
@@ -197,13 +199,13 @@ extension ELFFile.Program {
 
     @Test func `a file that is not executable is said to be so`() throws {
         let search = ProgramSearch(path: "\(directory.path)/a")
-        let failure = #expect(throws: StartFailure.self) { try search.path(of: "only") }
-        #expect(failure?.status == 126)
+        let failure = #expect(throws: CommandFailure.self) { try search.path(of: "only") }
+        #expect(failure?.status == .notExecutable)
     }
 
     @Test func `a name that is nowhere is not found`() throws {
-        let failure = #expect(throws: StartFailure.self) { try ProgramSearch(path: directory.path).path(of: "none") }
-        #expect(failure?.status == 127)
+        let failure = #expect(throws: CommandFailure.self) { try ProgramSearch(path: directory.path).path(of: "none") }
+        #expect(failure?.status == .notFound)
     }
 
     @Test func `a name with a slash is a path`() throws {

@@ -19,12 +19,7 @@ function nodesThrough(isWanted) {
   return flags;
 }
 
-function hasStackIn(stall, flags) {
-  for (let i = stall === 0 ? 0 : stalls.sharesEnd[stall - 1]; i < stalls.sharesEnd[stall]; i += 1) {
-    if (flags[data.shares.node[i]] === 1) return true;
-  }
-  return false;
-}
+const hasStackIn = (stall, flags) => sharesOf(stall).some(([node]) => flags[node] === 1);
 
 // The keys and values of a set of metadata.
 function pairsOf(set) {
