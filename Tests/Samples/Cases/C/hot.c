@@ -10,4 +10,3 @@ void run(void) {
   NAME();
   sink++;
 }
-void quick(void) { sink++; }
