@@ -52,12 +52,11 @@ let linux: [Target] = [
         resources: [.embedInCode("HTML/Page")]),
     .executableTarget(name: "stallwatch-demo", dependencies: ["StallReports", "StallWatch", arguments]),
     .target(name: "CStalls", path: "Tests/ScenarioKit/CStalls"),
-    .target(
-        name: "ScenarioKit", dependencies: ["CStalls", "StallWatch", "TextOutput", arguments],
-        path: "Tests/ScenarioKit", exclude: ["CStalls", "Command", "Scenarios"]),
+    .target(name: "TailCalls", path: "Tests/ScenarioKit/TailCalls"),
     .executableTarget(
-        name: "stallwatch-scenarios", dependencies: ["CStallWatch", "ScenarioKit", eventLoops],
-        path: "Tests/ScenarioKit", exclude: ["CStalls", "Generating", "Judging", "Running", "Soak", "TailCalls"]),
+        name: "stallwatch-scenarios",
+        dependencies: ["CStallWatch", "CStalls", "StallWatch", "TailCalls", "TextOutput", arguments, eventLoops],
+        path: "Tests/ScenarioKit", exclude: ["CStalls", "TailCalls"]),
     .target(
         name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport",
         cSettings: [.headerSearchPath("."), .headerSearchPath("../../Sources/CUnwind")],

@@ -9,7 +9,6 @@ import TestSupport
 @testable import LinuxSupport
 @testable import StackCapture
 @testable import StallReports
-@testable import ScenarioKit
 @testable import stallwatch_scenarios
 
 /// Two engines, as a watchdog and a profile have them, capture the same thread.

@@ -6,7 +6,7 @@ import StallWatch
 import Testing
 import TestSupport
 
-@testable import ScenarioKit
+@testable import stallwatch_scenarios
 
 /// The watchdog's wake-ups and suppressed stalls, in a separate process.
 @Suite(.serialized) struct DetectionTests {
@@ -29,7 +29,8 @@ import TestSupport
     /// Counts the watchdog's wake-ups in `duration`, once a program of that shape has settled.
     private static func watchdog(_ shape: HostShape, in duration: Duration) async throws -> Watchdog {
         try await withDirectory { directory in
-            let child = try ScenariosProgram.start(shape, threshold: threshold, directory: directory)
+            let child = try ChildProcess(
+                shape, threshold: threshold, directory: directory, executable: Command.product("stallwatch-scenarios"))
             try await Task.sleep(for: .seconds(2))
             let before = child.wakeUps(ofThread: "stallwatch-dog")
             try await Task.sleep(for: duration)
@@ -54,7 +55,9 @@ import TestSupport
     @Test func aStoppedProcessIsCountedAndNotReported() async throws {
         let stolen = CPUSteal()
         try await withDirectory { directory in
-            let child = try ScenariosProgram.start(.busy, threshold: Self.threshold, directory: directory)
+            let child = try ChildProcess(
+                .busy, threshold: Self.threshold, directory: directory,
+                executable: Command.product("stallwatch-scenarios"))
             try await Task.sleep(for: .seconds(1))
             let stops = 10
             for _ in 0..<stops {

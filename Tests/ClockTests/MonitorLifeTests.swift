@@ -6,7 +6,6 @@ import Testing
 import TestSupport
 
 @testable import StallWatch
-@testable import ScenarioKit
 @testable import stallwatch_scenarios
 
 /// The life of a monitor on a thread's run loop: it leaves nothing behind, in whatever order monitor and thread end.

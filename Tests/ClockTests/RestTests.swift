@@ -5,7 +5,7 @@ import StallWatch
 import TestSupport
 import Testing
 
-@testable import ScenarioKit
+@testable import stallwatch_scenarios
 
 /// A watchdog that sleeps while loops without observers have no work.
 @Suite(.serialized) struct RestTests {
@@ -15,8 +15,9 @@ import Testing
         @Test func `idle loops are not woken, and their stalls are found`() async throws {
             let steal = CPUSteal()
             try await withDirectory { directory in
-                let child = try ScenariosProgram.start(
-                    .resting, threshold: Self.threshold, directory: directory, stall: .milliseconds(600))
+                let child = try ChildProcess(
+                    .resting, threshold: Self.threshold, directory: directory, stall: .milliseconds(600),
+                    executable: Command.product("stallwatch-scenarios"))
                 // The event loops' places are learned with three heartbeats, and idle workers end after 5 s.
                 try await Task.sleep(for: .seconds(7))
                 let before = child.wakeUps { _ in true }

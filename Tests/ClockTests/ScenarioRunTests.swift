@@ -3,7 +3,6 @@ import StallReports
 import Testing
 import TestSupport
 
-@testable import ScenarioKit
 @testable import stallwatch_scenarios
 
 /// One run of the scenarios: each stall is reported with the right duration, cause and line, and nothing else is reported.
@@ -34,7 +33,6 @@ import TestSupport
         private static let eventLoopScenarios: [String] = []
     #endif
 
-    private static let sources = Result { try ScenarioSources() }
     private static let run = Result { try Run(program: otherDemo ?? Command.product("stallwatch-scenarios")) }
 
     /// A finished run.
@@ -95,91 +93,16 @@ import TestSupport
         #expect(row.result == .ok)
         #expect((row.report != nil) == row.expectsReport)
         guard let data = run.contents[scenario] else { return }
-        try expectRightLine(in: StallReport(jsonData: Array(data)), row, Self.sources.get())
+        try expectRightLine(in: StallReport(jsonData: Array(data)), row)
     }
 
     /// Expects that the culprit has the file and a line of the function that stalls, inlined or not.
-    private func expectRightLine(in report: StallReport, _ row: Run.Row, _ sources: ScenarioSources) throws {
+    private func expectRightLine(in report: StallReport, _ row: Run.Row) throws {
         guard let function = row.expectedFunction else { return }
         let culprit = try #require(report.culprit, "\(row.scenario)")
         #expect(
-            sources.contain(function: function, file: culprit.file ?? "", line: culprit.line ?? 0),
+            SourceFunction.contains(culprit.line ?? 0, of: function, in: culprit.file ?? ""),
             "\(row.scenario): the report puts \(function) at \(culprit.file ?? "?"):\(culprit.line ?? 0)"
-        )
-    }
-}
-
-/// The places of the scenarios's functions in its source files.
-struct ScenarioSources {
-    private struct Place {
-        var file: String
-        /// The type, if the function is a method.
-        var type: Substring?
-        var name: Substring
-        var lines: ClosedRange<Int>
-    }
-
-    private var places: [Place] = []
-
-    init() throws {
-        for path in ["Tests/ScenarioKit"] {
-            let directory = Repository.root.appendingPathComponent(path)
-            let folder = directory.lastPathComponent
-            let names = FileManager.default.enumerator(atPath: directory.path)?.compactMap { $0 as? String } ?? []
-            for name in names where [".swift", ".c", ".cpp"].contains(where: { name.hasSuffix($0) }) {
-                let file = directory.appendingPathComponent(name)
-                read(try String(contentsOf: file, encoding: .utf8), of: "\(folder)/\(name)")
-            }
-        }
-    }
-
-    /// Returns whether a line belongs to a function: `work(for:)`, `Type.work()`, a C function, or the initializer of a global.
-    func contain(function: String, file: String, line: Int) -> Bool {
-        let parts = function.prefix { $0 != "(" }.split(separator: ".")
-        return places.contains { place in
-            place.name == parts.last && (parts.count == 1 || place.type == parts[parts.count - 2])
-                && file.hasSuffix("/" + place.file) && place.lines.contains(line)
-        }
-    }
-
-    /// Reads the functions of a file.
-    ///
-    /// A function begins with its name. It ends in the same line, or with a brace that has the same indentation.
-    private mutating func read(_ text: String, of file: String) {
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        var type: Substring?
-        for (index, line) in lines.enumerated() {
-            if let found = line.firstMatch(of: /^(?:\w+ )*(?:class|struct|enum|extension|actor) (\w+)/) {
-                type = found.1
-            }
-            let found =
-                line.firstMatch(of: /^( *)(?:[@\w()]+ )*func (\w+)/).map { ($0.1, $0.2, "}") }
-                ?? line.firstMatch(of: /^( *)static let (\w+): \w+ = {$/).map { ($0.1, $0.2, "}()") }
-                ?? line.firstMatch(of: /^()\w[\w ]* \**(\w+)\(/).map { ($0.1, $0.2, "}") }
-            guard let (indentation, name, brace) = found,
-                let end = line.hasSuffix("}") ? index : lines[index...].firstIndex(of: indentation + brace)
-            else { continue }
-            places.append(
-                Place(file: file, type: indentation.isEmpty ? nil : type, name: name, lines: index + 1...end + 1)
-            )
-        }
-    }
-}
-
-/// The scenarios' executable, run as a child in its hidden shapes.
-enum ScenariosProgram {
-    /// Starts a program of this shape.
-    ///
-    /// It writes its reports to `directory`, and its stalls take as long as `stall`.
-    static func start(
-        _ shape: HostShape, threshold: Duration, directory: String, stall: Duration = .zero
-    ) throws -> ChildProcess {
-        try ChildProcess(
-            [
-                "--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds))ms", "--output", directory,
-                "--host-stall", "\(Int(stall.milliseconds))",
-            ],
-            executable: Command.product("stallwatch-scenarios")
         )
     }
 }
@@ -187,8 +110,7 @@ enum ScenariosProgram {
 extension ChildProcess {
     /// Waits for the program's end and reads its result.
     func result() async throws -> HostResult? {
-        let ending = await finish(within: .seconds(30))
-        return try ending.answer.map { try JSONDecoder().decode(HostResult.self, from: Data($0.utf8)) }
+        try await finish(within: .seconds(30)).result()
     }
 
     /// Returns the number of voluntary context switches of the thread with this name (proc(5)).

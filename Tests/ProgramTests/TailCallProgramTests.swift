@@ -48,14 +48,14 @@ import Testing
             "Tests/ScenarioKit/TailCalls/Vault.swift", "Tests/ScenarioKit/Scenarios/Blockers/TailCalls.swift",
         ].map { Repository.root.appendingPathComponent($0).path }
         let module = options + ["-parse-as-library", "-emit-module"]
-        try program.compile(module + ["-emit-object", "-module-name", "ScenarioKit", shared[0], "-o", "ScenarioKit.o"])
+        try program.compile(module + ["-emit-object", "-module-name", "TailCalls", shared[0], "-o", "TailCalls.o"])
         try program.compile(
             module + ["-emit-library", "-module-name", "Safe", "\(sources)/Safe.swift", "-o", "libSafe.so"])
         try program.compile(["-O2", "-g", "-c", "\(sources)/caller.c", "-o", "caller.o"], with: "clang")
         // Without merging, which would make one of closures that differ in the function that they call.
         try program.compile(
             options + ["-Xllvm", "-swiftmergefunc-threshold=0", "-module-name", "Program", "\(sources)/main.swift"]
-                + [shared[1], "ScenarioKit.o", "caller.o", "-L", ".", "-lSafe"]
+                + [shared[1], "TailCalls.o", "caller.o", "-L", ".", "-lSafe"]
                 + ["-Xlinker", "-rpath", "-Xlinker", "$ORIGIN", "-o", "program"])
         let reports = try program.reports()
         for (number, expected) in Self.expected.enumerated() {

@@ -4,7 +4,6 @@ import StallReports
 import StallWatch
 import Testing
 
-@testable import ScenarioKit
 @testable import stallwatch_scenarios
 
 @Suite struct ScenariosCommandTests {
@@ -22,7 +21,8 @@ import Testing
 
     @Test(arguments: [
         ["--scenario", "nonsense"], ["--scenario", ""], ["--threshold", "0ms"], ["--threshold", "-5ms"],
-        ["--threshold", "soon"], ["--output", ""], ["--summary", ""], ["--judge", ""], ["--load-seconds", "0"],
+        ["--threshold", "soon"], ["--threshold", "19.999ms"], ["--threshold", "60.001s"], ["--output", ""],
+        ["--summary", ""], ["--judge", ""], ["--load-seconds", "0"],
         ["--soak", "soon"], ["--soak", "0s"], ["--healthy", "soon"], ["--rounds", "0"], ["--rounds", "10001"],
     ])
     func aWrongValueIsNamedInAUsageError(arguments: [String]) {

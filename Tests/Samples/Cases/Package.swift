@@ -5,17 +5,12 @@ import PackageDescription
 let package = Package(
     name: "Cases",
     dependencies: [
-        .package(name: "StallWatch", path: "../../..", traits: ["NIO"]),
-        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
+        // With the trait of RealPackages, whose build has the library.
+        .package(name: "StallWatch", path: "../../..", traits: ["NIO"])
     ],
-    targets: ["case-app", "case-host", "case-names", "case-pool", "case-queues"].map { name in
+    targets: ["case-app", "case-host"].map { name in
         .executableTarget(
-            name: name,
-            dependencies: [
-                .product(name: "StallWatch", package: "StallWatch"), .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
-            ],
+            name: name, dependencies: [.product(name: "StallWatch", package: "StallWatch")],
             swiftSettings: [.swiftLanguageMode(.v5)])
     }
 )

@@ -15,17 +15,14 @@ library() {
     gcc -D_GNU_SOURCE -g -O1 -fPIC -shared -I. -o "$output/$name.so" "$@" -lpthread -ldl
 }
 
-for name in plain misc pidns jit dlm swap dgram lease hungfs; do library "$name" "$name.c"; done
+for name in plain misc pidns jit dlm peers notype onstack; do library "$name" "$name.c"; done
 library base plain.c -Wl,-Ttext-segment=0x10000000
-library hot1 hot.c -DNAME=render_shadows -Wl,--build-id=none
-library hot2 hot.c -DNAME=decode_samples -Wl,--build-id=none
-library notype notypehost.c notype.S
-library onstack onstack.c onstack.S
+library hot1 plain.c -DINNERMOST=render_shadows -Wl,--build-id=none
+library hot2 plain.c -DINNERMOST=decode_samples -Wl,--build-id=none
 g++ -std=c++20 -g -O2 -fPIC -shared -I. -o "$output/coro.so" coro.cpp
-for case in bomb20:bombname.py:20 deepswift700:deepswift.py:700 long700:longname.py:700; do
-    IFS=: read -r name script number <<<"$case"
-    python3 "$script" "$number" >"$output/$name.c"
-    library "$name" "$output/$name.c"
+for name in bomb:20 swift:700 long:700; do
+    python3 names.py "${name%:*}" "${name#*:}" >"$output/${name/:/}.c"
+    library "${name/:/}" "$output/${name/:/}.c"
 done
 gcc -D_GNU_SOURCE -g -O1 -DHOLDER -I. -o "$output/holder" pidns.c -lpthread
 gcc -D_GNU_SOURCE -g -O1 -fPIC -shared -o "$output/delay.so" delay.c -ldl

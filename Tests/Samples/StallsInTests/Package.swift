@@ -1,51 +1,27 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+let checked: [Target.Dependency] = ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")]
+
 let package = Package(
     name: "StallsInTests",
-    dependencies: [
-        .package(name: "StallWatch", path: "../../..")
-    ],
+    dependencies: [.package(name: "StallWatch", path: "../../..")],
     targets: [
         // The app under test. A comment marks each line that stalls.
-        .target(name: "Notes", swiftSettings: [.swiftLanguageMode(.v6)]),
+        .target(name: "Notes"),
         // 20 tests, of which 8 stall.
-        .testTarget(
-            name: "NotesTests",
-            dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
-            swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
+        .testTarget(name: "NotesTests", dependencies: checked),
         // The tests of docs/guides/StallsInTests.md.
-        .testTarget(
-            name: "GuideTests",
-            dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
-            swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
+        .testTarget(name: "GuideTests", dependencies: checked),
         // Tests that run at the same time.
-        .testTarget(
-            name: "ParallelTests",
-            dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
-            swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
+        .testTarget(name: "ParallelTests", dependencies: checked),
         // The same check in XCTest.
-        .testTarget(
-            name: "NotesXCTests",
-            dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
-            swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
+        .testTarget(name: "NotesXCTests", dependencies: checked),
         // Tests that hang, without StallWatch: `stallwatch test` says where.
-        .testTarget(name: "HangingTests", swiftSettings: [.swiftLanguageMode(.v6)]),
+        .testTarget(name: "HangingTests"),
         // A test that takes too long, with the trait .hangDump.
-        .testTarget(
-            name: "SlowTests",
-            dependencies: [.product(name: "StallWatchTesting", package: "StallWatch")],
-            swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
+        .testTarget(name: "SlowTests", dependencies: checked),
         // 1,000 empty tests with the trait and 1,000 without, to measure what the trait costs.
-        .testTarget(
-            name: "EmptyTests",
-            dependencies: [.product(name: "StallWatchTesting", package: "StallWatch")],
-            swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
+        .testTarget(name: "EmptyTests", dependencies: checked),
     ]
 )

@@ -1,6 +1,5 @@
 import CoreFoundation
 import Foundation
-import ScenarioKit
 import StallWatch
 import Synchronization
 

@@ -1,4 +1,3 @@
-import ScenarioKit
 import ArgumentParser
 import CoreFoundation
 import Dispatch

@@ -1,4 +1,3 @@
-import ScenarioKit
 import ArgumentParser
 import Glibc
 import LinuxSupport

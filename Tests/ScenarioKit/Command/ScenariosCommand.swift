@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import ScenarioKit
 import StallWatch
 
 struct ScenariosCommand: ParsableCommand {
@@ -161,21 +160,19 @@ struct ScenariosCommand: ParsableCommand {
         defer { monitor.stop() }
         // Checked now, not after minutes of scenarios, but after the monitor has made the output directory.
         let file = try summary.map(SummaryFile.init(path:))
-        let progress = Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count)
+        let progress = Progress(isSilent: quiet, total: scenarios.count)
         let outcomes = try MainLoop.run { () async throws(ScenariosFailure) in
-            try await ScenarioSequence(scenarios: scenarios, runner: runner(monitor, mainLoop), progress: progress)
-                .run()
+            try await runner(monitor, mainLoop).judgeAll(scenarios, progress)
         }
         let table = SummaryTable(outcomes)
         try StandardOutput.write(table.text)
-        try file?.write(outcomes)
+        try file?.write(outcomes.map(Summary.init))
         return try hasPassed(table.tally)
     }
 
     /// Judges the reports of an earlier run, and shows the table; returns whether it passed.
     private func judgeAgain(_ summary: String) throws -> Bool {
-        let recorded = try RecordedOutcome.read(summary)
-        let table = SummaryTable(try recorded.map { try $0.outcome(of: Scenario.all, reportsIn: output) })
+        let table = SummaryTable(try Outcome.read(summary, of: Scenario.all, reportsIn: output))
         try StandardOutput.write(table.text)
         return try hasPassed(table.tally)
     }
@@ -234,7 +231,7 @@ struct ScenariosCommand: ParsableCommand {
             ).run()
         }
         try StandardOutput.write(totals.line)
-        try file?.write(totals)
+        try file?.write(SoakSummary(totals))
         return totals.problems.isEmpty
     }
 

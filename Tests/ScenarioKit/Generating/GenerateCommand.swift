@@ -1,4 +1,4 @@
-package import ArgumentParser
+import ArgumentParser
 import Foundation
 import Glibc
 import LinuxSupport
@@ -6,8 +6,8 @@ import StallReports
 import StallWatch
 
 /// Writes made-up reports of a fleet, for trying tools on many reports.
-package struct GenerateCommand: ParsableCommand {
-    package static let configuration = CommandConfiguration(
+struct GenerateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
         commandName: "stallwatch-scenarios generate",
         abstract: "Writes made-up stall reports of a fleet: the same ones for the same numbers.",
         discussion: """
@@ -21,32 +21,30 @@ package struct GenerateCommand: ParsableCommand {
     )
 
     @Option(parsing: .unconditional, help: ArgumentHelp("How many reports, up to ten million.", valueName: "number"))
-    package var reports: Int
+    var reports: Int
 
     @Option(help: ArgumentHelp("The seed of all that is random.", valueName: "number"))
-    package var seed: UInt64 = 1
+    var seed: UInt64 = 1
 
     @Option(parsing: .unconditional, help: ArgumentHelp("How many kinds of stalls, up to 10000.", valueName: "number"))
-    package var kinds = 120
+    var kinds = 120
 
     @Option(parsing: .unconditional, help: ArgumentHelp("How many hosts, up to 100000.", valueName: "number"))
-    package var hosts = 20
+    var hosts = 20
 
     @Option(help: ArgumentHelp("Write a file per report into this directory, made if it is missing.", valueName: "dir"))
-    package var output: String?
+    var output: String?
 
     @Option(help: ArgumentHelp("Write all reports into this file, a line each.", valueName: "file"))
-    package var ndjson: String?
+    var ndjson: String?
 
     @Flag(
         help: ArgumentHelp(
             "Make up stalls that repeat, and what monitors keep of them, in the directory of --output.",
             visibility: .hidden))
-    package var repeating = false
+    var repeating = false
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         guard (0...10_000_000).contains(reports) else {
             throw ValidationError("The value '\(reports)' of --reports is out of range: choose 0 to 10000000.")
         }
@@ -65,7 +63,7 @@ package struct GenerateCommand: ParsableCommand {
         }
     }
 
-    package func run() throws {
+    func run() throws {
         do throws(ScenariosFailure) {
             if repeating, let output { return try writeHistories(to: output) }
             var fleet = GeneratedFleet(seed: seed, reports: reports, kinds: kinds, hosts: hosts)
@@ -109,7 +107,7 @@ package struct GenerateCommand: ParsableCommand {
 
     private func writeFiles(_ fleet: inout GeneratedFleet, to directory: String) throws(ScenariosFailure) {
         try make(directory)
-        while let report = fleet.next(.indented) {
+        while let report = fleet.next() {
             // Not flushed to the disk, unlike a monitor's: nothing is lost if these are.
             try write(report.json, to: directory + "/" + report.fileName)
         }
@@ -122,7 +120,7 @@ package struct GenerateCommand: ParsableCommand {
         let file = try open(path)
         defer { close(file) }
         var lines: [UInt8] = []
-        while let report = fleet.next(.line) {
+        while let report = fleet.next() {
             lines += report.json
             guard lines.count >= Self.block else { continue }
             try write(lines, to: file, path)

@@ -64,7 +64,7 @@ struct GeneratedFleet {
     }
 
     /// The next report; `nil` after the last one.
-    mutating func next(_ form: ReportTemplate.Form) -> Report? {
+    mutating func next() -> Report? {
         guard done < count else { return nil }
         let step = Self.days * Self.microsecondsPerDay / Int64(count)
         let time = Self.begin + Int64(done) * step + Int64.random(in: 0..<max(step, 1), using: &random)
@@ -83,7 +83,7 @@ struct GeneratedFleet {
             turn: .random(in: 100...5_000_000, using: &random), line: kind.line + version * 3
         )
         let stamp = startedAt.description.filter { $0 != "-" && $0 != ":" }
-        return Report(fileName: "stall-\(stamp)-\(id.suffix(12)).json", json: kind.template.json(occurrence, form))
+        return Report(fileName: "stall-\(stamp)-\(id.suffix(12)).json", json: kind.template.json(occurrence))
     }
 
     private mutating func pickKind(day: Int64) -> GeneratedKind {

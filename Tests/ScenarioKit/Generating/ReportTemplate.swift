@@ -4,14 +4,6 @@ import StallReports
 ///
 /// Encoding a report takes some hundred times as long as filling in its template.
 struct ReportTemplate {
-    /// The forms of a report's JSON.
-    enum Form {
-        /// As in a file of its own.
-        case indented
-        /// As in an NDJSON file.
-        case line
-    }
-
     /// What differs between stalls of one kind.
     struct Occurrence {
         var id: String
@@ -47,37 +39,35 @@ struct ReportTemplate {
     /// The weight of a sample, up to the tenth.
     static func weight(_ index: Int) -> Double { 900_000_000_010.5 + Double(index) }
 
-    private enum Slot {
-        case id, hostname, bootID, version, startedAt, processStartedAt, pid, startTicks, turn, repeats, line
-        case milliseconds, onCPU, runQueue, blocked, weight
-    }
-
     private enum Piece {
         case text([UInt8])
-        case slot(Slot)
+        case value(Value)
     }
 
-    private let pieces: [Form: [Piece]]
-    private let samples: Double
-    private let shares: (onCPU: Double, runQueue: Double)
+    private typealias Value = (Occurrence) -> String
+
+    private let pieces: [Piece]
 
     init(_ report: StallReport, shares: (onCPU: Double, runQueue: Double)) {
-        samples = Double(max(report.samples.count, 1))
-        self.shares = shares
-        var slots: [(text: String, slot: Slot)] = [
-            (Self.id, .id), (Self.hostname, .hostname), (Self.bootID, .bootID), (Self.version, .version),
-            (Self.startedAt.description, .startedAt), (Self.processStartedAt.description, .processStartedAt),
-            ("\(Self.pid)", .pid), ("\(Self.startTicks)", .startTicks), ("\(Self.turn)", .turn),
-            ("\(Self.repeats)", .repeats), ("\(Self.line)", .line), ("\(Self.milliseconds)", .milliseconds),
-            ("\(Self.onCPU)", .onCPU), ("\(Self.runQueue)", .runQueue), ("\(Self.blocked)", .blocked),
+        let samples = Double(max(report.samples.count, 1))
+        func part(_ share: Double) -> Value { { Self.number($0.milliseconds * share) } }
+        var values: [(text: String, value: Value)] = [
+            (Self.id, \.id), (Self.hostname, \.hostname), (Self.bootID, \.bootID), (Self.version, \.version),
+            (Self.startedAt.description, \.startedAt.description),
+            (Self.processStartedAt.description, \.processStartedAt.description), ("\(Self.pid)", \.pid.description),
+            ("\(Self.startTicks)", \.startTicks.description), ("\(Self.turn)", \.turn.description),
+            ("\(Self.repeats)", \.repeats.description), ("\(Self.line)", \.line.description),
+            ("\(Self.milliseconds)", \.milliseconds.description), ("\(Self.onCPU)", part(shares.onCPU)),
+            ("\(Self.runQueue)", part(shares.runQueue)),
+            ("\(Self.blocked)", part(1 - shares.onCPU - shares.runQueue)),
         ]
-        for index in report.samples.indices { slots.append(("\(Self.weight(index))", .weight)) }
-        pieces = [.indented: Self.pieces(report.jsonData(), slots), .line: Self.pieces(report.jsonLine(), slots)]
+        for index in report.samples.indices { values.append(("\(Self.weight(index))", part(1 / samples))) }
+        pieces = Self.pieces(report.jsonLine(), values)
     }
 
     /// Cuts the text at the placeholders.
-    private static func pieces(_ json: [UInt8], _ slots: [(text: String, slot: Slot)]) -> [Piece] {
-        let wanted = slots.map { (text: Array($0.text.utf8), slot: $0.slot) }
+    private static func pieces(_ json: [UInt8], _ values: [(text: String, value: Value)]) -> [Piece] {
+        let wanted = values.map { (text: Array($0.text.utf8), value: $0.value) }
         let first = Set(wanted.map { $0.text[0] })
         var pieces: [Piece] = []
         var begin = 0
@@ -88,7 +78,7 @@ struct ReportTemplate {
                     let found = wanted.first(where: { json[place...].starts(with: $0.text) })
                 {
                     pieces.append(.text(Array(json[begin..<place])))
-                    pieces.append(.slot(found.slot))
+                    pieces.append(.value(found.value))
                     place += found.text.count
                     begin = place
                 } else {
@@ -99,39 +89,17 @@ struct ReportTemplate {
         return pieces + [.text(Array(json[begin...]))]
     }
 
-    /// The JSON of one stall.
-    func json(_ occurrence: Occurrence, _ form: Form) -> [UInt8] {
+    /// The JSON of one stall, as in an NDJSON file.
+    func json(_ occurrence: Occurrence) -> [UInt8] {
         var json: [UInt8] = []
         json.reserveCapacity(1 << 14)
-        for piece in pieces[form] ?? [] {
+        for piece in pieces {
             switch piece {
             case .text(let bytes): json += bytes
-            case .slot(let slot): json += text(slot, occurrence).utf8
+            case .value(let text): json += text(occurrence).utf8
             }
         }
         return json
-    }
-
-    private func text(_ slot: Slot, _ occurrence: Occurrence) -> String {
-        let milliseconds = occurrence.milliseconds
-        return switch slot {
-        case .id: occurrence.id
-        case .hostname: occurrence.hostname
-        case .bootID: occurrence.bootID
-        case .version: occurrence.version
-        case .startedAt: occurrence.startedAt.description
-        case .processStartedAt: occurrence.processStartedAt.description
-        case .pid: "\(occurrence.pid)"
-        case .startTicks: "\(occurrence.startTicks)"
-        case .turn: "\(occurrence.turn)"
-        case .repeats: "\(occurrence.repeats)"
-        case .line: "\(occurrence.line)"
-        case .milliseconds: "\(milliseconds)"
-        case .onCPU: Self.number(milliseconds * shares.onCPU)
-        case .runQueue: Self.number(milliseconds * shares.runQueue)
-        case .blocked: Self.number(milliseconds * (1 - shares.onCPU - shares.runQueue))
-        case .weight: Self.number(milliseconds / samples)
-        }
     }
 
     /// A number of milliseconds to the nanosecond.

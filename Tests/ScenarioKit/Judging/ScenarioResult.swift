@@ -1,7 +1,7 @@
-package import StallWatch
+import StallWatch
 
 /// The result of a scenario: whether its reports are the right ones.
-package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
+enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     /// The reports are right.
     case ok
     /// A stall has no report.
@@ -45,20 +45,20 @@ package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
 
 extension ScenarioResult {
     /// Whether something was judged and is wrong.
-    package var isFailure: Bool { self != .ok && self != .notAvailable && self != .inconclusive }
+    var isFailure: Bool { self != .ok && self != .notAvailable && self != .inconclusive }
 
     /// How far a reported duration may be from the injected one, in milliseconds.
-    package static let toleratedMilliseconds = 5.0
+    static let toleratedMilliseconds = 5.0
     /// The same as a part of the injected duration.
     ///
     /// The larger tolerance applies.
-    package static let toleratedPart = 0.02
+    static let toleratedPart = 0.02
 
     /// How far the sum of the parts of a stall's time may be from its duration, in addition to ``toleratedPart`` of it.
-    package static let toleratedSplitMilliseconds = 2.0
+    static let toleratedSplitMilliseconds = 2.0
 
     /// One sample in so many may have an incomplete stack: of a few samples none.
-    package static let samplesPerIncompleteOne = 10
+    static let samplesPerIncompleteOne = 10
 
     /// Returns how far a reported duration may be from an injected one, both in milliseconds.
     fileprivate static func tolerance(_ injected: Double) -> Double {
@@ -70,7 +70,7 @@ extension Outcome {
     /// The result.
     ///
     /// If several things are wrong, the most informative one.
-    package var result: ScenarioResult {
+    var result: ScenarioResult {
         if hasFailed { return .noResult }
         if unavailable != nil { return .notAvailable }
         if notCounted != nil { return .notCounted }
@@ -108,7 +108,7 @@ extension Outcome {
             if expected.hasWrongPeer(report, process: peer) { return .wrongOwner }
             if let advice = expected.advice, report.advice != advice { return .wrongAdvice }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
-            if !expected.mayBeIncomplete, report.hasIncompleteStacks { return .incompleteStack }
+            if report.hasIncompleteStacks { return .incompleteStack }
         }
         let others = reports.filter { $0.loop == expected.besides }
         guard expected.besides == nil || others.map(\.kind) == [.stall] else {
@@ -132,7 +132,7 @@ extension Outcome {
 
 extension ExpectedReport {
     /// Whether the stall is meant to leave the thread without a CPU.
-    package var isShortOfCPU: Bool { cause == "cpuContention" || cause == "throttled" }
+    var isShortOfCPU: Bool { cause == "cpuContention" || cause == "throttled" }
 
     /// Returns what is wrong in the report, apart from its duration and cause.
     fileprivate func mismatch(with report: ReportedStall) -> ScenarioResult? {
@@ -184,43 +184,50 @@ extension ReportedStall {
 }
 
 /// One run of a scenario: the injected stalls and the reports of them.
-package struct Outcome: Equatable, Sendable {
-    package let scenario: String
-    package let expected: ExpectedReport?
-    package let thresholdMilliseconds: Double
+///
+/// The summary file keeps it without what the scenario says itself, so that the reports can be judged again.
+struct Outcome: Codable, Equatable, Sendable {
+    private enum CodingKeys: CodingKey {
+        case scenario, thresholdMilliseconds, injected, reports, notCounted, suppressedStalls, runnableMilliseconds,
+            waitedMilliseconds, peer, unavailable, hasFailed, retries
+    }
+
+    let scenario: String
+    var expected: ExpectedReport?
+    let thresholdMilliseconds: Double
     /// How long each injected stall took on the stalled thread.
-    package var injected: [Double]
+    var injected: [Double]
     /// All reports made during the run.
-    package var reports: [ReportedStall]
+    var reports: [ReportedStall]
     /// The kind of cause that unexpected reports may have.
-    package var toleratedCause: String?
+    var toleratedCause: String?
     /// The reason for which the monitor had to suppress a stall but counted none; `nil` if it counted.
-    package var notCounted: SuppressionReason?
+    var notCounted: SuppressionReason?
     /// The number of stalls that the monitor suppressed and counted, because the process could not run.
-    package var suppressedStalls = 0
+    var suppressedStalls = 0
     /// How long the main thread was ready to run without a CPU during the run, by the kernel's count.
-    package var runnableMilliseconds = 0.0
+    var runnableMilliseconds = 0.0
     /// The part of ``runnableMilliseconds`` by which a turn may be longer than the time measured in it.
     ///
     /// Zero except in a soak, where much else wants a CPU.
-    package var waitedMilliseconds = 0.0
+    var waitedMilliseconds = 0.0
     /// The id of the process for which the thread waits.
-    package var peer: Int32?
+    var peer: Int32?
     /// Why the scenario cannot run.
-    package var unavailable: String?
+    var unavailable: String?
     /// Whether the scenario's child crashed, failed or did not end in time.
-    package var hasFailed = false
+    var hasFailed = false
     /// The number of attempts before this one (``RetryPolicy``).
-    package var retries = 0
+    var retries = 0
 
     /// How long the longest injected stall took; `nil` if there was none.
-    package var injectedMilliseconds: Double? { injected.max() }
+    var injectedMilliseconds: Double? { injected.max() }
 
     /// The scenario's report: the longest one of the stalled loop, or of any loop if none was meant to stall.
-    package var own: ReportedStall? { ownReports.first }
+    var own: ReportedStall? { ownReports.first }
 
     /// The reports of the stalled loop, or all of them if none was meant to stall, longest first.
-    package var ownReports: [ReportedStall] {
+    var ownReports: [ReportedStall] {
         reports.filter { expected == nil || $0.loop == expected?.loop }.sorted { $0.milliseconds > $1.milliseconds }
     }
 }

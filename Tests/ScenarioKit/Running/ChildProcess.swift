@@ -1,21 +1,21 @@
 import ArgumentParser
 import CStalls
-package import Foundation
+import Foundation
 import Glibc
 import LinuxSupport
-package import StallWatch
+import StallWatch
 
 /// A child process, with a pipe to its standard input and one from its standard output.
-package struct ChildProcess: Sendable {
-    package let id: pid_t
+struct ChildProcess: Sendable {
+    let id: pid_t
     private let input: Int32
     private let output: Int32
 
     /// The path of this program's file: a program that is started by the link in /proc has the name `exe`.
-    package static let program = readLink("/proc/self/exe") ?? CommandLine.arguments[0]
+    static let program = readLink("/proc/self/exe") ?? CommandLine.arguments[0]
 
     /// Starts `executable`, by default this program.
-    package init(_ arguments: [String], executable: String = program) throws(ScenariosFailure) {
+    init(_ arguments: [String], executable: String = program) throws(ScenariosFailure) {
         let (inputRead, inputWrite) = try Self.makePipe()
         let (outputRead, outputWrite) = try Self.makePipe()
         var actions = posix_spawn_file_actions_t()
@@ -41,13 +41,27 @@ package struct ChildProcess: Sendable {
         output = outputRead
     }
 
+    /// Starts a program of that shape, which writes its reports to `directory`.
+    ///
+    /// Its stalls take as long as `stall`.
+    init(
+        _ shape: HostShape, threshold: Duration, directory: String, stall: Duration = .zero,
+        executable: String = program
+    ) throws(ScenariosFailure) {
+        try self.init(
+            [
+                "--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds.rounded()))ms",
+                "--output", directory, "--host-stall", "\(Int(stall.milliseconds.rounded()))",
+            ], executable: executable)
+    }
+
     /// Writes to the child's standard input.
-    package func send(_ text: String) {
+    func send(_ text: String) {
         _ = text.utf8.withContiguousStorageIfAvailable { write(input, $0.baseAddress, $0.count) }
     }
 
     /// Waits until a monitor's watchdog runs in the child, for `limit` at most: on a slow machine a start takes seconds.
-    package func waitForMonitor(within limit: Duration) async {
+    func waitForMonitor(within limit: Duration) async {
         let end = ContinuousClock.now + limit
         while ContinuousClock.now < end, !RunningProcess.hasThread(named: Capabilities.watchdogThread, in: id) {
             await pause(.milliseconds(5))
@@ -59,7 +73,7 @@ package struct ChildProcess: Sendable {
     /// Kills it after `limit`.
     ///
     /// - Returns: How the child ended, and its output up to a pipe's capacity.
-    package func finish(within limit: Duration) async -> Ending {
+    func finish(within limit: Duration) async -> Ending {
         close(input)
         let end = ContinuousClock.now + limit
         var status: Int32 = 0
@@ -77,20 +91,25 @@ package struct ChildProcess: Sendable {
     }
 
     /// How a child ended, and its output.
-    package struct Ending: Sendable, CustomStringConvertible {
+    struct Ending: Sendable, CustomStringConvertible {
         /// The status from wait(2).
-        package let status: Int32
-        package let text: String
+        let status: Int32
+        let text: String
 
         /// The output of a child that exited with status 0.
-        package var answer: String? { status == 0 ? text : nil }
+        var answer: String? { status == 0 ? text : nil }
+
+        /// Returns the result of a program of some shape; `nil` if it failed.
+        func result() throws -> HostResult? {
+            try answer.map { try JSONDecoder().decode(HostResult.self, from: Data($0.utf8)) }
+        }
 
         /// The signal that ended it, or 0.
         ///
         /// The next byte of the status is the exit status (wait(2)).
-        package var signal: Int32 { status & 0x7f }
+        var signal: Int32 { status & 0x7f }
 
-        package var description: String {
+        var description: String {
             let how = signal == 0 ? "ended with status \(status >> 8 & 0xff)" : "was ended by signal \(signal)"
             return "\(how) and wrote '\(text.prefix(200))'"
         }
@@ -114,18 +133,15 @@ extension ScenarioContext {
     ///   - body: Runs while the child does.
     /// - Returns: The durations of its stalls.
     /// - Throws: `ScenariosFailure` if the child cannot be started, ``NoResult`` if it fails.
-    package func host(
+    func host(
         _ shape: HostShape, while body: (ChildProcess) async -> Void = { _ in }
     ) async throws -> [Duration] {
-        let child = try ChildProcess([
-            "--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds.rounded()))ms",
-            "--output", directory, "--host-stall", "\(Int(stall.milliseconds.rounded()))",
-        ])
+        let child = try ChildProcess(shape, threshold: threshold, directory: directory, stall: stall)
         await body(child)
         let ending = await child.finish(within: .seconds(30) + threshold * 12)
-        guard let line = ending.answer,
-            let result = try? JSONDecoder().decode(HostResult.self, from: Data(line.utf8))
-        else { throw NoResult(sentence: "the child of shape \(shape.rawValue) \(ending)") }
+        guard let result = try? ending.result() else {
+            throw NoResult(sentence: "the child of shape \(shape.rawValue) \(ending)")
+        }
         take(result)
         return result.injectedMilliseconds.map { .microseconds(Int(($0 * 1000).rounded())) }
     }
@@ -137,22 +153,16 @@ struct NoResult: Error {
 }
 
 /// The child's result, which is one line of JSON on its standard output.
-package struct HostResult: Codable, Sendable {
+struct HostResult: Codable, Sendable {
     /// The duration of each injected stall.
-    package var injectedMilliseconds: [Double]
+    var injectedMilliseconds: [Double]
     /// The names of the report files.
-    package var files: [String]
-    package var suppressed: SuppressionCounts
-
-    package init(injectedMilliseconds: [Double], files: [String], suppressed: SuppressionCounts) {
-        self.injectedMilliseconds = injectedMilliseconds
-        self.files = files
-        self.suppressed = suppressed
-    }
+    var files: [String]
+    var suppressed: SuppressionCounts
 }
 
 /// The shape of the program's child: `stallwatch-scenarios --host SHAPE`.
-package enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
+enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     /// An async `@main`. The main actor moves from the main thread to workers of libdispatch.
     case asyncMain = "async-main"
     /// An async `@main` that stalls on the main thread before it suspends for the first time.

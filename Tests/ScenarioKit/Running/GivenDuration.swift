@@ -1,14 +1,14 @@
-package import ArgumentParser
+import ArgumentParser
 import StallReports
 
 /// A duration on the command line: a number and one of the units of ``DurationText``.
-package struct GivenDuration: Equatable, CustomStringConvertible {
+struct GivenDuration: Equatable, CustomStringConvertible {
     /// The threshold without an option.
-    package static let standardThreshold = GivenDuration(description: "250ms", duration: .milliseconds(250))
+    static let standardThreshold = GivenDuration(description: "250ms", duration: .milliseconds(250))
 
     /// The text on the command line.
-    package let description: String
-    package let duration: Duration
+    let description: String
+    let duration: Duration
 
     private init(description: String, duration: Duration) {
         self.description = description
@@ -18,7 +18,7 @@ package struct GivenDuration: Equatable, CustomStringConvertible {
     /// Reads a threshold: 20 ms to 60 s.
     ///
     /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
-    package static func threshold(_ text: String) throws(ValidationError) -> GivenDuration {
+    static func threshold(_ text: String) throws(ValidationError) -> GivenDuration {
         try GivenDuration(
             text, from: .milliseconds(20), to: .seconds(60), "20ms to 60s: a scenario takes up to 16 of them")
     }
@@ -26,7 +26,7 @@ package struct GivenDuration: Equatable, CustomStringConvertible {
     /// Reads the length of a long run: a second to a week.
     ///
     /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
-    package static func length(_ text: String) throws(ValidationError) -> GivenDuration {
+    static func length(_ text: String) throws(ValidationError) -> GivenDuration {
         try GivenDuration(text, from: .seconds(1), to: .seconds(7 * 24 * 3600), "1s to 168h")
     }
 

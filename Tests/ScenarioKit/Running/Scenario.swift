@@ -1,35 +1,35 @@
 import Foundation
 import Glibc
 import LinuxSupport
-package import StallWatch
+import StallWatch
 import Synchronization
 import TextOutput
 
 /// Something that happens to a loop, and the report that it must give.
-package struct Scenario: Sendable {
+struct Scenario: Sendable {
     /// Runs the scenario, and returns once the loop has no work left.
     ///
     /// The result is the measured duration of each injected stall.
-    package typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
+    typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
 
     /// The value of `--scenario`.
-    package let name: String
+    let name: String
     /// The event, in half a sentence.
-    package let summary: String
+    let summary: String
     /// The duration of the injected stall, as a multiple of the threshold.
-    package let stallFactor: Double
+    let stallFactor: Double
     /// The report's required contents; `nil` if there must be no report.
-    package var expected: ExpectedReport?
+    var expected: ExpectedReport?
     /// The reason for which the monitor must suppress a stall; `nil` if that does not matter.
-    package var suppressed: SuppressionReason?
+    var suppressed: SuppressionReason?
     /// The kind of cause that unexpected reports may have.
-    package var toleratedCause: String?
-    package let run: Run
+    var toleratedCause: String?
+    let run: Run
 
     /// A scenario that must give a report.
     ///
     /// `run` returns the duration of the only stall.
-    package static func stalling(
+    static func stalling(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport,
         run: @escaping @Sendable (ScenarioContext) async throws -> Duration
     ) -> Scenario {
@@ -37,7 +37,7 @@ package struct Scenario: Sendable {
     }
 
     /// A scenario that must give several reports.
-    package static func stallingOften(
+    static func stallingOften(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport, run: @escaping Run
     ) -> Scenario {
         Scenario(name: name, summary: summary, stallFactor: stallFactor, expected: expected, run: run)
@@ -46,7 +46,7 @@ package struct Scenario: Sendable {
     /// A scenario that must give no report.
     ///
     /// Reports of `toleratedCause` are allowed, because other threads do delay the loop.
-    package static func quiet(
+    static func quiet(
         _ name: String, _ summary: String, suppressed: SuppressionReason? = nil,
         tolerating toleratedCause: String? = nil, run: @escaping @Sendable (ScenarioContext) async throws -> Void
     ) -> Scenario {
@@ -60,7 +60,7 @@ package struct Scenario: Sendable {
     }
 
     /// A scenario that must give no report unless a turn becomes a stall; `run` returns the duration of the longest one.
-    package static func short(
+    static func short(
         _ name: String, _ summary: String, times stallFactor: Double,
         run: @escaping @Sendable (ScenarioContext) async throws -> Duration
     ) -> Scenario {
@@ -70,7 +70,7 @@ package struct Scenario: Sendable {
 
 extension Scenario {
     /// Returns a line per scenario.
-    package static func list(_ scenarios: [Scenario]) -> String {
+    static func list(_ scenarios: [Scenario]) -> String {
         let width = scenarios.map(\.name.count).max() ?? 0
         return scenarios.map { scenario in
             var expectation = scenario.expected == nil ? "no report" : "reported"
@@ -81,22 +81,18 @@ extension Scenario {
 }
 
 /// The scenario cannot run on this machine.
-package struct NotAvailable: Error {
+struct NotAvailable: Error {
     /// The missing thing, in half a sentence.
-    package let reason: String
-
-    package init(reason: String) { self.reason = reason }
+    let reason: String
 }
 
 /// A random number generator that repeats its numbers for the same seed (Steele, Lea and Flood 2014).
-package struct SplitMix64: RandomNumberGenerator {
+struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 
-    package init(seed: UInt64) {
-        state = seed
-    }
+    init(seed: UInt64) { state = seed }
 
-    package mutating func next() -> UInt64 {
+    mutating func next() -> UInt64 {
         state &+= 0x9e37_79b9_7f4a_7c15
         var value = state
         value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
@@ -106,25 +102,25 @@ package struct SplitMix64: RandomNumberGenerator {
 }
 
 /// The surroundings of a scenario: the duration of its stall, the program's monitor, and its own monitors.
-package final class ScenarioContext: Sendable {
+final class ScenarioContext: Sendable {
     /// The monitor's threshold.
-    package let threshold: Duration
+    let threshold: Duration
     /// The intended duration of the stall.
-    package let stall: Duration
+    let stall: Duration
     /// How long the scenario `under-load` lasts.
-    package let loadTime: Duration
+    let loadTime: Duration
     /// The program's own monitor, which watches the main run loop under the label `main`.
-    package let monitor: StallMonitor
+    let monitor: StallMonitor
     /// Its watch of the main run loop.
-    package let mainLoop: LoopWatch
+    let mainLoop: LoopWatch
     /// The directory of all reports.
-    package let directory: String
+    let directory: String
     private let inbox: ReportInbox
     private let ownMonitors = Mutex<[StallMonitor]>([])
     private let host = Mutex<HostResult?>(nil)
     private let peer = Mutex<Int32?>(nil)
 
-    package init(
+    init(
         threshold: Duration, stall: Duration, loadTime: Duration, monitor: StallMonitor, mainLoop: LoopWatch,
         directory: String, inbox: ReportInbox
     ) {
@@ -141,7 +137,7 @@ package final class ScenarioContext: Sendable {
     ///
     /// It stops once its reports have arrived.
     @discardableResult
-    package func watch(
+    func watch(
         _ loops: WatchedLoop..., threshold loopThreshold: Duration? = nil,
         saturationThreshold: Duration? = .seconds(10), modalModes: Set<String> = []
     ) async throws -> StallMonitor {
@@ -158,53 +154,51 @@ package final class ScenarioContext: Sendable {
     }
 
     /// Notes the process for which the thread waits.
-    package func expectPeer(_ process: Int32) { peer.withLock { $0 = process } }
+    func expectPeer(_ process: Int32) { peer.withLock { $0 = process } }
 
     /// The process for which the thread waits; `nil` if the scenario has not said.
-    package var expectedPeer: Int32? { peer.withLock { $0 } }
+    var expectedPeer: Int32? { peer.withLock { $0 } }
 
     /// Adds the reports and counts of a child process to this scenario's.
-    package func take(_ result: HostResult) {
+    func take(_ result: HostResult) {
         host.withLock { $0 = result }
     }
 }
 
 extension ReportOutput {
     /// A directory that keeps all reports: the results of a long soak name those of its first hour.
-    package static func all(in directory: String) -> Self {
+    static func all(in directory: String) -> Self {
         .directory(directory, quota: ReportQuota(reports: 1_000_000, bytes: 1 << 34))
     }
 }
 
 extension ScenarioContext {
     /// All monitors that reported to the inbox.
-    package var monitors: [StallMonitor] { [monitor] + ownMonitors.withLock { $0 } }
+    var monitors: [StallMonitor] { [monitor] + ownMonitors.withLock { $0 } }
 
     /// The names of the child's report files.
-    package var hostFiles: [String] { host.withLock { $0?.files ?? [] } }
+    var hostFiles: [String] { host.withLock { $0?.files ?? [] } }
 
     /// Returns how often the scenario's monitors, and the child's, have suppressed a stall for one of these reasons.
-    package func suppressed(_ reasons: [SuppressionReason]) -> Int {
+    func suppressed(_ reasons: [SuppressionReason]) -> Int {
         let counts = monitors.map(\.statistics.suppressed) + (host.withLock { $0?.suppressed }.map { [$0] } ?? [])
         return counts.reduce(0) { sum, counts in reasons.reduce(sum) { $0 + counts[$1] } }
     }
 
     /// Stops the scenario's own monitors.
-    package func close() {
+    func close() {
         for monitor in ownMonitors.withLock({ $0 }) { monitor.stop() }
     }
 }
 
 /// Keeps the reports of several monitors until a caller takes them.
-package actor ReportInbox {
+actor ReportInbox {
     private var waiting: [StallReport] = []
     private var readers: [Int: Task<Void, Never>] = [:]
     private var opened = 0
 
-    package init() {}
-
     /// Starts to read `reports`, up to the end of the stream.
-    package func open(_ reports: AsyncStream<StallReport>) {
+    func open(_ reports: AsyncStream<StallReport>) {
         let number = opened
         opened += 1
         // A finished reader is removed, because a soak opens thousands.
@@ -217,7 +211,7 @@ package actor ReportInbox {
     /// Waits for `count` reports, for `limit` at most, and then `settling` longer for unexpected ones.
     ///
     /// - Returns: All reports since the last call.
-    package func reports(atLeast count: Int, within limit: Duration, settling: Duration) async -> [StallReport] {
+    func reports(atLeast count: Int, within limit: Duration, settling: Duration) async -> [StallReport] {
         let end = ContinuousClock.now + limit
         while waiting.count < count, ContinuousClock.now < end { await pause(.milliseconds(5)) }
         await pause(settling)
@@ -227,7 +221,7 @@ package actor ReportInbox {
     /// Waits for the end of all streams, which comes after their monitors have stopped.
     ///
     /// - Returns: All reports since the last call.
-    package func rest() async -> [StallReport] {
+    func rest() async -> [StallReport] {
         for reader in readers.values { await reader.value }
         return takeAll()
     }

@@ -1,28 +1,28 @@
 import Foundation
-package import StallWatch
+import StallWatch
 import Synchronization
 
 /// Runs scenarios beside the main run loop, one at a time, and judges the reports of each.
-package struct ScenarioRunner: Sendable {
-    package let monitor: StallMonitor
+struct ScenarioRunner: Sendable {
+    let monitor: StallMonitor
     private let mainLoop: LoopWatch
     /// The monitor's report directory.
-    package let directory: String
+    let directory: String
     /// How long the scenario `under-load` lasts.
-    package let loadTime: Duration
+    let loadTime: Duration
     /// Whether a turn may be longer by the time that its thread waited for a CPU.
-    package let grantsWaits: Bool
+    let grantsWaits: Bool
     private let inbox = ReportInbox()
 
     /// How long after a stall's end its report may arrive.
     ///
     /// A report takes some 10 ms, and much longer on a busy disk.
-    package static let timeout = Duration.seconds(5)
+    static let timeout = Duration.seconds(5)
     /// How long the loop stays idle after each scenario, for an unexpected report to arrive and for the loop to wait.
-    package static let settling = Duration.milliseconds(300)
+    static let settling = Duration.milliseconds(300)
 
     /// A runner for all reports that `monitor` makes from now on.
-    package init(monitor: StallMonitor, mainLoop: LoopWatch, directory: String, loadTime: Duration, grantsWaits: Bool)
+    init(monitor: StallMonitor, mainLoop: LoopWatch, directory: String, loadTime: Duration, grantsWaits: Bool)
         async
     {
         self.monitor = monitor
@@ -33,16 +33,11 @@ package struct ScenarioRunner: Sendable {
         await inbox.open(monitor.makeReports())
     }
 
-    /// Returns the intended duration of the scenario's stall.
-    package func stall(of scenario: Scenario) -> Duration {
-        monitor.configuration.threshold * scenario.stallFactor
-    }
-
     /// Stops the monitor.
     ///
     /// - Returns: The reports that came too late to belong to a scenario. Each of them is a false alarm.
     /// - Throws: `ScenariosFailure` if a report cannot be written or read.
-    package func finish() async throws(ScenariosFailure) -> [ReportedStall] {
+    func finish() async throws(ScenariosFailure) -> [ReportedStall] {
         monitor.stop()
         return try await read(inbox.rest().map(\.fileName))
     }
@@ -54,16 +49,34 @@ package struct ScenarioRunner: Sendable {
     ///   - onRetry: Called with each outcome that does not stand.
     /// - Returns: The outcome that stands.
     /// - Throws: `ScenariosFailure` if the scenario fails, or if a report cannot be written or read.
-    package func judge(
+    func judge(
         _ scenario: Scenario, onRetry: (Outcome) throws(ScenariosFailure) -> Void
     ) async throws(ScenariosFailure) -> Outcome {
         try await RetryPolicy().settle(
             { () async throws(ScenariosFailure) in try await run(scenario) }, onRetry: onRetry)
     }
 
+    /// Runs each scenario once, in order, with a line for each, and stops the monitor.
+    ///
+    /// - Throws: `ScenariosFailure` if a scenario fails, or if a report cannot be written or read.
+    func judgeAll(_ scenarios: [Scenario], _ progress: Progress) async throws(ScenariosFailure) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        for (index, scenario) in scenarios.enumerated() {
+            let outcome = try await judge(scenario) { outcome throws(ScenariosFailure) in
+                try progress.repeats(outcome, index)
+            }
+            try progress.finish(outcome, index)
+            outcomes.append(outcome)
+        }
+        let late = try await finish()
+        if !outcomes.isEmpty { outcomes[outcomes.count - 1].reports += late }
+        return outcomes
+    }
+
     private func run(_ scenario: Scenario) async throws(ScenariosFailure) -> Outcome {
         let context = ScenarioContext(
-            threshold: monitor.configuration.threshold, stall: stall(of: scenario), loadTime: loadTime,
+            threshold: monitor.configuration.threshold,
+            stall: monitor.configuration.threshold * scenario.stallFactor, loadTime: loadTime,
             monitor: monitor, mainLoop: mainLoop, directory: directory, inbox: inbox
         )
         var outcome = Outcome(
@@ -124,29 +137,29 @@ extension SuppressionReason {
 /// The order of a round that runs two scenarios at a time.
 ///
 /// At most one of the two computes for long, because the other one and the watchdogs need the second CPU.
-package final class ScenarioLanes: Sendable {
-    package enum Lane: Sendable {
+final class ScenarioLanes: Sendable {
+    enum Lane: Sendable {
         case computing, blocking
     }
 
     /// Scenarios that compete for CPUs or for the disk.
     ///
     /// They run one after another, when all others are over.
-    package static let alone: Set<String> = [
+    static let alone: Set<String> = [
         "starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy",
         "priority-inversion", "priority-inversion-queue", "background-owner", "file-read", "file-write", "cured-fsync",
         "cured-fileRead", "cured-fileWrite", "cured-paging", "cured-contention", "cured-quota",
     ]
 
     private struct Rest {
-        package var computing: ArraySlice<Scenario>
-        package var blocking: ArraySlice<Scenario>
+        var computing: ArraySlice<Scenario>
+        var blocking: ArraySlice<Scenario>
     }
 
     private let rest: Mutex<Rest>
 
     /// The lanes for all of `scenarios` that are not in ``alone``.
-    package init(_ scenarios: [Scenario]) {
+    init(_ scenarios: [Scenario]) {
         let shared = scenarios.filter { !Self.alone.contains($0.name) }
         rest = Mutex(Rest(computing: shared.filter(\.computes)[...], blocking: shared.filter { !$0.computes }[...]))
     }
@@ -154,7 +167,7 @@ package final class ScenarioLanes: Sendable {
     /// Removes and returns the next scenario of a lane.
     ///
     /// An empty computing lane helps with the blocking scenarios.
-    package func next(_ lane: Lane) -> Scenario? {
+    func next(_ lane: Lane) -> Scenario? {
         rest.withLock { rest in
             if lane == .computing, let scenario = rest.computing.popFirst() { return scenario }
             return lane == .computing ? rest.blocking.popLast() : rest.blocking.popFirst()
@@ -164,49 +177,8 @@ package final class ScenarioLanes: Sendable {
 
 extension Scenario {
     /// Whether the scenario keeps a CPU busy: it computes, the owner of its lock does, or it makes many turns.
-    package var computes: Bool {
+    var computes: Bool {
         guard let expected else { return true }
         return expected.cause == "cpu" || expected.ownerDoes == "running" || expected.differingSamples
-    }
-}
-
-/// The program's run: each scenario once, in order, with a line for each.
-package struct ScenarioSequence: Sendable {
-    package let scenarios: [Scenario]
-    package let runner: ScenarioRunner
-    package let progress: Progress
-
-    package init(scenarios: [Scenario], runner: ScenarioRunner, progress: Progress) {
-        self.scenarios = scenarios
-        self.runner = runner
-        self.progress = progress
-    }
-
-    /// Runs all scenarios and stops the monitor.
-    ///
-    /// - Throws: `ScenariosFailure` if a scenario fails, or if a report cannot be written or read.
-    package func run() async throws(ScenariosFailure) -> [Outcome] {
-        do throws(ScenariosFailure) {
-            return try await runAll()
-        } catch {
-            // The first failure is the one to report, even if this fails too.
-            try? progress.abandon()
-            throw error
-        }
-    }
-
-    private func runAll() async throws(ScenariosFailure) -> [Outcome] {
-        var outcomes: [Outcome] = []
-        for (index, scenario) in scenarios.enumerated() {
-            try progress.begin(scenario, index, stall: runner.stall(of: scenario))
-            let outcome = try await runner.judge(scenario) { outcome throws(ScenariosFailure) in
-                try progress.repeats(outcome, index)
-            }
-            try progress.finish(outcome, index)
-            outcomes.append(outcome)
-        }
-        let late = try await runner.finish()
-        if !outcomes.isEmpty { outcomes[outcomes.count - 1].reports += late }
-        return outcomes
     }
 }

@@ -1,21 +1,21 @@
 import Glibc
 import LinuxSupport
-package import StallWatch
+import StallWatch
 
 /// The program's error messages.
-package enum StandardError {
+enum StandardError {
     /// Writes the text at once.
     ///
     /// Ignores a failure, because there is nowhere to report it.
-    package static func write(_ text: String) {
+    static func write(_ text: String) {
         _ = writeAll(Array(text.utf8), to: STDERR_FILENO)
     }
 }
 
 /// The program's output.
-package enum StandardOutput {
+enum StandardOutput {
     /// Writes the text at once, to a terminal and to a pipe.
-    package static func write(_ text: String) throws(ScenariosFailure) {
+    static func write(_ text: String) throws(ScenariosFailure) {
         guard writeAll(Array(text.utf8), to: STDOUT_FILENO) == nil else {
             throw ScenariosFailure(.inputOutput, "standard output cannot be written: keep its reader running")
         }
@@ -23,9 +23,9 @@ package enum StandardOutput {
 }
 
 /// The reason for which the program cannot continue: a sentence that says what to do, and the exit status.
-package struct ScenariosFailure: Error, Equatable {
+struct ScenariosFailure: Error, Equatable {
     /// The exit statuses for failures of the system, with the meanings of sysexits.h.
-    package enum Status: Int32 {
+    enum Status: Int32 {
         /// EX_OSERR: the system refused something, such as a thread.
         case systemError = 71
         /// EX_CANTCREAT: a file or directory cannot be made.
@@ -34,21 +34,21 @@ package struct ScenariosFailure: Error, Equatable {
         case inputOutput = 74
     }
 
-    package let status: Status
-    package let sentence: String
+    let status: Status
+    let sentence: String
 
-    package init(_ status: Status, _ sentence: String) {
+    init(_ status: Status, _ sentence: String) {
         self.status = status
         self.sentence = sentence
     }
 
     /// A failure to make or write a file.
-    package init(_ sentence: String, errno: Int32) {
+    init(_ sentence: String, errno: Int32) {
         self.init(Status(ofFileError: errno), "\(sentence): \(String(cString: strerror(errno)))")
     }
 
     /// A failure of the monitor.
-    package init(_ error: StallWatchError) {
+    init(_ error: StallWatchError) {
         guard error.code == .unwritableReports else {
             self.init(.systemError, error.description)
             return
@@ -57,7 +57,7 @@ package struct ScenariosFailure: Error, Equatable {
     }
 
     /// The failure of something that `what` names, such as a scenario.
-    package init(_ error: any Error, of what: String) {
+    init(_ error: any Error, of what: String) {
         self =
             error as? ScenariosFailure ?? (error as? StallWatchError).map { ScenariosFailure($0) }
             ?? ScenariosFailure(.systemError, "\(what) cannot run: \(error)")
@@ -68,7 +68,7 @@ extension ScenariosFailure.Status {
     /// A full or broken disk is an input/output error.
     ///
     /// Every other error concerns the path.
-    package init(ofFileError error: Int32) {
+    init(ofFileError error: Int32) {
         switch error {
         case ENOSPC, EDQUOT, EFBIG, EIO: self = .inputOutput
         default: self = .cannotCreate
@@ -78,8 +78,8 @@ extension ScenariosFailure.Status {
 
 extension Duration {
     /// The duration in milliseconds, with its fraction.
-    package var milliseconds: Double { self / .milliseconds(1) }
+    var milliseconds: Double { self / .milliseconds(1) }
 
     /// The duration in seconds, with its fraction.
-    package var seconds: Double { self / .seconds(1) }
+    var seconds: Double { self / .seconds(1) }
 }

@@ -4,45 +4,33 @@ import Foundation
 ///
 /// The processes run this program, so ``RetryPolicy`` applies in each of them. The folder of a wrong result stays in the
 /// output directory. That of a right one is removed.
-package struct StressRounds: Sendable {
+struct StressRounds: Sendable {
     /// The part of a process's summary that is counted.
-    package struct Row: Codable, Equatable, Sendable {
-        package var scenario: String
-        package var result: ScenarioResult
-        package var retries = 0
-        package var run: Run?
+    struct Row: Codable, Equatable, Sendable {
+        var scenario: String
+        var result: ScenarioResult
+        var retries = 0
+        var run: Run?
 
-        package struct Run: Codable, Equatable, Sendable {
-            package var unavailable: String?
+        struct Run: Codable, Equatable, Sendable {
+            var unavailable: String?
         }
     }
 
-    package let scenarios: [Scenario]
-    package let count: Int
+    let scenarios: [Scenario]
+    let count: Int
     /// The output directory.
-    package let output: String
+    let output: String
     /// Options for each process, such as the threshold.
-    package let options: [String]
+    let options: [String]
     /// The time after which a process is killed.
-    package let timeout: Duration
-    package var executable: String
-
-    package init(
-        scenarios: [Scenario], count: Int, output: String, options: [String], timeout: Duration,
-        executable: String = ChildProcess.program
-    ) {
-        self.scenarios = scenarios
-        self.count = count
-        self.output = output
-        self.options = options
-        self.timeout = timeout
-        self.executable = executable
-    }
+    let timeout: Duration
+    var executable = ChildProcess.program
 
     /// Runs all rounds, with a line for each wrong result and each round.
     ///
     /// - Throws: `ScenariosFailure` if a process cannot be started, or if standard output cannot be written.
-    package func run() async throws(ScenariosFailure) -> ScenarioTally {
+    func run() async throws(ScenariosFailure) -> ScenarioTally {
         var tally = ScenarioTally()
         for round in 1...count {
             for row in try await rows(ofRound: round) {
@@ -75,7 +63,7 @@ package struct StressRounds: Sendable {
     }
 
     /// Runs one scenario in a process and reads its summary.
-    package func row(of scenario: String, round: Int) async throws(ScenariosFailure) -> Row {
+    func row(of scenario: String, round: Int) async throws(ScenariosFailure) -> Row {
         let folder = "\(output)/\(scenario)-\(round)"
         let summary = folder + "/summary.json"
         // A summary of an earlier run must not count.

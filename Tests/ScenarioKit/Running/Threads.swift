@@ -6,9 +6,9 @@ import StackCapture
 import Synchronization
 
 /// A named thread that runs `body` and says when it is ready.
-package enum NamedThread {
+enum NamedThread {
     /// Starts the thread and waits until `body` has called its argument.
-    package static func start(_ name: String, _ body: @escaping @Sendable (_ ready: @Sendable () -> Void) -> Void) {
+    static func start(_ name: String, _ body: @escaping @Sendable (_ ready: @Sendable () -> Void) -> Void) {
         let isReady = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
             nameThisThread(name)
@@ -17,7 +17,7 @@ package enum NamedThread {
         isReady.wait()
     }
 
-    package static func nameThisThread(_ name: String) {
+    static func nameThisThread(_ name: String) {
         // Takes effect at once, unlike the name of a Foundation thread.
         guard let file = fopen("/proc/thread-self/comm", "w") else { return }
         fputs(name, file)
@@ -26,15 +26,15 @@ package enum NamedThread {
 }
 
 /// The kernel's account of the main thread.
-package enum MainThread {
+enum MainThread {
     /// How long the thread has been ready to run without a CPU since it began, in milliseconds.
-    package static func runnableMilliseconds() -> Double {
+    static func runnableMilliseconds() -> Double {
         Double((try? ThreadProbe(thread: getpid(), files: .schedstat).read()?.runQueue) ?? 0) / 1_000_000
     }
 }
 
 /// Waits without using any loop.
-package func pause(_ duration: Duration) async {
+func pause(_ duration: Duration) async {
     // Throws only if the task is cancelled, and nothing here cancels one.
     try? await Task.sleep(for: duration)
 }
@@ -42,7 +42,7 @@ package func pause(_ duration: Duration) async {
 /// Counts the signals that ask a program to end, so that the soak can end in order.
 ///
 /// All threads block them except one that waits for them, so that none interrupts another thread's call.
-package final class Interruption: Sendable {
+final class Interruption: Sendable {
     private static let signals = [SIGINT, SIGTERM, SIGHUP]
 
     private let received = Atomic<Int32>(0)
@@ -50,7 +50,7 @@ package final class Interruption: Sendable {
     /// Blocks the signals and starts to count them.
     ///
     /// Call it on the main thread before it starts others, because they inherit its mask.
-    package init() {
+    init() {
         var set = Self.set
         pthread_sigmask(SIG_BLOCK, &set, nil)
         Thread.detachNewThread { [self] in
@@ -66,13 +66,13 @@ package final class Interruption: Sendable {
     }
 
     /// Whether a signal has arrived.
-    package var hasCome: Bool { received.load(ordering: .relaxed) != 0 }
+    var hasCome: Bool { received.load(ordering: .relaxed) != 0 }
 
     /// Unblocks all other signals in the calling thread.
     ///
     /// A thread that a worker of libdispatch starts inherits a mask that blocks nearly all signals. Other programs' threads do
     /// not.
-    package static func unblockOtherSignals() {
+    static func unblockOtherSignals() {
         var set = set
         pthread_sigmask(SIG_SETMASK, &set, nil)
     }

@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import Glibc
-import ScenarioKit
 
 // Functions that stall for the causes of which one rule says what to do. The rules in Stalls.swift apply.
 

@@ -1,6 +1,5 @@
 // `struct timespec` belongs to whichever module the compiler loads first: Glibc, or CoreFoundation.
 import CoreFoundation
-import ScenarioKit
 import CStalls
 import Dispatch
 import Foundation
@@ -65,12 +64,8 @@ func lookUpAName(at server: SilentServer, for duration: Duration) {
 func waitForThePOSIXSemaphore(for duration: Duration) {
     var semaphore = sem_t()
     sem_init(&semaphore, 0, 0)
-    var deadline = timespec()
-    clock_gettime(CLOCK_REALTIME, &deadline)
-    let nanoseconds = deadline.tv_nsec + Int(duration.milliseconds * 1_000_000)
-    deadline.tv_sec += nanoseconds / 1_000_000_000
-    deadline.tv_nsec = nanoseconds % 1_000_000_000
-    while sem_timedwait(&semaphore, &deadline) != 0, errno == EINTR {}
+    var end = deadline(of: CLOCK_REALTIME, after: duration)
+    while sem_timedwait(&semaphore, &end) != 0, errno == EINTR {}
     sem_destroy(&semaphore)
 }
 

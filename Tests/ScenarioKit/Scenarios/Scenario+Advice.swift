@@ -2,7 +2,6 @@ import CStalls
 import Dispatch
 import Foundation
 import Glibc
-import ScenarioKit
 import StallWatch
 
 extension Scenario {

@@ -1,5 +1,3 @@
-import CStalls
-import ScenarioKit
 import CoreFoundation
 import Dispatch
 import Foundation

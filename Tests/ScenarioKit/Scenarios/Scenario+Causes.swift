@@ -1,5 +1,4 @@
 import CStalls
-import ScenarioKit
 import StallWatch
 
 extension Scenario {

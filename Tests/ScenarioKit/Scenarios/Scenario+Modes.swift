@@ -1,4 +1,3 @@
-import ScenarioKit
 import CoreFoundation
 import Dispatch
 import Foundation

@@ -1,4 +1,3 @@
-import ScenarioKit
 import CoreFoundation
 import Foundation
 import StallWatch

@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import ScenarioKit
 import StallWatch
 import Synchronization
 

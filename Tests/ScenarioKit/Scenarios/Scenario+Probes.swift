@@ -1,4 +1,3 @@
-import ScenarioKit
 import CStallWatch
 import Foundation
 import Glibc

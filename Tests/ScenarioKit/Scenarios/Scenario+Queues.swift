@@ -1,4 +1,3 @@
-import ScenarioKit
 import Dispatch
 import Foundation
 import StallWatch

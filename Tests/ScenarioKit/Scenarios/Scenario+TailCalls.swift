@@ -1,5 +1,5 @@
-import ScenarioKit
 import StallWatch
+import TailCalls
 
 extension Scenario {
     /// Stalls in functions that leave no frame in an optimized build.
@@ -7,7 +7,8 @@ extension Scenario {
         .stallingOften(
             "tail-calls", "functions stall that end in a call, or share their code with another one", times: 1.2,
             ExpectedReport(
-                mode: ExpectedReport.defaultMode, callout: .timer, cause: "sleep", stacks: tailCalls.map(\.stack))
+                mode: ExpectedReport.defaultMode, callout: .timer, cause: "sleep",
+                count: tailCalls.count, stacks: tailCalls.map(\.stack))
         ) { context in
             let before = unit
             unit = UInt32(context.stall.milliseconds * 1_000 / 120)

@@ -1,4 +1,3 @@
-import ScenarioKit
 import CStalls
 import CoreFoundation
 import Dispatch
@@ -39,15 +38,19 @@ func sleepTooLong(for duration: Duration) {
     while nanosleep(&left, &rest) != 0, errno == EINTR { left = rest }
 }
 
+/// Returns what a clock will show after `duration`.
+func deadline(of clock: clockid_t, after duration: Duration) -> timespec {
+    var end = timespec()
+    clock_gettime(clock, &end)
+    let nanoseconds = end.tv_nsec + Int(duration / .nanoseconds(1))
+    return timespec(
+        tv_sec: end.tv_sec + nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
+}
+
 /// Sleeps until a point in time; a release build has no frame for this function.
 @inline(__always)
 func sleepInTheCaller(for duration: Duration) {
-    let (seconds, attoseconds) = duration.components
-    var end = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &end)
-    let nanoseconds = end.tv_nsec + Int(attoseconds / 1_000_000_000)
-    end.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
-    end.tv_nsec = nanoseconds % 1_000_000_000
+    var end = deadline(of: CLOCK_MONOTONIC, after: duration)
     while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nil) == EINTR {}
 }
 

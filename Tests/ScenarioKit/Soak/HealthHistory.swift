@@ -75,7 +75,7 @@ struct HealthGrowth: Equatable, Encodable, Sendable {
 }
 
 /// The resources of the process that can leak, at one moment (proc_pid_status(5)).
-struct ProcessHealth: Equatable, Sendable {
+struct ProcessHealth: Encodable, Equatable, Sendable {
     /// The memory that malloc(3) has handed out and that has not been freed, in kilobytes.
     ///
     /// Resident memory would say something else. glibc has up to eight arenas per processor, and each short-lived thread of a

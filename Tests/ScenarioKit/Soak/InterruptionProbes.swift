@@ -1,4 +1,5 @@
 import CStalls
+import CoreFoundation
 import Dispatch
 import Foundation
 import Glibc

@@ -5,39 +5,26 @@ import Glibc
 ///
 /// It judges each scenario, and that the process does not grow, leaves no child behind, and that no call of its threads was
 /// interrupted or returned early.
-package struct Soak: Sendable {
-    package let length: GivenDuration
-    package let seed: UInt64
-    package let scenarios: [Scenario]
+struct Soak: Sendable {
+    let length: GivenDuration
+    let seed: UInt64
+    let scenarios: [Scenario]
     /// Whether the soak may change the machine's wall clock.
-    package let stepsClock: Bool
-    package let runner: ScenarioRunner
-    package let interruption: Interruption
+    let stepsClock: Bool
+    let runner: ScenarioRunner
+    let interruption: Interruption
     /// Makes the main loop turn once for each kind of callout.
-    package let turnOnce: @Sendable () async -> Void
-
-    package init(
-        length: GivenDuration, seed: UInt64, scenarios: [Scenario], stepsClock: Bool, runner: ScenarioRunner,
-        interruption: Interruption, turnOnce: @escaping @Sendable () async -> Void
-    ) {
-        self.length = length
-        self.seed = seed
-        self.scenarios = scenarios
-        self.stepsClock = stepsClock
-        self.runner = runner
-        self.interruption = interruption
-        self.turnOnce = turnOnce
-    }
+    let turnOnce: @Sendable () async -> Void
 
     /// The part of the time that only warms up.
     ///
     /// It has one whole round at least.
-    package static let warmUp = 1.0 / 6
+    static let warmUp = 1.0 / 6
 
     /// Runs the soak, with a line for each failure and each round, and stops the monitor.
     ///
     /// - Throws: `ScenariosFailure` if a scenario fails, or if a report cannot be written or read.
-    package func run() async throws(ScenariosFailure) -> SoakTotals {
+    func run() async throws(ScenariosFailure) -> SoakTotals {
         try StandardOutput.write(
             "soak for \(length), rounds of \(scenarios.count) scenarios. The same order again: --seed \(seed)\n"
         )
@@ -109,16 +96,16 @@ package struct Soak: Sendable {
 /// The order of a soak's scenarios: rounds with all scenarios, each in another order.
 ///
 /// With rounds, no scenario runs two times more than another. The order depends only on the seed.
-package struct ScenarioRounds {
+struct ScenarioRounds {
     /// The next scenario.
-    package struct Turn {
-        package let scenario: Scenario
+    struct Turn {
+        let scenario: Scenario
         /// Whether the program's file pages are evicted from memory first (``ColdStart``).
-        package let startsCold: Bool
+        let startsCold: Bool
     }
 
     /// The average number of scenarios per cold start.
-    package static let turnsPerColdStart = 4
+    static let turnsPerColdStart = 4
 
     private let scenarios: [Scenario]
     private var random: SplitMix64
@@ -129,14 +116,14 @@ package struct ScenarioRounds {
     private(set) var completed = -1
 
     /// Rounds of `scenarios`, which must not be empty.
-    package init(_ scenarios: [Scenario], seed: UInt64) {
+    init(_ scenarios: [Scenario], seed: UInt64) {
         precondition(!scenarios.isEmpty, "there is something to choose from")
         self.scenarios = scenarios
         random = SplitMix64(seed: seed)
     }
 
     /// Returns the next scenario.
-    package mutating func next() -> Turn {
+    mutating func next() -> Turn {
         if round.isEmpty {
             round = scenarios.shuffled(using: &random)[...]
             completed += 1

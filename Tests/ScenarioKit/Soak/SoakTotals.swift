@@ -1,5 +1,5 @@
 /// The results of a soak.
-package struct SoakTotals: Sendable {
+struct SoakTotals: Encodable, Sendable {
     /// A scenario with a wrong result.
     struct Failure: Equatable, Encodable, Sendable {
         var scenario: String
@@ -81,7 +81,7 @@ extension SoakTotals {
     /// Everything that is wrong, one phrase each.
     ///
     /// Empty if the soak has passed.
-    package var problems: [String] {
+    var problems: [String] {
         var problems: [String] = []
         func add(_ count: Int, _ text: String) {
             if count > 0 { problems.append("\(count) \(text)") }
@@ -115,7 +115,7 @@ extension SoakTotals {
     }
 
     /// The totals in one line.
-    package var line: String {
+    var line: String {
         let result = problems.isEmpty ? "ok" : "FAILED: " + problems.joined(separator: "; ")
         return [
             "soak \(result). Seed \(seed), \(Int(seconds.rounded())) s",
@@ -144,34 +144,13 @@ extension SoakTotals {
     }
 }
 
-extension SoakTotals: Encodable {
-    private enum Key: String, CodingKey {
-        case seed, seconds, problems, scenarios, rounds, results, retries, falseAlarms
-        case stalls, reported
-        case failures, growth, margin, memoryKilobytes, leftChildren, calls, chaos, coldStarts, majorFaults
-    }
+/// The totals of a soak as the summary file has them, with what is wrong.
+struct SoakSummary: Encodable {
+    let problems: [String]
+    let totals: SoakTotals
 
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(seed, forKey: .seed)
-        try container.encode(seconds, forKey: .seconds)
-        try container.encode(problems, forKey: .problems)
-        try container.encode(tally.total, forKey: .scenarios)
-        try container.encode(rounds, forKey: .rounds)
-        try container.encode(tally.counts.byName, forKey: .results)
-        try container.encode(tally.retries, forKey: .retries)
-        try container.encode(falseAlarms, forKey: .falseAlarms)
-        try container.encode(stalls, forKey: .stalls)
-        try container.encode(reported, forKey: .reported)
-        try container.encode(failures, forKey: .failures)
-        // Null if too few scenarios ran.
-        try container.encode(growth, forKey: .growth)
-        try container.encode(HealthGrowth.margin, forKey: .margin)
-        try container.encode(health?.memory, forKey: .memoryKilobytes)
-        try container.encode(leftChildren, forKey: .leftChildren)
-        try container.encode(calls, forKey: .calls)
-        try container.encode(chaos, forKey: .chaos)
-        try container.encode(coldStarts, forKey: .coldStarts)
-        try container.encode(majorFaults, forKey: .majorFaults)
+    init(_ totals: SoakTotals) {
+        problems = totals.problems
+        self.totals = totals
     }
 }

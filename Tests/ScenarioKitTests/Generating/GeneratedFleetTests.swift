@@ -2,20 +2,18 @@ import ArgumentParser
 import StallReports
 import Testing
 
-@testable import ScenarioKit
+@testable import stallwatch_scenarios
 
 @Suite struct GeneratedFleetTests {
-    private func reports(
-        seed: UInt64 = 3, _ count: Int = 200, form: ReportTemplate.Form = .line
-    ) -> [GeneratedFleet.Report] {
+    private func reports(seed: UInt64 = 3, _ count: Int = 200) -> [GeneratedFleet.Report] {
         var fleet = GeneratedFleet(seed: seed, reports: count, kinds: 20, hosts: 3)
         var reports: [GeneratedFleet.Report] = []
-        while let report = fleet.next(form) { reports.append(report) }
+        while let report = fleet.next() { reports.append(report) }
         return reports
     }
 
-    @Test(arguments: [ReportTemplate.Form.line, .indented]) func everyReportIsValid(form: ReportTemplate.Form) throws {
-        let made = reports(form: form)
+    @Test func everyReportIsValid() throws {
+        let made = reports()
         #expect(made.count == 200)
         for report in made {
             let decoded = try StallReport(jsonData: report.json)

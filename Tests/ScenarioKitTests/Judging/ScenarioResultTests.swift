@@ -2,179 +2,132 @@ import StallReports
 import StallWatch
 import Testing
 
-@testable import ScenarioKit
+@testable import stallwatch_scenarios
 
-@Suite struct ScenarioResultTests {
-    private let expected = ExpectedReport(callout: .timer, function: "stall()")
-
-    private func outcome(
-        _ expected: ExpectedReport?, injected: Double? = 500, _ reports: ReportedStall...
+extension Outcome {
+    /// Returns the outcome of a scenario that stalls in `function`, at a threshold of 250 ms.
+    static func stub(
+        _ scenario: String, in function: String?, cause: String? = nil, injected: Double? = 500,
+        _ reports: [ReportedStall] = [], unavailable: String? = nil
     ) -> Outcome {
         Outcome(
-            scenario: "test", expected: expected, thresholdMilliseconds: 250, injected: injected.map { [$0] } ?? [],
-            reports: reports
-        )
+            scenario: scenario, expected: function.map { ExpectedReport(function: $0, cause: cause) },
+            thresholdMilliseconds: 250, injected: injected.map { [$0] } ?? [], reports: reports,
+            unavailable: unavailable)
     }
+}
 
-    private func report(
-        _ milliseconds: Double = 500, loop: String = "main", function: String? = "stall()"
-    ) -> ReportedStall {
-        ReportedStall(
-            file: "stalls/\(milliseconds).json", loop: loop, callout: .timer, milliseconds: milliseconds,
-            function: function
-        )
-    }
+/// Each result that the judge can give, for a right outcome after one change.
+@Suite struct ScenarioResultTests {
+    /// The outcome of a stall of 500 ms.
+    ///
+    /// A few more fields than those that most scenarios judge.
+    private static let right: Outcome = {
+        var expected = ExpectedReport(mode: "tracking", callout: .timer, function: "stall()", cause: "lock")
+        (expected.owner, expected.advice) = ("holder", "sleep")
+        var report = ReportedStall(
+            file: "stalls/a.json", loop: "main", mode: "tracking", callout: .timer, milliseconds: 500,
+            function: "stall()", cause: "lock", owner: "holder")
+        report.advice = "sleep"
+        return Outcome(
+            scenario: "test", expected: expected, thresholdMilliseconds: 250, injected: [500], reports: [report])
+    }()
 
-    /// Judges the right report after `change`.
-    private func result(_ expected: ExpectedReport, _ change: (inout ReportedStall) -> Void) -> ScenarioResult {
-        var changed = report()
-        change(&changed)
-        return outcome(expected, changed).result
-    }
+    private typealias Change = @Sendable (inout Outcome) -> Void
 
-    @Test func eachResultHasItsReason() {
-        #expect(outcome(expected, report()).result == .ok)
-        #expect(outcome(nil, injected: nil).result == .ok)
-        #expect(outcome(expected).result == .missed)
-        #expect(outcome(expected, report(loop: "worker")).result == .wrongLoop)
-        #expect(outcome(expected, report(function: nil)).result == .wrongFunction)
+    private static let changes: [(Change, ScenarioResult)] = [
+        ({ _ in }, .ok), ({ $0.reports = [] }, .missed),
+        ({ $0.reports[0].kind = .saturation }, .wrongKind), ({ $0.expected?.differingSamples = true }, .wrongKind),
+        ({ $0.reports[0].loop = "worker" }, .wrongLoop), ({ $0.reports[0].loopKind = .probe }, .wrongLoop),
+        ({ $0.reports[0].nesting = 1 }, .wrongLoop), ({ $0.reports[0].mode = nil }, .wrongMode),
+        ({ $0.reports[0].callout = .source0 }, .wrongCallout), ({ $0.reports[0].function = nil }, .wrongFunction),
         // The tolerance is 2 %.
-        #expect(outcome(expected, report(510)).result == .ok)
-        #expect(outcome(expected, report(511)).result == .wrongDuration)
-        #expect(outcome(expected, report(), report(260)).result == .falseAlarm)
-        #expect(outcome(nil, injected: nil, report(1)).result == .falseAlarm)
-        #expect(result(expected) { ($0.samples, $0.incompleteSamples) = (9, 1) } == .incompleteStack)
-        #expect(result(expected) { ($0.samples, $0.incompleteSamples) = (10, 1) } == .ok)
-        var changed = outcome(expected)
-        changed.suppressedStalls = 1
-        #expect(changed.result == .suppressed)
-        changed.notCounted = .processStopped
-        #expect(changed.result == .notCounted)
-        changed.unavailable = "there is no library"
-        #expect(changed.result == .notAvailable)
-        changed.hasFailed = true
-        #expect(changed.result == .noResult)
+        ({ $0.reports[0].milliseconds = 510 }, .ok), ({ $0.reports[0].milliseconds = 511 }, .wrongDuration),
+        ({ $0.reports[0].cause = "sleep" }, .wrongCause), ({ $0.reports[0].cause = nil }, .wrongCause),
+        ({ $0.expected?.call = "connect(" }, .wrongCause), ({ $0.expected?.lock = .once }, .wrongCause),
+        ({ $0.reports[0].owner = "another" }, .wrongOwner), ({ $0.reports[0].owner = nil }, .wrongOwner),
+        ({ $0.expected?.owner = nil }, .wrongOwner), ({ $0.expected?.ownerDoes = "write" }, .wrongOwner),
+        ({ $0.expected?.ends = .sleep }, .wrongOwner), ({ $0.expected?.holder = "hold()" }, .wrongOwner),
+        ({ $0.reports[0].advice = ExpectedReport.noAdvice }, .wrongAdvice),
+        // The parts may differ from the whole by 2 ms and 2 %.
+        ({ $0.reports[0].split = .init(onCPU: 111, runQueue: 0, blocked: 400, uncertainty: 50) }, .ok),
+        ({ $0.reports[0].split = .init(onCPU: 113, runQueue: 0, blocked: 400, uncertainty: 50) }, .wrongSplit),
+        ({ $0.reports[0].split = .init(onCPU: 100, runQueue: 0, blocked: 387, uncertainty: 50) }, .wrongSplit),
+        ({ ($0.reports[0].samples, $0.reports[0].incompleteSamples) = (10, 1) }, .ok),
+        ({ ($0.reports[0].samples, $0.reports[0].incompleteSamples) = (9, 1) }, .incompleteStack),
+        ({ $0.reports.append($0.reports[0]) }, .falseAlarm), ({ $0.notCounted = .processStopped }, .notCounted),
+        ({ ($0.reports, $0.suppressedStalls) = ([], 1) }, .suppressed),
+        // The thread was ready to run without a CPU for half of the stall, or for less.
+        ({ ($0.reports[0].cause, $0.runnableMilliseconds) = ("cpuContention", 250) }, .inconclusive),
+        ({ ($0.reports[0].cause, $0.runnableMilliseconds) = ("cpuContention", 249) }, .wrongCause),
+        ({ $0.unavailable = "there is no library" }, .notAvailable), ({ $0.hasFailed = true }, .noResult),
+    ]
+
+    @Test(arguments: changes)
+    private func eachResultHasItsReason(change: Change, result: ScenarioResult) {
+        var outcome = Self.right
+        change(&outcome)
+        #expect(outcome.result == result)
     }
 
     @Test func eachExpectedStackIsThatOfAReport() {
-        func result(_ stack: [String]) -> ScenarioResult {
-            self.result(ExpectedReport(callout: .timer, stacks: [stack])) {
-                $0.functions = ["usleep", "stall()", "?", "main"]
-            }
+        for (stack, result) in [
+            (["stall()", "main"], ScenarioResult.ok), (["usleep"], .wrongFunction),
+            (["stall()", "main", "?"], .wrongFunction),
+        ] {
+            var outcome = Self.right
+            outcome.expected?.stacks = [stack]
+            outcome.reports[0].functions = ["usleep", "stall()", "?", "main"]
+            #expect(outcome.result == result)
         }
-        #expect(result(["stall()", "main"]) == .ok)
-        #expect(result(["usleep"]) == .wrongFunction)
-        #expect(result(["stall()", "main", "?"]) == .wrongFunction)
-    }
-
-    @Test func eachWrongPartOfAReportHasAResult() {
-        #expect(result(expected) { $0.kind = .saturation } == .wrongKind)
-        #expect(result(expected) { $0.loopKind = .probe } == .wrongLoop)
-        #expect(result(expected) { $0.nesting = 1 } == .wrongLoop)
-        #expect(result(expected) { $0.callout = nil } == .wrongCallout)
-        #expect(result(expected) { $0.callout = .source0 } == .wrongCallout)
-        var inMode = expected
-        inMode.mode = "tracking"
-        var advised = expected
-        advised.advice = "sleep"
-        #expect(result(advised) { _ in } == .wrongAdvice)
-        #expect(result(advised) { $0.advice = "sleep" } == .ok)
-        #expect(result(inMode) { $0.mode = nil } == .wrongMode)
-        #expect(result(inMode) { $0.mode = "tracking" } == .ok)
     }
 
     /// The other loop's stall has to be reported, once.
     @Test func aStallBesidesIsJudged() {
-        var both = expected
-        both.besides = "worker"
-        let other = report(400, loop: "worker")
-        #expect(outcome(both, report(), other).result == .ok)
-        #expect(outcome(both, report()).result == .missed)
-        #expect(outcome(both, report(), other, other).result == .falseAlarm)
-    }
-
-    /// Judges a stall of 500 ms of the main loop, whose thread was ready to run without a CPU for `runnable` milliseconds.
-    private func result(expects: String, says: String, runnable: Double) -> ScenarioResult {
-        var judged = expected
-        judged.cause = expects
-        var said = report()
-        said.cause = says
-        var outcome = outcome(judged, said)
-        outcome.runnableMilliseconds = runnable
-        return outcome.result
-    }
-
-    @Test(arguments: [
-        ("io", "cpuContention", 250.0, ScenarioResult.inconclusive), ("io", "cpuContention", 249, .wrongCause),
-        ("io", "cpu", 400, .wrongCause), ("io", "io", 400, .ok), ("throttled", "cpuContention", 400, .wrongCause),
-        ("cpuContention", "cpuContention", 400, .ok), ("cpuContention", "io", 400, .wrongCause),
-    ])
-    func aStarvedThreadIsNotJudged(expects: String, says: String, runnable: Double, expected: ScenarioResult) {
-        #expect(result(expects: expects, says: says, runnable: runnable) == expected)
+        for (count, result) in [(0, ScenarioResult.missed), (1, .ok), (2, .falseAlarm)] {
+            var outcome = Self.right
+            outcome.expected?.besides = "worker"
+            let other = ReportedStall(file: "stalls/b.json", loop: "worker", milliseconds: 400)
+            outcome.reports += Array(repeating: other, count: count)
+            #expect(outcome.result == result)
+        }
     }
 
     @Test func aShortStallThatTookLongerMayBeReported() {
-        #expect(outcome(nil, injected: 300, report(301)).result == .ok)
-        #expect(outcome(nil, injected: 248, report(251)).result == .ok)
-        #expect(outcome(nil, injected: 244, report(248)).result == .falseAlarm)
-        #expect(outcome(nil, injected: 300, report(320)).result == .falseAlarm)
-        #expect(outcome(nil, injected: 300, report(301), report(301)).result == .falseAlarm)
-        #expect(outcome(nil, injected: 300).result == .missed)
-        #expect(outcome(nil, injected: 254).result == .ok)
-    }
-
-    @Test func theCauseAndTheOwnerAreJudged() {
-        var judged = expected
-        judged.cause = "lock"
-        #expect(result(judged) { $0.cause = "sleep" } == .wrongCause)
-        #expect(result(judged) { $0.cause = nil } == .wrongCause)
-        #expect(result(judged) { ($0.cause, $0.owner) = ("lock", "holder") } == .wrongOwner)
-        judged.owner = "holder"
-        #expect(result(judged) { $0.cause = "lock" } == .wrongOwner)
-        #expect(result(judged) { ($0.cause, $0.owner) = ("lock", "another") } == .wrongOwner)
-        #expect(result(judged) { ($0.cause, $0.owner) = ("lock", "holder") } == .ok)
+        for (injected, reports, result) in [
+            (300.0, [301.0], ScenarioResult.ok), (248, [251], .ok), (244, [248], .falseAlarm),
+            (300, [320], .falseAlarm), (300, [301, 301], .falseAlarm), (300, [], .missed), (254, [], .ok),
+        ] {
+            let reports = reports.map { ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: $0) }
+            #expect(Outcome.stub("short", in: nil, injected: injected, reports).result == result, "\(injected)")
+        }
     }
 
     @Test func `the process that is waited for is judged`() {
-        var judged = expected.waiting(for: .holder, in: "clock_nanosleep")
-        judged.cause = "lock"
         func result(_ process: Int32?, _ role: StallReport.PeerRole? = .holder, does: String? = "clock_nanosleep")
             -> ScenarioResult
         {
-            var changed = report()
-            (changed.cause, changed.peer, changed.peerProcess, changed.peerDoes) = ("lock", role, process, does)
-            var outcome = outcome(judged, changed)
+            var outcome = Self.right
+            outcome.expected = outcome.expected?.waiting(for: .holder, in: "clock_nanosleep")
             outcome.peer = 812
+            (outcome.reports[0].peer, outcome.reports[0].peerProcess, outcome.reports[0].peerDoes) = (
+                role, process, does
+            )
             return outcome.result
         }
         #expect(result(812) == .ok)
-        #expect(result(813) == .wrongOwner)
         #expect(result(nil) == .wrongOwner)
         #expect(result(812, .writer) == .wrongOwner)
-        #expect(result(812, nil) == .wrongOwner)
         #expect(result(812, does: "futex") == .wrongOwner)
     }
 
-    @Test func thePartsOfTheTimeMustAddUp() {
-        func result(onCPU: Double, blocked: Double) -> ScenarioResult {
-            self.result(expected) { $0.split = .init(onCPU: onCPU, runQueue: 0, blocked: blocked, uncertainty: 50) }
-        }
-        // The report has 500 ms, so the tolerance is 2 ms and 2 % of that.
-        #expect(result(onCPU: 111, blocked: 400) == .ok)
-        #expect(result(onCPU: 113, blocked: 400) == .wrongSplit)
-        #expect(result(onCPU: 100, blocked: 387.5) == .wrongSplit)
-    }
-
     @Test func aReportOfAToleratedCauseIsOk() {
-        var delayed = report()
-        delayed.cause = "cpuContention"
-        var outcome = outcome(nil, injected: nil, delayed)
+        var outcome = Self.right
+        (outcome.expected, outcome.injected) = (nil, [])
         #expect(outcome.result == .falseAlarm)
-        outcome.toleratedCause = "cpuContention"
+        outcome.toleratedCause = "lock"
         #expect(outcome.result == .ok)
-        outcome.reports.append(report())
+        outcome.reports[0].cause = "io"
         #expect(outcome.result == .falseAlarm)
-        outcome.reports = []
-        #expect(outcome.result == .ok)
     }
 }

@@ -3,7 +3,6 @@ import StallWatch
 import Testing
 import TestSupport
 
-@testable import ScenarioKit
 @testable import stallwatch_scenarios
 
 @Suite struct ScenarioTallyTests {
@@ -22,21 +21,13 @@ import TestSupport
         #expect(tally([("a", .notAvailable), ("b", .inconclusive)]).problems == ["no scenario was judged"])
     }
 
-    @Test func tooManyUnavailableScenariosFail() {
-        let limit = ScenarioTally.unavailableLimit
-        let unavailable = (0...limit).map { ("s\($0)", ScenarioResult.notAvailable) }
-        let judged = ("a", ScenarioResult.ok)
-        #expect(tally([judged] + unavailable.dropLast()).problems == [])
-        #expect(
-            tally([judged] + unavailable).problems == [
-                "scenarios are not available for 7 reasons, where 6 may be: s0, s1, s2, s3, s4, s5, s6"
-            ])
-    }
-
-    @Test func aThingThatIsMissingCountsOnce() {
+    @Test func tooManyThingsThatAreMissingFail() {
         var tally = tally([("a", .ok)])
-        for number in 0..<20 { tally.add(.notAvailable, of: "s\(number)", lacking: "libpng is not installed") }
+        for number in 0..<20 { tally.add(.notAvailable, of: "s\(number)", lacking: "library \(number % 6)") }
         #expect(tally.problems == [])
+        tally.add(.notAvailable, of: "b", lacking: "a disk")
+        #expect(tally.problems.count == 1)
+        #expect(tally.problems[0].hasPrefix("scenarios are not available for 7 reasons, where 6 may be: "))
     }
 
     @Test func tooManyInconclusiveRunsFail() {
@@ -48,70 +39,53 @@ import TestSupport
     }
 }
 
-@Suite struct BlameCountsTests {
-    private static let swift = """
-        final class Store {
-            func save(_ note: String) {
-                write(note)
-            }
-        }
+@Suite struct SummaryTests {
+    private let directory = TemporaryDirectory.ofTest()
 
-        func save<Note>(
-            _ note: Note
-        ) {
-            write(note)
-        }
-        """
-    @Test(arguments: [
-        (1, false), (2, true), (3, true), (4, true), (5, false), (6, false), (7, true), (10, true), (11, true),
-        (12, false),
-    ])
-    func lineIsInOneOfTheFunctionsOfThatName(line: Int, isIn: Bool) {
-        #expect(SourceFunction.contains(line, of: "Store.save(_:)", inText: Self.swift) == isIn)
-        #expect(!SourceFunction.contains(line, of: "Store.load(_:)", inText: Self.swift))
-    }
-
-    @Test func functionsAndLinesAreCounted() throws {
-        let directory = try TemporaryDirectory()
-        let file = try directory.write("Store.swift", Array(Self.swift.utf8))
+    @Test func theTableCountsFunctionsAndLines() throws {
+        let file = try directory.write(
+            "Store.swift",
+            Array("class Store {\n    func save(_ note: String) {\n        write(note)\n    }\n}\n".utf8))
         func outcome(_ function: String?, line: Int?) -> Outcome {
-            Outcome(
-                scenario: "save", expected: .init(function: "Store.save(_:)"), thresholdMilliseconds: 250,
-                injected: [500],
-                reports: [
+            .stub(
+                "save", in: "Store.save(_:)",
+                [
                     ReportedStall(
                         file: "a.json", loop: "main", milliseconds: 500, function: function, sourceFile: file,
                         line: line)
                 ])
         }
-        let quiet = Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: [])
-        let counts = BlameCounts([
-            outcome("Store.save(_:)", line: 3), outcome("Store.save(_:)", line: 12),
-            outcome("Store.save(_:)", line: nil), outcome("write(_:)", line: 3), outcome(nil, line: nil), quiet,
+        let table = SummaryTable([
+            outcome("Store.save(_:)", line: 3), outcome("Store.save(_:)", line: 5),
+            outcome("Store.save(_:)", line: nil), outcome("write(_:)", line: 3), outcome(nil, line: nil),
+            .stub("idle", in: nil, injected: nil),
         ])
-        #expect(counts.line == "3 of 5 functions, 1 of 5 lines")
-    }
-}
+        #expect(
+            table.text.hasSuffix(
+                """
+                4 of 6 ok, 2 failed, 0 not available, 0 inconclusive; 0 run again because the CPUs were taken away
+                blamed: 3 of 5 functions, 1 of 5 lines
 
-@Suite struct RecordedOutcomeTests {
-    private let directory = TemporaryDirectory.ofTest()
-
-    /// An outcome of the first scenario, with the report in ``reportLiteral``.
-    private func outcome(reports: [ReportedStall]) -> Outcome {
-        Outcome(
-            scenario: Scenario.all[0].name, expected: Scenario.all[0].expected, thresholdMilliseconds: 250,
-            injected: [812.4, 3], reports: reports, toleratedCause: Scenario.all[0].toleratedCause,
-            notCounted: .suspended, suppressedStalls: 2, runnableMilliseconds: 1.5, waitedMilliseconds: 0.5,
-            unavailable: "no library", retries: 1
-        )
+                """))
     }
 
-    @Test func summaryGivesTheSameOutcome() throws {
+    @Test func theSummaryGivesTheSameOutcome() throws {
         _ = try directory.write("a.json", Array(reportLiteral.utf8))
-        let original = outcome(reports: [try ReportedStall.read("a.json", in: directory.path)])
-        let summary = try directory.write("summary.json", try Summary.json([original]))
-        let recorded = try RecordedOutcome.read(summary)
-        #expect(recorded.map(\.reports) == [[directory.path + "/a.json"]])
-        #expect(try recorded.map { try $0.outcome(of: Scenario.all, reportsIn: directory.path) } == [original])
+        let original = Outcome(
+            scenario: Scenario.all[0].name, expected: Scenario.all[0].expected, thresholdMilliseconds: 250,
+            injected: [812.4, 3], reports: [try ReportedStall.read("a.json", in: directory.path)],
+            toleratedCause: Scenario.all[0].toleratedCause, notCounted: .suspended, suppressedStalls: 2,
+            runnableMilliseconds: 1.5, waitedMilliseconds: 0.5, unavailable: "no library", retries: 1)
+        let summary = directory.path("summary.json")
+        try SummaryFile(path: summary).write([Summary(outcome: original)])
+        #expect(try Outcome.read(summary, of: Scenario.all, reportsIn: directory.path) == [original])
+        #expect(Set(directory.names) == ["a.json", "summary.json"])
+    }
+
+    @Test(arguments: ["/dev/null", "/", "/proc/version/summary.json"])
+    func aPathThatCannotBeAFileIsRefused(path: String) throws {
+        let failure = #expect(throws: ScenariosFailure.self) { try SummaryFile(path: path) }
+        #expect(failure?.status == .cannotCreate)
+        #expect(failure?.sentence.contains(path) == true)
     }
 }

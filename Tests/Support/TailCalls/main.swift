@@ -1,7 +1,7 @@
 // Stalls a run loop in functions that an optimizer leaves no frame of, and in some that it does.
 import Foundation
 import Safe
-import ScenarioKit
+import TailCalls
 
 /// C calls a thunk of it.
 @_cdecl("exported_hash") @inline(never) public func exportedHash(_ rounds: Int) -> Int { doze(rounds &* 12) }

@@ -15,8 +15,6 @@ enum ControlledApp {
         case spin
         /// The main run loop waits.
         case wait
-        /// The main thread computes, and prints how much it has done.
-        case count
         /// The main run loop is busy, and stalls about once a second.
         case busy
         /// The process has a gigabyte of memory, which the main run loop writes all the time.
@@ -43,7 +41,6 @@ enum ControlledApp {
         case .spin: stallOnce { spinForTheControlSocket() }
         case .wait: runIdleLoop()
         case .busy: runBusyLoop()
-        case .count: stallOnce { countForTheControlSocket() }
         case .large: memory?.writeForEver()
         }
         withExtendedLifetime(monitor) {}
@@ -134,16 +131,6 @@ private func sleepOnThePool() {
 private func spinForTheControlSocket() {
     let end = now() + 600_000_000_000
     while now() < end {}
-}
-
-/// Prints a line for each 100 ms or so: the time in monotonic nanoseconds, and the number of rounds so far.
-@inline(never)
-private func countForTheControlSocket() {
-    var value: UInt64 = 1
-    for round in 1... {
-        for _ in 0..<100_000 { value = value &* 6_364_136_223_846_793_005 &+ 1 }
-        if round % 256 == 0 { tell("U \(now()) \(round) \(value & 1)") }
-    }
 }
 
 @inline(never)

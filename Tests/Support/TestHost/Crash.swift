@@ -49,8 +49,8 @@ enum Deadlock {
         enter()
     }
 
-    /// Makes the main thread and a thread named `other-side` wait for each other.
-    static func enter() {
+    /// Makes the main thread and a thread named `other-side` wait for each other, in a turn of the main run loop.
+    static func enter(in turn: (@escaping @Sendable () -> Void) -> Void = stallOnce) {
         let (first, second) = (NSLock(), NSLock())
         let (hasSecond, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         startThread("other-side") {
@@ -61,7 +61,7 @@ enum Deadlock {
             tell("came back")
         }
         hasSecond.wait()
-        stallOnce {
+        turn {
             first.lock()
             mayGoOn.signal()
             second.lock()

@@ -30,7 +30,6 @@ final class TaskHost: Sendable {
             host.began.subtract(1, ordering: .relaxed)
             let leaf = host.makeGraph()
             Deadlock.startThread("damager") { host.makeDamage(leaf) }
-        case "many": host.makeMany(count)
         case "large":
             host.makeMany(count)
             host.fillMemory()

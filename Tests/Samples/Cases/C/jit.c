@@ -1,41 +1,17 @@
 #include "common.h"
-NOINLINE void called_from_jit_spin(void) {
-  SPIN(600);
-  sink++;
-}
 NOINLINE void called_from_jit_nap(void) {
   nap(600);
   sink++;
 }
-static void (*make(int framed))(void (*)(void)) {
-  static const uint8_t with[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
-  static const uint8_t without[] = {0x48, 0x83, 0xec, 0x28, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x28, 0xc3};
-  uint8_t *p = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  memcpy(p + 64, framed ? with : without, framed ? sizeof with : sizeof without);
-  return (void (*)(void (*)(void)))(p + 64);
-}
 NOINLINE void run_script_framed(void (*f)(void)) {
-  make(1)(f);
-  sink++;
-}
-NOINLINE void run_script_frameless(void (*f)(void)) {
-  make(0)(f);
-  sink++;
-}
-void framed_spin(void) {
-  run_script_framed(called_from_jit_spin);
+  static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+  uint8_t *p = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memcpy(p + 64, code, sizeof code);
+  ((void (*)(void (*)(void)))(p + 64))(f);
   sink++;
 }
 void framed_nap(void) {
   run_script_framed(called_from_jit_nap);
-  sink++;
-}
-void frameless_spin(void) {
-  run_script_frameless(called_from_jit_spin);
-  sink++;
-}
-void frameless_nap(void) {
-  run_script_frameless(called_from_jit_nap);
   sink++;
 }
 NOINLINE static void hot_loop_in_jit(uint64_t until) {

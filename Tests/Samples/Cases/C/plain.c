@@ -1,10 +1,13 @@
 #include "common.h"
-NOINLINE void innermost_spin(void) {
+#ifndef INNERMOST
+#define INNERMOST innermost_spin
+#endif
+NOINLINE void INNERMOST(void) {
   SPIN(600);
   sink++;
 }
 NOINLINE void middle_spin(void) {
-  innermost_spin();
+  INNERMOST();
   sink++;
 }
 void spin(void) {

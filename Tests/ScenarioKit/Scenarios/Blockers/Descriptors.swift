@@ -1,5 +1,4 @@
 import CStalls
-import ScenarioKit
 import Dispatch
 import Foundation
 import Glibc

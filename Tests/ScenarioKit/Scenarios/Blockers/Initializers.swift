@@ -1,4 +1,3 @@
-import ScenarioKit
 import CStalls
 import Dispatch
 import Synchronization

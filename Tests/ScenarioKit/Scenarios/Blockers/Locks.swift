@@ -1,4 +1,3 @@
-import ScenarioKit
 import CStalls
 import CoreFoundation
 import Dispatch
@@ -155,12 +154,8 @@ final class PthreadLock: ThreadLock, @unchecked Sendable {
     /// Waits for `duration` at most; returns whether the calling thread has the lock.
     @inline(never)
     func acquire(within duration: Duration) -> Bool {
-        var deadline = timespec()
-        clock_gettime(CLOCK_REALTIME, &deadline)
-        let nanoseconds = deadline.tv_nsec + Int(duration.milliseconds * 1_000_000)
-        deadline.tv_sec += nanoseconds / 1_000_000_000
-        deadline.tv_nsec = nanoseconds % 1_000_000_000
-        return pthread_mutex_timedlock(mutex, &deadline) == 0
+        var end = deadline(of: CLOCK_REALTIME, after: duration)
+        return pthread_mutex_timedlock(mutex, &end) == 0
     }
 }
 

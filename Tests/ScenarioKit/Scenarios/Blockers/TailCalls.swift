@@ -1,6 +1,6 @@
 // Functions that leave no frame in an optimized build, for a scenario and for a test that compiles this file.
 import Glibc
-import ScenarioKit
+import TailCalls
 
 @inline(never) func nap() { usleep(120 &* unit) }
 @inline(never) func waitForEvents() -> Int32 { poll(nil, 0, Int32(120 &* unit / 1_000)) }

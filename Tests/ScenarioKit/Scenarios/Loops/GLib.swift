@@ -1,4 +1,3 @@
-import ScenarioKit
 import Foundation
 import Glibc
 import StallWatch
