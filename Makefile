@@ -122,13 +122,13 @@ builds-ahead:
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:
 # - Other tests: they wait for programs, which are several times slower then, and judge by the clock.
-# - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread take ten times as long.
+# - FuzzTests, randomWords...: a million rounds on one thread take ten times as long.
 # - thisProcessHasPositiveReadings: it asks glibc's allocator, which a sanitizer replaces.
 # - TaskReaderLiveTests: each reading searches the process's memory, of which a sanitizer has terabytes of its own.
 # - Under ThreadSanitizer ThreadStateTests, withoutPtrace... and everySignalArrives: it delays signal handlers, keeps one
 #   pending signal of each number, and replaces vfork(2) by fork(2).
 SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|ClockTests\.(MonitorLife|InterruptedCalls)Tests)
-NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner|thisProcessHasPositiveReadings|TaskReaderLiveTests
+NOT_SANITIZED := FuzzTests|randomWordsNeverHaveAnOwner|thisProcessHasPositiveReadings|TaskReaderLiveTests
 # - Under AddressSanitizer aCaptureInterruptsNoWait and "a thread in uninterruptible sleep ...": it aligns frames, so the engine
 #   cannot compute the frame pointer, and the read stack of a thread that may not be stopped is incomplete. And
 #   damagedFiles...: it keeps freed memory, so a bound on memory means nothing.

@@ -73,6 +73,10 @@ private final class ScriptedEngine: CaptureEngine {
 /// A thread that exists as long as the tests run: the engine does not look at it.
 private let thread = getpid()
 
+private func part(_ method: StallReport.CaptureMethod, frames: Int) -> Result<CapturedStack, CaptureFailure> {
+    stack(method, frames: frames, isComplete: false)
+}
+
 private func stack(
     _ method: StallReport.CaptureMethod, frames: Int, isComplete: Bool = true
 ) -> Result<CapturedStack, CaptureFailure> {
@@ -85,12 +89,76 @@ private func stack(
 }
 
 @Suite struct ThreadCaptureTests {
-    private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
-    private let running = ThreadStatus(state: .running)
+    private static let blocked = ThreadStatus(state: .blocked, systemCall: 202)
+    private static let running = ThreadStatus(state: .running)
+    private static let opaque = ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
+
+    /// A capture of a thread, of which the engine says the statuses one after another.
+    private struct Case: CustomTestStringConvertible {
+        var testDescription: String
+        var statuses: [ThreadStatus] = []
+        var answers: [StallReport.CaptureMethod: [Result<CapturedStack, CaptureFailure>]] = [:]
+        var mayStop = true
+        var failure: CaptureFailure?
+        /// The method and the number of frames of the stack.
+        var stack: (StallReport.CaptureMethod, Int)?
+        var asked: [StallReport.CaptureMethod] = []
+    }
+
+    private static let cases = [
+        Case(
+            testDescription: "a complete read is enough", statuses: [blocked],
+            answers: [.read: [stack(.read, frames: 5)]],
+            stack: (.read, 5), asked: [.read]),
+        Case(
+            testDescription: "a running thread that must not be stopped has no stack", statuses: [running],
+            answers: [.ptrace: [stack(.ptrace, frames: 5)]], mayStop: false, failure: .notStopped),
+        Case(
+            testDescription: "a part is enough of a thread that must not be stopped", statuses: [blocked],
+            answers: [.read: [part(.read, frames: 2)], .ptrace: [stack(.ptrace, frames: 5)]], mayStop: false,
+            stack: (.read, 2), asked: [.read]),
+        Case(
+            testDescription: "a part is followed by a stop", statuses: [blocked],
+            answers: [.read: [part(.read, frames: 2)], .ptrace: [stack(.ptrace, frames: 9)]],
+            stack: (.ptrace, 9), asked: [.read, .ptrace]),
+        Case(
+            testDescription: "the longer of two parts is kept", statuses: [blocked],
+            answers: [.read: [part(.read, frames: 7)], .ptrace: [part(.ptrace, frames: 3)]],
+            stack: (.read, 7), asked: [.read, .ptrace]),
+        Case(
+            testDescription: "a part is kept if the stop takes too long", statuses: [blocked],
+            answers: [.read: [part(.read, frames: 2)], .ptrace: [.failure(.timedOut)]],
+            stack: (.read, 2), asked: [.read, .ptrace]),
+        Case(
+            testDescription: "a thread that wakes during the read is tried again", statuses: [blocked, running],
+            answers: [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]],
+            stack: (.ptrace, 4), asked: [.read, .ptrace]),
+        Case(
+            testDescription: "a thread that keeps moving is given up", statuses: [blocked],
+            answers: [.read: [.failure(.moved)]], failure: .moved,
+            asked: Array(repeating: .read, count: ThreadCapture.maximumAttempts)),
+        Case(testDescription: "a thread that has ended is an error", failure: .noSuchThread),
+        Case(
+            testDescription: "an unknown system call is the reason", statuses: [opaque], failure: .unknownSystemCall),
+    ]
+
+    @Test(arguments: cases) private func `a capture tries methods until a stack is complete`(_ test: Case) {
+        let engine = ScriptedEngine(test.statuses, test.answers)
+        let result = Result { () throws(CaptureFailure) in
+            try ThreadCapture(engine: engine).capture(thread: thread, mayStop: test.mayStop)
+        }
+        switch result {
+        case .success(let stack):
+            #expect(stack.method == test.stack?.0 && stack.frames.count == test.stack?.1)
+            #expect(stack.threadState == (stack.method == .read ? .blocked : test.statuses.last?.state))
+        case .failure(let failure): #expect(failure == test.failure)
+        }
+        #expect(engine.asked == test.asked)
+    }
 
     @Test func `a capture begins with the reading that it gets`() throws {
         let engine = ScriptedEngine(
-            [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
+            [Self.blocked, Self.running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
         let probe = try ThreadProbe(thread: thread)
         let reading = try #require(probe.read())
         #expect(try ThreadCapture(engine: engine).capture(probe, at: reading, mayStop: true).method == .ptrace)
@@ -98,63 +166,9 @@ private func stack(
         #expect(engine.asked == [.read, .ptrace])
     }
 
-    @Test func aCompleteReadIsEnough() throws {
-        let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 5)]])
-        let captured = try ThreadCapture(engine: engine).capture(thread: thread)
-        #expect(captured.method == .read)
-        #expect(captured.threadState == .blocked)
-        #expect(engine.asked == [.read])
-    }
-
-    @Test func `a running thread that must not be stopped has no stack`() {
-        let engine = ScriptedEngine([running], [.ptrace: [stack(.ptrace, frames: 5)]])
-        #expect(throws: CaptureFailure.notStopped) {
-            try ThreadCapture(engine: engine).capture(thread: thread, mayStop: false)
-        }
-        #expect(engine.asked.isEmpty)
-    }
-
-    @Test func `an incomplete read is enough for a thread that must not be stopped`() throws {
-        let engine = ScriptedEngine(
-            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 5)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: thread, mayStop: false).frames.count == 2)
-        #expect(engine.asked == [.read])
-    }
-
-    @Test func anIncompleteReadIsFollowedByAStop() throws {
-        let engine = ScriptedEngine(
-            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [stack(.ptrace, frames: 9)]])
-        let captured = try ThreadCapture(engine: engine).capture(thread: thread)
-        #expect(captured.method == .ptrace)
-        #expect(engine.asked == [.read, .ptrace])
-    }
-
-    @Test func theLongerOfTwoIncompleteStacksIsKept() throws {
-        let engine = ScriptedEngine(
-            [blocked],
-            [
-                .read: [stack(.read, frames: 7, isComplete: false)],
-                .ptrace: [stack(.ptrace, frames: 3, isComplete: false)],
-            ])
-        #expect(try ThreadCapture(engine: engine).capture(thread: thread).frames.count == 7)
-    }
-
-    @Test func `a thread that wakes during the read is tried again`() throws {
-        let engine = ScriptedEngine(
-            [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: thread).method == .ptrace)
-        #expect(engine.asked == [.read, .ptrace])
-    }
-
-    @Test func aThreadThatKeepsMovingIsGivenUp() {
-        let engine = ScriptedEngine([blocked], [.read: [.failure(.moved)]])
-        #expect(throws: CaptureFailure.moved) { try ThreadCapture(engine: engine).capture(thread: thread) }
-        #expect(engine.asked.count == ThreadCapture.maximumAttempts)
-    }
-
     @Test func afterARefusedStopSignalsAreUsed() throws {
         let engine = ScriptedEngine(
-            [running], [.ptrace: [.failure(.refused(errno: 1))], .signal: [stack(.signal, frames: 3)]])
+            [Self.running], [.ptrace: [.failure(.refused(errno: 1))], .signal: [stack(.signal, frames: 3)]])
         engine.probes = [true, false]
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: thread).method == .signal)
@@ -166,7 +180,7 @@ private func stack(
     /// Another engine's helper held the thread.
     @Test func `a stop that is refused once is tried again`() throws {
         let engine = ScriptedEngine(
-            [running], [.ptrace: [.failure(.refused(errno: EPERM)), stack(.ptrace, frames: 3)]])
+            [Self.running], [.ptrace: [.failure(.refused(errno: EPERM)), stack(.ptrace, frames: 3)]])
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: thread).method == .ptrace)
         #expect(capture.methods == [.read, .ptrace])
@@ -176,7 +190,7 @@ private func stack(
     @Test(arguments: [EBUSY, EPERM])
     func `a thread that cannot be stopped leaves ptrace to the others`(error: Int32) throws {
         let engine = ScriptedEngine(
-            [running], [.ptrace: [.failure(.refused(errno: error))], .signal: [stack(.signal, frames: 3)]])
+            [Self.running], [.ptrace: [.failure(.refused(errno: error))], .signal: [stack(.signal, frames: 3)]])
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: thread).method == .signal)
         #expect(capture.methods == [.read, .ptrace])
@@ -186,7 +200,7 @@ private func stack(
 
     @Test func `a refused ptrace is tried once more`() throws {
         let engine = ScriptedEngine(
-            [running], [.ptrace: [stack(.ptrace, frames: 4)], .signal: [stack(.signal, frames: 3)]])
+            [Self.running], [.ptrace: [stack(.ptrace, frames: 4)], .signal: [stack(.signal, frames: 3)]])
         engine.probes = [false, true]
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.capturesBeforeProbe {
@@ -197,13 +211,13 @@ private func stack(
 
     /// The caller collects the stack later; one that stays would be taken for a later turn's.
     @Test func `a pending stop is an error, even if part of the stack was read`() throws {
-        let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 2, isComplete: false)]])
+        let engine = ScriptedEngine([Self.blocked], [.read: [part(.read, frames: 2)]])
         engine.stops = [.failure(.pending)]
         #expect(throws: CaptureFailure.pending) { try ThreadCapture(engine: engine).captureOrWait(thread: thread) }
     }
 
     @Test func `a thread that stays in the kernel is captured later`() throws {
-        let engine = ScriptedEngine([running])
+        let engine = ScriptedEngine([Self.running])
         engine.stops = [.failure(.pending), .failure(.pending)]
         engine.collected = [.failure(.pending), stack(.ptrace, frames: 6)]
         let capture = ThreadCapture(engine: engine)
@@ -215,45 +229,26 @@ private func stack(
         capture.cancelPendingCapture(of: thread)
         #expect(engine.canceled == [thread])
     }
-
-    @Test func anEndedThreadIsAnError() {
-        let engine = ScriptedEngine([])
-        #expect(throws: CaptureFailure.noSuchThread) { try ThreadCapture(engine: engine).capture(thread: thread) }
-    }
-
-    @Test func `an unknown system call is named as the reason`() {
-        let opaque = ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
-        let engine = ScriptedEngine([opaque])
-        #expect(throws: CaptureFailure.unknownSystemCall) { try ThreadCapture(engine: engine).capture(thread: thread) }
-        #expect(engine.asked.isEmpty)
-    }
-
-    @Test func afterAStopTimeoutTheIncompleteReadIsKept() throws {
-        let engine = ScriptedEngine(
-            [blocked], [.read: [stack(.read, frames: 2, isComplete: false)], .ptrace: [.failure(.timedOut)]])
-        #expect(try ThreadCapture(engine: engine).capture(thread: thread).method == .read)
-    }
 }
 
 @Suite struct CapturePolicyTests {
-    private let open = CapturePolicy(mayUsePtrace: true)
-    private let closed = CapturePolicy(mayUsePtrace: false)
-
-    @Test func aRunningThreadIsStopped() {
-        #expect(open.methods(for: ThreadStatus(state: .running)) == [.ptrace])
-    }
-
-    @Test func `a running thread is signaled if ptrace is refused`() {
-        #expect(closed.methods(for: ThreadStatus(state: .running)) == [.signal])
-    }
-
-    @Test func aBlockedThreadIsReadFirst() {
-        #expect(open.methods(for: ThreadStatus(state: .blocked, systemCall: 202)) == [.read, .ptrace])
-    }
-
-    @Test func aThreadInAnInterruptibleCallIsOnlyRead() {
-        let status = ThreadStatus(state: .blocked, systemCall: 232, isInterruptedByStop: true)
-        #expect(open.methods(for: status) == [.read])
+    @Test(
+        arguments: [
+            (ThreadStatus(state: .running), [.ptrace], [.signal]),
+            (ThreadStatus(state: .blocked, systemCall: 202), [.read, .ptrace], [.read]),
+            (ThreadStatus(state: .blocked, systemCall: 232, isInterruptedByStop: true), [.read], [.read]),
+            (ThreadStatus(state: .uninterruptible), [.read], [.read]),
+            // Of a call that is not shown, it may be known that it restarts.
+            (ThreadStatus(state: .blocked, isInterruptedByStop: false, isOpaque: true), [.ptrace], []),
+            (ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true), [], []),
+            (ThreadStatus(state: .uninterruptible, isInterruptedByStop: true, isOpaque: true), [], []),
+        ] as [(ThreadStatus, [StallReport.CaptureMethod], [StallReport.CaptureMethod])])
+    func `the status decides the methods`(
+        status: ThreadStatus, open: [StallReport.CaptureMethod], closed: [StallReport.CaptureMethod]
+    ) {
+        let policies = [true, false].map { CapturePolicy(mayUsePtrace: $0) }
+        #expect(policies.map { $0.methods(for: status) } == [open, closed])
+        #expect(policies.map(\.permitted) == [[.read, .ptrace], [.read, .signal]])
     }
 
     @Test(arguments: [StallReport.ThreadState.blocked, .uninterruptible], [true, false])
@@ -262,28 +257,6 @@ private func stack(
             let status = ThreadStatus(state: state, systemCall: 7, isInterruptedByStop: isInterrupted)
             #expect(!CapturePolicy(mayUsePtrace: mayUsePtrace).methods(for: status).contains(.signal))
         }
-    }
-
-    @Test func `an opaque thread is stopped if its call restarts`() {
-        let status = ThreadStatus(state: .blocked, isInterruptedByStop: false, isOpaque: true)
-        #expect(open.methods(for: status) == [.ptrace])
-        #expect(closed.methods(for: status).isEmpty)
-    }
-
-    @Test(arguments: [StallReport.ThreadState.blocked, .uninterruptible])
-    func `an opaque thread in an unknown call is left alone`(state: StallReport.ThreadState) {
-        let status = ThreadStatus(state: state, isInterruptedByStop: true, isOpaque: true)
-        #expect(open.methods(for: status).isEmpty)
-        #expect(closed.methods(for: status).isEmpty)
-    }
-
-    @Test func anUninterruptibleThreadIsOnlyRead() {
-        #expect(open.methods(for: ThreadStatus(state: .uninterruptible)) == [.read])
-    }
-
-    @Test func permittedMethodsDependOnPtrace() {
-        #expect(open.permitted == [.read, .ptrace])
-        #expect(closed.permitted == [.read, .signal])
     }
 
     @Test func `the times of failed and successful captures add up`() throws {
