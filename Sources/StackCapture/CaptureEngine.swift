@@ -136,7 +136,7 @@ extension CaptureFailure: CustomStringConvertible {
 }
 
 /// A thread's status at one moment, as far as the choice of a capture method depends on it.
-package struct ThreadStatus: Equatable {
+package struct ThreadStatus: Equatable, Sendable {
     var state: StallReport.ThreadState
     /// The number of the system call that blocks the thread; `nil` if it is running or waits for a page.
     var systemCall: Int?

@@ -7,13 +7,8 @@ import Testing
 @Suite struct ProcReaderTests {
     private let directory = TemporaryDirectory.ofTest()
 
-    @Test func aFileIsReadCompletely() throws {
-        let file = try directory.write("file", Array("one\ntwo\n".utf8))
-        #expect(readSmallFile(file) == "one\ntwo\n")
-    }
-
-    @Test func anEmptyFileIsAnEmptyString() throws {
-        #expect(readSmallFile(try directory.write("empty", "")) == "")
+    @Test(arguments: ["one\ntwo\n", ""]) func aFileIsReadCompletely(text: String) throws {
+        #expect(readSmallFile(try directory.write("file", text)) == text)
     }
 
     @Test func aLargeFileIsTruncated() throws {
@@ -30,13 +25,28 @@ import Testing
         #expect(readLink(directory.path + "/missing") == nil)
     }
 
-    @Test func readLinkReturnsTheTarget() throws {
-        #expect(try #require(readLink("/proc/self/exe")).hasPrefix("/"))
-    }
-
     @Test(arguments: [("", ""), ("one", "one"), ("one\n", "one"), ("one\ntwo\n", "one"), ("\ntwo", "")])
     func theFirstLineEndsAtTheLineFeed(text: String, line: String) {
         #expect(firstLine(text) == line)
+    }
+}
+
+@Suite struct ByteCursorTests {
+    @Test func linesAreFoundByTheirBeginning() {
+        var cursor = ByteCursor("nonvoluntary_ctxt_switches:\t7\nvoluntary_ctxt_switches:\t5\n")
+        let isFound = cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:")
+        let count = cursor.number()
+        let isFoundAgain = cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:")
+        #expect(isFound && count == 5 && !isFoundAgain)
+    }
+
+    @Test func tooLongNumbersAreNil() {
+        var cursor = ByteCursor("99999999999999999999 0xfffffffffffffffff x")
+        for _ in 0..<3 {
+            let number = cursor.number()
+            #expect(number == nil)
+            cursor.skipWords(1)
+        }
     }
 }
 
@@ -115,7 +125,7 @@ import Testing
     }
 
     @Test func `the executable is the file of this process`() {
-        #expect(OwnExecutable.path == readLink("/proc/self/exe"))
+        #expect(OwnExecutable.path.hasPrefix("/") && OwnExecutable.path == readLink("/proc/self/exe"))
         #expect(OwnExecutable.file == "/proc/self/exe")
         #expect(fileName("/opt/app/bin/app") == "app")
         #expect(fileName("app") == "app")
@@ -133,18 +143,11 @@ import Testing
         #expect(ProcStat("4700 (a) S 1 2 3 4 5 6 11 12 13 14 15 16 17 18 19 20 5 0 x 23") == nil)
     }
 
-    @Test func `the start time is the twenty-second field`() {
-        let fields = (3...52).map { $0 == 3 ? "R" : String($0) }.joined(separator: " ")
+    /// A thread that is not the first one has the exit signal -1.
+    @Test(arguments: [38, -1]) func `the fields are counted from the state`(exitSignal: Int32) {
+        let fields = (3...52).map { $0 == 3 ? "R" : $0 == 38 ? "\(exitSignal)" : String($0) }.joined(separator: " ")
         let stat = ProcStat("4700 (a) \(fields)\n")
-        #expect(stat?.startTicks == 22)
-        #expect(stat?.threads == 20)
-        #expect(stat?.exitSignal == 38)
-    }
-
-    @Test func `a thread that is not the first one has no exit signal and a processor`() {
-        let fields = (3...52).map { $0 == 3 ? "R" : $0 == 38 ? "-1" : String($0) }.joined(separator: " ")
-        let stat = ProcStat("4700 (a) \(fields)\n")
-        #expect(stat?.exitSignal == -1)
+        #expect(stat?.startTicks == 22 && stat?.threads == 20 && stat?.exitSignal == exitSignal)
     }
 }
 

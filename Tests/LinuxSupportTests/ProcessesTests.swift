@@ -54,17 +54,14 @@ import Testing
         RunningProcess(id: id, parent: parent, command: "p", state: "S", startTicks: 0)
     }
 
-    @Test func `descendants are found over several generations`() {
+    @Test func `descendants are found over several generations, and a cycle ends`() {
         let all = [process(1, of: 0), process(5, of: 4), process(4, of: 2), process(2, of: 1), process(3, of: 1)]
         #expect(RunningProcess.descendants(of: 2, among: all).map(\.id) == [4, 5])
         #expect(RunningProcess.descendants(of: 1, among: all).map(\.id) == [2, 3, 4, 5])
         #expect(RunningProcess.descendants(of: 3, among: all).isEmpty)
-    }
-
-    /// The list is not of one moment, so a reused id may seem to be its own ancestor.
-    @Test func `a cycle ends`() {
-        let all = [process(2, of: 3), process(3, of: 2)]
-        #expect(RunningProcess.descendants(of: 2, among: all).map(\.id) == [3])
+        // The list is not of one moment, so a reused id may seem to be its own ancestor.
+        let cycle = [process(2, of: 3), process(3, of: 2)]
+        #expect(RunningProcess.descendants(of: 2, among: cycle).map(\.id) == [3])
     }
 
     @Test func `this process is found`() throws {
@@ -80,36 +77,18 @@ import Testing
     @Test(
         arguments: [
             (.zero, 0), (.nanoseconds(1), 1), (.milliseconds(250), 250_000_000), (.seconds(86_400), 86_400_000_000_000),
-            (.seconds(9_223_372_036), 9_223_372_036_000_000_000),
+            (.seconds(9_223_372_036), 9_223_372_036_000_000_000), (.seconds(9_223_372_037), UInt64(Int64.max)),
+            (.seconds(Int64.max), UInt64(Int64.max)), (.nanoseconds(-1), 0), (.seconds(-1), 0),
+            (.seconds(Int64.min), 0),
+            // Fractions of a nanosecond are dropped.
+            (Duration(secondsComponent: 1, attosecondsComponent: 1_999_999_999), 1_000_000_001),
         ] as [(Duration, UInt64)])
     func aDurationConvertsToNanoseconds(duration: Duration, value: UInt64) {
         #expect(nanoseconds(duration) == value)
     }
-
-    @Test func fractionsOfANanosecondAreDropped() {
-        #expect(nanoseconds(Duration(secondsComponent: 1, attosecondsComponent: 1_999_999_999)) == 1_000_000_001)
-    }
-
-    @Test(arguments: [.nanoseconds(-1), .seconds(-1), .seconds(Int64.min)] as [Duration])
-    func aNegativeDurationIsZero(duration: Duration) {
-        #expect(nanoseconds(duration) == 0)
-    }
-
-    @Test(arguments: [.seconds(9_223_372_037), .seconds(Int64.max)] as [Duration])
-    func aDurationOfCenturiesIsClamped(duration: Duration) {
-        #expect(nanoseconds(duration) == UInt64(Int64.max))
-    }
 }
 
 @Suite struct ProbedThreadTests {
-    @Test func `the thread waits or computes`() throws {
-        func state(_ thread: Int32) -> String? {
-            readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init)?.letter
-        }
-        #expect(try ProbedThread.run(isWaiting: true, state) == "S")
-        #expect(try ProbedThread.run(isWaiting: false, state) == "R")
-    }
-
     @Test(arguments: [true, false])
     func `the thread is gone afterwards`(isWaiting: Bool) throws {
         let thread = try ProbedThread.run(isWaiting: isWaiting) { $0 }

@@ -1,9 +1,6 @@
-import CLinux
-import Dispatch
 import Foundation
 import Glibc
 import StallReports
-import Synchronization
 import TestSupport
 import Testing
 
@@ -11,33 +8,6 @@ import Testing
 @testable import StackCapture
 
 @Suite struct CUnwindEngineTests {
-    /// A thread that waits until the test ends it.
-    private final class Waiting {
-        private let gate = DispatchSemaphore(value: 0)
-        private let thread: WorkerThread
-        let id: Int32
-
-        init() throws {
-            let (gate, ready, id) = (gate, DispatchSemaphore(value: 0), IDBox())
-            thread = try WorkerThread(name: "waiting") {
-                id.value.store(clinux_gettid(), ordering: .relaxed)
-                ready.signal()
-                gate.wait()
-            }
-            ready.wait()
-            self.id = id.value.load(ordering: .relaxed)
-        }
-
-        func end() {
-            gate.signal()
-            thread.join()
-        }
-    }
-
-    private final class IDBox: Sendable {
-        let value = Atomic<Int32>(0)
-    }
-
     /// The number of files that are open for each thread: schedstat, status, stat, syscall and wchan.
     private static let filesEach = 5
 
@@ -51,9 +21,9 @@ import Testing
 
     @Test func `a read begins with the reading that it gets`() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
-        let thread = try Waiting()
-        let probe = try ThreadProbe(thread: thread.id)
-        #expect(try openFiles(of: [thread.id]) == Self.filesEach)
+        let thread = try EpollThread()
+        let probe = try ThreadProbe(thread: thread.thread)
+        #expect(try openFiles(of: [thread.thread]) == Self.filesEach)
         #expect(
             eventually {
                 guard let reading = probe.read(),
@@ -61,17 +31,17 @@ import Testing
                 else { return false }
                 return stack.method == .read && stack.reading == reading
             })
-        thread.end()
+        thread.stop()
         #expect(eventually { probe.read() == nil })
     }
 
     @Test func `a capture of another thread leaves no file open`() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
-        let threads = try (0..<62).map { _ in try Waiting() }
-        let probe = try ThreadProbe(thread: threads[0].id)
-        for thread in threads { _ = try capture.capture(thread: thread.id) }
-        #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach, "those of \(probe.thread)")
-        for thread in threads { thread.end() }
+        let threads = try (0..<62).map { _ in try EpollThread() }
+        let probe = try ThreadProbe(thread: threads[0].thread)
+        for thread in threads { _ = try capture.capture(thread: thread.thread) }
+        #expect(try openFiles(of: Set(threads.map(\.thread))) == Self.filesEach, "those of \(probe.thread)")
+        for thread in threads { thread.stop() }
     }
 }
 
@@ -88,16 +58,9 @@ import Testing
 }
 
 @Suite struct CapturedFrameTests {
-    @Test func aReturnAddressIsLookedUpInsideTheCall() {
-        #expect(CapturedFrame(address: 0x1000, isExact: false).lookupAddress == 0xfff)
-    }
-
-    @Test func anExactAddressIsLookedUpUnchanged() {
-        #expect(CapturedFrame(address: 0x1000, isExact: true).lookupAddress == 0x1000)
-    }
-
-    @Test func aNullReturnAddressStaysNull() {
-        #expect(CapturedFrame(address: 0, isExact: false).lookupAddress == 0)
+    @Test(arguments: [(0x1000, false, 0xfff), (0x1000, true, 0x1000), (0, false, 0)] as [(UInt64, Bool, UInt64)])
+    func `a return address is looked up inside the call`(address: UInt64, isExact: Bool, lookedUp: UInt64) {
+        #expect(CapturedFrame(address: address, isExact: isExact).lookupAddress == lookedUp)
     }
 }
 
@@ -133,11 +96,8 @@ import Testing
         }
     }
 
-    @Test func anEmptyListContainsNoAddress() {
-        #expect(ImageList().image(at: 0x1000) == nil)
-    }
-
     @Test func anEmptyImageContainsNoAddress() {
+        #expect(ImageList().image(at: 0x1000) == nil)
         #expect(ImageList([.stub(path: "/lib/empty.so", addresses: 0x10..<0x10)]).image(at: 0x10) == nil)
     }
 

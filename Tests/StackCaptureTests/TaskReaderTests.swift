@@ -1,4 +1,7 @@
+import Glibc
 import LinuxSupport
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import StackCapture
@@ -123,33 +126,70 @@ import Testing
     }
 
     @Test func `a task that keeps changing is not read`() {
-        #expect(SwiftTaskMemory(Changing(words: Words(Self.sound)), metadata: 0xabc0).stableTask(at: 0x1000) == nil)
-    }
-
-    private struct Words: MemoryReading {
-        let words: [UInt64: UInt64]
-        init(_ words: [UInt64: UInt64]) { self.words = words }
-        func bytes(at address: UInt64, count: Int) -> [UInt8]? {
-            var bytes: [UInt8] = []
-            for at in stride(from: address, to: address + UInt64(count), by: 8) {
-                guard let word = words[at] else { return nil }
-                withUnsafeBytes(of: word) { bytes += $0 }
-            }
-            return Array(bytes.prefix(count))
-        }
+        #expect(SwiftTaskMemory(Changing(), metadata: 0xabc0).stableTask(at: 0x1000) == nil)
     }
 
     /// The task's resume function is another one at each reading.
     private final class Changing: MemoryReading {
-        private let words: Words
+        private var words = TaskReaderTests.sound
         private var count: UInt64 = 0
-        init(words: Words) { self.words = words }
         func bytes(at address: UInt64, count length: Int) -> [UInt8]? {
-            guard address == 0x1000 else { return words.bytes(at: address, count: length) }
-            count += 1
-            var changed = words.words
-            changed[0x1038] = 0x1_0000 + count
-            return Words(changed).bytes(at: address, count: length)
+            if address == 0x1000 {
+                count += 1
+                words[0x1038] = 0x1_0000 + count
+            }
+            return Words(words).bytes(at: address, count: length)
         }
+    }
+}
+
+/// Readings of this process.
+@Suite struct TaskReaderLiveTests {
+    private final class Waiting: Sendable {
+        let continuations = Mutex<[UnsafeContinuation<Void, Never>]>([])
+    }
+
+    @Test func `a task's chain is followed through groups without a search`() async {
+        let waiting = Waiting()
+        let address = Atomic<UInt64>(0)
+        let count = 10
+        let first = Task.detached {
+            address.store(SwiftTask.currentAddress, ordering: .relaxed)
+            await withTaskGroup(of: Void.self) { group in
+                for index in 0..<count {
+                    group.addTask(name: "child \(index)") {
+                        await withUnsafeContinuation { continuation in
+                            waiting.continuations.withLock { $0.append(continuation) }
+                        }
+                    }
+                }
+                await group.waitForAll()
+            }
+        }
+        while waiting.continuations.withLock({ $0.count }) < count { await Task.yield() }
+        let reader = TaskReader(TaskCalibration(), ContextLayout())
+        var names: Set<String> = []
+        // The last ones are about to wait.
+        for _ in 0..<100 where names.count < count {
+            let reading = reader.read(from: [address.load(ordering: .relaxed)], isSearching: false)
+            #expect(reading.searchedBytes == 0)
+            let waiting = reading.tasks.filter { $0.group != nil && $0.dependency == .continuation }
+            names = Set(waiting.map { String(decoding: $0.name ?? [], as: UTF8.self) })
+        }
+        #expect(names == Set((0..<count).map { "child \($0)" }))
+        for continuation in waiting.continuations.withLock({ $0 }) { continuation.resume() }
+        await first.value
+    }
+
+    @Test func `a guard page below a stack is not swapped out`() throws {
+        let page = sysconf(Int32(_SC_PAGESIZE))
+        let memory = try #require(mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+        try #require(memory != MAP_FAILED)
+        defer { munmap(memory, 2 * page) }
+        let reader = TaskReader(TaskCalibration(), ContextLayout())
+        let before = reader.read().incompleteReason
+        // MADV_GUARD_INSTALL, since Linux 6.13: without it, there is nothing that could be mistaken.
+        let isInstalled = madvise(memory, page, 102) == 0
+        #expect(reader.read().incompleteReason == before, "installed: \(isInstalled)")
     }
 }

@@ -73,7 +73,9 @@ private final class ScriptedEngine: CaptureEngine {
 /// A thread that exists as long as the tests run: the engine does not look at it.
 private let thread = getpid()
 
-typealias Answer = Result<CapturedStack, CaptureFailure>
+private func part(_ method: StallReport.CaptureMethod, frames: Int) -> Result<CapturedStack, CaptureFailure> {
+    stack(method, frames: frames, isComplete: false)
+}
 
 private func stack(
     _ method: StallReport.CaptureMethod, frames: Int, isComplete: Bool = true
@@ -87,12 +89,76 @@ private func stack(
 }
 
 @Suite struct ThreadCaptureTests {
-    private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
-    private let running = ThreadStatus(state: .running)
+    private static let blocked = ThreadStatus(state: .blocked, systemCall: 202)
+    private static let running = ThreadStatus(state: .running)
+    private static let opaque = ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
+
+    /// A capture of a thread, of which the engine says the statuses one after another.
+    private struct Case: CustomTestStringConvertible {
+        var testDescription: String
+        var statuses: [ThreadStatus] = []
+        var answers: [StallReport.CaptureMethod: [Result<CapturedStack, CaptureFailure>]] = [:]
+        var mayStop = true
+        var failure: CaptureFailure?
+        /// The method and the number of frames of the stack.
+        var stack: (StallReport.CaptureMethod, Int)?
+        var asked: [StallReport.CaptureMethod] = []
+    }
+
+    private static let cases = [
+        Case(
+            testDescription: "a complete read is enough", statuses: [blocked],
+            answers: [.read: [stack(.read, frames: 5)]],
+            stack: (.read, 5), asked: [.read]),
+        Case(
+            testDescription: "a running thread that must not be stopped has no stack", statuses: [running],
+            answers: [.ptrace: [stack(.ptrace, frames: 5)]], mayStop: false, failure: .notStopped),
+        Case(
+            testDescription: "a part is enough of a thread that must not be stopped", statuses: [blocked],
+            answers: [.read: [part(.read, frames: 2)], .ptrace: [stack(.ptrace, frames: 5)]], mayStop: false,
+            stack: (.read, 2), asked: [.read]),
+        Case(
+            testDescription: "a part is followed by a stop", statuses: [blocked],
+            answers: [.read: [part(.read, frames: 2)], .ptrace: [stack(.ptrace, frames: 9)]],
+            stack: (.ptrace, 9), asked: [.read, .ptrace]),
+        Case(
+            testDescription: "the longer of two parts is kept", statuses: [blocked],
+            answers: [.read: [part(.read, frames: 7)], .ptrace: [part(.ptrace, frames: 3)]],
+            stack: (.read, 7), asked: [.read, .ptrace]),
+        Case(
+            testDescription: "a part is kept if the stop takes too long", statuses: [blocked],
+            answers: [.read: [part(.read, frames: 2)], .ptrace: [.failure(.timedOut)]],
+            stack: (.read, 2), asked: [.read, .ptrace]),
+        Case(
+            testDescription: "a thread that wakes during the read is tried again", statuses: [blocked, running],
+            answers: [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]],
+            stack: (.ptrace, 4), asked: [.read, .ptrace]),
+        Case(
+            testDescription: "a thread that keeps moving is given up", statuses: [blocked],
+            answers: [.read: [.failure(.moved)]], failure: .moved,
+            asked: Array(repeating: .read, count: ThreadCapture.maximumAttempts)),
+        Case(testDescription: "a thread that has ended is an error", failure: .noSuchThread),
+        Case(
+            testDescription: "an unknown system call is the reason", statuses: [opaque], failure: .unknownSystemCall),
+    ]
+
+    @Test(arguments: cases) private func `a capture tries methods until a stack is complete`(_ test: Case) {
+        let engine = ScriptedEngine(test.statuses, test.answers)
+        let result = Result { () throws(CaptureFailure) in
+            try ThreadCapture(engine: engine).capture(thread: thread, mayStop: test.mayStop)
+        }
+        switch result {
+        case .success(let stack):
+            #expect(stack.method == test.stack?.0 && stack.frames.count == test.stack?.1)
+            #expect(stack.threadState == (stack.method == .read ? .blocked : test.statuses.last?.state))
+        case .failure(let failure): #expect(failure == test.failure)
+        }
+        #expect(engine.asked == test.asked)
+    }
 
     @Test func `a capture begins with the reading that it gets`() throws {
         let engine = ScriptedEngine(
-            [blocked, running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
+            [Self.blocked, Self.running], [.read: [.failure(.moved)], .ptrace: [stack(.ptrace, frames: 4)]])
         let probe = try ThreadProbe(thread: thread)
         let reading = try #require(probe.read())
         #expect(
@@ -102,45 +168,9 @@ private func stack(
         #expect(engine.asked == [.read, .ptrace])
     }
 
-    /// A read, and what follows it: a stop if it is incomplete and may be stopped, of which the longer stack is kept.
-    @Test(
-        arguments: [
-            (stack(.read, frames: 5), nil, true, 5, [.read]),
-            (stack(.read, frames: 2, isComplete: false), stack(.ptrace, frames: 5), false, 2, [.read]),
-            (stack(.read, frames: 2, isComplete: false), stack(.ptrace, frames: 9), true, 9, [.read, .ptrace]),
-            (
-                stack(.read, frames: 7, isComplete: false), stack(.ptrace, frames: 3, isComplete: false), true, 7,
-                [.read, .ptrace]
-            ),
-            (stack(.read, frames: 2, isComplete: false), .failure(.timedOut), true, 2, [.read, .ptrace]),
-        ] as [(Answer, Answer?, Bool, Int, [StallReport.CaptureMethod])])
-    func `a blocked thread is read, and stopped if that is not enough`(
-        read: Answer, stop: Answer?, mayStop: Bool, frames: Int, methods: [StallReport.CaptureMethod]
-    ) throws {
-        let engine = ScriptedEngine([blocked], [.read: [read], .ptrace: stop.map { [$0] } ?? []])
-        let captured = try ThreadCapture(engine: engine).capture(thread: thread, mayStop: mayStop)
-        #expect(captured.frames.count == frames)
-        #expect(captured.threadState == .blocked)
-        #expect(engine.asked == methods)
-    }
-
-    @Test func `a running thread that must not be stopped has no stack`() {
-        let engine = ScriptedEngine([running], [.ptrace: [stack(.ptrace, frames: 5)]])
-        #expect(throws: CaptureFailure.notStopped) {
-            try ThreadCapture(engine: engine).capture(thread: thread, mayStop: false)
-        }
-        #expect(engine.asked.isEmpty)
-    }
-
-    @Test func aThreadThatKeepsMovingIsGivenUp() {
-        let engine = ScriptedEngine([blocked], [.read: [.failure(.moved)]])
-        #expect(throws: CaptureFailure.moved) { try ThreadCapture(engine: engine).capture(thread: thread) }
-        #expect(engine.asked.count == ThreadCapture.maximumAttempts)
-    }
-
     @Test func afterARefusedStopSignalsAreUsed() throws {
         let engine = ScriptedEngine(
-            [running], [.ptrace: [.failure(.refused(errno: 1))], .signal: [stack(.signal, frames: 3)]])
+            [Self.running], [.ptrace: [.failure(.refused(errno: 1))], .signal: [stack(.signal, frames: 3)]])
         engine.probes = [true, false]
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: thread).method == .signal)
@@ -152,7 +182,7 @@ private func stack(
     /// Another engine's helper held the thread.
     @Test func `a stop that is refused once is tried again`() throws {
         let engine = ScriptedEngine(
-            [running], [.ptrace: [.failure(.refused(errno: EPERM)), stack(.ptrace, frames: 3)]])
+            [Self.running], [.ptrace: [.failure(.refused(errno: EPERM)), stack(.ptrace, frames: 3)]])
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: thread).method == .ptrace)
         #expect(capture.methods == [.read, .ptrace])
@@ -162,7 +192,7 @@ private func stack(
     @Test(arguments: [EBUSY, EPERM])
     func `a thread that cannot be stopped leaves ptrace to the others`(error: Int32) throws {
         let engine = ScriptedEngine(
-            [running], [.ptrace: [.failure(.refused(errno: error))], .signal: [stack(.signal, frames: 3)]])
+            [Self.running], [.ptrace: [.failure(.refused(errno: error))], .signal: [stack(.signal, frames: 3)]])
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: thread).method == .signal)
         #expect(capture.methods == [.read, .ptrace])
@@ -172,7 +202,7 @@ private func stack(
 
     @Test func `a refused ptrace is tried once more`() throws {
         let engine = ScriptedEngine(
-            [running], [.ptrace: [stack(.ptrace, frames: 4)], .signal: [stack(.signal, frames: 3)]])
+            [Self.running], [.ptrace: [stack(.ptrace, frames: 4)], .signal: [stack(.signal, frames: 3)]])
         engine.probes = [false, true]
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.capturesBeforeProbe {
@@ -183,7 +213,7 @@ private func stack(
 
     /// The caller collects the stack later; one that stays would be taken for a later turn's.
     @Test func `a pending stop is an error, even if part of the stack was read`() throws {
-        let engine = ScriptedEngine([blocked], [.read: [stack(.read, frames: 2, isComplete: false)]])
+        let engine = ScriptedEngine([Self.blocked], [.read: [part(.read, frames: 2)]])
         engine.stops = [.failure(.pending)]
         #expect(throws: CaptureFailure.pending) {
             try ThreadCapture(engine: engine).capture(thread: thread, mayStop: true, mayWait: true)
@@ -191,7 +221,7 @@ private func stack(
     }
 
     @Test func `a thread that stays in the kernel is captured later`() throws {
-        let engine = ScriptedEngine([running])
+        let engine = ScriptedEngine([Self.running])
         engine.stops = [.failure(.pending), .failure(.pending)]
         engine.collected = [.failure(.pending), stack(.ptrace, frames: 6)]
         let capture = ThreadCapture(engine: engine)
@@ -203,43 +233,34 @@ private func stack(
         capture.cancelPendingCapture(of: thread)
         #expect(engine.canceled == [thread])
     }
-
-    @Test func anEndedThreadIsAnError() {
-        let engine = ScriptedEngine([])
-        #expect(throws: CaptureFailure.noSuchThread) { try ThreadCapture(engine: engine).capture(thread: thread) }
-    }
-
-    @Test func `an unknown system call is named as the reason`() {
-        let opaque = ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
-        let engine = ScriptedEngine([opaque])
-        #expect(throws: CaptureFailure.unknownSystemCall) { try ThreadCapture(engine: engine).capture(thread: thread) }
-        #expect(engine.asked.isEmpty)
-    }
 }
 
 @Suite struct CapturePolicyTests {
-    /// A blocked thread never gets a signal.
-    ///
-    /// In a call that a stop interrupts it is only read; if its call is not known, it is left alone.
     @Test(
         arguments: [
-            (.running, false, false, [.ptrace], [.signal]), (.blocked, false, false, [.read, .ptrace], [.read]),
-            (.blocked, true, false, [.read], [.read]), (.uninterruptible, false, false, [.read], [.read]),
-            (.uninterruptible, true, false, [.read], [.read]), (.blocked, false, true, [.ptrace], []),
-            (.blocked, true, true, [], []), (.uninterruptible, true, true, [], []),
-        ] as [(StallReport.ThreadState, Bool, Bool, [StallReport.CaptureMethod], [StallReport.CaptureMethod])])
-    func `methods depend on the thread and on ptrace`(
-        state: StallReport.ThreadState, isInterrupted: Bool, isOpaque: Bool, open: [StallReport.CaptureMethod],
-        closed: [StallReport.CaptureMethod]
+            (ThreadStatus(state: .running), [.ptrace], [.signal]),
+            (ThreadStatus(state: .blocked, systemCall: 202), [.read, .ptrace], [.read]),
+            (ThreadStatus(state: .blocked, systemCall: 232, isInterruptedByStop: true), [.read], [.read]),
+            (ThreadStatus(state: .uninterruptible), [.read], [.read]),
+            // Of a call that is not shown, it may be known that it restarts.
+            (ThreadStatus(state: .blocked, isInterruptedByStop: false, isOpaque: true), [.ptrace], []),
+            (ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true), [], []),
+            (ThreadStatus(state: .uninterruptible, isInterruptedByStop: true, isOpaque: true), [], []),
+        ] as [(ThreadStatus, [StallReport.CaptureMethod], [StallReport.CaptureMethod])])
+    func `the status decides the methods`(
+        status: ThreadStatus, open: [StallReport.CaptureMethod], closed: [StallReport.CaptureMethod]
     ) {
-        let status = ThreadStatus(state: state, isInterruptedByStop: isInterrupted, isOpaque: isOpaque)
-        #expect(CapturePolicy(mayUsePtrace: true).methods(for: status) == open)
-        #expect(CapturePolicy(mayUsePtrace: false).methods(for: status) == closed)
+        let policies = [true, false].map { CapturePolicy(mayUsePtrace: $0) }
+        #expect(policies.map { $0.methods(for: status) } == [open, closed])
+        #expect(policies.map(\.permitted) == [[.read, .ptrace], [.read, .signal]])
     }
 
-    @Test func permittedMethodsDependOnPtrace() {
-        #expect(CapturePolicy(mayUsePtrace: true).permitted == [.read, .ptrace])
-        #expect(CapturePolicy(mayUsePtrace: false).permitted == [.read, .signal])
+    @Test(arguments: [StallReport.ThreadState.blocked, .uninterruptible], [true, false])
+    func aBlockedThreadIsNeverSignalled(state: StallReport.ThreadState, mayUsePtrace: Bool) {
+        for isInterrupted in [true, false] {
+            let status = ThreadStatus(state: state, systemCall: 7, isInterruptedByStop: isInterrupted)
+            #expect(!CapturePolicy(mayUsePtrace: mayUsePtrace).methods(for: status).contains(.signal))
+        }
     }
 
     @Test func `the times of failed and successful captures add up`() throws {

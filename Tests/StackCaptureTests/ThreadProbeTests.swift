@@ -1,5 +1,7 @@
+import CLinux
 import Foundation
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -7,26 +9,32 @@ import Testing
 @testable import StackCapture
 
 @Suite struct ThreadProbeTests {
-    /// Returns the reading of a thread whose files have these texts.
-    private func reading(_ texts: [String: String]) throws -> ThreadReading? {
+    /// The texts of all files of a thread.
+    private static let texts = [
+        "schedstat": "12 3 4\n",
+        "stat": "4700 (a) R 1) D 1 2 3 4 5 6 11 12 13 14 15 16 17 18 19 -5 5 0 4242 23\n",
+        "status": "Name:\tx\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n",
+        "syscall": "202 0x7f78467fbe40 0x80 0x2 0x0 0x0 0xffffffff 0x7ffe3c330ad0 0x7f9face42c4a\n",
+        "wchan": "futex_wait_queue",
+    ]
+
+    /// Makes the directory of a process with a thread whose files have these texts.
+    private func process(_ texts: [String: String]) throws -> TemporaryDirectory {
         let process = try TemporaryDirectory()
         let directory = process.path("task/\(getpid())")
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         for (name, text) in texts { try text.write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8) }
+        return process
+    }
+
+    /// Returns the reading of that thread.
+    private func reading(_ texts: [String: String]) throws -> ThreadReading? {
+        let process = try process(texts)
         return try ThreadProbe(thread: getpid(), process: process.path).read()
     }
 
     @Test func `a reading has the values of all files`() throws {
-        let reading = try #require(
-            try reading([
-                "schedstat": "12 3 4\n",
-                "stat": "4700 (a) R 1) D 1 2 3 4 5 6 11 12 13 14 15 16 17 18 19 -5 5 0 4242 23\n",
-                "status":
-                    "Name:\tx\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n",
-                "syscall":
-                    "202 0x7f78467fbe40 0x80 0x2 0x0 0x0 0xffffffff 0x7ffe3c330ad0 0x7f9face42c4a\n",
-                "wchan": "futex_wait_queue",
-            ]))
+        let reading = try #require(try reading(Self.texts))
         #expect(reading.runQueue == 3 && reading.slices == 4)
         #expect(reading.state == UInt8(ascii: "D"))
         #expect(reading.minorFaults == 11 && reading.majorFaults == 13)
@@ -59,10 +67,101 @@ import Testing
         #expect(reading.waitChannel == nil)
     }
 
+    @Test(arguments: texts.keys.sorted(), [true, false])
+    func `a missing or empty file costs only what no other file shows`(name: String, isEmpty: Bool) throws {
+        var (others, expected) = (Self.texts, try #require(try reading(Self.texts)))
+        others[name] = isEmpty ? "" : nil
+        var reading = try #require(try reading(others))
+        switch name {
+        case "schedstat": (expected.runQueue, expected.slices) = (0, 0)
+        case "stat":
+            (expected.minorFaults, expected.majorFaults) = (0, 0)
+            (expected.userTicks, expected.systemTicks, expected.nice) = (0, 0, nil)
+            expected.state = UInt8(ascii: "S")
+        case "status": (expected.voluntarySwitches, expected.involuntarySwitches) = (nil, nil)
+        case "syscall": expected.shown = nil
+        default: expected.waitChannel = nil
+        }
+        (reading.time, reading.onCPU) = (expected.time, expected.onCPU)
+        #expect(reading == expected)
+    }
+
+    @Test func `the kernel stack is innermost first`() throws {
+        func stack(_ text: String) throws -> [String]? {
+            let process = try process(["stack": text])
+            return try ThreadProbe(thread: getpid(), process: process.path).kernelStack()
+        }
+        #expect(try stack("[<0>] pipe_read+0x1b/0x30\n[<0>] vfs_read+0x2/0x3\n") == ["pipe_read", "vfs_read"])
+        #expect(try stack("") == nil)
+    }
+
     @Test func `the calling thread's own files are read`() throws {
         let reading = try #require(try ThreadProbe(ofThisThread: [.schedstat, .stat]).read())
         #expect(reading.state == UInt8(ascii: "R"))
         #expect(reading.voluntarySwitches == nil, "the file is not open")
+    }
+
+    @Test(arguments: [true, false]) func `a thread waits in a function of the kernel, or runs`(isWaiting: Bool) throws {
+        let probe = try ProbedThread.run(isWaiting: isWaiting) { thread -> ThreadProbe? in
+            guard let probe = try? ThreadProbe(thread: thread), let first = probe.read() else { return nil }
+            #expect(
+                eventually {
+                    guard let reading = probe.read(), reading.time > first.time else { return false }
+                    let isInFutex = reading.waitChannel?.hasPrefix("futex") == true
+                    return isWaiting
+                        ? isInFutex && reading.state == UInt8(ascii: "S")
+                        : reading.isRunnable && reading.waitChannel == nil && reading.onCPU > first.onCPU
+                })
+            return probe
+        }
+        #expect(eventually { probe?.read() == nil }, "the thread has ended")
+        #expect(probe?.kernelStack() == nil)
+        #expect(throws: CaptureFailure.noSuchThread) { try ThreadProbe(thread: .max) }
+    }
+
+    /// The files of a thread that ends during a reading look empty.
+    @Test func `a reading of a thread that ends is whole or nil`() throws {
+        for _ in 0..<300 {
+            let id = Atomic<Int32>(0)
+            let mayEnd = Atomic<Bool>(false)
+            let thread = try WorkerThread(name: "ends") {
+                id.store(clinux_gettid(), ordering: .releasing)
+                while !mayEnd.load(ordering: .acquiring) {}
+            }
+            while id.load(ordering: .acquiring) == 0 {}
+            let files = try ThreadProbe(thread: id.load(ordering: .acquiring))
+            var last = try #require(files.read())
+            mayEnd.store(true, ordering: .releasing)
+            while let reading = files.read() {
+                let grows = reading.minorFaults >= last.minorFaults && reading.slices >= last.slices
+                #expect(grows && reading.voluntarySwitches != nil)
+                last = reading
+            }
+            thread.join()
+        }
+    }
+}
+
+@Suite struct ThreadReadingTests {
+    @Test(
+        arguments: [
+            (40, 0, "R", false), (30, 10, "R", false),
+            // It waited for a CPU, which a stop would take away.
+            (29, 11, "R", true),
+            // A wait that still lasts is not counted yet.
+            (4, 0, "R", true), (5, 0, "R", false),
+            // A stop costs a blocked thread no CPU.
+            (0, 0, "S", false),
+        ] as [(UInt64, UInt64, Character, Bool)])
+    func `a thread competes if it wants a CPU and had it for little of the time`(
+        cpu: UInt64, queue: UInt64, state: Character, competes: Bool
+    ) {
+        func reading(_ time: UInt64, _ cpu: UInt64, _ queue: UInt64) -> ThreadReading {
+            var reading = ThreadReading(time: time, onCPU: cpu)
+            (reading.runQueue, reading.state) = (queue, state.asciiValue ?? 0)
+            return reading
+        }
+        #expect(reading(140, 20 + cpu, 5 + queue).competes(since: reading(100, 20, 5)) == competes)
     }
 }
 

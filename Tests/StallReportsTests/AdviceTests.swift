@@ -41,20 +41,17 @@ import Testing
                 frame.isDependency = parts.first == "package" ? true : nil
                 return frame
             }
-            report.frames.append(
+            func frame(_ image: Int, _ function: String, _ file: String? = nil, _ line: Int? = nil) -> StallReport.Frame
+            {
                 .init(
-                    image: 0, offset: "0x2", function: "load()", file: "/src/Store.swift", line: 12, isInApp: true,
-                    kind: .code))
-            report.frames.append(
-                .init(
-                    image: 1, offset: "0x3", function: isInTask ? "swift_job_run" : "main", isInApp: false, kind: .code)
-            )
+                    image: image, offset: .init(UInt64(report.frames.count + 2)), function: function, file: file,
+                    line: line, isInApp: image == 0, kind: .code)
+            }
+            report.frames.append(frame(0, "load()", "/src/Store.swift", 12))
+            report.frames.append(frame(1, isInTask ? "swift_job_run" : "main"))
             report.stacks = [Array(report.frames.indices), [report.frames.count]]
             // The stack of the lock's owner.
-            report.frames.append(
-                .init(
-                    image: 0, offset: "0x4", function: "save()", file: "/src/Disk.swift", line: 7, isInApp: true,
-                    kind: .code))
+            report.frames.append(frame(0, "save()", "/src/Disk.swift", 7))
             report.samples = [
                 .init(
                     atMilliseconds: 250, stack: 0, isValid: true, isComplete: true, heldMicroseconds: 0,

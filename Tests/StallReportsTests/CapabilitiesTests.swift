@@ -80,37 +80,37 @@ import Testing
         #expect(reason?.detail == "not used")
     }
 
-    @Test func `ptrace is refused by a filter`() {
-        let filtered = remedies(.ptrace, Environment(pid: 1, seccompMode: 2))
-        #expect(filtered.contains { $0.hasPrefix("Docker, Podman: --cap-add SYS_PTRACE") })
-        #expect(filtered.contains { $0.hasPrefix("Kubernetes: ") })
-        #expect(filtered.contains { $0.hasPrefix("systemd: SystemCallFilter=ptrace") })
-        #expect(!filtered.contains { $0.contains("yama") || $0.contains("AppArmor") })
-    }
-
-    @Test func `ptrace is refused by Yama`() {
-        #expect(remedies(.ptrace, Environment(pid: 1, yamaScope: 2)).first?.contains("ptrace_scope=1") == true)
-        let next = "the host: sysctl kernel.yama.ptrace_scope=1, which takes effect at the next boot"
-        #expect(remedies(.ptrace, Environment(pid: 1, yamaScope: 3)) == [next])
-        // With the capability, scope 2 forbids nothing.
-        let capable = remedies(.ptrace, Environment(pid: 1, yamaScope: 2, maySysPtrace: true))
-        #expect(!capable.contains { $0.contains("yama") })
-    }
-
-    @Test func `ptrace is refused by AppArmor`() {
-        let label = "cri-containerd.apparmor.d (enforce)"
-        let confined = remedies(.ptrace, Environment(pid: 1, securityLabel: label))
-        #expect(confined.first?.hasPrefix("containerd 1.7.0 or newer") == true)
-        let complaining = remedies(.ptrace, Environment(pid: 1, securityLabel: "notes (complain)"))
-        #expect(!complaining.contains { $0.contains("containerd") })
-    }
-
-    @Test func `ptrace is refused if not dumpable or already traced`() {
-        let closed = remedies(.ptrace, Environment(pid: 1, isDumpable: false))
-        #expect(closed.first?.hasPrefix("make the process dumpable") == true)
-        let capable = remedies(.ptrace, Environment(pid: 1, isDumpable: false, maySysPtrace: true))
-        #expect(!capable.contains { $0.contains("dump") })
-        #expect(remedies(.ptrace, Environment(pid: 1, tracer: 99)).first == "detach the tracer, process 99")
+    /// Parts of the remedies, of which the first one is the first remedy's, and what no remedy is about.
+    @Test(
+        arguments: [
+            (
+                Environment(pid: 1, seccompMode: 2),
+                ["Docker, Podman: --cap-add SYS_PTRACE", "Kubernetes: ", "systemd: SystemCallFilter=ptrace"],
+                ["yama", "AppArmor"]
+            ),
+            (Environment(pid: 1, yamaScope: 2), ["ptrace_scope=1"], []),
+            (
+                Environment(pid: 1, yamaScope: 3),
+                ["the host: sysctl kernel.yama.ptrace_scope=1, which takes effect at the next boot"], ["Docker"]
+            ),
+            // With the capability, scope 2 forbids nothing.
+            (Environment(pid: 1, yamaScope: 2, maySysPtrace: true), [], ["yama"]),
+            (
+                Environment(pid: 1, securityLabel: "cri-containerd.apparmor.d (enforce)"),
+                ["containerd 1.7.0 or newer"], []
+            ),
+            (Environment(pid: 1, securityLabel: "notes (complain)"), [], ["containerd"]),
+            (Environment(pid: 1, isDumpable: false), ["make the process dumpable"], []),
+            (Environment(pid: 1, isDumpable: false, maySysPtrace: true), [], ["dump"]),
+            (Environment(pid: 1, tracer: 99), ["detach the tracer, process 99"], []),
+        ] as [(Environment, [String], [String])])
+    private func `the remedies are for what refuses ptrace`(
+        environment: Environment, named: [String], others: [String]
+    ) {
+        let found = remedies(.ptrace, environment)
+        if let first = named.first { #expect(found.first?.contains(first) == true, "\(found)") }
+        for part in named { #expect(found.contains { $0.contains(part) }, "\(found)") }
+        for part in others { #expect(!found.contains { $0.contains(part) }, "\(found)") }
     }
 
     @Test func `where nothing forbids ptrace visibly, that is said`() {

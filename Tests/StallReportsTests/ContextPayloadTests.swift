@@ -89,16 +89,6 @@ import TestSupport
             if torn != first, torn != second { #expect(ContextPayload(copied: torn) == nil) }
         }
     }
-
-    /// Random bytes, also with a right magic number and length, never crash and are never a payload.
-    @Test func `random bytes are none`() {
-        var random = SeededGenerator(seed: 21)
-        for _ in 0..<2_000 {
-            var bytes = (0..<ContextPayload.byteCount).map { _ in UInt8.random(in: 0...255, using: &random) }
-            bytes.replaceSubrange(0..<8, with: ContextPayload(label: "x").bytes[0..<8])
-            #expect(ContextPayload(copied: bytes) == nil)
-        }
-    }
 }
 
 @Suite struct ContextWordsTests {

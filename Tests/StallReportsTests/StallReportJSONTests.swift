@@ -5,40 +5,12 @@ import Testing
 @testable import StallReports
 
 @Suite struct StallReportJSONTests {
-    @Test func allKnownFieldsAreDecoded() throws {
-        let report = try StallReport.literal()
-        #expect(report.schemaVersion == 1)
-        #expect(report.id == "01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e")
-        #expect(report.kind == .stall)
-        #expect(report.state == .ended)
-        #expect(report.startedAt.microsecondsSince1970 == 1_795_248_000_123_456)
-        #expect(report.durationMilliseconds == 812.4)
-        #expect(report.thresholdMilliseconds == 250)
-        #expect(report.process.executable == "/opt/notes/bin/notes")
-        #expect(report.metadata == ["version": "1.4.2", "environment": "production"])
-        #expect(report.loop.turn == 1_234)
-        #expect(report.loop.thread?.name == "notes")
-        #expect(report.callout == .timer)
-        #expect(report.culprit?.function == "NoteStore.save(_:)")
-        #expect(report.samples.map(\.stack) == [0, nil])
-        #expect(report.samples.map(\.method) == [.read, nil])
-        #expect(report.stacks == [[0, 1, 2], [0]])
-        #expect(report.frames.map(\.isInApp) == [false, true, false])
-        #expect(report.images.map(\.buildID) == ["3b1e", nil])
-        #expect(report.monitor.watchdogLateMilliseconds == 0.2)
-    }
-
     /// An older report of the same schema version may lack fields that were added later.
     @Test func aReportWithoutLaterFieldsIsRead() throws {
         var json = reportLiteral
-        for later in [", \"captureMethods\": [\"read\", \"ptrace\"]"] { json = json.replacing(later, with: "") }
+        json = json.replacing(", \"captureMethods\": [\"read\", \"ptrace\"]", with: "")
         #expect(json != reportLiteral)
         #expect(try StallReport(jsonData: Array(json.utf8)).monitor.captureMethods == nil)
-    }
-
-    @Test func aReportSurvivesARoundTrip() throws {
-        let report = try StallReport.literal()
-        #expect(try StallReport(jsonData: report.jsonData()) == report)
     }
 
     @Test func `reasons are no keys that an encoder may convert`() throws {
@@ -66,18 +38,8 @@ import Testing
         report.frames = []
         report.images = []
         #expect(try StallReport(jsonData: report.jsonData()) == report)
-    }
-
-    @Test func unknownValuesAreAbsentFromTheJSON() throws {
-        var report = try StallReport.literal()
-        report.callout = nil
-        report.culprit = nil
-        let object = try JSONSerialization.jsonObject(with: Data(report.jsonData()))
-        let keys = try #require(object as? [String: Any]).keys
-        #expect(keys.contains("samples"))
-        #expect(!keys.contains("callout"))
-        #expect(!keys.contains("culprit"))
-        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("null"))
+        let text = String(decoding: report.jsonData(), as: UTF8.self)
+        #expect(!text.contains("null") && !text.contains("callout") && text.contains("samples"))
     }
 
     @Test func theJSONIsIndentedWithSortedKeys() throws {
@@ -111,21 +73,6 @@ import Testing
     }
 
     @Test(arguments: [
-        ("\"pid\": 4700", "\"pid\": \"4700\"", ".process.pid"),
-        ("\"offset\": \"0x1f3a0\", ", "", ".frames[1]"),
-        ("\"turn\": 1234, ", "", ".loop"),
-        ("\"2026-11-21T08:00:00.123456Z\"", "\"yesterday\"", ".startedAt"),
-        ("[0, 1, 2]", "[0, true, 2]", ".stacks[0][1]"),
-    ])
-    func theErrorNamesThePlace(good: String, bad: String, place: String) throws {
-        let json = reportLiteral.replacing(good, with: bad)
-        try #require(json != reportLiteral)
-        let error = try #require(reading(json))
-        #expect(error.code == .unreadableReport)
-        #expect(error.message.contains(place))
-    }
-
-    @Test(arguments: [
         ("\"stack\": 0", "\"stack\": 9", "samples[0].stack is 9, but there are 2 stacks"),
         ("[0, 1, 2]", "[0, 1, 7]", "stacks[0][2] is 7, but there are 3 frames"),
         ("\"image\": 0", "\"image\": -1", "frames[1].image is -1, but there are 2 images"),
@@ -146,11 +93,17 @@ import Testing
             "\"repeats\": 0", "\"repeats\": 9007199254740992",
             "repeats is 9007199254740992, but a count is at most 9007199254740991"
         ),
+        ("\"pid\": 4700", "\"pid\": \"4700\"", ".process.pid"), ("\"offset\": \"0x1f3a0\", ", "", ".frames[1]"),
+        ("\"2026-11-21T08:00:00.123456Z\"", "\"yesterday\"", ".startedAt"),
+        ("[0, 1, 2]", "[0, true, 2]", ".stacks[0][1]"), ("\"pid\": 4700", "\"pid\": 99999999999", ".process"),
+        ("\"nesting\": 0", "\"nesting\": 0.5", ".loop"),
     ])
     func aFaultIsReportedWithItsPlaceAndValue(good: String, bad: String, fault: String) throws {
         let json = reportLiteral.replacing(good, with: bad)
         try #require(json != reportLiteral)
-        #expect(try #require(reading(json)).message == "this is not a stall report: \(fault)")
+        let error = try #require(reading(json))
+        #expect(error.code == .unreadableReport)
+        #expect(error.message.hasPrefix("this is not a stall report: ") && error.message.contains(fault))
     }
 
     private static func withLock(of stack: Int) -> StallReport.Lock {
@@ -192,18 +145,13 @@ import Testing
         }
     }
 
-    @Test func theErrorForANewerSchemaNamesItsVersion() throws {
-        let json = reportLiteral.replacing("\"schemaVersion\": 1", with: "\"schemaVersion\": 2")
+    @Test(arguments: [
+        #"{"schemaVersion": 2}"#, reportLiteral.replacing("\"schemaVersion\": 1", with: "\"schemaVersion\": 2"),
+    ])
+    func theErrorForANewerSchemaNamesItsVersion(json: String) throws {
         let error = try #require(reading(json))
         #expect(error.code == .unreadableReport)
         #expect(error.message.contains("schema version 2"))
         #expect(error.message.contains("newer StallWatch"))
-    }
-
-    @Test func aTruncatedReportIsRefused() {
-        let json = Array(reportLiteral.utf8)
-        for length in stride(from: 0, to: json.count, by: 41) {
-            #expect(throws: StallWatchError.self) { try StallReport(jsonData: Array(json.prefix(length))) }
-        }
     }
 }

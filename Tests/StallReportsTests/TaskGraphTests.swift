@@ -79,39 +79,29 @@ import Testing
 
     @Test(
         arguments: [
-            (["withCheckedContinuation<A>(isolation:function:_:)", "load()"], true),
-            (["withCheckedThrowingContinuation<A>(isolation:function:_:)", "load()"], true),
-            (["specialized withCheckedContinuation<A>(isolation:function:_:)", "load()"], true),
-            (["load()", "withCheckedContinuation<A>(isolation:function:_:)"], false),
-            (["withCheckedOutConnection(_:)", "load()"], false),
-            (["AsyncStream._Storage.next()", "load()"], false), (["load()"], false),
-        ])
-    func `only a checked continuation is likely never resumed`(functions: [String], isChecked: Bool) throws {
+            (["withCheckedContinuation<A>(isolation:function:_:)", "load()"], 1_234_000_000, "1234 MB"),
+            (["withCheckedThrowingContinuation<A>(isolation:function:_:)", "load()"], 499_999, "499 kB"),
+            (["specialized withCheckedContinuation<A>(isolation:function:_:)", "load()"], 500_000, "1 MB"),
+            (["withCheckedContinuation<A>()"], .max, "18446744073710 MB"),
+            (["load()", "withCheckedContinuation<A>(isolation:function:_:)"], 1, nil),
+            (["withCheckedOutConnection(_:)", "load()"], 1, nil), (["AsyncStream._Storage.next()", "load()"], 1, nil),
+            (["load()"], 1, nil),
+        ] as [([String], UInt64, String?)])
+    func `only a checked continuation is likely never resumed`(
+        functions: [String], bytes: UInt64, searched: String?
+    ) throws {
         var task = Self.waiting(1, .continuation)
-        task.searchedInVain = 1_234_000_000
+        task.searchedInVain = bytes
         var report = try Self.report()
         report.frames = functions.map { name in
             .init(offset: "0x1", function: name, isInApp: name == "load()", kind: .asyncCaller)
         }
         report.stacks = [Array(functions.indices)]
         let graph = TaskGraph(TaskList(tasks: [task]), report)
-        let words =
-            "awaits a continuation that is likely never resumed: nothing in the 1234 MB of memory that were searched "
-            + "holds it"
-        #expect(graph.task(1).map { graph.wait(of: $0) } == (isChecked ? words : "awaits a continuation"))
-    }
-
-    @Test(arguments: [(499_999, "499 kB"), (500_000, "1 MB"), (.max, "18446744073710 MB")] as [(UInt64, String)])
-    func `any number of bytes is shown`(bytes: UInt64, words: String) throws {
-        var task = Self.waiting(1, .continuation)
-        task.searchedInVain = bytes
-        var report = try Self.report()
-        report.frames = [
-            .init(offset: "0x1", function: "withCheckedContinuation<A>()", isInApp: false, kind: .asyncCaller)
-        ]
-        report.stacks = [[0]]
-        let graph = TaskGraph(TaskList(tasks: [task]), report)
-        #expect(graph.task(1).map { graph.wait(of: $0) }?.contains("nothing in the \(words) of memory") == true)
+        let lost = searched.map {
+            " that is likely never resumed: nothing in the \($0) of memory that were searched holds it"
+        }
+        #expect(graph.task(1).map { graph.wait(of: $0) } == "awaits a continuation\(lost ?? "")")
     }
 
     @Test func `tasks that await each other are a deadlock, and those before them are not in it`() throws {

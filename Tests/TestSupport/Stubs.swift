@@ -15,6 +15,27 @@ extension LoadedImage {
     }
 }
 
+/// Memory that consists of some aligned 64-bit words.
+package struct Words: MemoryReading {
+    private let words: [UInt64: UInt64]
+
+    package init(_ words: [UInt64: UInt64]) { self.words = words }
+
+    /// Creates memory of words that follow one another.
+    package init(_ words: [UInt64], at address: UInt64) {
+        self.init(Dictionary(uniqueKeysWithValues: words.indices.map { (address + 8 * UInt64($0), words[$0]) }))
+    }
+
+    package func bytes(at address: UInt64, count: Int) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        for at in address..<address + UInt64(count) {
+            guard let word = words[at & ~7] else { return nil }
+            bytes.append(UInt8(truncatingIfNeeded: word >> (at % 8 * 8)))
+        }
+        return bytes
+    }
+}
+
 extension CapturedStack {
     /// Returns a complete stack with exact addresses, innermost first.
     package static func stub(

@@ -23,7 +23,7 @@ readonly may_be_wrong=(paging fsync file-read file-write file-lock flock-of-chil
 readonly unit_tests='^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch)Tests\.'
 # What needs Python or a compiler, what makes a million rounds, and what is too slow there: a search that may take 50 ms, and
 # heartbeats that must not be late.
-readonly left_out='ReportSchemaTests|a rebuild that leaves the path alone|ReporterLoadTests|randomWordsNeverHaveAnOwner'\
+readonly left_out='ReportSchemaTests|randomWordsNeverHaveAnOwner'\
 '|both ends of a pipe are found|an idle loop is learned'
 # The longest times of one build and of the machine, in seconds.
 readonly longest_build=3600 longest_run=5400

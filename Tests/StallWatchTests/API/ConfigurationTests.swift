@@ -6,13 +6,16 @@ import Testing
 @testable import StallWatch
 
 @Suite struct StallMonitorConfigurationTests {
-    @Test func `the defaults are a quarter of a second and ten seconds`() throws {
+    @Test func `the defaults are a quarter of a second and ten seconds, which can be turned off`() {
         let configuration = StallMonitor.Configuration()
         #expect(configuration.threshold == .milliseconds(250))
         #expect(
             configuration.watchdogOptions
                 == WatchdogOptions(
                     saturationThreshold: 10_000_000_000, modeRule: .init(limit: 1_000_000_000)))
+        #expect(
+            StallMonitor.Configuration(detection: .init(saturationThreshold: nil)).watchdogOptions
+                == WatchdogOptions(modeRule: .init(limit: 1_000_000_000)))
     }
 
     @Test(
@@ -39,16 +42,6 @@ import Testing
         #expect(error?.message.contains("5 milliseconds to 24 hours") == true)
     }
 
-    @Test(
-        arguments: [
-            .init(threshold: .zero, outputs: []),
-            .init(outputs: [], detection: .init(saturationThreshold: .milliseconds(-1))),
-        ] as [StallMonitor.Configuration])
-    func aMonitorWithAnInvalidThresholdIsRefused(configuration: StallMonitor.Configuration) throws {
-        let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
-        #expect(error?.code == .invalidConfiguration)
-    }
-
     /// The app may change its directory, as a daemon does.
     @Test func `the place of an output is fixed when the monitor is made`() throws {
         let path = try #require(absolutePath("stalls"))
@@ -67,33 +60,30 @@ import Testing
         let configuration = StallMonitor.Configuration(
             threshold: threshold, outputs: [.directory(temporary.path + "/new")],
             detection: .init(saturationThreshold: threshold == .zero ? nil : .zero))
-        #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+        let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+        #expect(error?.code == .invalidConfiguration)
         #expect(temporary.names.isEmpty)
     }
 
-    @Test func saturationDetectionCanBeTurnedOff() throws {
-        #expect(
-            StallMonitor.Configuration(detection: .init(saturationThreshold: nil)).watchdogOptions
-                == WatchdogOptions(modeRule: .init(limit: 1_000_000_000)))
-    }
+    private typealias Health = StallMonitor.Configuration.Health
 
     @Test(
         arguments: [
-            (StallMonitor.Configuration.Health(path: ""), "the health file's path is empty: name a file"),
+            (Health(path: ""), "the health file's path is empty: name a file"),
             (
-                StallMonitor.Configuration.Health(path: "health", interval: .milliseconds(99)),
+                Health(path: "health", interval: .milliseconds(99)),
                 "the interval of the health file is 0.099 seconds: give a value from 100 milliseconds to 1 hour"
             ),
             (
-                StallMonitor.Configuration.Health(path: "health", interval: .seconds(3_601)),
+                Health(path: "health", interval: .seconds(3_601)),
                 "the interval of the health file is \(Duration.seconds(3_601)): give a value from 100 milliseconds to 1 hour"
             ),
             (
-                StallMonitor.Configuration.Health(notifiesSystemd: false),
+                Health(notifiesSystemd: false),
                 "health has neither a path nor notifiesSystemd: set one of them, or set health to nil"
             ),
         ])
-    func `a wrong health output is refused`(health: StallMonitor.Configuration.Health, message: String) {
+    private func `a wrong health output is refused`(health: Health, message: String) {
         var configuration = StallMonitor.Configuration(outputs: [])
         configuration.health = health
         let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }

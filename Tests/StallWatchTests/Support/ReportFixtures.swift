@@ -1,4 +1,3 @@
-import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -9,33 +8,13 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// Names addresses from a fixed table.
-final class FixedSymbols: NamingSymbolicator {
-    private let names: [UInt64: String]
-
-    init(_ names: [UInt64: String]) { self.names = names }
-
-    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { names[offset] }
-}
-
-/// Calls the test's closure before each lookup, and always returns `work`.
-final class CalledSymbols: NamingSymbolicator {
-    private let call: () -> Void
-
-    init(_ call: @escaping () -> Void) { self.call = call }
-
-    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
-        call()
-        return "work"
-    }
-}
-
 extension Reporter.Settings {
     /// A builder that names the app's function at `0x1000 + n` `work<n>`.
     static func fixture(process: StallReport.ProcessDescription = .current()) -> Self {
         Self {
-            let names = (0..<64).map { (UInt64(0xfff + $0), "work\($0)") }
-            return .stub(process: process, FixedSymbols(Dictionary(uniqueKeysWithValues: names)))
+            let names = (0..<64).map { (UInt64(0x1000 + $0), "work\($0)") }
+            let symbols = ["app": Dictionary(uniqueKeysWithValues: names)]
+            return .stub(process: process, TableSymbolicator(symbols: symbols))
         }
     }
 }
@@ -57,14 +36,7 @@ extension StallRecord {
         record.samples = [
             Sample(
                 age: 250_000_000, isValid: true,
-                stack: .success(
-                    CapturedStack(
-                        method: .read, threadState: .blocked,
-                        frames: [CapturedFrame(address: 0x1000 + UInt64(function), isExact: false)],
-                        isComplete: true,
-                        heldNanoseconds: 0, captureNanoseconds: 100_000
-                    )
-                ),
+                stack: .success(.stub([0x1000 + UInt64(function)])),
                 images: ImageList([image])
             )
         ]

@@ -18,25 +18,36 @@ extension StackCapturing {
     }
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
     func cancelPendingCapture(of thread: Int32) {}
-    var methods: [StallReport.CaptureMethod] { [.read] }
     func images() -> ImageList { ImageList() }
 }
 
-/// A capturer that always answers the same.
-final class FixedCapturer: StackCapturing {
-    private let answer: Result<CapturedStack, CaptureFailure>
+/// A capturer that gives the test's answers.
+final class StubCapturer: StackCapturing {
+    let methods = [StallReport.CaptureMethod.read, .ptrace]
+    /// Returns the answer for a thread that may be stopped, or must not be.
+    var answer: (_ mayStop: Bool) -> Result<CapturedStack, CaptureFailure>
+    /// How often the thread might have been stopped.
+    private(set) var stops = 0
 
-    init(_ answer: Result<CapturedStack, CaptureFailure> = .success(.stub([0x1000]))) { self.answer = answer }
+    init(_ answer: @escaping (_ mayStop: Bool) -> Result<CapturedStack, CaptureFailure>) { self.answer = answer }
+
+    /// Creates a capturer that always answers the same.
+    convenience init(_ answer: Result<CapturedStack, CaptureFailure> = .success(.stub([0x1000]))) {
+        self.init { _ in answer }
+    }
 
     func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
-        try answer.get()
+        stops += mayStop ? 1 : 0
+        return try answer(mayStop).get()
     }
 }
 
 /// A source whose thread the test sets; at first an id that no thread has (proc(5), pid_max).
 final class ThreadSource: LoopSource {
-    let kind = LoopKind.runLoop
+    let kind: LoopKind
     let thread = Atomic<Int32>(.max)
+
+    init(_ kind: LoopKind = .runLoop) { self.kind = kind }
 
     func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
 }
@@ -91,10 +102,20 @@ extension ReportBuilder {
     }
 }
 
-/// A symbolicator that finds names only.
-protocol NamingSymbolicator: Symbolicating {}
+/// A symbolicator that finds names in a table, by image name and offset, and nothing else.
+final class TableSymbolicator: Symbolicating {
+    private let symbols: [String: [UInt64: String]]
+    private let willLookUp: () -> Void
 
-extension NamingSymbolicator {
+    init(symbols: [String: [UInt64: String]], willLookUp: @escaping () -> Void = {}) {
+        (self.symbols, self.willLookUp) = (symbols, willLookUp)
+    }
+
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
+        willLookUp()
+        return symbols[image.path.split(separator: "/").last.map(String.init) ?? image.path]?[offset]
+    }
+
     func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
         ResolvedAddress(locations: [CodeLocation(symbol: symbol(at: offset, in: image))])
     }
@@ -108,19 +129,6 @@ extension NamingSymbolicator {
     func reason(for image: ImageIdentity) -> String? { nil }
 
     func releaseMemory() {}
-}
-
-/// A symbolicator that finds names in a table.
-final class TableSymbolicator: NamingSymbolicator {
-    let symbols: [String: [UInt64: String]]
-
-    init(symbols: [String: [UInt64: String]]) {
-        self.symbols = symbols
-    }
-
-    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
-        symbols[image.path.split(separator: "/").last.map(String.init) ?? image.path]?[offset]
-    }
 }
 
 /// The surroundings of a loop's supervisor: a clock that the test sets, and the records that the supervisor submits.

@@ -8,9 +8,9 @@ private let ms: UInt64 = 1_000_000
 @Suite struct EarlySamplingTests {
     private let threshold = 250 * ms
 
-    private func turns(_ counts: [(milliseconds: UInt64, count: Int)]) -> TurnHistogram.Snapshot {
+    private func turns(_ counts: [[UInt64]]) -> TurnHistogram.Snapshot {
         let histogram = TurnHistogram()
-        for (milliseconds, count) in counts { for _ in 0..<count { histogram.record(milliseconds * ms) } }
+        for turns in counts { for _ in 0..<turns[1] { histogram.record(turns[0] * ms) } }
         return histogram.snapshot()
     }
 
@@ -25,26 +25,15 @@ private let ms: UInt64 = 1_000_000
         #expect(EarlySampling.ages(threshold: threshold * ms) == ages)
     }
 
-    @Test func `the shortest age that one turn in a thousand exceeds is unusual`() {
-        let short = turns([(1, 9_990), (40, 10)])
-        #expect(EarlySampling.unusualAge(of: short, threshold: threshold) == threshold / 8)
-        let longer = turns([(1, 9_989), (40, 11)])
-        #expect(EarlySampling.unusualAge(of: longer, threshold: threshold) == threshold / 4)
-        let long = turns([(1, 9_900), (100, 100)])
-        #expect(EarlySampling.unusualAge(of: long, threshold: threshold) == threshold / 2)
-    }
-
-    @Test func `no age is unusual for a loop whose turns are nearly stalls`() {
-        #expect(EarlySampling.unusualAge(of: turns([(1, 900), (200, 100)]), threshold: threshold) == nil)
-    }
-
-    @Test func stallsDoNotMakeLongTurnsUsual() {
-        let stalling = turns([(1, 900), (300, 50), (1_000, 50)])
-        #expect(EarlySampling.unusualAge(of: stalling, threshold: threshold) == threshold / 8)
-    }
-
-    @Test func fewTurnsSayNothing() {
-        #expect(EarlySampling.unusualAge(of: turns([(200, 999)]), threshold: threshold) == threshold / 8)
+    /// Milliseconds and numbers of turns, and the part of the threshold.
+    @Test(
+        arguments: [
+            ([[1, 9_990], [40, 10]], 8), ([[1, 9_989], [40, 11]], 4), ([[1, 9_900], [100, 100]], 2),
+            // Turns that are nearly stalls, stalls among short turns, and too few turns.
+            ([[1, 900], [200, 100]], nil), ([[1, 900], [300, 50], [1_000, 50]], 8), ([[200, 999]], 8),
+        ] as [([[UInt64]], UInt64?)])
+    func `an age that few turns exceed is unusual`(counts: [[UInt64]], part: UInt64?) {
+        #expect(EarlySampling.unusualAge(of: turns(counts), threshold: threshold) == part.map { threshold / $0 })
     }
 
     @Test func `the histogram is read once per thousand turns and for a new threshold`() {
@@ -100,9 +89,5 @@ private let ms: UInt64 = 1_000_000
     @Test func `of equal states the older one counts`() {
         #expect(LoopProgress.merged([loop("a", .stalled, 9), loop("a", .stalled, 3)]) == [loop("a", .stalled, 3)])
         #expect(LoopProgress.merged([loop("a", .stalled, 3), loop("a", .stalled, 9)]) == [loop("a", .stalled, 3)])
-    }
-
-    @Test func `no loop has no progress`() {
-        #expect(LoopProgress.merged([]) == [])
     }
 }

@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test mutating func `after a failed stop, the turn is not stopped before its threshold`() {
-        let failing = FailingCapturer()
+        let failing = StubCapturer { .failure($0 ? .timedOut : .notStopped) }
         capture(with: failing)
         runTurn(from: Self.begin, for: 240_000_000)
         #expect(failing.stops == 1)
@@ -129,10 +129,17 @@ import Testing
 
     /// As a thread whose cgroup has used up its CPU quota: the kernel can take no sample of it for a while.
     @Test mutating func `a thread without a CPU is captured later`() throws {
-        let unsampled = MovingCapturer()
+        let failures = 3
+        var attempts = 0
+        let unsampled = StubCapturer { mayStop in
+            guard mayStop else { return .failure(.notStopped) }
+            attempts += 1
+            return attempts > failures
+                ? .success(.stub([0x1000, 0x2000], method: .ptrace, state: .running)) : .failure(.moved)
+        }
         capture(with: unsampled)
         runTurn(from: Self.begin, for: 505_000_000)
-        #expect(unsampled.attempts > MovingCapturer.failures)
+        #expect(unsampled.stops > failures)
         let record = try #require(lastRecord)
         #expect(record.samples.contains { (try? $0.stack.get()) != nil })
     }
@@ -157,7 +164,12 @@ import Testing
         defer { blocked.stop() }
         _ = blocked.place()
         source.thread.store(blocked.thread, ordering: .relaxed)
-        let partial = PartialCapturer()
+        let partial = StubCapturer { mayStop in
+            guard !mayStop else { return .success(.stub([0x1000, 0x2000], method: .ptrace, state: .blocked)) }
+            var stack = CapturedStack.stub([0x1000], method: .read, state: .blocked)
+            stack.isComplete = false
+            return .success(stack)
+        }
         capture(with: partial)
         runTurn(from: Self.begin, for: 100_000_000)
         #expect(loop.earlyStops == 1, "the only credit is used up")
@@ -209,43 +221,5 @@ import Testing
         }
 
         func cancelPendingCapture(of thread: Int32) { canceled += 1 }
-    }
-
-    /// A capturer of a blocked thread whose stack is incomplete unless the thread is stopped.
-    private final class PartialCapturer: StackCapturing {
-        let methods = [StallReport.CaptureMethod.read, .ptrace]
-
-        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
-            guard !mayStop else { return .stub([0x1000, 0x2000], method: .ptrace, state: .blocked) }
-            var stack = CapturedStack.stub([0x1000], method: .read, state: .blocked)
-            stack.isComplete = false
-            return stack
-        }
-    }
-
-    /// A capturer of a thread that moves at first.
-    private final class MovingCapturer: StackCapturing {
-        static let failures = 3
-        private(set) var attempts = 0
-        let methods = [StallReport.CaptureMethod.read, .ptrace]
-
-        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
-            guard mayStop else { throw CaptureFailure.notStopped }
-            attempts += 1
-            guard attempts > Self.failures else { throw CaptureFailure.moved }
-            return .stub([0x1000, 0x2000], method: .ptrace, state: .running)
-        }
-    }
-
-    /// A capturer of a thread that does not leave the kernel.
-    private final class FailingCapturer: StackCapturing {
-        private(set) var stops = 0
-        let methods = [StallReport.CaptureMethod.read, .ptrace]
-
-        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
-            guard mayStop else { throw CaptureFailure.notStopped }
-            stops += 1
-            throw CaptureFailure.timedOut
-        }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 
     /// The clocks at `monotonic`, after the machine was suspended and the watchdog waited for a CPU for the given
     /// times.
-    private func clocks(_ monotonic: UInt64, suspended: UInt64 = 0, waited: UInt64 = 0) -> GapDetector.Reading {
+    private static func clocks(_ monotonic: UInt64, suspended: UInt64 = 0, waited: UInt64 = 0) -> GapDetector.Reading {
         GapDetector.Reading(monotonic: monotonic, boot: monotonic + suspended, occupied: waited)
     }
 
@@ -18,36 +18,56 @@ import Testing
         detector.wake(at: reading, firstBegin: firstBegin) { stolen }
     }
 
-    @Test mutating func theFirstWakeUpIsNoGap() {
-        #expect(wake(at: clocks(10_000_000_000)) == nil)
+    /// A sleep from 1,000 ns on, and the gap that the wake-up shows.
+    private struct Case: CustomTestStringConvertible {
+        var testDescription: String
+        var slept = GapDetectorTests.clocks(1_000)
+        var deadline: UInt64 = 2_000
+        var woken: GapDetector.Reading
+        var firstBegin: UInt64?
+        var stolen: UInt64 = 0
+        var gap: GapDetector.Gap?
     }
 
-    @Test(arguments: [0, 1, GapDetector.tolerance])
-    mutating func aLittleLatenessIsNormal(late: UInt64) {
-        detector.sleep(at: clocks(1_000), until: 2_000)
-        #expect(wake(at: clocks(2_000 + late)) == nil)
-    }
+    private static let late = 3 * tolerance
+    private static let waited = clocks(1_000, waited: 500)
+    private static let suspended = clocks(1_000, suspended: 100)
+    private static let cases = [
+        Case(testDescription: "on time", woken: clocks(2_000)),
+        Case(testDescription: "one nanosecond late", woken: clocks(2_001)),
+        Case(testDescription: "as late as is normal", woken: clocks(2_000 + tolerance)),
+        Case(testDescription: "later", woken: clocks(2_001 + tolerance), gap: .held(.processStopped)),
+        Case(testDescription: "too early", deadline: 2_000_000_000, woken: clocks(1_500)),
+        // The loops also waited for a CPU, and such delays are to be reported.
+        Case(testDescription: "without a CPU", slept: waited, woken: clocks(2_000 + late, waited: 500 + late)),
+        Case(
+            testDescription: "without a CPU for half of the lateness", slept: waited,
+            woken: clocks(2_000 + late, waited: 500 + late / 2), gap: .held(.processStopped)),
+        Case(
+            testDescription: "stolen and waiting time add up", woken: clocks(2_000 + late, waited: tolerance),
+            stolen: tolerance, gap: .stolen),
+        Case(
+            testDescription: "one nanosecond is unexplained", woken: clocks(2_001 + late, waited: tolerance),
+            stolen: tolerance, gap: .held(.processStopped)),
+        // The two clocks are read one after the other.
+        Case(testDescription: "clocks differ", slept: suspended, deadline: .max, woken: clocks(5_000, suspended: 60)),
+        Case(testDescription: "clocks differ", slept: suspended, deadline: .max, woken: clocks(5_000, suspended: 140)),
+        // A parked watchdog has no deadline; a turn that begins wakes it.
+        Case(
+            testDescription: "parked until a turn", deadline: .max, woken: clocks(60_000 + tolerance),
+            firstBegin: 60_000),
+        Case(
+            testDescription: "parked for longer", deadline: .max, woken: clocks(60_000 + tolerance), firstBegin: 59_999,
+            gap: .held(.processStopped)),
+        Case(testDescription: "parked, and no turn began", deadline: .max, woken: clocks(1_000_000_000_000)),
+        Case(
+            testDescription: "parked since a turn", deadline: .max, woken: clocks(1_000_000_000_000), firstBegin: 500),
+    ]
 
-    @Test mutating func anEarlyWakeUpIsNormal() {
-        detector.sleep(at: clocks(1_000), until: 2_000_000_000)
-        #expect(wake(at: clocks(1_500)) == nil)
-    }
-
-    @Test mutating func unexplainedLatenessMeansAStoppedProcess() {
-        detector.sleep(at: clocks(1_000), until: 2_000)
-        #expect(wake(at: clocks(2_001 + Self.tolerance)) == .held(.processStopped))
-    }
-
-    /// The loops also waited for a CPU, and such delays are to be reported.
-    @Test mutating func waitingForACPUIsNoGap() {
-        detector.sleep(at: clocks(1_000, waited: 500), until: 2_000)
-        let late = 3 * Self.tolerance
-        #expect(wake(at: clocks(2_000 + late, waited: 500 + late)) == nil)
-        detector.sleep(at: clocks(1_000, waited: 500), until: 2_000)
-        #expect(
-            wake(at: clocks(2_000 + late, waited: 500 + late / 2)) == .held(.processStopped),
-            "half of the lateness is unexplained"
-        )
+    @Test(arguments: cases) private mutating func `one sleep has a gap or none`(_ test: Case) {
+        #expect(wake(at: test.slept) == nil, "the first wake-up is none")
+        detector.sleep(at: test.slept, until: test.deadline)
+        #expect(wake(at: test.woken, firstBegin: test.firstBegin, stolen: test.stolen) == test.gap)
     }
 
     /// Without schedstat the watchdog's own wait is not known, as in gVisor.
@@ -69,13 +89,13 @@ import Testing
     @Test mutating func stolenCPUTimeGivesOneGracePeriod() {
         let late = 3 * Self.tolerance
         for expected in [.stolen, nil, .stolen] as [GapDetector.Gap?] {
-            detector.sleep(at: clocks(1_000), until: 2_000)
-            #expect(wake(at: clocks(2_000 + late), stolen: late) == expected)
+            detector.sleep(at: Self.clocks(1_000), until: 2_000)
+            #expect(wake(at: Self.clocks(2_000 + late), stolen: late) == expected)
         }
-        detector.sleep(at: clocks(1_000), until: 2_000)
-        #expect(wake(at: clocks(2_000), stolen: late) == nil, "the watchdog is on time again")
-        detector.sleep(at: clocks(1_000), until: 2_000)
-        #expect(wake(at: clocks(2_000 + late), stolen: late) == .stolen)
+        detector.sleep(at: Self.clocks(1_000), until: 2_000)
+        #expect(wake(at: Self.clocks(2_000), stolen: late) == nil, "the watchdog is on time again")
+        detector.sleep(at: Self.clocks(1_000), until: 2_000)
+        #expect(wake(at: Self.clocks(2_000 + late), stolen: late) == .stolen)
     }
 
     @Test func theGracePeriodIsAFifthOfTheThreshold() {
@@ -84,20 +104,11 @@ import Testing
         #expect(GapDetector.gracePeriod(threshold: 10_000_000_000) == 50_000_000)
     }
 
-    @Test mutating func stolenAndWaitingTimeAddUp() {
-        let late = 3 * Self.tolerance
-        detector.sleep(at: clocks(1_000), until: 2_000)
-        #expect(wake(at: clocks(2_000 + late, waited: Self.tolerance), stolen: Self.tolerance) == .stolen)
-        detector.sleep(at: clocks(1_000), until: 2_000)
-        let more = clocks(2_001 + late, waited: Self.tolerance)
-        #expect(wake(at: more, stolen: Self.tolerance) == .held(.processStopped), "one nanosecond is unexplained")
-    }
-
     /// Reading it takes 30 µs or more.
     @Test mutating func `stolen time is not read while the watchdog is on time`() {
-        detector.sleep(at: clocks(1_000), until: 2_000)
+        detector.sleep(at: Self.clocks(1_000), until: 2_000)
         var isAsked = false
-        let gap = detector.wake(at: clocks(2_000 + Self.tolerance), firstBegin: nil) {
+        let gap = detector.wake(at: Self.clocks(2_000 + Self.tolerance), firstBegin: nil) {
             isAsked = true
             return 0
         }
@@ -106,39 +117,16 @@ import Testing
     }
 
     @Test mutating func aSuspensionIsAGapEvenInAShortSleep() {
-        detector.sleep(at: clocks(1_000), until: .max)
-        #expect(wake(at: clocks(1_001, suspended: Self.tolerance + 1)) == .held(.suspended))
-    }
-
-    /// The two clocks are read one after the other.
-    @Test mutating func smallClockDifferencesAreNoSuspension() {
-        detector.sleep(at: clocks(1_000, suspended: 100), until: .max)
-        #expect(wake(at: clocks(5_000, suspended: 60)) == nil)
-        detector.sleep(at: clocks(1_000, suspended: 100), until: .max)
-        #expect(wake(at: clocks(5_000, suspended: 140)) == nil)
+        detector.sleep(at: Self.clocks(1_000), until: .max)
+        #expect(wake(at: Self.clocks(1_001, suspended: Self.tolerance + 1)) == .held(.suspended))
     }
 
     @Test mutating func aSuspensionIsReportedOnce() {
-        detector.sleep(at: clocks(1_000), until: .max)
-        let after = clocks(2_000, suspended: 2 * Self.tolerance)
+        detector.sleep(at: Self.clocks(1_000), until: .max)
+        let after = Self.clocks(2_000, suspended: 2 * Self.tolerance)
         #expect(wake(at: after) == .held(.suspended))
         detector.sleep(at: after, until: .max)
-        #expect(wake(at: clocks(3_000, suspended: 2 * Self.tolerance)) == nil)
-    }
-
-    /// A parked watchdog has no deadline; a turn that begins wakes it.
-    @Test mutating func `a parked watchdog is due when the first turn begins`() {
-        detector.sleep(at: clocks(1_000), until: .max)
-        let now = 60_000 + Self.tolerance
-        #expect(wake(at: clocks(now), firstBegin: 60_000) == nil)
-        detector.sleep(at: clocks(1_000), until: .max)
-        #expect(wake(at: clocks(now), firstBegin: 59_999) == .held(.processStopped))
-    }
-
-    @Test(arguments: [nil, 500])
-    mutating func aParkedWatchdogThatNoTurnWokeIsNotLate(firstBegin: UInt64?) {
-        detector.sleep(at: clocks(1_000), until: .max)
-        #expect(wake(at: clocks(1_000_000_000_000), firstBegin: firstBegin) == nil)
+        #expect(wake(at: Self.clocks(3_000, suspended: 2 * Self.tolerance)) == nil)
     }
 }
 

@@ -7,12 +7,6 @@ import Testing
 @testable import StallWatch
 
 @Suite struct LeadUpTests {
-    private final class Source: LoopSource {
-        let kind = LoopKind.runLoop
-
-        func target(of recorder: TurnRecorder) -> CaptureTarget { .unknown }
-    }
-
     private static let millisecond: UInt64 = 1_000_000
     /// When the stall began, in milliseconds.
     private static let start: UInt64 = 100_000
@@ -23,7 +17,7 @@ import Testing
             recorder.beginTurn(at: turn.began * Self.millisecond)
             if let ended = turn.ended { recorder.endTurn(at: ended * Self.millisecond) }
         }
-        return LoopMonitor(label: label, threshold: Self.millisecond, recorder: recorder, source: Source())
+        return LoopMonitor(label: label, threshold: Self.millisecond, recorder: recorder, source: ThreadSource())
     }
 
     private func reader(_ own: LoopMonitor, _ others: [LoopMonitor], at now: UInt64) -> LeadUpReader {

@@ -14,21 +14,9 @@ import TestSupport
     private static let thread = Int32.max
     private static let otherThread = Int32.max - 1
 
-    /// A capturer that can pretend that a thread has ended.
-    private final class Capturer: StackCapturing {
-        /// Called when a thread that has ended is captured; `nil` while the thread lives.
-        var threadHasEnded: (() -> Void)?
-
-        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
-            guard let threadHasEnded else { return .stub([0x1000]) }
-            threadHasEnded()
-            throw CaptureFailure.noSuchThread
-        }
-    }
-
     private let world = WatchedWorld(at: Self.begin)
     private let source = ThreadSource()
-    private let capturer = Capturer()
+    private let capturer = StubCapturer()
     private let context: WatchdogContext
     private let loop: LoopMonitor
     private var supervisor: LoopSupervisor
@@ -45,10 +33,18 @@ import TestSupport
         supervisor.poll(at: time, in: world)
     }
 
+    /// Lets each capture find that the thread has ended.
+    private func endThread(_ meanwhile: @escaping () -> Void = {}) {
+        capturer.answer = { _ in
+            meanwhile()
+            return .failure(.noSuchThread)
+        }
+    }
+
     @Test mutating func aStallEndsWithItsThread() throws {
         let next = poll(at: Self.begin + Self.threshold)
         #expect(world.states == [.ongoing])
-        capturer.threadHasEnded = {}
+        endThread()
         let last = poll(at: next)
         #expect(world.states == [.ongoing, .ended])
         let record = try #require(world.records.withLock { $0.last })
@@ -73,7 +69,7 @@ import TestSupport
     @Test mutating func aTurnKeepsItsEndWhenItsThreadEndsAfterIt() throws {
         let next = poll(at: Self.begin + Self.threshold)
         let end = next - 5_000_000
-        capturer.threadHasEnded = { [loop] in loop.recorder.endTurn(at: end) }
+        endThread { [loop] in loop.recorder.endTurn(at: end) }
         let last = poll(at: next)
         let record = try #require(world.records.withLock { $0.last })
         #expect(record.state == .ended)
@@ -84,7 +80,7 @@ import TestSupport
 
     @Test mutating func aTurnThatEndedBeforeItsThreadIsReported() throws {
         let time = Self.begin + 2 * Self.threshold
-        capturer.threadHasEnded = { [loop] in loop.recorder.endTurn(at: time - 1) }
+        endThread { [loop] in loop.recorder.endTurn(at: time - 1) }
         _ = poll(at: time)
         let record = try #require(world.records.withLock { $0.last })
         #expect(record.state == .ended)
@@ -95,13 +91,13 @@ import TestSupport
     /// A worker of a dispatch queue may hand the queue to another worker and end.
     @Test mutating func aStallContinuesOnAnotherThread() {
         let next = poll(at: Self.begin + Self.threshold)
-        capturer.threadHasEnded = { [source] in source.thread.store(Self.otherThread, ordering: .relaxed) }
+        endThread { [source] in source.thread.store(Self.otherThread, ordering: .relaxed) }
         #expect(poll(at: next) < .max)
         #expect(world.states == [.ongoing, .ongoing])
     }
 
     @Test mutating func `a thread that has ended is counted and not polled again`() {
-        capturer.threadHasEnded = {}
+        endThread()
         let next = poll(at: Self.begin + Self.threshold)
         #expect(world.states.isEmpty)
         #expect(world.suppressed.current[.threadEnded] == 1)
@@ -112,9 +108,9 @@ import TestSupport
     }
 
     @Test mutating func `an abandoned loop is watched again from its next turn on`() {
-        capturer.threadHasEnded = {}
+        endThread()
         _ = poll(at: Self.begin + Self.threshold)
-        capturer.threadHasEnded = nil
+        capturer.answer = { _ in .success(.stub([0x1000])) }
         let begin = Self.begin + 3 * Self.threshold
         loop.recorder.beginTurn(at: begin)
         #expect(!supervisor.mayPark)
@@ -153,7 +149,7 @@ import TestSupport
         let world = WatchedWorld(at: Self.begin)
         let source = Source()
         let loop = LoopMonitor.stub("glib", threshold: Self.threshold, source)
-        let context = world.context(FixedCapturer(.success(captured)))
+        let context = world.context(StubCapturer(.success(captured)))
         var supervisor = LoopSupervisor(loop, context)
         loop.recorder.beginTurn(at: Self.begin)
         for count in 1...3 as ClosedRange<UInt64> {
@@ -162,22 +158,14 @@ import TestSupport
         return (world.records.withLock { Set($0.map(\.id)).count }, source.asked.withLock { $0 })
     }
 
-    @Test func `a turn with the loop on its stack is a stall`() {
-        let stack = [0x5000, Self.runFunction, 0x6000]
-        let stalls = stalls(stack: stack)
-        #expect(stalls.count == 1)
-        #expect(stalls.asked == [stack])
-    }
-
-    @Test func `what follows the loop is no stall`() {
-        let stalls = stalls(stack: [0x5000, 0x6000])
-        #expect(stalls.count == 0)
-        #expect(stalls.asked.count == 1)
-    }
-
-    @Test func `without a whole stack the turn is a stall`() {
-        let stalls = stalls(stack: [0x5000], isComplete: false)
-        #expect(stalls.count == 1)
-        #expect(stalls.asked == [nil])
+    /// Without a whole stack, the turn is a stall.
+    @Test(
+        arguments: [
+            ([0x5000, runFunction, 0x6000], true, 1), ([0x5000, 0x6000], true, 0), ([0x5000], false, 1),
+        ] as [([UInt64], Bool, Int)])
+    func `what follows the loop is no stall`(stack: [UInt64], isComplete: Bool, count: Int) {
+        let stalls = stalls(stack: stack, isComplete: isComplete)
+        #expect(stalls.count == count)
+        #expect(stalls.asked == [isComplete ? stack : nil])
     }
 }

@@ -24,19 +24,9 @@ import Testing
         func isWaitingUnobserved() -> Bool { isWaiting.load(ordering: .relaxed) }
     }
 
-    private final class Capturer: StackCapturing {
-        /// Called while the thread is captured.
-        var meanwhile: () -> Void = {}
-
-        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
-            meanwhile()
-            return .stub([0x1000, 0x1000])
-        }
-    }
-
     private let world = WatchedWorld(at: Self.begin)
     private let source = Source()
-    private let capturer = Capturer()
+    private let capturer = StubCapturer(.success(.stub([0x1000, 0x1000])))
     private let context: WatchdogContext
     private let loop: LoopMonitor
     private var supervisor: LoopSupervisor
@@ -52,6 +42,13 @@ import Testing
         supervisor.poll(at: Self.begin + thresholds * Self.threshold, in: world)
     }
 
+    private func duringCaptures(_ body: @escaping () -> Void) {
+        capturer.answer = { _ in
+            body()
+            return .success(.stub([0x1000, 0x1000]))
+        }
+    }
+
     @Test mutating func aTurnThatMayWaitIsNoStall() {
         for count in 1...4 as ClosedRange<UInt64> { poll(after: count) }
         #expect(world.records.withLock { $0.isEmpty })
@@ -60,7 +57,7 @@ import Testing
     @Test mutating func `a turn that may have waited and ends during a poll is no stall`() {
         poll(after: 1)
         let recorder = loop.recorder
-        capturer.meanwhile = { [source] in
+        duringCaptures { [source] in
             recorder.endTurn(at: Self.begin + 2 * Self.threshold + 1)
             source.isInRun.store(false, ordering: .relaxed)
         }
@@ -91,14 +88,14 @@ import Testing
         source.isWaiting.store(false, ordering: .relaxed)
         source.isInRun.store(false, ordering: .relaxed)
         let recorder = loop.recorder
-        capturer.meanwhile = { recorder.endTurn(at: Self.begin + 2 * Self.threshold + 1) }
+        duringCaptures { recorder.endTurn(at: Self.begin + 2 * Self.threshold + 1) }
         poll(after: 2)
         #expect(world.records.withLock { $0.isEmpty })
     }
 
     @Test mutating func `a turn without an unobserved run is a stall that is over`() {
         let recorder = loop.recorder
-        capturer.meanwhile = { recorder.endTurn(at: Self.begin + Self.threshold + 1) }
+        duringCaptures { recorder.endTurn(at: Self.begin + Self.threshold + 1) }
         poll(after: 1)
         #expect(world.records.withLock { $0.count } == 1)
     }

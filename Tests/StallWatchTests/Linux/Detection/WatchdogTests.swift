@@ -8,21 +8,11 @@ import TestSupport
 @testable import StallWatch
 
 @Suite struct PauseStateTests {
-    private let pauses = PauseState()
-
-    @Test func withoutAPauseEverythingCounts() {
-        #expect(pauses.countingFrom(at: 500) == 0)
-    }
-
-    @Test func timeBeforeTheEndOfAPauseDoesNotCount() {
+    @Test func `time before the end of the outermost pause does not count`() {
+        let pauses = PauseState()
+        #expect(pauses.countingFrom(at: 400) == 0)
         pauses.begin()
         #expect(pauses.countingFrom(at: 500) == 500)
-        pauses.end(at: 600)
-        #expect(pauses.countingFrom(at: 700) == 600)
-    }
-
-    @Test func pausesNest() {
-        pauses.begin()
         pauses.begin()
         pauses.end(at: 600)
         #expect(pauses.countingFrom(at: 700) == 700)
@@ -86,14 +76,6 @@ import TestSupport
         #expect(Set(object.keys) == Set(SuppressionReason.allCases.map(\.rawValue)))
         #expect(object["suspended"] == 3)
         #expect(object.values.reduce(0, +) == 3)
-    }
-
-    @Test func countsSurviveARoundTripThroughJSON() throws {
-        var counts = SuppressionCounts()
-        counts[.paused] = 7
-        #expect(try JSONDecoder().decode(SuppressionCounts.self, from: JSONEncoder().encode(counts)) == counts)
-        counts[.paused] = 0
-        #expect(counts == SuppressionCounts())
     }
 
     @Test func aReasonOfAnotherVersionIsKept() throws {
@@ -175,25 +157,16 @@ import TestSupport
         #expect(UInt64(times.count) <= Self.duration / (Self.threshold - longest) + 2)
     }
 
-    /// The bound holds for every length of turn.
-    @Test func oneLoopIsPolledAtMostTwicePerThreshold() {
+    /// The bound holds for every length of turn, and for the age from which turns are checked.
+    @Test(arguments: [nil, WakeUpTests.threshold / 8])
+    func `one loop is polled at most twice per threshold or check age`(checkAge: UInt64?) {
         var generator = SeededGenerator(seed: 4)
-        for longest in [Self.threshold / 3, Self.threshold / 2, Self.threshold * 9 / 10, Self.threshold - 1] {
-            let loop = Loop(turns: (longest / 2)...longest, waits: 1...(Self.threshold / 10), &generator)
-            let times = wakeUps([loop])
-            for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > Self.threshold) }
-        }
-    }
-
-    /// The same bound holds for the age from which turns are checked.
-    @Test func `one checked loop is polled at most twice per check age`() {
-        var generator = SeededGenerator(seed: 8)
-        let checkAge = Self.threshold / 8
-        for longest in [checkAge / 3, checkAge / 2, checkAge - 1] {
-            let loop = Loop(turns: (longest / 2)...longest, waits: 1...(checkAge / 10), &generator)
+        let age = checkAge ?? Self.threshold
+        for longest in [age / 3, age / 2, age * 9 / 10, age - 1] {
+            let loop = Loop(turns: (longest / 2)...longest, waits: 1...(age / 10), &generator)
             let times = wakeUps([loop], checkAge: checkAge)
-            #expect(times.count > 100, "the loop turns")
-            for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > checkAge) }
+            #expect(times.count >= 90, "the loop turns")
+            for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > age) }
         }
     }
 
@@ -203,15 +176,6 @@ import TestSupport
         let half = Self.threshold / 2
         let times = wakeUps([Loop(turns: (half + 2)...(half + 2), waits: 1...1, &generator)])
         #expect(times.count > 190)
-    }
-
-    /// Parking does not pay here: each turn would wake the watchdog, and each would need one more poll.
-    @Test func `a loop with rare turns is polled at most twice per threshold`() {
-        var generator = SeededGenerator(seed: 6)
-        let loop = Loop(turns: 1...100, waits: (Self.threshold * 11 / 10)...(Self.threshold * 19 / 10), &generator)
-        let times = wakeUps([loop])
-        for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > Self.threshold) }
-        #expect(times.count < 100 * 3 / 2)
     }
 
     /// One poll when the turn begins, one to see that it is over, and one to see that no other follows.
@@ -238,14 +202,6 @@ extension Array {
 
 /// The watchdog's answers to the question whether loops make progress.
 @Suite struct WatchdogProgressTests {
-    private final class NoCapturer: StackCapturing {
-        let methods: [StallReport.CaptureMethod] = []
-
-        func capture(thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
-            throw CaptureFailure.notTried
-        }
-    }
-
     /// Runs a watchdog over probes with these labels while `body` runs.
     private func withWatchdog(_ labels: [String], _ body: (Watchdog, [TurnRecorder]) throws -> Void) throws {
         let watchdog = Watchdog(options: WatchdogOptions()) { _ in }
@@ -254,7 +210,9 @@ extension Array {
             let source = try ProbeSource(LoopProbe(label: label), recorder)
             watchdog.add([LoopMonitor(label: label, threshold: 50_000_000, recorder: recorder, source: source)])
         }
-        let thread = try WorkerThread(name: "test-watchdog") { watchdog.run(capturing: NoCapturer()) }
+        let thread = try WorkerThread(name: "test-watchdog") {
+            watchdog.run(capturing: StubCapturer(.failure(.notTried)))
+        }
         defer {
             watchdog.stop()
             thread.join()
@@ -265,15 +223,6 @@ extension Array {
 
     private func states(_ watchdog: Watchdog) -> [LoopProgress.State]? {
         watchdog.readProgress(until: monotonicNow() + 20_000_000_000)?.loops.map(\.state)
-    }
-
-    @Test func `a parked watchdog answers`() throws {
-        try withWatchdog(["a", "b"]) { watchdog, recorders in
-            #expect(states(watchdog) == [.starting, .starting])
-            recorders[0].beginTurn(at: monotonicNow())
-            recorders[0].endTurn(at: monotonicNow())
-            #expect(states(watchdog) == [.running, .starting])
-        }
     }
 
     @Test func `a loop that was added with the same label stays`() throws {
@@ -289,19 +238,6 @@ extension Array {
             watchdog.remove([first])
             second.recorder.beginTurn(at: monotonicNow())
             second.recorder.endTurn(at: monotonicNow())
-            #expect(states(watchdog) == [.running])
-        }
-    }
-
-    @Test func `a loop is stalled from its threshold until the end of its turn`() throws {
-        try withWatchdog(["a"]) { watchdog, recorders in
-            let begun = monotonicNow()
-            recorders[0].beginTurn(at: begun)
-            #expect(eventually { states(watchdog) == [.stalled] })
-            let reading = try #require(watchdog.readProgress(until: monotonicNow() + 20_000_000_000))
-            #expect(reading.loops == [LoopProgress(label: "a", state: .stalled, since: begun)])
-            #expect(reading.time - begun >= 50_000_000)
-            recorders[0].endTurn(at: monotonicNow())
             #expect(states(watchdog) == [.running])
         }
     }

@@ -19,6 +19,16 @@ private func evidence(
     )
 }
 
+private func concluded(
+    cpu: UInt64 = 0, queue: UInt64 = 0, blocked: UInt64 = 0, _ observations: [Observation] = [],
+    majorFaults: UInt64 = 0, kernelShare: Double? = nil, throttled: UInt64 = 0, switches: UInt64 = 1
+) -> Cause {
+    CauseRules.conclusion(
+        from: evidence(
+            cpu: cpu, queue: queue, blocked: blocked, observations, majorFaults: majorFaults, kernelShare: kernelShare,
+            throttled: throttled, switches: switches))
+}
+
 /// Creates an observation of a thread in the system call of that name on this architecture.
 private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 1, 0, 0, 0, 0]) throws -> Observation
 {
@@ -41,10 +51,25 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 }
 
 @Suite struct CauseRulesTests {
-    @Test func theLargestPartDecides() {
-        #expect(CauseRules.conclusion(from: evidence(cpu: 90, blocked: 10)).kind == .cpu)
-        #expect(CauseRules.conclusion(from: evidence(cpu: 10, queue: 90)).kind == .cpuContention)
-        #expect(CauseRules.conclusion(from: evidence(cpu: 10, blocked: 90)).kind == .unknown)
+    @Test(
+        arguments: [
+            (evidence(cpu: 90, blocked: 10), .cpu), (evidence(cpu: 10, queue: 90), .cpuContention),
+            (evidence(cpu: 10, blocked: 90), .unknown),
+            // If parts are equal, the CPU decides.
+            (evidence(cpu: 48, blocked: 52), .cpu), (evidence(cpu: 47, blocked: 53), .unknown),
+            // A quota explains the run queue.
+            (evidence(cpu: 20, queue: 80, throttled: 40), .throttled),
+            (evidence(cpu: 20, queue: 80, throttled: 39), .cpuContention),
+            // Waits and kernel time of page faults. Measured: a cold file of 28,800 pages, touched page by page.
+            (evidence(cpu: 1_570, blocked: 1_650, majorFaults: 28_800, kernelShare: 0.97), .paging),
+            (evidence(cpu: 1_570, blocked: 50, majorFaults: 100, kernelShare: 0.97), .cpu),
+            (evidence(blocked: 100, majorFaults: 10), .paging), (evidence(blocked: 100, majorFaults: 9), .unknown),
+            (evidence(cpu: 100, majorFaults: 2_500), .paging), (evidence(cpu: 100, majorFaults: 2_499), .cpu),
+        ] as [(Evidence, Cause.Kind)])
+    func theLargestPartDecides(evidence: Evidence, kind: Cause.Kind) {
+        let cause = CauseRules.conclusion(from: evidence)
+        #expect(cause.kind == kind)
+        if evidence.majorFaults == 28_800 { #expect(cause.confidence == .certain) }
     }
 
     /// A reading before the first sample has no stack, and so no place, and may have the largest weight.
@@ -53,10 +78,10 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var sample = try observe(at: 70, in: "futex")
         (sample.place, sample.shown) = (1, .all)
         sample.waitChannel = "futex_do_wait"
-        #expect(CauseRules.conclusion(from: evidence(blocked: 75, [reading, sample])).observation?.place == 1)
+        #expect(concluded(blocked: 75, [reading, sample]).observation?.place == 1)
         var other = try observe(at: 70, in: "flock")
         (other.place, other.shown) = (2, .all)
-        let conclusion = CauseRules.conclusion(from: evidence(blocked: 75, [reading, other]))
+        let conclusion = concluded(blocked: 75, [reading, other])
         #expect(conclusion.observation?.place == nil, "another call says nothing about the reading")
     }
 
@@ -66,35 +91,21 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var (part, whole) = (try observe(at: 60, in: "futex", one), try observe(at: 70, in: "futex", one))
         (part.place, part.shown) = (1, .part)
         (whole.place, whole.shown) = (2, .all)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 75, [part, whole])).observation?.place == 2)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 75, [whole, part])).observation?.place == 2)
+        #expect(concluded(blocked: 75, [part, whole]).observation?.place == 2)
+        #expect(concluded(blocked: 75, [whole, part]).observation?.place == 2)
         var other = try observe(at: 70, in: "futex", [0x2000, 1, 0, 0, 0, 0])
         (other.place, other.shown) = (3, .all)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 75, [part, other])).observation?.place == 1)
-    }
-
-    @Test func ifPartsAreEqualTheCPUDecides() {
-        #expect(CauseRules.conclusion(from: evidence(cpu: 48, blocked: 52)).kind == .cpu)
-        #expect(CauseRules.conclusion(from: evidence(cpu: 47, blocked: 53)).kind == .unknown)
-    }
-
-    /// Measured: a cold file of 28,800 pages, touched page by page.
-    @Test func waitsAndKernelTimeOfPageFaultsArePaging() {
-        let cold = evidence(cpu: 1_570, blocked: 1_650, majorFaults: 28_800, kernelShare: 0.97)
-        #expect(CauseRules.conclusion(from: cold).kind == .paging)
-        #expect(CauseRules.conclusion(from: cold).confidence == .certain)
-        let copying = evidence(cpu: 1_570, blocked: 50, majorFaults: 100, kernelShare: 0.97)
-        #expect(CauseRules.conclusion(from: copying).kind == .cpu)
+        #expect(concluded(blocked: 75, [part, other]).observation?.place == 1)
     }
 
     @Test func `the call with most of the time in the kernel is named`() throws {
         let mixed = [try running(at: 50, in: "read"), try running(at: 70, in: "write"), try running(at: 90, in: nil)]
-        let conclusion = CauseRules.conclusion(from: evidence(cpu: 100, mixed, kernelShare: 0.9))
+        let conclusion = concluded(cpu: 100, mixed, kernelShare: 0.9)
         #expect(conclusion.kind == .cpu)
         #expect(conclusion.observation?.call?.name == "read")
         #expect(conclusion.observation?.call?.target == "/data/read")
         let rare = [try running(at: 20, in: "read"), try running(at: 60, in: nil)]
-        #expect(CauseRules.conclusion(from: evidence(cpu: 100, rare, kernelShare: 0.9)).observation?.call == nil)
+        #expect(concluded(cpu: 100, rare, kernelShare: 0.9).observation?.call == nil)
     }
 
     /// Measured: a loop of pwrite(2) and fsync(2), of whose CPU time fsync has most, partly just before and after the call.
@@ -126,9 +137,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         let contended = evidence(cpu: 220, queue: 237, blocked: 48, [try running(at: 30, in: "fsync")])
         #expect(CauseRules.conclusion(from: contended).kind == .io)
         #expect(CauseRules.conclusion(from: contended).confidence == .likely)
-        #expect(
-            CauseRules.conclusion(from: evidence(cpu: 100, queue: 237, blocked: 48, observations)).kind
-                == .cpuContention)
+        #expect(concluded(cpu: 100, queue: 237, blocked: 48, observations).kind == .cpuContention)
         // Nearly all of it copies from memory.
         var reading = try observe(at: 90, in: "read")
         reading.call = try running(at: 0, in: "read").call
@@ -136,7 +145,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(CauseRules.conclusion(from: copying).kind == .cpu)
         // The time in the kernel is another call's.
         let other = [try running(at: 30, in: "getrandom"), waiting]
-        #expect(CauseRules.conclusion(from: evidence(cpu: 237, blocked: 217, other, kernelShare: 0.889)).kind == .cpu)
+        #expect(concluded(cpu: 237, blocked: 217, other, kernelShare: 0.889).kind == .cpu)
     }
 
     @Test func `a returned call's arguments are not followed`() throws {
@@ -158,12 +167,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
     @Test func pageFaultsDoNotHideAnotherWait() throws {
         let reading = try observe(at: 90, in: "read")
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [reading], majorFaults: 50)).kind == .io)
-    }
-
-    @Test func aQuotaExplainsTheRunQueue() {
-        #expect(CauseRules.conclusion(from: evidence(cpu: 20, queue: 80, throttled: 40)).kind == .throttled)
-        #expect(CauseRules.conclusion(from: evidence(cpu: 20, queue: 80, throttled: 39)).kind == .cpuContention)
+        #expect(concluded(blocked: 100, [reading], majorFaults: 50).kind == .io)
     }
 
     /// The kernel counts it once for each CPU, so that other threads' CPUs may account for all of it.
@@ -191,10 +195,10 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var waiting = try observe(at: 20, in: "futex")
         waiting.lock = Self.circle
         let computing = try [60, 120, 180].map { try running(at: $0, in: nil) }
-        #expect(CauseRules.conclusion(from: evidence(cpu: 160, blocked: 40, [waiting] + computing)).kind == .cpu)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 40, [waiting])).kind == .deadlock)
+        #expect(concluded(cpu: 160, blocked: 40, [waiting] + computing).kind == .cpu)
+        #expect(concluded(blocked: 40, [waiting]).kind == .deadlock)
         waiting.lock?.lock.hasTimeout = false
-        #expect(CauseRules.conclusion(from: evidence(cpu: 160, blocked: 40, [waiting] + computing)).kind == .deadlock)
+        #expect(concluded(cpu: 160, blocked: 40, [waiting] + computing).kind == .deadlock)
     }
 
     @Test(arguments: [
@@ -202,7 +206,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         ("fsync", .io), ("connect", .io), ("ppoll", .io), ("wait4", .syscall), ("rt_sigtimedwait", .syscall),
     ])
     func aCallsPurposeDeterminesTheCause(name: String, kind: Cause.Kind) throws {
-        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [try observe(at: 50, in: name)]))
+        let conclusion = concluded(blocked: 100, [try observe(at: 50, in: name)])
         #expect(conclusion.kind == kind)
         #expect(conclusion.confidence == .certain)
     }
@@ -216,11 +220,11 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     ])
     func `the wait channel determines the cause of a hidden call`(channel: String, kind: Cause.Kind) {
         let observation = Observation(time: 50_000_000, activity: .blocked, waitChannel: channel)
-        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [observation]))
+        let conclusion = concluded(blocked: 100, [observation])
         #expect(conclusion.kind == kind)
         #expect(conclusion.confidence != .certain)
         let nothing = Observation(time: 50_000_000, activity: .blocked)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [nothing])).kind == .unknown)
+        #expect(concluded(blocked: 100, [nothing]).kind == .unknown)
     }
 
     @Test func `without counted run-queue time a wait is not certain`() throws {
@@ -249,7 +253,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
     @Test func pollingNothingIsSleeping() throws {
         let observation = try observe(at: 50, in: "ppoll", [0, 0, 0, 0, 0, 0])
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).kind == .sleep)
+        #expect(concluded(blocked: 100, [observation]).kind == .sleep)
     }
 
     /// The first one stands for 65 of 100 ms.
@@ -257,7 +261,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         let observations = [
             try observe(at: 60, in: "read"), try observe(at: 70, in: "nanosleep"), try observe(at: 80, in: "nanosleep"),
         ]
-        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, observations))
+        let conclusion = concluded(blocked: 100, observations)
         #expect(conclusion.kind == .io)
         #expect(conclusion.confidence == .likely)
     }
@@ -267,7 +271,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var sleep = try observe(at: 30, in: "nanosleep")
         sleep.until = 80_000_000
         let reading = try observe(at: 90, in: "read")
-        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [sleep, reading]))
+        let conclusion = concluded(blocked: 100, [sleep, reading])
         #expect(conclusion.kind == .sleep)
         #expect(conclusion.confidence == .certain)
     }
@@ -275,7 +279,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     @Test func thePlaceWithTheMostTimeShowsTheCause() throws {
         var (first, second) = (try observe(at: 30, in: "nanosleep"), try observe(at: 90, in: "nanosleep"))
         (first.place, first.until, second.place) = (1, 70_000_000, 2)
-        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [first, second]))
+        let conclusion = concluded(blocked: 100, [first, second])
         #expect(conclusion.observation?.place == 1)
     }
 
@@ -283,17 +287,13 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     @Test func anUnknownRestartedCallCountsLeast() throws {
         let restarted = try observe(at: 80, in: "restart_syscall")
         let observations = [try observe(at: 20, in: "nanosleep"), restarted]
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, observations)).kind == .sleep)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [restarted])).kind == .syscall)
+        #expect(concluded(blocked: 100, observations).kind == .sleep)
+        #expect(concluded(blocked: 100, [restarted]).kind == .syscall)
     }
 
     @Test func aWaitOutsideOfCallsIsPaging() {
         let fault = Observation(time: 50_000_000, activity: .faulting)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [fault])).kind == .paging)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, majorFaults: 10)).kind == .paging)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, majorFaults: 9)).kind == .unknown)
-        #expect(CauseRules.conclusion(from: evidence(cpu: 100, majorFaults: 2_500)).kind == .paging)
-        #expect(CauseRules.conclusion(from: evidence(cpu: 100, majorFaults: 2_499)).kind == .cpu)
+        #expect(concluded(blocked: 100, [fault]).kind == .paging)
     }
 
     /// Many short waits: no observation shows one, but all show the function around them.
@@ -303,31 +303,29 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         ] as [(String?, Cause.Kind)])
     func `without an observed wait, the libc function decides`(function: String?, kind: Cause.Kind) {
         let observation = Observation(time: 50_000_000, activity: .running, function: function)
-        let conclusion = CauseRules.conclusion(from: evidence(cpu: 30, queue: 20, blocked: 50, [observation]))
+        let conclusion = concluded(cpu: 30, queue: 20, blocked: 50, [observation])
         #expect(conclusion.kind == kind)
         #expect(conclusion.confidence == .possible)
-        #expect(CauseRules.conclusion(from: evidence(cpu: 60, blocked: 40, [observation])).kind == .cpu)
+        #expect(concluded(cpu: 60, blocked: 40, [observation]).kind == .cpu)
     }
 
     @Test func aSmallerShareIsLessCertain() throws {
         let observation = try observe(at: 50, in: "read")
-        #expect(CauseRules.conclusion(from: evidence(cpu: 25, blocked: 75, [observation])).confidence == .certain)
-        #expect(CauseRules.conclusion(from: evidence(cpu: 26, blocked: 74, [observation])).confidence == .likely)
-        #expect(
-            CauseRules.conclusion(from: evidence(cpu: 30, queue: 25, blocked: 45, [observation])).confidence
-                == .possible)
+        #expect(concluded(cpu: 25, blocked: 75, [observation]).confidence == .certain)
+        #expect(concluded(cpu: 26, blocked: 74, [observation]).confidence == .likely)
+        #expect(concluded(cpu: 30, queue: 25, blocked: 45, [observation]).confidence == .possible)
     }
 
     @Test func manyWaitsAndOneObservationAreNotCertain() throws {
         let observation = try observe(at: 50, in: "read")
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation], switches: 4)).confidence == .likely)
+        #expect(concluded(blocked: 100, [observation], switches: 4).confidence == .likely)
     }
 
     @Test func aLockWithoutAConfirmedOwnerIsNotCertain() throws {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockChain(
             lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .unknown("it moved")))
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).confidence == .likely)
+        #expect(concluded(blocked: 100, [observation]).confidence == .likely)
     }
 
     /// The last observation may be of a thread that was woken and has not run yet.
@@ -335,7 +333,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockChain(lock: AwaitedLock(kind: .dispatchSemaphore, address: 8, ownership: .none))
         let woken = try observe(at: 90, in: "futex")
-        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [observation, woken]))
+        let conclusion = concluded(blocked: 100, [observation, woken])
         #expect(conclusion.observation?.lock?.lock.kind == .dispatchSemaphore)
     }
 
@@ -354,7 +352,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
             return observation
         }
         func owner(_ observations: Observation...) -> LockChain.Owner? {
-            CauseRules.conclusion(from: evidence(blocked: 100, observations)).observation?.lock?.owners.first
+            concluded(blocked: 100, observations).observation?.lock?.owners.first
         }
         let running = try holding(at: 20, .stub([0x1000]), in: nil)
         #expect(owner(running, try holding(at: 90, nil, in: "nanosleep"))?.isRunning == false)
@@ -369,9 +367,9 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockChain(
             lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).kind == .deadlock)
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).confidence == .certain)
+        #expect(concluded(blocked: 100, [observation]).kind == .deadlock)
+        #expect(concluded(blocked: 100, [observation]).confidence == .certain)
         observation.lock?.lock.hasTimeout = true
-        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).confidence == .likely)
+        #expect(concluded(blocked: 100, [observation]).confidence == .likely)
     }
 }

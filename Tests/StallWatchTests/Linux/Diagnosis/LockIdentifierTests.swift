@@ -6,7 +6,7 @@ import Testing
 @testable import StallWatch
 
 /// Memory that is one block of bytes at one address.
-private struct Block: MemoryReading {
+struct Block: MemoryReading {
     static let address: UInt64 = 0x1000
     var block: [UInt8]
 
@@ -24,11 +24,11 @@ private struct Block: MemoryReading {
 /// The number is found once, because the fuzz test below makes 100,000 calls.
 private let futexNumber = (0..<500).first { SystemCallNames.current.name($0) == "futex" }
 
-private func futex(_ operation: UInt64, at offset: UInt64 = 0, value: UInt64 = 0, timeout: UInt64 = 0) throws
+func futex(_ operation: UInt64, at offset: UInt64 = 0, value: UInt64 = 0, timeout: UInt64 = 0) throws
     -> SystemCall
 {
     SystemCall(
-        number: try #require(futexNumber), arguments: [Block.address + offset, operation, value, timeout, 0, 0],
+        number: try #require(futexNumber), arguments: [Block.address &+ offset, operation, value, timeout, 0, 0],
         stackPointer: 0,
         programCounter: 0
     )
@@ -106,27 +106,19 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(identify(try futex(lockPI), [Int32(bitPattern: 0xc000_0000 | 103)], raw)?.owner == nil)
     }
 
+    /// The kind of such a lock depends on the function that called futex(2).
+    ///
     /// Swift's Mutex, swift_once and libdispatch use such a futex; a stripped executable does not show which.
-    @Test func `an inheriting futex of a stripped executable is of no kind`() throws {
+    @Test(arguments: [
+        ("libswiftCore.so", false, AwaitedLock.Kind.once), ("libswift_Concurrency.so", false, .once),
+        ("libswiftSynchronization.so", false, .swiftMutex), ("libdispatch.so", false, .dispatchUnfairLock),
+        ("app", false, .swiftMutex), ("app", true, .futex),
+    ])
+    func anInheritingFutexIsOfItsCallersKind(image: String, isStripped: Bool, kind: AwaitedLock.Kind) throws {
         let word = Int32(bitPattern: 0x8000_0000 | 103)
         let frames = [
             NamedFrame(function: "syscall", image: "libc.so.6"),
-            NamedFrame(function: nil, image: "app", isUnrecognizable: true),
-        ]
-        let lock = identify(try futex(lockPI), [word], frames)
-        #expect(lock?.kind == .futex)
-        #expect(lock?.owner == 103)
-    }
-
-    /// The kind of such a lock depends on the function that called futex(2).
-    @Test(arguments: [
-        ("libswiftCore.so", AwaitedLock.Kind.once), ("libswift_Concurrency.so", .once),
-        ("libswiftSynchronization.so", .swiftMutex), ("libdispatch.so", .dispatchUnfairLock), ("app", .swiftMutex),
-    ])
-    func anInheritingFutexIsOfItsCallersKind(image: String, kind: AwaitedLock.Kind) throws {
-        let word = Int32(bitPattern: 0x8000_0000 | 103)
-        let frames = [
-            NamedFrame(function: "syscall", image: "libc.so.6"), NamedFrame(function: nil, image: image),
+            NamedFrame(function: nil, image: image, isUnrecognizable: isStripped),
             NamedFrame(function: nil, image: "app"),
         ]
         let lock = identify(try futex(lockPI), [word], frames)
@@ -256,12 +248,23 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         }
     }
 
+    private static let functions: [String?] = [
+        "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "sem_wait",
+        "dispatch_once_f", "dispatch_once_wait", "pthread_join", "syscall", nil,
+    ]
+
+    @Test(arguments: functions) func unreadableMemoryHasNoOwner(function: String?) throws {
+        let identifier = LockIdentifier(memory: GuardedMemory(), isLive: { _ in true })
+        for address in [0, 1, 8, 12, 95, 4096, .max, .max - 3, .max - 100, 1 << 63] as [UInt64] {
+            for operation in [plainWait, bitsetWait, 0, lockPI] {
+                let call = try futex(operation, at: address &- Block.address, value: 2)
+                #expect(identifier.identify(call, of: 1, in: libc(function))?.owner == nil)
+            }
+        }
+    }
+
     @Test func randomWordsNeverHaveAnOwner() throws {
         var generator = SeededGenerator(seed: 20)
-        let functions: [String?] = [
-            "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "sem_wait",
-            "dispatch_once_f", "pthread_join", "syscall", nil,
-        ]
         // Typical lock words; no thread 999 lives.
         let likely: [Int32] = [0, 1, 2, 3, -1, 999, Int32(bitPattern: 0x8000_0000 | 999)]
         var faults: [String] = []
@@ -275,7 +278,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             let operation = operations.randomElement(using: &generator) ?? plainWait
             let offset = UInt64.random(in: 0..<60, using: &generator) * 4
             let value = UInt64(UInt32(bitPattern: words[Int(offset / 4)]))
-            let frames = libc(functions[round % functions.count])
+            let frames = libc(Self.functions[round % Self.functions.count])
             let lock = identify(try futex(operation, at: offset, value: value), words, frames)
             if lock?.owner != nil { faults.append("\(words) at \(offset), operation \(operation), in \(frames)") }
         }

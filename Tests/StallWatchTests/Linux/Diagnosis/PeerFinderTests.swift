@@ -9,14 +9,15 @@ import Testing
 
 /// Whom calls wait for, compared with what the test has opened and started.
 @Suite struct PeerFinderTests {
-    private func find(_ name: String, _ arguments: UInt64..., runs: UInt64 = 0, by finder: PeerFinder? = nil) throws
-        -> PeerAnswer?
-    {
+    private func find(
+        _ name: String, _ arguments: UInt64..., runs: UInt64 = 0, since: UInt64 = monotonicNow(),
+        by finder: PeerFinder? = nil
+    ) throws -> PeerAnswer? {
         let call = SystemCall(
             number: try #require(SystemCallNames.current.number(of: name)),
             arguments: arguments + [UInt64](repeating: 0, count: 6 - arguments.count), stackPointer: 0,
             programCounter: 0)
-        return (finder ?? PeerFinder()).find(call, of: 0, runs: runs)
+        return (finder ?? PeerFinder()).find(call, of: 0, runs: runs, since: since)
     }
 
     private func number(_ descriptor: Int32) -> UInt64 { UInt64(UInt32(bitPattern: descriptor)) }
@@ -81,31 +82,12 @@ import Testing
         try #require(eventually { readSmallFile("/proc/locks")?.contains(" \(pid) ") == true })
         let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
         let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
-        let listed = try Command.find("lslocks").map {
-            try Command(program: $0, arguments: ["--noheadings", "--raw", "--output", "PID,PATH"]).run().output
-        }
         process.kill()
         waiter.join()
         close(file)
         #expect(answer?.peers.map(\.pid) == [pid])
         #expect(answer?.peers.first?.role == .holder)
         #expect(answer?.peers.first?.name == "flock")
-        if let listed { #expect(listed.contains("\(pid) \(directory.path)/lock"), "\(listed)") }
-    }
-
-    @Test func `this process holds a file lock by another open file`() throws {
-        let (file, other) = try twoFiles(in: try TemporaryDirectory())
-        defer {
-            close(file)
-            close(other)
-        }
-        let letGo = try wait(for: file, lockedBy: other)
-        let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
-        #expect(answer?.peers.map(\.isThisProcess) == [true])
-        letGo()
-        let free = try find("flock", number(file), UInt64(LOCK_EX))
-        #expect(free?.peers == [] && free?.reason?.contains("shows no holder") == true)
-        #expect(try find("flock", 1_000_000, UInt64(LOCK_EX))?.reason != nil)
     }
 
     /// A struct flock for bytes 10 to 19, at an address that the kernel and the finder read.
@@ -148,12 +130,6 @@ import Testing
         let written = try find("write", number(input.fileHandleForWriting.fileDescriptor))
         #expect(written?.peers.first?.pid == process.processIdentifier)
         #expect(written?.peers.first?.role == .reader)
-        if let fuser = Command.find("fuser") {
-            let path = "/proc/\(getpid())/fd/\(input.fileHandleForWriting.fileDescriptor)"
-            let users = try Command(program: fuser, arguments: [path]).run().output.split(separator: " ")
-            let peers = (written?.peers ?? []).compactMap(\.pid)
-            #expect(peers.allSatisfy { users.compactMap { Int32($0) }.contains($0) }, "\(users)")
-        }
         var ends: [Int32] = [-1, -1]
         try #require(pipe(&ends) == 0)
         let read = try find("read", number(ends[0]))
@@ -173,16 +149,12 @@ import Testing
         defer { close(own) }
         let process = try sleeper(input: input)
         defer { process.kill() }
-        let call = SystemCall(
-            number: try #require(SystemCallNames.current.number(of: "write")),
-            arguments: [number(input.fileHandleForWriting.fileDescriptor), 0, 0, 0, 0, 0], stackPointer: 0,
-            programCounter: 0)
-        func found(since: UInt64) -> [Int32?] {
-            PeerFinder().find(call, of: 0, runs: 0, since: since)?.peers.map(\.pid) ?? []
-        }
-        #expect(found(since: monotonicNow()) == [process.processIdentifier, getpid()])
+        let descriptor = number(input.fileHandleForWriting.fileDescriptor)
+        let now = try find("write", descriptor, since: monotonicNow())
+        #expect(now?.peers.map(\.pid) == [process.processIdentifier, getpid()])
         // Half of the machine's time ago.
-        #expect(found(since: monotonicNow() / 2) == [getpid(), process.processIdentifier])
+        let before = try find("write", descriptor, since: monotonicNow() / 2)
+        #expect(before?.peers.map(\.pid) == [getpid(), process.processIdentifier])
     }
 
     @Test func `an awaited child is described`() throws {
@@ -209,39 +181,25 @@ import Testing
         let answer = try #require(try find("recvfrom", number(ends[0])))
         #expect(answer.peers.map(\.pid) == [process.processIdentifier], "\(answer)")
         #expect(answer.peers.first?.role == .otherEnd)
-        if let ss = Command.find("ss"), let socket = FileStatus(descriptor: ends[0])?.identity.last {
-            let lines = try Command(program: ss, arguments: ["--no-header", "--unix", "--processes"]).run().output
-            let holders = lines.split(separator: "\n").filter { $0.contains("* \(socket) ") }
-            #expect(holders.contains { $0.contains("pid=\(process.processIdentifier),") }, "\(holders)")
-        }
     }
 
-    @Test func `this process has the other end of a socket pair`() throws {
-        var ends: [Int32] = [-1, -1]
-        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-        defer { for end in ends { close(end) } }
-        let answer = try #require(try find("recvfrom", number(ends[0])))
-        #expect(answer.peers.first { $0.isThisProcess == true }?.role == .otherEnd || answer.reason != nil)
-        #expect(try find("recvfrom", 1_000_000) == nil)
-        let inet = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(inet) }
-        #expect(try find("recvfrom", number(inet)) == nil)
-    }
-
-    @Test func `the same wait is looked up once`() throws {
+    @Test func `the same wait for a lock of this process is looked up once`() throws {
         let (file, other) = try twoFiles(in: try TemporaryDirectory())
         defer {
             close(file)
             close(other)
         }
         let letGo = try wait(for: file, lockedBy: other)
-        _ = try findKnown("flock", number(file), UInt64(LOCK_EX))
+        let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
+        #expect(answer?.peers.map(\.isThisProcess) == [true])
         let finder = PeerFinder()
         let first = try find("flock", number(file), UInt64(LOCK_EX), by: finder)
         #expect(first?.isKnown == true)
         letGo()
         #expect(try find("flock", number(file), UInt64(LOCK_EX), by: finder) == first)
-        #expect(try find("flock", number(file), UInt64(LOCK_EX), runs: 1, by: finder)?.peers == [])
+        let free = try find("flock", number(file), UInt64(LOCK_EX), runs: 1, by: finder)
+        #expect(free?.peers == [] && free?.reason?.contains("shows no holder") == true)
+        #expect(try find("flock", 1_000_000, UInt64(LOCK_EX))?.reason != nil)
     }
 }
 

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import LinuxSupport
@@ -23,6 +24,24 @@ import Testing
         #expect(SocketName.decode([1, 0] + Array("/run/x".utf8) + [0, 9]) == "/run/x")
         #expect(SocketName.decode([1, 0, 0] + Array("x".utf8)) == "@x")
         #expect(SocketName.decode([1, 0]) == nil)
+    }
+}
+
+@Suite struct ThreadActivityTests {
+    @Test(
+        arguments: [
+            (.faulting, "D", "folio_wait_bit_common", .faulting), (.running, "R", nil, .running),
+            // A thread that another monitor's capture has stopped outside of a call does not wait for a page.
+            (.faulting, "t", "ptrace_stop", .running),
+            // Linux 5.4 and 5.10 show no function.
+            (.faulting, "D", nil, .faulting), (.faulting, "t", nil, .running), (.faulting, "R", nil, .running),
+            (nil, "S", "futex_wait_queue", .blocked), (nil, "S", nil, .blocked), (nil, "D", nil, .blocked),
+            (nil, "R", nil, .running), (nil, "t", nil, .running), (nil, "Z", nil, .running),
+        ] as [(ThreadActivity?, Character, String?, ThreadActivity)])
+    func `the call, the state and the wait channel show what a thread does`(
+        shown: ThreadActivity?, state: Character, channel: String?, activity: ThreadActivity
+    ) {
+        #expect(ThreadActivity(shown: shown, state: state.asciiValue ?? 0, waitChannel: channel) == activity)
     }
 }
 
@@ -97,19 +116,6 @@ import Testing
 
 /// What a call's arguments say of whom it waits for.
 @Suite struct SystemCallPeersTests {
-    /// Memory that is some 64-bit words at address 0x1000.
-    private struct Words: MemoryReading {
-        var words: [UInt64]
-
-        func bytes(at address: UInt64, count: Int) -> [UInt8]? {
-            guard address >= 0x1000, address + UInt64(count) <= 0x1000 + UInt64(words.count * 8) else { return nil }
-            return (0..<UInt64(count)).map { offset in
-                let at = address - 0x1000 + offset
-                return UInt8(truncatingIfNeeded: words[Int(at / 8)] >> (at % 8 * 8))
-            }
-        }
-    }
-
     private func call(_ name: String, _ arguments: UInt64...) throws -> SystemCall {
         SystemCall(
             number: try #require(SystemCallNames.current.number(of: name)), arguments: arguments, stackPointer: 0,
@@ -118,13 +124,13 @@ import Testing
 
     /// Returns the request of a call of fcntl(2) with a struct flock of these words.
     private func request(_ command: UInt64, _ words: UInt64...) throws -> FileLockRequest {
-        try call("fcntl", 3, command, 0x1000).lockRequest(of: 900, inode: 7, Words(words: words))
+        try call("fcntl", 3, command, 0x1000).lockRequest(of: 900, inode: 7, Words(words, at: 0x1000))
     }
 
     @Test func `a request has the type and range of its call`() throws {
-        let exclusive = try call("flock", 3, 2).lockRequest(of: 900, inode: 7, Words(words: []))
+        let exclusive = try call("flock", 3, 2).lockRequest(of: 900, inode: 7, Words([], at: 0x1000))
         #expect(exclusive == FileLockRequest(.flock, isExclusive: true, of: 900, inode: 7))
-        #expect(try !call("flock", 3, 1).lockRequest(of: 900, inode: 7, Words(words: [])).isExclusive)
+        #expect(try !call("flock", 3, 1).lockRequest(of: 900, inode: 7, Words([], at: 0x1000)).isExclusive)
         // F_WRLCK is 1; from 10, 10 bytes, and to the end.
         #expect(try request(7, 1, 10, 10) == .init(.process, isExclusive: true, of: 900, inode: 7, bytes: 10...19))
         #expect(try request(38, 0, 10, 0) == .init(.openFile, isExclusive: false, of: -1, inode: 7, bytes: 10 ... .max))
@@ -139,18 +145,18 @@ import Testing
 
     @Test(arguments: [("read", true), ("recvmsg", true), ("write", false), ("sendto", false)])
     func `a transfer waits to read or to write`(name: String, reads: Bool) throws {
-        let transfer = try #require(try call(name, 5).transfer(Words(words: [])))
+        let transfer = try #require(try call(name, 5).transfer(Words([], at: 0x1000)))
         #expect(transfer.descriptor == 5 && transfer.reads == reads)
     }
 
     @Test func `only a poll of one descriptor is a transfer`() throws {
         // POLLIN is 1, POLLOUT 4.
-        let reading = try call("ppoll", 0x1000, 1).transfer(Words(words: [5 | 1 << 32]))
+        let reading = try call("ppoll", 0x1000, 1).transfer(Words([5 | 1 << 32], at: 0x1000))
         #expect(reading?.descriptor == 5 && reading?.reads == true)
-        #expect(try call("ppoll", 0x1000, 1).transfer(Words(words: [5 | 4 << 32]))?.reads == false)
-        #expect(try call("ppoll", 0x1000, 2).transfer(Words(words: [5, 6])) == nil)
-        #expect(try call("ppoll", 0x9000, 1).transfer(Words(words: [5])) == nil)
-        #expect(try call("fsync", 5).transfer(Words(words: [])) == nil)
+        #expect(try call("ppoll", 0x1000, 1).transfer(Words([5 | 4 << 32], at: 0x1000))?.reads == false)
+        #expect(try call("ppoll", 0x1000, 2).transfer(Words([5, 6], at: 0x1000)) == nil)
+        #expect(try call("ppoll", 0x9000, 1).transfer(Words([5], at: 0x1000)) == nil)
+        #expect(try call("fsync", 5).transfer(Words([], at: 0x1000)) == nil)
     }
 
     @Test func `one child is awaited by its number`() throws {

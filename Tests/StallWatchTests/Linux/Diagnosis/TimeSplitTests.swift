@@ -1,4 +1,3 @@
-import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -27,14 +26,72 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
 }
 
 @Suite struct TimeSplitTests {
-    @Test func readingsAtBothEndsAreExact() throws {
-        let split = try #require(
-            timeSplit([reading(at: 100, cpu: 5, queue: 1), reading(at: 400, cpu: 105, queue: 51)], from: 100, to: 400)
+    /// The readings of a thread, a turn, the times on a CPU, without one and blocked, and the uncertainty, in milliseconds.
+    private static let cases: [(String, [ThreadReading], ClosedRange<UInt64>, [UInt64])] = [
+        (
+            "readings at both ends are exact",
+            [reading(at: 100, cpu: 5, queue: 1), reading(at: 400, cpu: 105, queue: 51)],
+            100...400, [100, 50, 150, 0]
+        ),
+        (
+            "schedstat shows a wait for a CPU only when it ends",
+            [reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 20, state: "R")], 0...100, [20, 80, 0, 0]
+        ),
+        // CPU steal takes half of the first part; none of the thread's clocks shows it.
+        (
+            "a later wait does not hide CPU steal",
+            [
+                reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 50, state: "R"),
+                reading(at: 200, cpu: 50, switches: 1),
+            ], 0...200, [50, 50, 100, 0]
+        ),
+        // The wait continues at the second reading, when schedstat does not show it yet, and ends 10 ms later.
+        (
+            "a wait for a CPU counts once",
+            [
+                reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 60, state: "R"),
+                reading(at: 200, cpu: 100, queue: 50, switches: 1),
+            ], 0...200, [100, 50, 50, 0]
+        ),
+        (
+            "an idle loop's work belongs to the turn",
+            [(0, 0), (900, 0), (1_040, 40), (1_100, 40)].map { reading(at: $0, cpu: $1) }, 1_000...1_100,
+            [40, 0, 60, 40]
+        ),
+        // The thread was on a CPU for all of the time before the turn, and for none of the turn.
+        (
+            "a busy loop's earlier work is subtracted",
+            [(0, 0), (100, 100), (180, 150), (300, 150)].map { reading(at: $0, cpu: $1) }, 150...300, [0, 0, 150, 30]
+        ),
+        // A busy turn until 100 ms, a wait of 298 ms, a turn of 2 ms, and the late turn from 400 ms on.
+        (
+            "earlier waits of the loop are not busy time",
+            [
+                reading(at: 0, cpu: 0), reading(at: 100, cpu: 50), reading(at: 650, cpu: 300, waited: 298),
+                reading(at: 1_000, cpu: 300, waited: 298),
+            ], 400...1_000, [249, 0, 351, 1]
+        ),
+        // The loop's first turn, during which the monitor starts: the first reading's state holds for the time before.
+        first("R", cpu: 100, onCPU: 120), first("R", cpu: 20, onCPU: 60), first("S", cpu: 100, onCPU: 40),
+        first("S", cpu: 20, onCPU: 40),
+    ]
+
+    private static func first(
+        _ state: Character, cpu: UInt64, onCPU: UInt64
+    ) -> (String, [ThreadReading], ClosedRange<UInt64>, [UInt64]) {
+        (
+            "a first turn in state \(state) with \(cpu) ms before",
+            [reading(at: 80, cpu: cpu, state: state), reading(at: 200, cpu: cpu + 40, switches: 1)], 0...200,
+            [onCPU, 0, 200 - onCPU, min(cpu, 80)]
         )
-        #expect(split.onCPU == 100_000_000)
-        #expect(split.runQueue == 50_000_000)
-        #expect(split.blocked == 150_000_000)
-        #expect(split.uncertainty == 0)
+    }
+
+    @Test(arguments: cases) func `a turn is split by the readings around it`(
+        name: String, readings: [ThreadReading], turn: ClosedRange<UInt64>, parts: [UInt64]
+    ) throws {
+        let split = try #require(timeSplit(readings, from: turn.lowerBound, to: turn.upperBound))
+        #expect(
+            [split.onCPU, split.runQueue, split.blocked, split.uncertainty] == parts.map { $0 * 1_000_000 }, "\(name)")
     }
 
     @Test func `without schedstat a mixed stall has an uncertain split`() throws {
@@ -60,85 +117,10 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(try #require(timeSplit(readings, from: 0, to: 100)).runQueue == 5_000_000)
     }
 
-    @Test func aRunnableThreadsRestIsRunQueueTime() throws {
-        // schedstat shows a wait for a CPU only when it ends.
-        let split = try #require(
-            timeSplit([reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 20, state: "R")], from: 0, to: 100)
-        )
-        #expect(split.runQueue == 80_000_000)
-        #expect(split.blocked == 0)
-    }
-
-    /// CPU steal takes half of the first part; none of the thread's clocks shows it.
-    @Test func aLaterWaitDoesNotHideCPUSteal() throws {
-        let readings = [
-            reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 50, state: "R"),
-            reading(at: 200, cpu: 50, switches: 1),
-        ]
-        let split = try #require(timeSplit(readings, from: 0, to: 200))
-        #expect(split.onCPU == 50_000_000)
-        #expect(split.runQueue == 50_000_000)
-        #expect(split.blocked == 100_000_000)
-    }
-
-    @Test func aWaitForACPUCountsOnce() throws {
-        // The wait continues at the second reading, when schedstat does not show it yet, and ends 10 ms later.
-        let readings = [
-            reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 60, state: "R"),
-            reading(at: 200, cpu: 100, queue: 50, switches: 1),
-        ]
-        let split = try #require(timeSplit(readings, from: 0, to: 200))
-        #expect(split.onCPU == 100_000_000)
-        #expect(split.runQueue == 50_000_000)
-        #expect(split.blocked == 50_000_000)
-    }
-
-    @Test func anIdleLoopsWorkBelongsToTheTurn() throws {
-        let readings = [
-            reading(at: 0, cpu: 0), reading(at: 900, cpu: 0), reading(at: 1_040, cpu: 40), reading(at: 1_100, cpu: 40),
-        ]
-        let split = try #require(timeSplit(readings, from: 1_000, to: 1_100))
-        #expect(split.onCPU == 40_000_000)
-        #expect(split.uncertainty == 40_000_000)
-    }
-
-    @Test func aBusyLoopsEarlierWorkIsSubtracted() throws {
-        // The thread was on a CPU for all of the time before the turn, and for none of the turn.
-        let readings = [
-            reading(at: 0, cpu: 0), reading(at: 100, cpu: 100), reading(at: 180, cpu: 150), reading(at: 300, cpu: 150),
-        ]
-        let split = try #require(timeSplit(readings, from: 150, to: 300))
-        #expect(split.onCPU == 0)
-        #expect(split.blocked == 150_000_000)
-        #expect(split.uncertainty == 30_000_000)
-    }
-
-    @Test func earlierWaitsOfTheLoopAreNotBusyTime() throws {
-        // A busy turn until 100 ms, a wait of 298 ms, a turn of 2 ms, and the late turn from 400 ms on.
-        let readings = [
-            reading(at: 0, cpu: 0), reading(at: 100, cpu: 50), reading(at: 650, cpu: 300, waited: 298),
-            reading(at: 1_000, cpu: 300, waited: 298),
-        ]
-        let split = try #require(timeSplit(readings, from: 400, to: 1_000))
-        #expect(split.onCPU == 249_000_000)
-        #expect(split.blocked == 351_000_000)
-        #expect(split.uncertainty == 1_000_000)
-    }
-
     @Test func aTurnWithoutAReadingInsideIsBounded() throws {
         let split = try #require(timeSplit([reading(at: 0, cpu: 0), reading(at: 100, cpu: 30)], from: 20, to: 90))
         #expect(split.onCPU <= 30_000_000)
         #expect(split.onCPU >= split.uncertainty - min(split.uncertainty, split.onCPU))
-    }
-
-    /// The loop's first turn, during which the monitor starts.
-    @Test(arguments: [("R", 100, 120), ("R", 20, 60), ("S", 100, 40), ("S", 20, 40)] as [(Character, UInt64, UInt64)])
-    func `the first reading's state holds for the time before`(state: Character, cpu: UInt64, onCPU: UInt64) throws {
-        let readings = [reading(at: 80, cpu: cpu, state: state), reading(at: 200, cpu: cpu + 40, switches: 1)]
-        let split = try #require(timeSplit(readings, from: 0, to: 200))
-        #expect(split.onCPU == onCPU * 1_000_000)
-        #expect(split.blocked == (200 - onCPU) * 1_000_000)
-        #expect(split.uncertainty == min(cpu, 80) * 1_000_000)
     }
 
     @Test func withoutReadingsThereIsNoSplit() {

@@ -27,34 +27,24 @@ import TestSupport
         return names.names(of: [.init(address: UInt64(UInt(bitPattern: start)) + 1, isExact: true)], in: images).first
     }
 
+    private static let waiting = [
+        "pthread_mutex_lock", "pthread_cond_wait", "sem_wait", "fsync", "pread64", "syscall", "clock_nanosleep", "poll",
+    ]
+
     @Test(
-        arguments: [
-            "pthread_mutex_lock", "pthread_cond_wait", "sem_wait", "fsync", "pread64", "syscall", "clock_nanosleep",
-            "poll",
-        ])
-    func aFunctionOfLibcThatWaitsHasItsName(function: String) throws {
-        let frame = try #require(try named(function))
-        #expect(frame.image == "libc.so.6")
+        arguments: waiting.map { ($0, "libc.so.6", $0) } + [
+            ("dispatch_semaphore_wait", "libdispatch.so", "dispatch_semaphore_wait"),
+            ("dispatch_group_wait", "libdispatch.so", "dispatch_group_wait"),
+            // The initializer of a static variable in C++ waits there.
+            ("__cxa_guard_acquire", "libstdc++.so.6", "cxa_guard_acquire"),
+            ("strtol", "libc.so.6", nil), ("qsort", "libc.so.6", nil), ("getenv", "libc.so.6", nil),
+        ] as [(String, String, String?)])
+    func `functions that wait have their names`(function: String, library: String, name: String?) throws {
+        let frame = try #require(try named(function, of: library))
         // Any name of the function is right: pread64 is also pread.
-        #expect(frame.function == function || frame.function.map { $0 + "64" } == function)
-        #expect(frame.libcFunction == frame.function)
-    }
-
-    @Test(arguments: ["dispatch_semaphore_wait", "dispatch_group_wait"])
-    func aFunctionOfDispatchThatWaitsHasItsName(function: String) throws {
-        #expect(try named(function, of: "libdispatch.so") == NamedFrame(function: function, image: "libdispatch.so"))
-    }
-
-    /// The initializer of a static variable in C++ waits there.
-    @Test func theGuardOfLibstdcxxHasItsName() throws {
-        let frame = try named("__cxa_guard_acquire", of: "libstdc++.so.6")
-        #expect(frame == NamedFrame(function: "cxa_guard_acquire", image: "libstdc++.so.6"))
-    }
-
-    @Test(arguments: ["strtol", "qsort", "getenv"])
-    func aFunctionThatDoesNotWaitHasNoName(function: String) throws {
-        let frame = try #require(try named(function))
-        #expect(frame == NamedFrame(function: nil, image: "libc.so.6"))
+        let found = frame.function.map { $0 + "64" } == name ? name : frame.function
+        #expect(found == name && frame.image == library)
+        #expect(frame.libcFunction == (library == "libc.so.6" ? frame.function : nil))
     }
 
     @Test func anAddressOutsideEveryImageHasNoName() {
@@ -107,16 +97,6 @@ import TestSupport
 
 /// The kind of an awaited lock is the same whether the libraries are linked dynamically or into the executable.
 @Suite struct LinkedLockKindTests {
-    /// One futex word.
-    private struct Word: MemoryReading {
-        var word: UInt32
-
-        func bytes(at address: UInt64, count: Int) -> [UInt8]? {
-            guard address == 0x1000, count == 4 else { return nil }
-            return (0..<4).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
-        }
-    }
-
     /// A wait as it was recorded in a static release build.
     struct Wait: Sendable {
         /// The functions of the executable that the stack has after those of libc.
@@ -154,11 +134,9 @@ import TestSupport
             return NamedFrame(function: function?.name, image: function?.library ?? "executable")
         }
         let frames = wait.libc.map { NamedFrame(function: $0, image: "libc.so.6") } + linked
-        let futex = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
-        let call = SystemCall(
-            number: futex, arguments: [0x1000, wait.operation, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
-        let identifier = LockIdentifier(memory: Word(word: 0x8000_0000 | 103), isLive: { $0 == 103 })
-        #expect(identifier.identify(call, of: 100, in: frames)?.kind == wait.kind)
+        let word = Int32(bitPattern: 0x8000_0000 | 103)
+        let identifier = LockIdentifier(memory: Block([word]), isLive: { $0 == 103 })
+        #expect(identifier.identify(try futex(wait.operation), of: 100, in: frames)?.kind == wait.kind)
     }
 
     /// In a stripped libdispatch, as of Debian's package, only exported functions have names.
@@ -174,10 +152,7 @@ import TestSupport
         let frames =
             libc.map { NamedFrame(function: $0, image: "libc.so.6") }
             + [NamedFrame(function: nil, image: "libdispatch.so"), NamedFrame(function: nil, image: "notes")]
-        let futex = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
-        let call = SystemCall(
-            number: futex, arguments: [0x1000, operation, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
-        let identifier = LockIdentifier(memory: Word(word: word), isLive: { $0 == 103 })
-        #expect(identifier.identify(call, of: 100, in: frames)?.kind == kind)
+        let identifier = LockIdentifier(memory: Block([Int32(bitPattern: word)]), isLive: { $0 == 103 })
+        #expect(identifier.identify(try futex(operation), of: 100, in: frames)?.kind == kind)
     }
 }

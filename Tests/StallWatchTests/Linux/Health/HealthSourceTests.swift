@@ -222,31 +222,3 @@ import Testing
         #expect(folder?.message == "the health file /tmp is not a regular file: name another path")
     }
 }
-
-@Suite struct UnlinkedFileTests {
-    private let contents = Array("/run/notes/health".utf8)
-
-    /// The descriptors of this process that are open for a file in `directory`.
-    private func open(in directory: TemporaryDirectory) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").map { "/proc/self/fd/\($0)" }.filter {
-            readLink($0)?.hasPrefix("\(directory.path)/.\(HealthRecord.pointerName).") ?? false
-        }
-    }
-
-    @Test func `the file has no name and lasts as long as its owner`() throws {
-        let directory = try TemporaryDirectory()
-        var file = UnlinkedFile(contents, named: HealthRecord.pointerName, in: directory.path)
-        #expect(file != nil)
-        #expect(directory.names.isEmpty)
-        let paths = try open(in: directory)
-        #expect(paths.count == 1)
-        let bytes = try #require(paths.first.flatMap { AtomicFile.read($0, limit: 1 << 20) })
-        #expect(bytes == contents)
-        file = nil
-        #expect(try open(in: directory).isEmpty)
-    }
-
-    @Test func `an unwritable directory gets no file`() {
-        #expect(UnlinkedFile(contents, named: HealthRecord.pointerName, in: "/nowhere") == nil)
-    }
-}

@@ -41,20 +41,25 @@ import Testing
 
     private let recorder = TurnRecorder(alarm: WatchdogAlarm())
 
+    /// Expects that one item runs on this thread, and that the next one begins a turn.
+    private func expectBeats(of source: HeartbeatSource, run: () -> Void) {
+        _ = source.beat(recorder, threshold: 100, at: 1_000)
+        #expect(
+            eventually {
+                run()
+                return source.isKnownToRun
+            })
+        #expect(source.target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
+        _ = source.beat(recorder, threshold: 100, at: 2_000)
+        #expect(recorder.snapshot().began == 2_000)
+    }
+
     @Test func `a heartbeat runs on the thread of a serial executor`() throws {
         let executor = Serial()
         let source: HeartbeatSource = try #require(.executor(executor))
         defer { source.remove() }
         #expect(source.kind == .serialExecutor)
-        _ = source.beat(recorder, threshold: 100, at: 1_000)
-        let ran = eventually {
-            executor.run()
-            return source.isKnownToRun
-        }
-        #expect(ran)
-        #expect(source.target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
-        _ = source.beat(recorder, threshold: 100, at: 2_000)
-        #expect(recorder.snapshot().began == 2_000)
+        expectBeats(of: source, run: executor.run)
     }
 
     @Test func aTaskExecutorIsLateWhenNoThreadIsFree() throws {
@@ -62,15 +67,7 @@ import Testing
         let source: HeartbeatSource = try #require(.executor(executor))
         defer { source.remove() }
         #expect(source.kind == .taskExecutor)
-        _ = source.beat(recorder, threshold: 100, at: 1_000)
-        let ran = eventually {
-            executor.run()
-            return source.isKnownToRun
-        }
-        #expect(ran)
-        _ = source.beat(recorder, threshold: 100, at: 2_000)
-        #expect(recorder.snapshot().began == 2_000)
-        #expect(source.target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
+        expectBeats(of: source, run: executor.run)
     }
 
     @Test func anInlineExecutorIsLeftAlone() throws {

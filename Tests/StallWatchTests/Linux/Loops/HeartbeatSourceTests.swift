@@ -14,6 +14,8 @@ import Testing
 
         var pending: Int { items.withLock { $0.count } }
 
+        func add(_ item: @escaping @Sendable () -> Void) { items.withLock { $0.append(item) } }
+
         func runAll() {
             for item in items.withLock({ items in
                 defer { items.removeAll() }
@@ -28,7 +30,7 @@ import Testing
     private func source(
         _ kind: LoopKind = .dispatchQueue, owner: CaptureTarget? = nil
     ) -> HeartbeatSource {
-        HeartbeatSource(kind: kind, owner: { owner }) { [loop] item in loop.items.withLock { $0.append(item) } }
+        HeartbeatSource(kind: kind, owner: { owner }) { [loop] item in loop.add(item) }
     }
 
     @Test func nothingCountsBeforeTheFirstItemHasRun() {
@@ -44,9 +46,7 @@ import Testing
     }
 
     @Test func theFirstItemOfALoopThatIsServedCounts() throws {
-        let source = HeartbeatSource(kind: .mainQueue, isServed: true) { [loop] item in
-            loop.items.withLock { $0.append(item) }
-        }
+        let source = HeartbeatSource(kind: .mainQueue, isServed: true) { [loop] item in loop.add(item) }
         let sent = monotonicNow()
         #expect(source.beat(recorder, threshold: 100, at: sent) == (sent / 50 + 1) * 50)
         #expect(recorder.snapshot().began == sent)
@@ -95,7 +95,7 @@ import Testing
         let source = HeartbeatSource(
             kind: .mainQueue, unless: { isUnneeded.load(ordering: .relaxed) },
             excusedIf: { _ in isExcused.load(ordering: .relaxed) }
-        ) { [loop] item in loop.items.withLock { $0.append(item) } }
+        ) { [loop] item in loop.add(item) }
         let seen = monotonicNow() + 1_000_000_000
         #expect(source.beat(recorder, threshold: 100, at: seen) == nil)
         #expect(loop.pending == 0)
@@ -174,7 +174,7 @@ import Testing
     private let idle = Idle()
 
     private func idleSource() -> HeartbeatSource {
-        HeartbeatSource(kind: .dispatchQueue, idle: idle) { [loop] item in loop.items.withLock { $0.append(item) } }
+        HeartbeatSource(kind: .dispatchQueue, idle: idle) { [loop] item in loop.add(item) }
     }
 
     @Test func `an idle loop gets one item, and then none`() {

@@ -1,5 +1,6 @@
 import LinuxSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -15,20 +16,59 @@ import Testing
         recorder = TurnRecorder(alarm: alarm)
     }
 
-    /// The values that most tests check.
-    private struct Turn: Equatable {
-        var number: UInt64
-        var began: UInt64?
-        var nesting: Int
+    /// The number of the turn, when it began, and how deep it is nested: "3@20+1", or "3" between turns.
+    private var now: String {
+        let turn = recorder.snapshot()
+        let began = turn.began.map { "@\($0)" } ?? ""
+        return "\(turn.number)\(began)\(turn.nesting > 0 ? "+\(turn.nesting)" : "")"
     }
 
-    private var now: Turn {
-        let snapshot = recorder.snapshot()
-        return Turn(number: snapshot.number, began: snapshot.began, nesting: snapshot.nesting)
+    private func perform(_ activity: Substring, at time: UInt64) {
+        switch activity {
+        case "enter": recorder.enter(at: time)
+        case "exit": recorder.exit(at: time)
+        case "wait": recorder.enterWait(at: time)
+        case "leave": recorder.leaveWait(at: time)
+        case "sources": recorder.reachSources { time }
+        default: Issue.record("\(activity) is no activity")
+        }
     }
 
-    private func turn(_ number: UInt64, began: UInt64?, nesting: Int = 0) -> Turn {
-        Turn(number: number, began: began, nesting: nesting)
+    /// Activities with their times, and the turn after each.
+    private static let runs: [[String]] = [
+        // Timers and main-queue blocks run after AfterWaiting, and the pass that follows belongs to the same turn.
+        [
+            "enter 10: 1@10", "sources 11: 1@10", "wait 20: 1", "leave 30: 2@30", "sources 35: 2@30", "wait 40: 2",
+        ],
+        // A loop that always has events never waits: each pass that handles sources is a turn.
+        ["enter 10: 1@10", "sources 11: 1@10", "sources 20: 2@20", "sources 30: 3@30", "wait 40: 3"],
+        // `RunLoop.run()` leaves and enters the loop for every source that it handles.
+        ["enter 10: 1@10", "sources 11: 1@10", "exit 20: 1", "enter 21: 2@21", "sources 22: 2@21"],
+        // A nested run has turns of its own, whether a source or a timer makes it.
+        [
+            "enter 10: 1@10", "sources 11: 1@10", "enter 20: 2@20+1", "sources 21: 2@20+1", "wait 30: 2+1",
+            "leave 40: 3@40+1", "exit 50: 4@50", "sources 60: 5@60", "exit 70: 5",
+        ],
+        [
+            "enter 10: 1@10", "sources 11: 1@10", "wait 12: 1", "leave 13: 2@13", "enter 20: 3@20+1",
+            "sources 21: 3@20+1", "wait 30: 3+1", "leave 40: 4@40+1", "exit 50: 5@50", "sources 60: 6@60",
+            "exit 70: 6",
+        ],
+        [
+            "enter 1: 1@1", "enter 2: 2@2+1", "enter 3: 3@3+2", "enter 4: 4@4+3", "exit 17: 5@17+2", "exit 18: 6@18+1",
+            "exit 19: 7@19", "exit 30: 7",
+        ],
+        // Observers that are added in a callout see the loop's exit, but not its entry.
+        ["leave 10: 1@10", "exit 20: 1", "enter 30: 2@30", "exit 40: 2"],
+    ]
+
+    @Test(arguments: runs) func `activities begin and end turns`(run: [String]) {
+        #expect(now == "0")
+        for step in run {
+            let words = step.split { $0 == " " || $0 == ":" }
+            perform(words[0], at: UInt64(words[1]) ?? 0)
+            #expect(now == words[2], "after \(step)")
+        }
     }
 
     /// glibc gives a new thread the stack, and with it the pthread_t, of one that has ended.
@@ -45,44 +85,6 @@ import Testing
         }
     }
 
-    @Test func aLoopThatHasNotRunIsBetweenTurns() {
-        #expect(now == turn(0, began: nil))
-    }
-
-    @Test func enteringBeginsATurnAndWaitingEndsIt() {
-        recorder.enter(at: 10)
-        #expect(now == turn(1, began: 10))
-        recorder.reachSources { 11 }
-        #expect(now == turn(1, began: 10))
-        recorder.enterWait(at: 20)
-        #expect(now == turn(1, began: nil))
-    }
-
-    /// Timers and main-queue blocks run after AfterWaiting, and the pass that follows belongs to the same turn.
-    @Test func `leaving the wait and then reaching the sources is one turn`() {
-        recorder.enter(at: 10)
-        recorder.reachSources { 11 }
-        recorder.enterWait(at: 20)
-        recorder.leaveWait(at: 30)
-        #expect(now == turn(2, began: 30))
-        recorder.reachSources { 35 }
-        #expect(now == turn(2, began: 30))
-        recorder.enterWait(at: 40)
-        #expect(now == turn(2, began: nil))
-    }
-
-    /// A loop that always has events never waits: each pass that handles sources is a turn.
-    @Test func `reaching the sources again without a wait is a new turn`() {
-        recorder.enter(at: 10)
-        recorder.reachSources { 11 }
-        for pass in 2...100 as ClosedRange<UInt64> {
-            recorder.reachSources { pass * 10 }
-            #expect(now == turn(pass, began: pass * 10))
-        }
-        recorder.enterWait(at: 2_000)
-        #expect(now == turn(100, began: nil))
-    }
-
     @Test func `the clock is read at the sources only for a new turn`() {
         var reads = 0
         let clock: () -> UInt64 = {
@@ -95,86 +97,12 @@ import Testing
         recorder.reachSources(now: clock)
         #expect(reads == 1)
     }
-
-    /// `RunLoop.run()` leaves and enters the loop for every source that it handles.
-    @Test func leavingAndEnteringAgainIsANewTurn() {
-        recorder.enter(at: 10)
-        recorder.reachSources { 11 }
-        recorder.exit(at: 20)
-        #expect(now == turn(1, began: nil))
-        recorder.enter(at: 21)
-        #expect(now == turn(2, began: 21))
-        recorder.reachSources { 22 }
-        #expect(now == turn(2, began: 21))
-    }
-
-    @Test(arguments: [true, false])
-    func aNestedRunHasTurnsOfItsOwn(fromTimer: Bool) {
-        recorder.enter(at: 10)
-        recorder.reachSources { 11 }
-        if fromTimer {
-            recorder.enterWait(at: 12)
-            recorder.leaveWait(at: 13)
-        }
-        let outer = recorder.snapshot().number
-
-        recorder.enter(at: 20)
-        #expect(now == turn(outer + 1, began: 20, nesting: 1))
-        recorder.reachSources { 21 }
-        recorder.enterWait(at: 30)
-        #expect(now == turn(outer + 1, began: nil, nesting: 1))
-        recorder.leaveWait(at: 40)
-        #expect(now == turn(outer + 2, began: 40, nesting: 1))
-
-        recorder.exit(at: 50)
-        #expect(now == turn(outer + 3, began: 50))
-        recorder.reachSources { 60 }
-        #expect(now == turn(outer + 4, began: 60))
-        recorder.exit(at: 70)
-        #expect(now == turn(outer + 4, began: nil))
-    }
-
-    @Test func nestingCountsEveryLevel() {
-        for depth in 0..<5 {
-            recorder.enter(at: UInt64(depth) + 1)
-            #expect(recorder.snapshot().nesting == depth)
-        }
-        for depth in (0..<4).reversed() {
-            recorder.exit(at: UInt64(20 - depth))
-            #expect(recorder.snapshot().nesting == depth)
-        }
-        recorder.exit(at: 30)
-        #expect(now == turn(9, began: nil))
-    }
-
-    /// Observers that are added in a callout see the loop's exit, but not its entry.
-    @Test func `a loop observed from the middle of a run is followed`() {
-        recorder.leaveWait(at: 10)
-        #expect(now == turn(1, began: 10))
-        recorder.exit(at: 20)
-        #expect(now == turn(1, began: nil))
-        recorder.enter(at: 30)
-        #expect(now == turn(2, began: 30))
-        recorder.exit(at: 40)
-        #expect(now == turn(2, began: nil))
-    }
 }
 
 /// Runs that began before the loop was observed.
 extension TurnRecorderTests {
-    /// The first activity that shows a run whose beginning was not observed.
-    enum FirstSign: CaseIterable { case waits, leavesWait, reachesSources }
-
-    private func showRun(_ sign: FirstSign, at time: UInt64) {
-        switch sign {
-        case .waits: recorder.enterWait(at: time)
-        case .leavesWait: recorder.leaveWait(at: time)
-        case .reachesSources: recorder.reachSources { time }
-        }
-    }
-
-    @Test(arguments: FirstSign.allCases) func aRunInsideAnUnobservedRunIsNested(sign: FirstSign) {
-        showRun(sign, at: 10)
+    @Test(arguments: ["wait", "leave", "sources"]) func aRunInsideAnUnobservedRunIsNested(firstSign: String) {
+        perform(firstSign[...], at: 10)
         recorder.leaveWait(at: 20)
         recorder.enter(at: 30)
         #expect(recorder.snapshot().nesting == 1)
@@ -233,16 +161,12 @@ extension TurnRecorderTests {
         #expect(recorder.stalledTurnEnd(10) == 50)
     }
 
-    @Test(arguments: [0, 1, 2])
-    func aMarkedTurnEndsAtEveryKindOfActivity(way: Int) {
+    @Test(arguments: ["exit", "enter", "sources"])
+    func aMarkedTurnEndsAtEveryKindOfActivity(end: String) {
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
         #expect(recorder.markStalled(10) == nil)
-        switch way {
-        case 0: recorder.exit(at: 50)
-        case 1: recorder.enter(at: 50)
-        default: recorder.reachSources { 50 }
-        }
+        perform(end[...], at: 50)
         #expect(recorder.stalledTurnEnd(10) == 50)
         #expect(alarm.sleep(until: 0))
     }
@@ -271,23 +195,65 @@ extension TurnRecorderTests {
 
 /// The parked watchdog.
 extension TurnRecorderTests {
-    @Test func aTurnWakesAParkedWatchdog() {
-        // The flag is set at this point; without a wake-up, `park` would never return.
-        alarm.park {
-            recorder.enter(at: 10)
-            return true
-        }
-        #expect(recorder.snapshot().began == 10)
+}
+
+/// Waits, modes, gaps and threads.
+extension TurnRecorderTests {
+    @Test func everyRunHasItsMode() {
+        recorder.enter(at: 10)
+        #expect(recorder.snapshot().mode == 0)
+        recorder.setMode(3)
+        #expect(recorder.snapshot().mode == 3)
+        recorder.enter(at: 20)
+        #expect(recorder.snapshot().mode == 0, "the nested run's mode has no name")
+        recorder.setMode(255)
+        #expect(recorder.snapshot().mode == 255)
+        recorder.exit(at: 30)
+        #expect(recorder.snapshot().mode == 3)
+        recorder.exit(at: 40)
+        #expect(recorder.snapshot().mode == 0)
     }
 
-    @Test func noTurnRingsWhileTheWatchdogIsNotParked() {
+    @Test func aGapBetweenTwoRunsIsATurnIfConfigured() {
+        let recorder = TurnRecorder(alarm: alarm, watchGaps: true)
         recorder.enter(at: 10)
-        recorder.reachSources { 11 }
-        recorder.reachSources { 12 }
-        recorder.enterWait(at: 13)
-        recorder.leaveWait(at: 14)
-        recorder.exit(at: 15)
-        #expect(!alarm.sleep(until: 0))
+        #expect(!recorder.snapshot().isGap)
+        recorder.exit(at: 20)
+        #expect(recorder.snapshot().isGap)
+        #expect(recorder.snapshot().began == 20)
+        recorder.enter(at: 30)
+        #expect(!recorder.snapshot().isGap)
+        #expect(recorder.snapshot().began == 30)
+        recorder.enter(at: 40)
+        recorder.exit(at: 50)
+        #expect(!recorder.snapshot().isGap, "the callout of the outer run goes on")
+    }
+
+    @Test func `the thread of a loop that never waits is known`() {
+        // It ran before it was observed.
+        #expect(recorder.lastThread == nil)
+        recorder.reachSources { 10 }
+        #expect(recorder.lastThread == ownThread())
+    }
+}
+
+/// How the loop has spent its time.
+extension TurnRecorderTests {
+    @Test func waitsAndLongGapsAreIdleTime() {
+        recorder.enter(at: 10_000_000)
+        recorder.enterWait(at: 20_000_000)
+        #expect(recorder.load(at: 25_000_000).idle == 15_000_000, "the time before the first turn, and 5 ms")
+        recorder.leaveWait(at: 30_000_000)
+        recorder.exit(at: 40_000_000)
+        #expect(recorder.load(at: 40_500_000).idle == 20_000_000, "the loop may enter again at once")
+        #expect(recorder.load(at: 45_000_000).idle == 25_000_000)
+        #expect(recorder.load(at: 45_000_000).isOutside)
+        recorder.enter(at: 50_000_000)
+        let load = recorder.load(at: 60_000_000)
+        #expect(load.idle == 30_000_000)
+        #expect(load.busy == 20_000_000)
+        #expect(load.turns == 3)
+        #expect(!load.isOutside)
     }
 }
 

@@ -28,10 +28,6 @@ import Testing
         #expect(!alarm.sleep(until: 0), "one ring ends one sleep")
     }
 
-    @Test func theSleepEndsAtItsDeadline() {
-        #expect(!alarm.sleep(until: monotonicNow() + 1_000))
-    }
-
     @Test func onlyAParkedWatchdogIsWoken() {
         alarm.wakeIfParked()
         #expect(!alarm.sleep(until: 0))
@@ -55,22 +51,6 @@ import Testing
         alarm.ring()
         try park { true }
         #expect(!alarm.sleep(until: 0))
-    }
-
-    @Test func anotherThreadWakesTheWatchdog() throws {
-        let isParking = Semaphore()
-        let isAwake = Semaphore()
-        let watchdog = try WorkerThread(name: "test-watchdog") { [alarm] in
-            alarm.park {
-                isParking.post()
-                return true
-            }
-            isAwake.post()
-        }
-        try #require(isParking.wait(until: monotonicNow() + Self.timeout))
-        alarm.wakeIfParked()
-        try #require(isAwake.wait(until: monotonicNow() + Self.timeout))
-        watchdog.join()
     }
 
     /// Each turn begins while the watchdog is about to park, is parked, or is about to wake up; it must miss none.

@@ -142,26 +142,13 @@ import Testing
     }
 
     @Test func aSlowReadersDroppedReportsAreCounted() async {
-        let slow = streams.stream()
+        let slow = [streams.stream(), streams.stream()]
         let capacity = UInt64(ReportStreams.capacity)
         var dropped = 0
         for number in 1...(capacity + 6) { dropped += streams.yield(numbered(number)) }
-        #expect(dropped == 6)
+        #expect(dropped == 6 * slow.count)
         streams.finish()
-        #expect(await turns(slow) == Array(7...(capacity + 6)))
-    }
-
-    @Test func everySlowReaderCounts() {
-        let slow = [streams.stream(), streams.stream()]
-        for _ in 0..<ReportStreams.capacity { #expect(streams.yield(report) == 0) }
-        #expect(streams.yield(report) == slow.count)
-    }
-
-    @Test func aStreamCreatedAfterTheEndEndsAtOnce() async {
-        streams.finish()
-        #expect(await turns(streams.stream()) == [])
-        #expect(streams.yield(report) == 0)
-        streams.finish()
+        #expect(await turns(slow[1]) == Array(7...(capacity + 6)))
     }
 
     @Test func anEndedReaderDropsNoReports() {
@@ -173,13 +160,8 @@ import Testing
 @Suite struct TurnIntervalsTests {
     private static let second: UInt64 = 1_000_000_000
 
-    private final class Source: LoopSource {
-        let kind: LoopKind
-        init(_ kind: LoopKind) { self.kind = kind }
-    }
-
     private func loop(_ label: String, _ kind: LoopKind = .runLoop) -> LoopMonitor {
-        .stub(label, threshold: 250_000_000, Source(kind))
+        .stub(label, threshold: 250_000_000, ThreadSource(kind))
     }
 
     private func run(_ loop: LoopMonitor, turns: Int, milliseconds: UInt64) {
@@ -196,11 +178,6 @@ import Testing
         #expect(intervals.pass([main], at: 14 * Self.second) == [])
         let found = try #require(intervals.pass([main], at: 15 * Self.second).first)
         #expect(found.turns == 100)
-        for (quantile, milliseconds) in [(0.5, 10.0...11.26), (0.9, 10...11.26), (0.99, 200...225.1), (1, 200...225.1)]
-        {
-            let found = try #require(found.turnDuration(quantile: quantile)) / .milliseconds(1)
-            #expect(milliseconds.contains(found))
-        }
         #expect(found.meanTurn == .microseconds(13_800))
         #expect(abs((found.utilization ?? 0) - 0.138) < 0.000_001)
         #expect(found.threshold == .milliseconds(250))

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import LinuxSupport
@@ -70,9 +71,7 @@ import Testing
         var record = StallRecord.fixture(milliseconds: 100)
         record.work = work
         record.samples = samples.enumerated().map { index, sample in
-            var stack = CapturedStack(
-                method: .ptrace, threadState: .running, frames: [.init(address: 0x1000 + UInt64(index), isExact: true)],
-                isComplete: true, heldNanoseconds: 0, captureNanoseconds: 0)
+            var stack = CapturedStack.stub([0x1000 + UInt64(index)], method: .ptrace, state: .running)
             stack.context = sample.context
             change(&stack)
             return StallRecord.Sample(age: sample.age * 1_000_000, isValid: true, stack: .success(stack))
@@ -131,9 +130,7 @@ import Testing
 
     @Test func `other threads have their own contexts`() throws {
         var record = StallRecord.fixture()
-        let stack = CapturedStack(
-            method: .read, threadState: .blocked, frames: [], isComplete: true, heldNanoseconds: 0,
-            captureNanoseconds: 0)
+        let stack = CapturedStack.stub([])
         var other = stack
         other.context = captured("other", task: 9)
         record.otherThreads = [

@@ -1,4 +1,3 @@
-import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -8,77 +7,6 @@ import Testing
 @testable import StallReports
 @testable import StallSymbols
 @testable import StallWatch
-
-/// The fingerprint of one path through a program that is rebuilt after changes to other code.
-@Suite struct FingerprintRebuildTests {
-    @Test func `a rebuild that leaves the path alone keeps the fingerprint`() throws {
-        let scratch = try TemporaryDirectory()
-        let first = try path(in: scratch, name: "first", before: "", after: "")
-        let second = try path(
-            in: scratch, name: "second",
-            before: """
-                public struct Added { public var values: [Int]; public func sum() -> Int { values.reduce(0) { $0 + $1 } } }
-                public func another<T: Comparable>(_ list: [T]) -> T? { list.max { $0 < $1 } }
-                """,
-            after: "print(Added(values: [1, 2]).sum(), another([1, 2]) ?? 0)"
-        )
-        let renamed = try path(in: scratch, name: "renamed", before: "", after: "", leaf: "other")
-        #expect(first.contains("leaf(_:)"), "\(first)")
-        #expect(fingerprint(first) == fingerprint(second))
-        #expect(fingerprint(first) != fingerprint(renamed))
-    }
-
-    private func fingerprint(_ path: [String]) -> String {
-        Fingerprint(loop: .runLoop, paths: [path.map { Fingerprint.Place(name: $0, isFunction: true) }]).text
-    }
-
-    /// Builds and runs the program; returns the functions of the stack that it prints, innermost first.
-    private func path(
-        in scratch: TemporaryDirectory, name: String, before: String, after: String, leaf: String = "leaf"
-    ) throws -> [String] {
-        let source = """
-            @_silgen_name("backtrace")
-            func backtrace(_ addresses: UnsafeMutableRawPointer, _ count: Int32) -> Int32
-            @_silgen_name("backtrace_symbols_fd")
-            func backtrace_symbols_fd(_ addresses: UnsafeMutableRawPointer, _ count: Int32, _ descriptor: Int32)
-            \(before)
-            @inline(never) public func \(leaf)(_ depth: Int) -> Int {
-                var addresses = [UnsafeMutableRawPointer?](repeating: nil, count: 32)
-                let count = backtrace(&addresses, 32)
-                backtrace_symbols_fd(&addresses, count, 1)
-                return Int(count) + depth
-            }
-            public final class Store {
-                public var saved = 0
-                public init() {}
-                @inline(never) public func save<T: BinaryInteger>(_ value: T, _ body: (Int) -> Int) { saved = body(Int(value)) + 1 }
-            }
-            @inline(never) public func work(_ store: Store, _ depth: Int) {
-                store.save(UInt8(depth)) { number in \(leaf)(number) + 1 }
-                print(store.saved)
-            }
-            work(Store(), 3)
-            \(after)
-            """
-        let file = scratch.path + "/\(name).swift"
-        try AtomicFile.write(Array(source.utf8), to: file)
-        let program = scratch.path + "/\(name)"
-        try run("swiftc", ["-O", "-module-name", "app", "-Xlinker", "--export-dynamic", file, "-o", program])
-        let lines = try run(program, []).split(separator: "\n").filter { $0.contains("\(name)(") }
-        // A line is `program(symbol+0x1f) [0x55…]`.
-        return lines.compactMap { line in
-            guard let open = line.firstIndex(of: "("), let plus = line.lastIndex(of: "+"), open < plus else {
-                return nil
-            }
-            let symbol = String(line[line.index(after: open)..<plus])
-            return symbol.isEmpty ? nil : Demangler.functionName(symbol)
-        }
-    }
-
-    @discardableResult private func run(_ program: String, _ arguments: [String]) throws -> String {
-        try Command(program: "/usr/bin/env", arguments: [program] + arguments).succeed()
-    }
-}
 
 /// A function that is not exported and not wrapped by another one.
 @inline(never) private func functionThatIsNotExported(_ value: Int32) -> Int32 {
@@ -110,19 +38,6 @@ import Testing
         let found = try #require(symbol(at: offset, in: image))
         #expect(found.contains("functionThatIsNotExported"))
         #expect(Demangler.functionName(found).contains("functionThatIsNotExported"))
-    }
-
-    @Test func aFunctionOfALibraryIsNamed() throws {
-        let (image, offset) = try place(of: try #require(dlsym(nil, "CFRunLoopGetMain")))
-        #expect(!image.isExecutable)
-        #expect(symbol(at: offset, in: image) == "CFRunLoopGetMain")
-        #expect(symbol(at: .max, in: image) == nil)
-    }
-
-    @Test func anImageWithoutAFileHasNoNames() {
-        let image = LoadedImage.stub(path: "linux-vdso.so.1", addresses: 0..<1)
-        #expect(symbol(at: 0x100, in: image) == nil)
-        #expect(symbol(at: 0x100, in: image) == nil)
     }
 
     @Test func evictedImagesAreReadAgain() throws {
@@ -170,16 +85,6 @@ import Testing
         for name in [Capabilities.FeatureName.libdw, .symbols, .debugInformation] {
             #expect(capabilities[name]?.state == .notTried)
         }
-    }
-
-    @Test func `capabilities are readable before, during and after a run`() throws {
-        let monitor = try StallMonitor(.init(outputs: []))
-        let before = monitor.checkCapabilities()
-        try monitor.start()
-        #expect(monitor.checkCapabilities().features.map(\.state) == before.features.map(\.state))
-        monitor.stop()
-        #expect(monitor.checkCapabilities().features.map(\.state) == before.features.map(\.state))
-        #expect(before[.flush]?.state == .notTried)
     }
 }
 

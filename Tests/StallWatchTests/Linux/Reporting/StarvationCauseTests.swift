@@ -6,9 +6,12 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
+private let images = ImageList([
+    .stub(path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, isExecutable: true),
+    .stub(path: "/usr/lib/libdispatch.so", addresses: 0x40000..<0x50000),
+])
+
 @Suite struct StarvationCauseTests {
-    private let app = LoadedImage.stub(path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, isExecutable: true)
-    private let dispatch = LoadedImage.stub(path: "/usr/lib/libdispatch.so", addresses: 0x40000..<0x50000)
     private let builder = ReportBuilder.stub([
         "notes": [0x0100: "blockTheHandler", 0x0200: "compress"],
         "libdispatch.so": [0x0010: "_dispatch_worker_thread"],
@@ -17,8 +20,7 @@ import Testing
     /// Returns the named report of a starvation of a pool with these workers.
     private func report(_ workers: [(address: UInt64, activity: Cause.Kind?)]) -> StallReport {
         var sample = StallRecord.Sample(
-            age: 250_000_000, isValid: true, stack: .failure(.pool),
-            images: ImageList([app, dispatch])
+            age: 250_000_000, isValid: true, stack: .failure(.pool), images: images
         )
         sample.workers = workers.enumerated().map { index, worker in
             StallRecord.OtherThread(
@@ -46,5 +48,44 @@ import Testing
     @Test func aPoolWithoutBusyWorkersHasNoCause() {
         #expect(report([(0x40020, .sleep)]).cause == nil)
         #expect(report([(0x10100, nil)]).cause == nil)
+    }
+}
+
+/// The groups of workers that explain why a pool starts no work.
+@Suite struct WorkerGroupsTests {
+    private let symbolicator = TableSymbolicator(symbols: [
+        "libdispatch.so": [0x10: "_dispatch_worker_thread", 0x20: "_dispatch_semaphore_wait_slow"],
+        "notes": [0x400: "_dispatch_worker_thread", 0x500: "_dispatch_semaphore_wait_slow"],
+    ])
+
+    /// Returns the groups of threads with these stacks: the stack and the number of threads of each.
+    private func groups(_ stacks: [[UInt64]]) throws -> [[Int]] {
+        var sample = StallRecord.Sample(
+            age: 0, isValid: true, stack: .failure(.pool), images: images
+        )
+        sample.workers = stacks.enumerated().map { index, addresses in
+            StallRecord.OtherThread(thread: .init(id: Int32(index + 1), name: nil), stack: .success(.stub(addresses)))
+        }
+        var tables = ReportTables(inApp: InAppSettings())
+        let groups = try #require(
+            WorkerGroups.group(sample, &tables) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) })
+        return groups.map { $0.threads.map { Int($0.id) } }
+    }
+
+    @Test(
+        arguments: [
+            // Workers with equal stacks are a group.
+            ([[0x10100, 0x40010], [0x10200, 0x40010], [0x10200, 0x40010]], [[1], [2, 3]]),
+            // Dispatch is linked into the executable; the third thread is no worker.
+            (
+                [[0x10500, 0x10400], [0x10500, 0x10400], [0x10100, 0x10300], [0x10100, 0x10400]],
+                [[1, 2], [4]]
+            ),
+            // In a stripped executable the names of its functions are missing, and so are libdispatch's if it is linked
+            // into it: without a known worker, threads with unnamed functions may be workers.
+            ([[0x40020], [0x10100, 0x10300], [0x10100, 0x10300, 0x40020]], [[2], [3]]),
+        ] as [([[UInt64]], [[Int]])])
+    func `workers are grouped by their stacks`(stacks: [[UInt64]], expected: [[Int]]) throws {
+        #expect(try groups(stacks) == expected)
     }
 }

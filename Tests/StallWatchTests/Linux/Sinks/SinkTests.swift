@@ -16,13 +16,6 @@ import TestSupport
 
     private struct Refused: Error {}
 
-    /// Collects the reports that a closure receives.
-    private final class Box: Sendable {
-        private let values = Mutex<[StallReport]>([])
-        var reports: [StallReport] { values.withLock { $0 } }
-        func add(_ report: StallReport) { values.withLock { $0.append(report) } }
-    }
-
     /// Settings with a rate limit that suppresses no report.
     private var settings: Reporter.Settings {
         var settings = Reporter.Settings.fixture()
@@ -31,8 +24,8 @@ import TestSupport
     }
 
     @Test func everySinkGetsEachReportOnce() throws {
-        let first = Box()
-        let second = Box()
+        let first = Collected<StallReport>()
+        let second = Collected<StallReport>()
         let statistics = try withReporter([
             .directory(scratch.path), .closure(first.add), .closure(second.add),
             .ndjson(path: scratch.path + "/all.ndjson"),
@@ -45,20 +38,20 @@ import TestSupport
         }
         #expect(statistics.stalls == 20)
         #expect(statistics.reportsLost == 0)
-        #expect(first.reports.count == 20)
-        #expect(first.reports == second.reports)
-        #expect(try scratch.reports() == first.reports.sorted { $0.startedAt < $1.startedAt })
+        #expect(first.all.count == 20)
+        #expect(first.all == second.all)
+        #expect(try scratch.reports() == first.all.sorted { $0.startedAt < $1.startedAt })
         let lines = try #require(AtomicFile.read(scratch.path + "/all.ndjson", limit: 1 << 24)).split(
             separator: UInt8(ascii: "\n"))
-        #expect(try lines.map { try StallReport(jsonData: Array($0)) } == first.reports)
+        #expect(try lines.map { try StallReport(jsonData: Array($0)) } == first.all)
     }
 
     /// A disk that is nearly full: one report does not fit, and the others do.
     private final class SmallStore: Sink {
-        private let box: Box
+        private let box: Collected<StallReport>
         private let refused: String
 
-        init(_ box: Box, refusing refused: String) { (self.box, self.refused) = (box, refused) }
+        init(_ box: Collected<StallReport>, refusing refused: String) { (self.box, self.refused) = (box, refused) }
 
         func receive(_ delivery: Delivery) throws(StallWatchError) {
             guard let report = delivery.report else { return }
@@ -68,7 +61,7 @@ import TestSupport
     }
 
     @Test func `a report that does not fit holds back no other`() throws {
-        let box = Box()
+        let box = Collected<StallReport>()
         let counts = ReportCounts()
         let reports = (0..<3).map { _ in Reporter.Settings.fixture().builder().report(of: .fixture()) }
         let description = SinkDescription(name: "test-store", events: [.ended], isStore: true) { [reports] in
@@ -80,33 +73,32 @@ import TestSupport
         try worker.start()
         worker.close()
         worker.join(until: monotonicNow() + SinkSet.storeTimeLimit)
-        #expect(Set(box.reports.map(\.id)) == Set(reports.dropFirst().map(\.id)))
+        #expect(Set(box.all.map(\.id)) == Set(reports.dropFirst().map(\.id)))
         #expect(counts.current.reportsLost == 1)
     }
 
     @Test func aThrowingSinkIsCountedAndNotRetried() throws {
         let calls = Atomic<Int>(0)
-        let handler = InMemoryLogHandler()
-        let box = Box()
+        let box = Collected<StallReport>()
         let statistics = try withReporter([
             .closure { _ in
                 calls.add(1, ordering: .relaxed)
                 throw Refused()
             },
-            .closure(box.add), .log(Logger(label: "test") { _ in handler }),
+            .closure(box.add),
         ]) { reporter in
             for function in 0..<3 { reporter.submit(.fixture(function: function)) }
         }
         #expect(calls.load(ordering: .relaxed) == 3)
         #expect(statistics.failedWrites == 3)
         #expect(statistics.lastWriteError?.hasPrefix("the app's sink threw an error") == true)
-        #expect(box.reports.count == 3)
+        #expect(box.all.count == 3)
     }
 
     @Test func aStuckSinkDelaysNoOtherSink() throws {
         let never = LinuxSupport.Semaphore()
         defer { never.post() }
-        let box = Box()
+        let box = Collected<StallReport>()
         let begun = monotonicNow()
         let statistics = try withReporter(
             [.closure { _ in never.wait() }, .closure(box.add), .directory(scratch.path)], settings: settings
@@ -115,37 +107,12 @@ import TestSupport
                 reporter.submit(.fixture(function: function))
                 reporter.submit(.fixture(function: function))
             }
-            #expect(eventually { box.reports.count == 60 })
+            #expect(eventually { box.all.count == 60 })
         }
         // One report is in the sink, and the queue is full of others.
         #expect(statistics.reportsLost == 0)
         #expect(try scratch.reports().count == 60)
         #expect(monotonicNow() - begun < 15 * SinkSet.otherTimeLimit)
-    }
-
-    @Test func deliveriesASlowSinkMissesAreCounted() throws {
-        let gate = LinuxSupport.Semaphore()
-        let box = Box()
-        let taken = Atomic<Bool>(false)
-        let statistics = try withReporter([
-            .closure { report in
-                if !taken.exchange(true, ordering: .relaxed) { gate.wait() }
-                box.add(report)
-            }
-        ]) { reporter in
-            reporter.submit(.fixture(function: 0))
-            #expect(eventually { taken.load(ordering: .relaxed) })
-            for batch in 0..<10 {
-                for index in 1...10 { reporter.submit(.fixture(function: 1, loop: "\(batch)-\(index)")) }
-            }
-            // All have one fingerprint, so only occurrences 1, 2, 4, … 64 are delivered. The rest are suppressed, not
-            // lost.
-            #expect(eventually { reporter.counts.current.suppressed[.repeated] == 93 })
-            gate.post()
-        }
-        #expect(statistics.stalls == 101)
-        #expect(statistics.reportsLost == 0)
-        #expect(box.reports.map(\.repeats) == [0, 0, 0, 1, 3, 7, 15, 31])
     }
 
     @Test func theQueueOfASlowSinkIsBounded() throws {
@@ -171,25 +138,6 @@ import TestSupport
         #expect(got.load(ordering: .relaxed) == SinkWorker.capacity + 1)
     }
 
-    @Test func theLogHasOneLinePerStall() throws {
-        let handler = InMemoryLogHandler()
-        _ = try withReporter([.log(Logger(label: "test") { _ in handler })]) { reporter in
-            for _ in 0..<3 { reporter.submit(.fixture(function: 7, milliseconds: 812)) }
-        }
-        let entries = handler.entries
-        #expect(entries.map(\.level) == [.warning, .warning])
-        #expect(entries.first?.message == "main stalled for 812 ms in work7")
-        var metadata = try #require(entries.first?.metadata)
-        #expect(metadata.removeValue(forKey: "report") != nil)
-        #expect(metadata.removeValue(forKey: "fingerprint") != nil)
-        #expect(
-            metadata == [
-                "kind": "stall", "state": "ended", "loop": "main", "durationMilliseconds": "812.0",
-                "thresholdMilliseconds": "250.0", "repeats": "0", "culprit": "work7",
-            ]
-        )
-    }
-
     @Test func `the log says what is serious, why, and where the report is`() throws {
         let handler = InMemoryLogHandler()
         let sink = LogSink(Logger(label: "test") { _ in handler }, directory: "/stalls")
@@ -211,8 +159,14 @@ import TestSupport
         #expect(entries.first?.message.description.hasSuffix(" at Store.swift:8. Deadlock.") == true)
         #expect(entries.dropFirst().first?.message.description.hasPrefix("overdue: ") == true)
         let metadata = try #require(entries.first?.metadata)
-        #expect(metadata["cause"] == "deadlock" && metadata["file"] == "/src/Store.swift:8")
-        #expect(metadata["path"] == "/stalls/\(report.fileName)")
+        #expect(
+            metadata == [
+                "kind": "stall", "state": "ongoing", "loop": "main", "durationMilliseconds": "812.4",
+                "thresholdMilliseconds": "250.0", "repeats": "0", "callout": "timer", "culprit": "save()",
+                "file": "/src/Store.swift:8",
+                "cause": "deadlock", "fingerprint": "9f2c41d07a3be815", "report": "\(report.id)",
+                "path": "/stalls/\(report.fileName)",
+            ])
     }
 
     @Test func `the newest repeat keeps its file, under another name until the monitor stops`() throws {
@@ -228,40 +182,6 @@ import TestSupport
         }
         #expect(try scratch.reports().map(\.state) == [.ended, .ended, .ended])
         #expect(!scratch.names.contains { $0.hasSuffix(StallReport.newestSuffix) })
-    }
-
-    @Test func aReportIsOnDiskBeforeItsNamesAre() throws {
-        let gate = LinuxSupport.Semaphore()
-        let settings = Reporter.Settings { .stub(SlowSymbols(gate)) }
-        _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
-            defer { gate.post() }
-            let record = StallRecord.fixture(function: 1, state: .ongoing)
-            reporter.submit(record)
-            // While it is written, the file has another name: wait for the report, not for any file.
-            #expect(eventually { (try? scratch.reports().count) == 1 })
-            let unnamed = try #require(try scratch.reports().first)
-            #expect(unnamed.state == .ongoing)
-            #expect(unnamed.fingerprint == nil)
-            #expect(unnamed.frames.map(\.function) == [nil])
-            gate.post()
-            #expect(eventually { (try? scratch.reports().first?.fingerprint) != nil })
-            reporter.submit(record.after(milliseconds: 600, state: .abandoned))
-        }
-        #expect(try scratch.reports().map(\.state) == [.abandoned])
-        #expect(try scratch.reports().first?.frames.map(\.function) == ["work"])
-    }
-
-    private final class SlowSymbols: NamingSymbolicator {
-        private let gate: LinuxSupport.Semaphore
-        private var hasWaited = false
-
-        init(_ gate: LinuxSupport.Semaphore) { self.gate = gate }
-
-        func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
-            if !hasWaited { gate.wait() }
-            hasWaited = true
-            return "work"
-        }
     }
 
     @Test func aFullNDJSONFileIsRotated() throws {
@@ -352,18 +272,10 @@ import TestSupport
 }
 
 @Suite struct StallWatchErrorTests {
-    @Test func theDescriptionEndsWithTheSystemsMessage() {
+    @Test func `the description ends with the system's message, if there is one`() {
         let error = StallWatchError(.unwritableReports, "the disk", errno: 28)
         #expect(error.description == "the disk: No space left on device")
-    }
-
-    @Test func `without an error number, the description is the message`() {
         #expect(StallWatchError(.stopped, "the monitor has been stopped").description == "the monitor has been stopped")
-    }
-
-    @Test func differentCodesAreNotEqual() {
-        #expect(StallWatchError.Code.stopped == .stopped)
-        #expect(StallWatchError.Code.stopped != .alreadyStarted)
         #expect(StallWatchError.Code.alreadyWatched.description == "alreadyWatched")
     }
 }
