@@ -41,11 +41,5 @@ let package = Package(
             dependencies: [.product(name: "StallWatchTesting", package: "StallWatch")],
             swiftSettings: [.swiftLanguageMode(.v6)]
         ),
-        // 1,000 empty tests with the trait and 1,000 without, to measure what the trait costs.
-        .testTarget(
-            name: "EmptyTests",
-            dependencies: [.product(name: "StallWatchTesting", package: "StallWatch")],
-            swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
     ]
 )
