@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are needed and missing. Prints nothing if none is missing.
 #
-#   scripts/install-dependencies.sh build     for `make demo` and `make bench`
-#   scripts/install-dependencies.sh test      for `make test`
-#   scripts/install-dependencies.sh packages  for `make packages`
-#   scripts/install-dependencies.sh aarch64   for `make test-aarch64`
-#   scripts/install-dependencies.sh slim      for `make slim`
-#   scripts/install-dependencies.sh run-programs  for `make run-programs`
-#   scripts/install-dependencies.sh lint      for `make lint` and `make format`
+#   scripts/install-dependencies.sh PURPOSE
+#
+# PURPOSE is build, for `make demo` and `make bench`; lint, for `make lint` and `make format`; or the target of make that needs
+# them: test, packages, slim, run-programs, or aarch64 (`make test-aarch64`).
 #
 # Exit status (sysexits.h): 0 if everything is installed, or the system has no Debian packages; 64 for a wrong argument;
 # 69 if a package is missing and cannot be installed.

@@ -11,12 +11,10 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 readonly unavailable=69
 case "${1-}" in
 '')
-    # gprof2dot reads collapsed stacks; markdown-it-py, which needs mdurl, and junitparser
-    # read Markdown and JUnit; axe-core-python carries axe, which finds faults of pages; pyte, which needs wcwidth, is a
-    # terminal emulator. All are pure Python.
+    # gprof2dot reads collapsed stacks; markdown-it-py, which needs mdurl, reads Markdown; axe-core-python carries axe, which
+    # finds faults of pages; pyte, which needs wcwidth, is a terminal emulator. All are pure Python.
     packages=(
-        gprof2dot==2025.4.14 markdown-it-py==4.3.0 mdurl==0.1.2 junitparser==5.0.3 axe-core-python==0.1.0
-        pyte==0.8.2 wcwidth==0.2.13
+        gprof2dot==2025.4.14 markdown-it-py==4.3.0 mdurl==0.1.2 axe-core-python==0.1.0 pyte==0.8.2 wcwidth==0.2.13
     )
     target=.build/python
     ;;

@@ -41,9 +41,6 @@ struct StallingProgram {
         try Tool.run(
             ["run", "--quiet", "--threshold", "50ms", "--output", path("stalls"), "--", path("program")] + arguments)
         let names = try FileManager.default.contentsOfDirectory(atPath: path("stalls"))
-        return try names.filter { StallReport.isFileName($0) }.map { name in
-            let data = try #require(FileManager.default.contents(atPath: path("stalls/\(name)")))
-            return try StallReport(jsonData: [UInt8](data))
-        }
+        return try names.filter(StallReport.isFileName).map { try directory.report("stalls/\($0)") }
     }
 }

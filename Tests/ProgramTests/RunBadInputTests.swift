@@ -142,25 +142,6 @@ import Testing
             options: ["--output", "\(path)/reports"],
             before: ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
     }
-
-    @Test(arguments: [
-        (["--threshold", "1ms"], "The threshold is 1ms: give a value from 5ms to 24h."),
-        (["--threshold", "2d"], "The threshold is 2d: give a value from 5ms to 24h."),
-        (["--output", ""], "The value '' of --output is empty: name a directory."),
-        (["--loop", "epoll"], "'epoll' is invalid for '--loop <loop>'"),
-    ])
-    func `a wrong option is refused`(options: [String], sentence: String) throws {
-        let tool = try Command.product("stallwatch")
-        let output = try Command(program: tool, arguments: ["run"] + options + ["--", "true"]).run()
-        #expect(output.status == 2)
-        #expect(output.errors.contains(sentence), "\(output.errors)")
-    }
-
-    @Test func `a command without a program is refused`() throws {
-        let output = try Command(program: try Command.product("stallwatch"), arguments: ["run"]).run()
-        #expect(output.status == 2)
-        #expect(output.errors.contains("There is no program. Give it after --, such as -- gedit notes.txt."))
-    }
 }
 
 /// Programs that call execve(2) in a stalled turn, where ptrace is refused.

@@ -11,6 +11,20 @@ import TestSupport
     /// The reports' directory.
     private var reports: String { directory.path("reports") }
 
+    private func writtenReports() throws -> [StallReport] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: reports)) ?? []
+        return try names.filter(StallReport.isFileName).map { try directory.report("reports/\($0)") }
+    }
+
+    /// Compiles a program in C.
+    private func compile(_ name: String, _ text: String) throws -> String {
+        let source = try directory.write(
+            "\(name).c", "#define _DEFAULT_SOURCE\n#include <unistd.h>\nint main(void) { \(text) }\n")
+        let clang = try #require(Command.find("clang"))
+        try Command(program: clang, arguments: [source, "-o", directory.path(name)]).succeed()
+        return directory.path(name)
+    }
+
     /// Runs a command with the tool, in the directory of this test.
     private func run(_ words: [String], options: [String] = [], input: String = "") throws -> Command.Output {
         var command = Command(
@@ -26,14 +40,6 @@ import TestSupport
         try Command(
             program: words[0], arguments: Array(words.dropFirst()), directory: directory.path, input: input
         ).run()
-    }
-
-    private func writtenReports() throws -> [StallReport] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: reports)) ?? []
-        return try names.filter { $0.hasSuffix(".json") }.sorted().map { name in
-            let data = try #require(FileManager.default.contents(atPath: "\(reports)/\(name)"))
-            return try StallReport(jsonData: [UInt8](data))
-        }
     }
 
     private static let functions: [RunProgram: String] = [
@@ -77,11 +83,7 @@ import TestSupport
     ]
 
     @Test func `a program that becomes a daemon is said not to be watched`() throws {
-        let source = try directory.write("daemon.c", "#include <unistd.h>\nint main(void) { return daemon(1, 1); }\n")
-        let program = directory.path("becomes-daemon")
-        try Command(
-            program: try #require(Command.find("clang")), arguments: ["-D_DEFAULT_SOURCE", source, "-o", program]
-        ).succeed()
+        let program = try compile("becomes-daemon", "return daemon(1, 1);")
         let output = try run([program])
         #expect(output.status == 0)
         #expect(
@@ -93,13 +95,7 @@ import TestSupport
 
     /// It would end by SIGPIPE, and lose what its stdio has not written yet.
     @Test func `a program does not end because its standard error is closed`() throws {
-        let source = try directory.write(
-            "late.c",
-            "#include <unistd.h>\nint main(void) { sleep(1); return daemon(1, 1); }\n")
-        let program = directory.path("late")
-        try Command(
-            program: try #require(Command.find("clang")), arguments: ["-D_DEFAULT_SOURCE", source, "-o", program]
-        ).succeed()
+        let program = try compile("late", "sleep(1); return daemon(1, 1);")
         let script = "{ \"$0\" run --output \"$1\" -- \"$2\"; echo $? >\"$3\"; } 2>&1 | true"
         try Command(
             program: try #require(Command.find("env")),

@@ -17,20 +17,7 @@ enum SymbolicationFixture {
     /// The same source, not optimized.
     static let debug = Result { try swift("debug", types: 12, ["-Onone"]) }
     /// Optimized Swift, C (DWARF 5) and C++ in one file.
-    static let mixed = Result { try mixedExecutable("mixed", mixedSwiftSource, parts: [""]) }
-    /// The same, with a thousand call sites.
-    static let largeMixed = Result {
-        let parts = (0..<10).map { "_\($0)" }
-        let calls = parts.map { part in
-            """
-            @_silgen_name("c_sort\(part)") func cSort\(part)(_ n: Int32) -> Int32
-            @_silgen_name("cxx_area\(part)") func cxxArea\(part)(_ n: Int32) -> Int32
-            sink(cSort\(part)(9) &+ cxxArea\(part)(9))
-
-            """
-        }
-        return try mixedExecutable("large-mixed", swiftSource(types: 12) + calls.joined(), parts: parts)
-    }
+    static let mixed = Result { try mixedExecutable() }
 
     private static func swift(_ name: String, types: Int, _ options: [String]) throws -> String {
         let source = try write(swiftSource(types: types), to: "\(name).swift")
@@ -41,25 +28,16 @@ enum SymbolicationFixture {
         return output
     }
 
-    /// Builds an executable of Swift, C and C++; `parts` are suffixes that make the C and C++ names unique.
-    private static func mixedExecutable(_ name: String, _ source: String, parts: [String]) throws -> String {
-        let scratch = SymbolicationToolchain.scratch
-        var objects: [String] = []
-        for part in parts {
-            func text(_ source: String) -> String {
-                ["c_sort", "cxx_area", "shapes"].reduce(source) { $0.replacing($1, with: $1 + part) }
-            }
-            let c = try write(text(cSource), to: "\(name)\(part).c")
-            let cxx = try write(text(cxxSource), to: "\(name)\(part).cpp")
-            try SymbolicationToolchain.run("clang", ["-O2", "-g", "-gdwarf-5", "-c", c, "-o", "\(c).o"])
-            try SymbolicationToolchain.run("clang", ["-O2", "-g", "-std=c++17", "-c", cxx, "-o", "\(cxx).o"])
-            objects += ["\(c).o", "\(cxx).o"]
-        }
-        let swift = try write(source, to: "\(name).swift")
-        let output = "\(scratch)/\(name)"
+    private static func mixedExecutable() throws -> String {
+        let c = try write(cSource, to: "mixed.c")
+        let cxx = try write(cxxSource, to: "mixed.cpp")
+        let swift = try write(mixedSwiftSource, to: "mixed.swift")
+        let output = "\(SymbolicationToolchain.scratch)/mixed"
+        try SymbolicationToolchain.run("clang", ["-O2", "-g", "-gdwarf-5", "-c", c, "-o", "\(c).o"])
+        try SymbolicationToolchain.run("clang", ["-O2", "-g", "-std=c++17", "-c", cxx, "-o", "\(cxx).o"])
         try SymbolicationToolchain.run(
             "swiftc",
-            ["-swift-version", "5", "-O", "-g", "-module-name", "mixedFixture", swift] + objects
+            ["-swift-version", "5", "-O", "-g", "-module-name", "mixedFixture", swift, "\(c).o", "\(cxx).o"]
                 + ["-lstdc++", "-o", output, "-Xlinker", "--build-id"]
         )
         return output

@@ -154,8 +154,6 @@ import Testing
         let none = try Tool.shell("$TOOL tasks \(host.pid)")
         #expect(none.status == 1)
         #expect(none.text.contains("has no Swift task."), "\(none.text)")
-        #expect(try Tool.shell("$TOOL tasks \(host.pid) --stuck 0").status == 2)
-        #expect(try Tool.shell("$TOOL tasks \(host.pid) --tree --task 1").status == 2)
     }
 
     /// A gigabyte of memory, and other memory that comes and goes while it is searched.

@@ -30,9 +30,9 @@ import tempfile
 import threading
 import time
 
-from checks import Fault, expect
+from checks import REPOSITORY, Fault, expect
 
-CONFIGURATION = pathlib.Path(__file__).resolve().parents[2] / "Fleet/agents/syslog-ng.conf"
+CONFIGURATION = REPOSITORY / "Fleet/agents/syslog-ng.conf"
 PACKAGES = ["syslog-ng-core", "syslog-ng-mod-http"]
 ROTATIONS = 2
 # How long the last reports may take, in seconds.

@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-from checks import begin_again, equal
+from checks import Fault, begin_again, equal
 
 try:
     from selenium import webdriver
@@ -18,7 +18,7 @@ except ImportError as missing:
     begin_again(missing)
 
 
-def start(is_dark=False):
+def start():
     """Starts the browser; exits with status 69 if there is none."""
     for program in ["/usr/bin/chromium", "/usr/bin/chromedriver"]:
         if not pathlib.Path(program).exists():
@@ -32,11 +32,26 @@ def start(is_dark=False):
         "--no-sandbox",
         # Disable Chromium's own background traffic.
         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
-        f"--blink-settings=preferredColorScheme={0 if is_dark else 1}",
     ]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+
+
+def run(check, document, arguments):
+    """Runs `check(driver, *arguments)` in a browser and prints the text that it returns; returns the exit status."""
+    if len(arguments) != check.__code__.co_argcount - 1:
+        print(document, file=sys.stderr)
+        return 64
+    driver = start()
+    try:
+        print(check(driver, *arguments))
+    except Fault as fault:
+        print(fault)
+        return 1
+    finally:
+        driver.quit()
+    return 0
 
 
 class Page:
@@ -67,6 +82,15 @@ class Page:
 
     def is_shown(self, id):
         return self.script("return document.getElementById(arguments[0]).checkVisibility()", id)
+
+    def resize(self, width):
+        """Gives the page that width and 900 pixels of height, and waits until it is drawn."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.draw()
+
+    def draw(self):
+        self.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
     def hash(self):
         return self.script("return location.hash")

@@ -14,64 +14,53 @@ import json
 import pathlib
 import sys
 
-from browser import Page, check_silence, start
-from checks import Fault, equal, expect
+from browser import Page, check_silence, run
+from checks import equal, expect
 
 
-def main(arguments):
-    if len(arguments) != 2:
-        print(__doc__, file=sys.stderr)
-        return 64
-    address = pathlib.Path(arguments[0]).resolve().as_uri()
-    diff = json.loads(pathlib.Path(arguments[1]).read_text())
-    driver = start()
-    try:
-        page = Page(driver, address)
-        for side, part in [("before", diff["base"]), ("after", diff["new"])]:
-            shown = page.text("total-" + side)
-            wanted = page.script("return rateText(arguments[0])", part["totalMilliseconds"] / part["hours"])
-            equal(shown, wanted, f"the stalled time per hour {side}")
-        heads = page.script("return [...document.querySelectorAll('#groups .head button:not([hidden])')].map((each) => each.textContent)")
-        expect({"before", "after"} <= set(heads), f"the groups have the columns {heads}")
-        # Reading the colours is what the browser warns of.
-        check_silence(driver, address)
-        # The colours of the widest frames that are on one side only.
-        colours = page.script(
-            """const found = {};
-            const canvas = document.getElementById("flame"), context = canvas.getContext("2d");
-            const ratio = devicePixelRatio, root = stallwatch.flame.root, waiting = [root];
-            while (waiting.length > 0) {
-              const node = waiting.shift();
-              waiting.push(...node.children);
-              const [before, after] = node.sideTimes;
-              const side = before === 0 ? "after" : after === 0 ? "before" : "both";
-              const left = node.begin / root.total * canvas.clientWidth, width = node.total / root.total * canvas.clientWidth;
-              if (found[side] || width < 12 || node.depth === 0) continue;
-              const [red, , blue] = context.getImageData((left + width - 4) * ratio, (node.depth * 19 + 3) * ratio, 1, 1).data;
-              found[side] = red - blue;
-            }
-            return found;"""
+def check(driver, path, diff):
+    address = pathlib.Path(path).resolve().as_uri()
+    diff = json.loads(pathlib.Path(diff).read_text())
+    page = Page(driver, address)
+    for side, part in [("before", diff["base"]), ("after", diff["new"])]:
+        shown = page.text("total-" + side)
+        wanted = page.script("return rateText(arguments[0])", part["totalMilliseconds"] / part["hours"])
+        equal(shown, wanted, f"the stalled time per hour {side}")
+    heads = page.script("return [...document.querySelectorAll('#groups .head button:not([hidden])')].map((each) => each.textContent)")
+    expect({"before", "after"} <= set(heads), f"the groups have the columns {heads}")
+    # Reading the colours is what the browser warns of.
+    check_silence(driver, address)
+    # The colours of the widest frames that are on one side only.
+    colours = page.script(
+        """const found = {};
+        const canvas = document.getElementById("flame"), context = canvas.getContext("2d");
+        const ratio = devicePixelRatio, root = stallwatch.flame.root, waiting = [root];
+        while (waiting.length > 0) {
+          const node = waiting.shift();
+          waiting.push(...node.children);
+          const [before, after] = node.sideTimes;
+          const side = before === 0 ? "after" : after === 0 ? "before" : "both";
+          const left = node.begin / root.total * canvas.clientWidth, width = node.total / root.total * canvas.clientWidth;
+          if (found[side] || width < 12 || node.depth === 0) continue;
+          const [red, , blue] = context.getImageData((left + width - 4) * ratio, (node.depth * 19 + 3) * ratio, 1, 1).data;
+          found[side] = red - blue;
+        }
+        return found;"""
+    )
+    expect(colours.get("after", 0) > 60, f"what is new is not red: {colours}")
+    expect(colours.get("before", 0) < -60, f"what is gone is not blue: {colours}")
+    every = page.state()["stalls"]
+    parts = []
+    for side in [0, 1]:
+        page.script(
+            "const select = document.getElementById('filter-side'); select.value = arguments[0];"
+            "select.dispatchEvent(new Event('change'))", str(side),
         )
-        expect(colours.get("after", 0) > 60, f"what is new is not red: {colours}")
-        expect(colours.get("before", 0) < -60, f"what is gone is not blue: {colours}")
-        every = page.state()["stalls"]
-        parts = []
-        for side in [0, 1]:
-            page.script(
-                "const select = document.getElementById('filter-side'); select.value = arguments[0];"
-                "select.dispatchEvent(new Event('change'))", str(side),
-            )
-            parts.append(page.state()["stalls"])
-        equal(sum(parts), every, "the stalls of both sides")
-        equal(parts, [diff["base"]["reports"], diff["new"]["reports"]], "the stalls of each side")
-        print(f"{parts[0]} and {parts[1]} reports")
-    except Fault as fault:
-        print(fault)
-        return 1
-    finally:
-        driver.quit()
-    return 0
+        parts.append(page.state()["stalls"])
+    equal(sum(parts), every, "the stalls of both sides")
+    equal(parts, [diff["base"]["reports"], diff["new"]["reports"]], "the stalls of each side")
+    return f"{parts[0]} and {parts[1]} reports"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(check, __doc__, sys.argv[1:]))

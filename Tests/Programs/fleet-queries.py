@@ -32,9 +32,9 @@ import sys
 import tempfile
 import time
 
-from checks import Fault, expect
+from checks import REPOSITORY, Fault, expect
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / ".build" / "python-fleet"))
+sys.path.insert(0, str(REPOSITORY / ".build" / "python-fleet"))
 try:
     import chdb.session
     import duckdb
@@ -44,7 +44,7 @@ except ImportError as missing:
     print(f"{missing}: run scripts/install-python-packages.sh fleet")
     sys.exit(69)
 
-FLEET = pathlib.Path(__file__).resolve().parents[2] / "Fleet"
+FLEET = REPOSITORY / "Fleet"
 VERSIONS = ("1.4.2", "1.5.0")
 SMALL = 5_000
 HISTORIES = 20

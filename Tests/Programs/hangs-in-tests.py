@@ -22,31 +22,23 @@ import sys
 import tempfile
 import time
 
-PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/Samples/StallsInTests"
+from checks import SAMPLE, Faults, marks
+
 # A hang is found after two seconds; a busy machine may take much longer to start the tests.
 MOST_SECONDS = 120
 HUNG = 124
 
-faults = []
-
-
-def check(right, text):
-    if not right:
-        faults.append(text)
-    return bool(right)
+faults = Faults()
+check = faults.check
 
 
 def place(mark):
-    """Returns `File.swift:line` of a mark."""
-    for path in (PACKAGE / "Tests").rglob("*.swift"):
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if line.endswith(f"// hangs: {mark}"):
-                return f"{path.name}:{number}"
-    raise SystemExit(f"no line has the mark {mark}")
+    """Returns the pattern of `File.swift:line` of a mark."""
+    return re.escape(marks("Tests", "hangs")[mark])
 
 
 def tests(name):
-    return ["swift", "test", "--package-path", PACKAGE, "--skip-build", "--filter", name]
+    return ["swift", "test", "--package-path", SAMPLE, "--skip-build", "--filter", name]
 
 
 def run(tool, *command, options=()):
@@ -87,24 +79,24 @@ def main():
     wait = rf"{owner} is in a deadlock: waits in \S+ for the mutex, which {owner} holds\n +"
     check_hang(
         tool, "deadlock",
-        wait + r"lockInOrder\(_:\).*" + re.escape(place("deadlock")),
-        wait + r"lockInOtherOrder\(_:\).*" + re.escape(place("other")),
+        wait + r"lockInOrder\(_:\).*" + place("deadlock"),
+        wait + r"lockInOtherOrder\(_:\).*" + place("other"),
     )
     check_hang(
         tool, "continuation", "No thread is in the app's code",
-        r"1 task in `HangingTests\.continuation\(\)` at " + re.escape(place("continuation")) + " awaits a continuation",
+        r"1 task in `HangingTests\.continuation\(\)` at " + place("continuation") + " awaits a continuation",
     )
     check_hang(
-        tool, "child", r"Child process \d+: /bin/sleep 612, waits", r"waitForChild\(_:\).*" + re.escape(place("child")),
+        tool, "child", r"Child process \d+: /bin/sleep 612, waits", r"waitForChild\(_:\).*" + place("child"),
     )
     left = subprocess.run(["pgrep", "-f", "^/bin/sleep 612"], capture_output=True, text=True).stdout
     check(not left, f"processes are left behind: {left!r}")
 
     done, seconds = run(tool, *tests("SlowTests"), options=("--after", "60s"))
-    text = rf"SlowTests.waitsForALongTime\(\) has not finished after 1\.[\s\S]*{re.escape(place('slow'))}"
+    text = rf"SlowTests.waitsForALongTime\(\) has not finished after 1\.[\s\S]*{place('slow')}"
     chain = (
         rf"SlowTests.awaitsForALongTime\(\) has not finished after 1\.[\s\S]*1 task in `SlowTests.awaitsForALongTime\(\)` at "
-        rf"SlowTests.swift:\d+ awaits a task in `awaitTheServer\(\)` at {re.escape(place('awaits'))}, which awaits a continuation"
+        rf"SlowTests.swift:\d+ awaits a task in `awaitTheServer\(\)` at {place('awaits')}, which awaits a continuation"
     )
     found = [re.search(pattern, done.stdout + done.stderr) for pattern in (text, chain)]
     if not check(done.returncode == 0 and all(found), "hangDump: its text is wrong or missing"):
@@ -115,10 +107,7 @@ def main():
                             (["/no/such/program"], 127), (["/etc/passwd"], 126)]:
         done, _ = run(tool, *command)
         check(done.returncode == status, f"{command}: status {done.returncode}, expected {status}")
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    print(f"hangs in tests: {'ok' if not faults else f'{len(faults)} faults'}")
-    return 1 if faults else 0
+    return faults.status("hangs in tests")
 
 
 if __name__ == "__main__":

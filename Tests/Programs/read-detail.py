@@ -16,8 +16,8 @@ import pathlib
 import sys
 import urllib.parse
 
-from browser import Page, check_silence, start
-from checks import Fault, equal, expect
+from browser import Page, check_silence, run
+from checks import equal, expect
 # After the browser, which finds the Python that has Selenium.
 from selenium.webdriver.common.keys import Keys
 
@@ -59,10 +59,7 @@ def check_worst(page):
 
 def check_first_screen(page, driver):
     """At 1280 × 900 the list, the blamed source line, the app's frames and the chips are seen without scrolling."""
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    )
-    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    page.resize(1280)
     equal(page.script("return [scrollY, document.getElementById('detail').scrollTop]"), [0, 0], "what is scrolled")
     lowest = page.script("return Math.min(innerHeight, document.getElementById('detail').getBoundingClientRect().bottom)")
     for what in ["#groups .row", "#detail .source .blamed", "#detail .stack .app", "#detail .try, #detail .why", "#causes button"]:
@@ -159,34 +156,22 @@ def check_loops(page, loops):
     equal(page.script("return document.getElementById('all-loops').getAttribute('aria-expanded')"), "true", "whether it is expanded")
 
 
-def main(arguments):
-    if len(arguments) != 4:
-        print(__doc__, file=sys.stderr)
-        return 64
-    address = pathlib.Path(arguments[0]).resolve().as_uri()
-    words = pathlib.Path(arguments[1]).read_text().splitlines()
-    source = str(pathlib.Path(arguments[3]))
-    driver = start()
-    try:
-        page = Page(driver, address)
-        check_detail(page, words)
-        check_first_screen(page, driver)
-        check_owner(page)
-        check_chart(page)
-        check_links(page, source)
-        check_copy(page, driver)
-        check_loops(page, int(arguments[2]))
-        check_worst(Page(driver, address))
-        check_silence(driver, address)
-        check_time(driver, address)
-        print(f"{len(words)} texts")
-    except Fault as fault:
-        print(fault)
-        return 1
-    finally:
-        driver.quit()
-    return 0
+def check(driver, path, words, loops, source):
+    address = pathlib.Path(path).resolve().as_uri()
+    words = pathlib.Path(words).read_text().splitlines()
+    page = Page(driver, address)
+    check_detail(page, words)
+    check_first_screen(page, driver)
+    check_owner(page)
+    check_chart(page)
+    check_links(page, source)
+    check_copy(page, driver)
+    check_loops(page, int(loops))
+    check_worst(Page(driver, address))
+    check_silence(driver, address)
+    check_time(driver, address)
+    return f"{len(words)} texts"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(check, __doc__, sys.argv[1:]))

@@ -10,7 +10,7 @@ text only:
 terminal        pyte (PyPI): output is drawn, and changes nothing but lines and colors
 page            headless Chromium: no script but the page's own runs, and no element or attribute is foreign
 Markdown        markdown-it-py (PyPI): no link, image, HTML or emphasis but the tool's own
-XML             Python's expat
+XML             Python's expat; then the counts and times of JUnit, which have to add up
 annotations     the grammar of GitHub's runner; no other output has a line that it would obey
 
 Exit status: 0 if all checks pass, 1 if one fails (prints the fault), 64 for a wrong argument, 69 without a reader.
@@ -36,10 +36,6 @@ import xml.etree.ElementTree
 
 from browser import check_silence, start
 from checks import Fault, begin_again, equal, expect
-
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-# The directory in which scripts/install-python-packages.sh installs packages that Debian lacks.
-sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
 
 try:
     import pyte
@@ -191,6 +187,10 @@ def check_junit(output, what):
         attributes <= {"name", "classname", "time", "tests", "failures", "errors", "skipped", "type", "message"},
         f"{what}: {attributes}",
     )
+    cases = document.findall("testsuite/testcase")
+    for name, found in [("tests", len(cases)), ("failures", len(document.findall("testsuite/testcase/failure")))]:
+        equal(int(document.get(name)), found, f"{what}: the number of {name}")
+    expect(abs(sum(float(case.get("time")) for case in cases) - float(document.get("time"))) < 0.01, f"{what}: the times")
 
 
 def check_page(driver, path, use, what):

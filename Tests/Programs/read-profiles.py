@@ -21,10 +21,6 @@ import sys
 
 from checks import Fault, begin_again, equal, expect
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-# The directory in which scripts/install-python-packages.sh installs packages that Debian lacks.
-sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
-
 try:
     import gprof2dot
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+from checks import REPOSITORY, Faults
+
 # Longer than the threshold.
 LONG = 0.6
 THRESHOLD = "200ms"
@@ -47,13 +49,8 @@ print("done", sys.argv[1:])
 sys.exit(5)
 """
 
-faults = []
-
-
-def check(right, text):
-    if not right:
-        faults.append(text)
-    return bool(right)
+faults = Faults()
+check = faults.check
 
 
 def run(words, feed=None, environment=None):
@@ -130,7 +127,7 @@ def measure(tool, name, words):
 
 def compile_programs(directory):
     """Returns the words that run programs which end their loops at once: in C with GLib, and in Swift."""
-    sources = pathlib.Path(__file__).resolve().parents[2] / "Tests/Support/Run"
+    sources = REPOSITORY / "Tests/Support/Run"
     options = subprocess.run(["pkg-config", "--cflags", "--libs", "glib-2.0"], capture_output=True, text=True, check=True)
     subprocess.run(
         ["clang", "-O1", sources / "glib_program.c", "-o", f"{directory}/glib", *options.stdout.split()], check=True)
@@ -171,10 +168,7 @@ def main():
             display.wait()
         for name, words in compile_programs(directory):
             measure(tool, name, words)
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    print(f"programs: {'ok' if not faults else f'{len(faults)} faults'}")
-    return 1 if faults else 0
+    return faults.status("programs")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Uses a page of `stallwatch html` at several widths, light and dark: filters, address, timeline, layout, accessibility.
 
-    Tests/Programs/use-page.py PAGE REPORTS FUNCTION AXE
+    Tests/Programs/use-page.py PAGE REPORTS TOP AXE
 
-PAGE is the page of the NDJSON file REPORTS, FUNCTION a function on some but not all stacks, AXE the file axe.min.js.
-Checks that each filter leaves the stalls that it should, counted in REPORTS; that the address after # shows the same
+PAGE is the page of the NDJSON file REPORTS, TOP the output of `stallwatch top --json` for it, AXE the file axe.min.js. Checks that the groups and totals are those of TOP; that the flame graph, the
+lists and the timeline work by keyboard; that each filter leaves the stalls that it should, counted in REPORTS; that the address after # shows the same
 view again and Back the one before; that a brush on the timeline zooms; in which order Esc undoes; that the page fits its
 width, with a stall first on a phone; what a group's row and its own view show; what a click on a total shows; that colours
-differ; and that axe finds no fault.
+differ and a dark page is dark; that axe finds no fault; and that nothing is on the console or loaded from elsewhere.
 
 Prints figures. Exit status: 0 when all is right, 1 when not, 64 for a wrong argument, 69 when something is missing.
 """
@@ -17,8 +17,8 @@ import json
 import pathlib
 import sys
 
-from browser import Page, check_silence, start
-from checks import Fault, equal, expect
+from browser import Page, check_silence, run
+from checks import equal, expect
 # After the browser, which finds the Python that has Selenium.
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
@@ -62,15 +62,62 @@ def search(page, words):
     return page.state()["stalls"]
 
 
+def microseconds(group, name):
+    return round(group[name + "Milliseconds"] * 1000)
+
+
+def check_groups(page, top):
+    """The page counts the same stalls as `top`."""
+    columns = ["count", "total", "p50", "p95", "max", "cause"]
+    groups = {group["fingerprint"]: [group[name] for name in columns] for group in page.script(
+        "return stallwatch.groups().map(({fingerprint, count, total, p50, p95, max, cause}) =>"
+        " ({fingerprint, count, total, p50, p95, max, cause}))")}
+    wanted = {
+        group["fingerprint"]: [group["count"], *(microseconds(group, name) for name in columns[1:-1]), group["cause"]]
+        for group in top["groups"]
+    }
+    equal(groups, wanted, "the groups")
+    state = page.state()
+    equal(state["total"], microseconds(top, "total"), "the flame graph's total")
+    equal(state["stalls"], top["reports"], "the number of reports")
+    equal(page.text("total-stalls"), f'{top["count"]:,}', "the header's stalls")
+    equal(page.text("total-groups"), f'{top["groupCount"]:,}', "the header's groups")
+
+
+def check_keys(page):
+    """The flame graph, the list of reports and the timeline work by keyboard."""
+    before = page.state()
+    page.press("f")
+    equal(page.focused(), "flame", "what f goes to")
+    inner = page.press(Keys.ARROW_DOWN, Keys.ENTER)
+    expect(inner["zoom"] == inner["current"] != before["zoom"], f"Enter does not zoom: {inner}")
+    expect(0 < inner["shown"] <= inner["total"], f"the zoomed frame has {inner['shown']}")
+    expect(page.is_shown("unzoom"), "nothing says that it is zoomed")
+    equal(page.press(Keys.BACKSPACE), before, "the state after Backspace")
+    for direction in ["bottom-up", "top-down"]:
+        equal(page.press("b")["total"], before["total"], f"the total of the {direction} graph")
+    page.press("r", Keys.END, Keys.ENTER)
+    # Sorted by duration, the last entry is the shortest.
+    shortest = page.script("return duration(Math.min(...stallwatch.data.stalls.duration))")
+    expect(shortest in page.text("detail"), f"the detail is {page.text('detail')[:120]!r}")
+    page.press("t")
+    equal(page.focused(), "timeline", "what t goes to")
+    page.press(Keys.HOME)
+    first = page.text("timeline-words")
+    page.press(Keys.ARROW_RIGHT)
+    second = page.text("timeline-words")
+    expect(first and second and first != second and first[:23] <= second[:23], f"{first!r} is not before {second!r}")
+
+
 def check_filters(page, reports, function):
     every = len(reports)
     withFunction = count(reports, lambda report: function in functions(report))
-    expect(0 < withFunction < every, "the function is on no or on all stacks")
     equal(search(page, function.lower()), withFunction, "the stalls that a search leaves")
     key, value = next(iter(reports[0]["metadata"].items()))
     same = count(reports, lambda report: value in report["metadata"].get(key, ""))
     equal(search(page, f"{key}={value}"), same, "the stalls with the searched metadata")
     equal(search(page, "no such thing"), 0, "the stalls that a search for nothing leaves")
+    expect(page.text("matches").startswith("0 "), f"a search for nothing finds {page.text('matches')!r}")
     expect(page.is_shown("clear"), "nothing brings the stalls back")
     page.press(Keys.ESCAPE)
     equal(page.state()["stalls"], every, "the stalls after Esc in the search")
@@ -108,6 +155,7 @@ def check_frame(page, reports, function, wanted):
     page.press(Keys.ENTER)
     page.script("document.activeElement.blur()")
     equal(page.state()["current"], function, "the current frame")
+    equal(page.state()["zoom"], function, "what Enter in the search zooms to")
     page.press("s")
     page.script("document.activeElement.blur()")
     equal(page.state()["stalls"], wanted, "the stalls of the frame")
@@ -205,12 +253,14 @@ def check_brush(page, driver, address, reports):
     expect(not again.is_shown("all-times"), "a range is shown after Esc")
 
 
-def check_group(page, driver, address, reports):
+def check_group(page, driver, address, reports, top):
     """A chosen group has a view with the times, durations, versions and hosts of all its stalls, which a link shows again."""
     page = Page(driver, address)
     expect(not page.is_shown("group") and not page.is_shown("views"), "a group is shown before one is chosen")
     page.press("g", Keys.HOME, Keys.ENTER)
     expect(page.is_shown("group") and not page.is_shown("detail"), "the chosen group is not shown")
+    largest = max(top["groups"], key=lambda group: group["totalMilliseconds"])
+    equal(page.state()["total"], microseconds(largest, "total"), "the flame graph's total for the largest group")
     fingerprint = page.script("return text(stallwatch.filters.group)")
     own = [report for report in reports if report["fingerprint"] == fingerprint]
     wanted = sum(1 + report["repeats"] for report in own)
@@ -239,12 +289,9 @@ def check_group(page, driver, address, reports):
     expect(again.is_shown("detail") and not again.is_shown("views"), "the group is still shown")
 
 
-def check_rows(page, driver, reports):
+def check_rows(page, reports):
     """A group's row has its culprit, place, caller, stalls over time, number, time and end; the culprit has the most room."""
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    )
-    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    page.resize(1280)
     group = page.script(
         "const {fingerprint, count, total} = stallwatch.groups().sort((a, b) => b.total - a.total)[0]; return {fingerprint, count, total}")
     own = [report for report in reports if report["fingerprint"] == group["fingerprint"]]
@@ -254,7 +301,11 @@ def check_rows(page, driver, reports):
     )
     culprit, _, *numbers = cells
     own_culprit = own[0]["culprit"]
-    for words in [own_culprit["function"], f"Kind.swift:{own_culprit['line']}", "called by Loop.run()", own[0]["cause"]["kind"]]:
+    place = f"{pathlib.Path(own_culprit['file']).name}:{own_culprit['line']}"
+    stack = [own[0]["frames"][index] for index in own[0]["stacks"][0]]
+    names = [frame["function"] for frame in stack if frame["isInApp"]]
+    caller = names[names.index(own_culprit["function"]) + 1]
+    for words in [own_culprit["function"], place, f"called by {caller}", own[0]["cause"]["kind"]]:
         expect(words in culprit["text"], f"the row {culprit['text']!r} has no {words!r}")
     equal([cell["bars"] for cell in cells], [0, 24, 0, 0, 0], "the bars of a row's cells")
     last = max(report["startedAt"] for report in own)
@@ -295,17 +346,17 @@ def check_layout(page, driver, axe, view="detail"):
     source = pathlib.Path(axe).read_text()
     faults = []
     for width in WIDTHS:
-        driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        )
+        page.resize(width)
         for scheme in ["light", "dark"]:
             driver.execute_cdp_cmd(
                 "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
             )
-            driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+            page.draw()
             found = page.script("return [innerWidth, document.documentElement.scrollWidth]")
             equal(found, [width, width], "the widths of the window and of the page")
             check_colours(page, scheme)
+            background = page.script("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)")
+            equal(sum(background) / 3 < 64, scheme == "dark", f"whether {scheme} is dark")
             tops = page.script("return [...document.querySelectorAll('#causes button')].map((each) => each.getBoundingClientRect().top)")
             expect(len(tops) > 1 and len(set(tops)) == 1, f"the causes are not in one line of {width}: {tops}")
             # A stall first, then when it was, then the others; elsewhere all on the first screen, below the timeline.
@@ -332,39 +383,31 @@ def check_layout(page, driver, axe, view="detail"):
     equal(faults, [], "what axe finds")
 
 
-def main(arguments):
-    if len(arguments) != 4:
-        print(__doc__, file=sys.stderr)
-        return 64
-    path, ndjson, function, axe = arguments
-    if not pathlib.Path(axe).exists():
-        print(f"{axe} is missing: run `make test`, which installs it", file=sys.stderr)
-        return 69
+def check(driver, path, ndjson, top, axe):
+    expect(pathlib.Path(axe).exists(), f"{axe} is missing: run `make test`, which installs it")
     reports = [json.loads(line) for line in pathlib.Path(ndjson).read_text().splitlines()]
-    address = pathlib.Path(path).resolve().as_uri()
-    driver = start()
-    try:
-        page = Page(driver, address)
-        wanted = check_filters(page, reports, function)
-        check_frame(page, reports, function, wanted)
-        check_address(page, driver, address, reports, function, wanted)
-        check_brush(page, driver, address, reports)
-        check_group(page, driver, address, reports)
-        check_totals(Page(driver, address))
-        check_rows(Page(driver, address), driver, reports)
-        check_silence(driver, address)
-        check_layout(Page(driver, address), driver, axe)
-        page = Page(driver, address)
-        page.press("g", Keys.HOME, Keys.ENTER)
-        check_layout(page, driver, axe, "group")
-        print(f"{len(reports)} reports, {wanted} with the function, {len(WIDTHS)} widths")
-    except Fault as fault:
-        print(fault)
-        return 1
-    finally:
-        driver.quit()
-    return 0
+    top = json.loads(pathlib.Path(top).read_bytes())
+    path = pathlib.Path(path).resolve()
+    address = path.as_uri()
+    function = next(name for name in sorted(functions(reports[0]) - {None}) if any(name not in functions(each) for each in reports))
+    page = Page(driver, address)
+    loaded = page.script('return performance.getEntriesByType("navigation")[0].loadEventEnd')
+    check_groups(page, top)
+    wanted = check_filters(page, reports, function)
+    check_frame(page, reports, function, wanted)
+    check_keys(Page(driver, address))
+    check_address(page, driver, address, reports, function, wanted)
+    check_brush(page, driver, address, reports)
+    check_group(page, driver, address, reports, top)
+    check_totals(Page(driver, address))
+    check_rows(Page(driver, address), reports)
+    check_silence(driver, address)
+    check_layout(Page(driver, address), driver, axe)
+    page = Page(driver, address)
+    page.press("g", Keys.HOME, Keys.ENTER)
+    check_layout(page, driver, axe, "group")
+    return f"{len(reports)} reports, {path.stat().st_size} bytes, loaded in {loaded:.0f} ms"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(check, __doc__, sys.argv[1:]))

@@ -11,21 +11,17 @@ argument, 69 if jsonschema is missing (Debian: python3-jsonschema).
 """
 
 import json
-import os
 import pathlib
 import sys
 
+from checks import REPOSITORY, begin_again
+
 try:
     from jsonschema import Draft202012Validator
-except ImportError:
-    # Debian's package works with Debian's Python, which may not be the first one on PATH.
-    if pathlib.Path("/usr/bin/python3").exists() and "STALLWATCH_PYTHON" not in os.environ:
-        os.environ["STALLWATCH_PYTHON"] = "tried"
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    print("Python's jsonschema is missing: apt-get install python3-jsonschema", file=sys.stderr)
-    sys.exit(69)
+except ImportError as missing:
+    begin_again(missing)
 
-SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "Schemas" / "stall-report.schema.json"
+SCHEMA = REPOSITORY / "Schemas" / "stall-report.schema.json"
 
 
 def strict(node):

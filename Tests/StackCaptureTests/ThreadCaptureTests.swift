@@ -73,7 +73,9 @@ private final class ScriptedEngine: CaptureEngine {
 /// A thread that exists as long as the tests run: the engine does not look at it.
 private let thread = getpid()
 
-private func part(_ method: StallReport.CaptureMethod, frames: Int) -> Result<CapturedStack, CaptureFailure> {
+private typealias Answer = Result<CapturedStack, CaptureFailure>
+
+private func part(_ method: StallReport.CaptureMethod, frames: Int) -> Answer {
     stack(method, frames: frames, isComplete: false)
 }
 

@@ -12,32 +12,87 @@ import TestSupport
         try ELFSymbolTable(file: ELFFile(path: try directory.write("image", bytes)))
     }
 
-    private func names(_ table: ELFSymbolTable, _ addresses: UInt64...) -> [String?] {
-        addresses.map { table.symbol(at: $0)?.name }
-    }
-
-    // MARK: Choice of the symbol
-
-    @Test func aFunctionReachesFromItsAddressToItsSize() throws {
-        let table = try table(
+    /// What a file's symbols are, and the names that these addresses have.
+    private let choices: [(rule: String, elf: SmallELF, names: [(address: UInt64, name: String?)])] = [
+        (
+            "a function reaches from its address to its size",
             SmallELF(symbols: [
                 .init(name: "second", address: 0x2000, size: 0x20), .init(name: "first", address: 0x1000, size: 0x10),
-            ]).bytes
-        )
-        #expect(
-            names(table, 0, 0xfff, 0x1000, 0x100f, 0x1010, 0x1fff, 0x2000, 0x201f, 0x2020, .max)
-                == [nil, nil, "first", "first", nil, nil, "second", "second", nil, nil]
-        )
-        #expect(table.symbol(at: 0x2004) == ELFSymbolTable.Symbol(name: "second", address: 0x2000))
-    }
-
-    @Test func aFunctionWithoutASizeReachesToTheNext() throws {
-        let table = try table(
+            ]),
+            [
+                (0, nil), (0xfff, nil), (0x1000, "first"), (0x100f, "first"), (0x1010, nil), (0x1fff, nil),
+                (0x2000, "second"), (0x201f, "second"), (0x2020, nil), (.max, nil),
+            ]
+        ),
+        (
+            "a function without a size reaches to the next",
             SmallELF(symbols: [
                 .init(name: "assembly", address: 0x1000, size: 0), .init(name: "next", address: 0x1100, size: 0x10),
-            ]).bytes
-        )
-        #expect(names(table, 0x10ff, 0x1100, 0x1110) == ["assembly", "next", nil])
+            ]), [(0x10ff, "assembly"), (0x1100, "next"), (0x1110, nil)]
+        ),
+        // Code after the section, such as the PLT behind `.init`, does not belong to the function.
+        (
+            "a function without a size ends with its section",
+            SmallELF(
+                symbols: [.init(name: "_init", address: 0x1000, size: 0), .init(name: "main", address: 0x3000)],
+                code: 0x1000..<0x1020),
+            [(0x1000, "_init"), (0x101f, "_init"), (0x1020, nil), (0x2fff, nil), (0x3000, "main")]
+        ),
+        // In a stripped executable all local functions after `main` would have its name.
+        (
+            "an exported function without a size reaches nowhere",
+            SmallELF(dynamicSymbols: [
+                .init(name: "main", address: 0x1000, size: 0), .init(name: "next", address: 0x1100, size: 0x10),
+            ]), [(0x1000, "main"), (0x1001, nil), (0x10ff, nil), (0x1100, "next"), (0x1110, nil)]
+        ),
+        (
+            "of several names the global one is used, then the weak one",
+            SmallELF(symbols: [
+                .init(name: "local", address: 0x1000, binding: UInt8(STB_LOCAL)),
+                .init(name: "weak", address: 0x1000, binding: UInt8(STB_WEAK)),
+                .init(name: "global", address: 0x1000, binding: UInt8(STB_GLOBAL)),
+                .init(name: "other local", address: 0x2000, binding: UInt8(STB_LOCAL)),
+                .init(name: "other weak", address: 0x2000, binding: UInt8(STB_WEAK)),
+                .init(name: "private", address: 0x3000, binding: UInt8(STB_LOCAL)),
+            ]), [(0x1000, "global"), (0x2000, "other weak"), (0x3004, "private")]
+        ),
+        (
+            "only defined functions count",
+            SmallELF(symbols: [
+                .init(name: "data", address: 0x1000, type: UInt8(STT_OBJECT)),
+                .init(name: "undefined", address: 0x2000, section: 0), .init(name: "", address: 0x3000),
+                .init(name: "resolver", address: 0x4000, type: UInt8(STT_GNU_IFUNC)),
+            ]), [(0x1000, nil), (0x2000, nil), (0x3000, nil), (0x4000, "resolver")]
+        ),
+        (
+            "the full table is preferred to the dynamic one",
+            SmallELF(
+                symbols: [.init(name: "full", address: 0x1000)],
+                dynamicSymbols: [.init(name: "dynamic", address: 0x1000)]), [(0x1000, "full")]
+        ),
+        (
+            "a stripped file has its dynamic table",
+            SmallELF(symbols: nil, dynamicSymbols: [.init(name: "dynamic", address: 0x1000)]), [(0x1000, "dynamic")]
+        ),
+        ("a file without a table has no symbols", SmallELF(), [(0, nil), (0x1000, nil), (.max, nil)]),
+        (
+            "a file without sections has no symbols",
+            SmallELF(symbols: [.init(name: "main", address: 0x1000)], sectionCount: 0), [(0x1000, nil)]
+        ),
+    ]
+
+    @Test func `an address has the name of the function that it is in`() throws {
+        for (rule, elf, names) in choices {
+            let table = try table(elf.bytes)
+            for (address, name) in names { #expect(table.symbol(at: address)?.name == name, "\(rule): \(address)") }
+        }
+    }
+
+    /// It is longer than what is read at first.
+    @Test func `a name may be long`() throws {
+        let name = String(repeating: "x", count: 100_000)
+        let symbol = try table(SmallELF(symbols: [.init(name: name, address: 0x1000)]).bytes).symbol(at: 0x1004)
+        #expect(symbol == ELFSymbolTable.Symbol(name: name, address: 0x1000))
     }
 
     /// As `NSLock.lock()` in a static executable, where functions that the compiler has merged have no symbol.
@@ -53,77 +108,6 @@ import TestSupport
         // Between exported functions there may be others.
         let exported = try self.table(SmallELF(dynamicSymbols: symbols).bytes)
         #expect(!exported.isAmongLibraries(0x2800))
-    }
-
-    /// Code after the section, such as the PLT behind `.init`, does not belong to the function.
-    @Test func aFunctionWithoutASizeEndsWithItsSection() throws {
-        let table = try table(
-            SmallELF(
-                symbols: [.init(name: "_init", address: 0x1000, size: 0), .init(name: "main", address: 0x3000)],
-                code: 0x1000..<0x1020
-            ).bytes
-        )
-        #expect(names(table, 0x1000, 0x101f, 0x1020, 0x2fff, 0x3000) == ["_init", "_init", nil, nil, "main"])
-    }
-
-    /// In a stripped executable all local functions after `main` would have its name.
-    @Test func `an exported function without a size reaches nowhere`() throws {
-        let symbols = [
-            SmallELF.Symbol(name: "main", address: 0x1000, size: 0), .init(name: "next", address: 0x1100, size: 0x10),
-        ]
-        let table = try table(SmallELF(dynamicSymbols: symbols).bytes)
-        #expect(names(table, 0x1000, 0x1001, 0x10ff, 0x1100, 0x1110) == ["main", nil, nil, "next", nil])
-    }
-
-    @Test func aFunctionThatIsNotExportedIsFoundToo() throws {
-        let local = SmallELF.Symbol(name: "private", address: 0x1000, binding: UInt8(STB_LOCAL))
-        #expect(names(try table(SmallELF(symbols: [local]).bytes), 0x1004) == ["private"])
-    }
-
-    @Test func amongSeveralNamesTheGlobalOneIsUsed() throws {
-        let table = try table(
-            SmallELF(symbols: [
-                .init(name: "local", address: 0x1000, binding: UInt8(STB_LOCAL)),
-                .init(name: "weak", address: 0x1000, binding: UInt8(STB_WEAK)),
-                .init(name: "global", address: 0x1000, binding: UInt8(STB_GLOBAL)),
-                .init(name: "other local", address: 0x2000, binding: UInt8(STB_LOCAL)),
-                .init(name: "other weak", address: 0x2000, binding: UInt8(STB_WEAK)),
-            ]).bytes
-        )
-        #expect(names(table, 0x1000, 0x2000) == ["global", "other weak"])
-    }
-
-    @Test func onlyDefinedFunctionsCount() throws {
-        let table = try table(
-            SmallELF(symbols: [
-                .init(name: "data", address: 0x1000, type: UInt8(STT_OBJECT)),
-                .init(name: "undefined", address: 0x2000, section: 0),
-                .init(name: "", address: 0x3000),
-                .init(name: "resolver", address: 0x4000, type: UInt8(STT_GNU_IFUNC)),
-            ]).bytes
-        )
-        #expect(names(table, 0x1000, 0x2000, 0x3000, 0x4000) == [nil, nil, nil, "resolver"])
-    }
-
-    @Test func theFullTableIsPreferredToTheDynamicOne() throws {
-        let elf = SmallELF(
-            symbols: [.init(name: "full", address: 0x1000)], dynamicSymbols: [.init(name: "dynamic", address: 0x1000)]
-        )
-        #expect(names(try table(elf.bytes), 0x1000) == ["full"])
-    }
-
-    @Test func aStrippedFileHasItsDynamicTable() throws {
-        let elf = SmallELF(symbols: nil, dynamicSymbols: [.init(name: "dynamic", address: 0x1000)])
-        #expect(names(try table(elf.bytes), 0x1000) == ["dynamic"])
-    }
-
-    @Test func aFileWithoutATableHasNoSymbols() throws {
-        #expect(names(try table(SmallELF().bytes), 0, 0x1000, .max) == [nil, nil, nil])
-    }
-
-    @Test func aFileWithoutSectionsHasNoSymbols() throws {
-        let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], sectionCount: 0)
-        #expect(names(try table(elf.bytes), 0x1000) == [nil])
     }
 
     // MARK: Files that are not ELF

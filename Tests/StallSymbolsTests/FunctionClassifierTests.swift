@@ -230,24 +230,22 @@ import Testing
         InAppRule(InAppSettings(), imagePaths: [path] + others).isInApp(imageAt: path, isExecutable: isExecutable)
     }
 
-    @Test(arguments: ["/opt/notes/bin/notes", "/usr/lib/notes/notes", "/usr/bin/notes", "notes"])
-    func theExecutableIsInAppInAnyDirectory(path: String) {
-        #expect(isInApp(path, isExecutable: true))
-    }
-
-    @Test(arguments: [
-        "/opt/notes/lib/libNotes.so", "/srv/libs/libNotes.so", "/usr/library/libNotes.so", "/lib6/libNotes.so",
-        "/usr/libexec/notes/libNotes.so",
-    ])
-    func aLibraryOfTheAppsOwnIsInApp(path: String) {
-        #expect(isInApp(path))
+    @Test func `the executable and libraries of its own are the app's, in any directory`() {
+        for path in ["/opt/notes/bin/notes", "/usr/lib/notes/notes", "/usr/bin/notes", "notes"] {
+            #expect(isInApp(path, isExecutable: true), "\(path)")
+        }
+        for path in [
+            "/opt/notes/lib/libNotes.so", "/srv/libs/libNotes.so", "/usr/library/libNotes.so", "/lib6/libNotes.so",
+            "/usr/libexec/notes/libNotes.so",
+        ] { #expect(isInApp(path), "\(path)") }
     }
 
     @Test(arguments: [
         "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/usr/lib/x86_64-linux-gnu/libc.so.6",
         "/usr/lib/swift/linux/libFoundation.so", "/usr/local/lib/libz.so", "/usr/local/lib64/libpq.so.5",
+        "linux-vdso.so.1", "[vdso]", "",
     ])
-    func aLibraryOfTheSystemIsNotInApp(path: String) {
+    func `a library of the system, or an image without a file, is not the app's`(path: String) {
         #expect(!isInApp(path))
     }
 
@@ -276,11 +274,6 @@ import Testing
         }
         #expect(
             !isInApp("/opt/swift/usr/lib/swift/linux/x.so", among: ["/opt/swift/usr/lib/swift/linux/libswiftCore.so"]))
-    }
-
-    @Test(arguments: ["linux-vdso.so.1", "[vdso]", ""])
-    func anImageWithoutAFileIsNotInApp(path: String) {
-        #expect(!isInApp(path))
     }
 
     @Test func theToolchainsLibrariesAreNeverInApp() {

@@ -38,9 +38,6 @@ import Testing
         func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
             lookups[offset] ?? ResolvedAddress()
         }
-        func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
-        func reason(for image: ImageIdentity) -> String? { nil }
-        func releaseMemory() {}
     }
 
     /// The report of a stall with that stack, innermost frame first, after symbolication.
@@ -150,89 +147,77 @@ import Testing
         #expect(report.frames.first?.isInApp == false)
     }
 
-    @Test func lazyGlobalIsTheFunctionThatUsesIt() throws {
-        let report = try expectCulprit(
-            "showSettings()", line: 37,
-            in: [
-                Recorded("_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_"),
-                Recorded("$s5notes8SettingsO6sharedSaySiGvau", "Sources/notes/Settings.swift", 11, isInlined: true),
-                Recorded("$s5notes12showSettingsyyF", "Sources/notes/Screen.swift", 37),
-            ])
-        #expect(try frame("Settings.shared.unsafeMutableAddressor", in: report).compilerGenerated == .accessor)
-    }
+    private static let expansion = "/tmp/swift-generated-sources/@__swiftmacro_5notes12Store8checksumfMm_.swift"
+    private static let reload = Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13)
+    private static let open = Recorded("$s5notes15openPreferencesyyF", "Sources/notes/Preferences.swift", 57)
 
-    /// One body stands for two functions: only the caller tells which of them was meant.
-    @Test func mergedFunctionIsItsCaller() throws {
-        let report = try expectCulprit(
-            "openPreferences()", line: 57,
-            in: [
-                Recorded("$s5notes17readConfigurationySiSSFTm"),
-                Recorded("$s5notes15openPreferencesyyF", "Sources/notes/Preferences.swift", 57),
-            ])
-        let merged = try frame("merged readConfiguration(_:)", in: report)
-        #expect(merged.compilerGenerated == .merged)
-        #expect(merged.line == nil)
-    }
+    /// Stacks of which the innermost function is not the culprit, with what that function is.
+    private static let passedOver:
+        [(rule: String, culprit: String, line: Int, stack: [Recorded], passed: (String, StallReport.GeneratedCode)?)] =
+            [
+                (
+                    "a lazy global is the function that uses it", "showSettings()", 37,
+                    [
+                        Recorded("_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_"),
+                        Recorded(
+                            "$s5notes8SettingsO6sharedSaySiGvau", "Sources/notes/Settings.swift", 11, isInlined: true),
+                        Recorded("$s5notes12showSettingsyyF", "Sources/notes/Screen.swift", 37),
+                    ], ("Settings.shared.unsafeMutableAddressor", .accessor)
+                ),
+                (
+                    "one body stands for two functions: only the caller tells which of them was meant",
+                    "openPreferences()", 57,
+                    [Recorded("$s5notes17readConfigurationySiSSFTm"), open], ("merged readConfiguration(_:)", .merged)
+                ),
+                (
+                    "what is inlined into a merged body may stand for another function's call, too",
+                    "openPreferences()", 57,
+                    [
+                        Recorded("$s5notes5parseyyF", "Sources/notes/Parser.swift", 3, isInlined: true),
+                        Recorded("$s5notes17readConfigurationySiSSFTm", "Sources/notes/Configuration.swift", 9), open,
+                    ], ("parse()", .merged)
+                ),
+                (
+                    "a macro's expansion is in no source file: what uses the macro is blamed", "reload()", 13,
+                    [
+                        Recorded("$s5notes6reloadyyFSiyXEfU0_", expansion, 4, isInlined: true),
+                        Recorded(
+                            "$s5notes0016Storeswift_eCJAcfMX12_14_8repeatedfMf_", "Sources/notes/Store.swift", 1,
+                            isInlined: true), reload,
+                    ], ("closure #2 in reload()", .macro)
+                ),
+                (
+                    "a function that a macro makes is the function that uses it", "reload()", 13,
+                    [Recorded("$s5notes7CheckedV8checksumSiyF", expansion, 5), reload], nil
+                ),
+                (
+                    "a function whose body a macro writes has the line of its declaration", "save()", 21,
+                    [Recorded("$s5notes4saveyyF", expansion, 3, declaration: 21), reload], nil
+                ),
+                (
+                    "the compiler gives a copy constructor the line of its class", "sort_words", 44,
+                    [
+                        Recorded("_ZN6engine4WordC2EOS0_", "Sources/engine/engine.cpp", 27, isArtificial: true),
+                        Recorded("sort_words", "Sources/engine/engine.cpp", 44), reload,
+                    ], ("engine::Word::Word(engine::Word&&)", .synthesized)
+                ),
+                (
+                    "the compiler calls Swift's closures artificial, too", "closure #1 in reload()", 14,
+                    [Recorded("$s5notes6reloadyyFSiyXEfU_", "Sources/notes/Store.swift", 14, isArtificial: true)], nil
+                ),
+            ]
 
-    /// A function that is inlined into a merged body may stand for another function's call, too.
-    @Test func `a function inlined into a merged function is not blamed`() throws {
-        let report = try expectCulprit(
-            "openPreferences()", line: 57,
-            in: [
-                Recorded("$s5notes5parseyyF", "Sources/notes/Parser.swift", 3, isInlined: true),
-                Recorded("$s5notes17readConfigurationySiSSFTm", "Sources/notes/Configuration.swift", 9),
-                Recorded("$s5notes15openPreferencesyyF", "Sources/notes/Preferences.swift", 57),
-            ])
-        #expect(try frame("parse()", in: report).compilerGenerated == .merged)
-    }
-
-    private let expansion = "/tmp/swift-generated-sources/@__swiftmacro_5notes12Store8checksumfMm_.swift"
-
-    /// The expansion is in no source file: what uses the macro is blamed, with its line.
-    @Test func codeOfMacroIsTheFunctionThatUsesIt() throws {
-        let report = try expectCulprit(
-            "reload()", line: 13,
-            in: [
-                Recorded("$s5notes6reloadyyFSiyXEfU0_", expansion, 4, isInlined: true),
-                Recorded(
-                    "$s5notes0016Storeswift_eCJAcfMX12_14_8repeatedfMf_", "Sources/notes/Store.swift", 1,
-                    isInlined: true),
-                Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13),
-            ])
-        #expect(try frame("closure #2 in reload()", in: report).compilerGenerated == .macro)
-        _ = try expectCulprit(
-            "reload()", line: 13,
-            in: [
-                Recorded("$s5notes7CheckedV8checksumSiyF", expansion, 5),
-                Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13),
-            ])
-    }
-
-    /// A macro may write the body of a function that is declared in a source file.
-    @Test func `a function with the body of a macro has the line of its declaration`() throws {
-        _ = try expectCulprit(
-            "save()", line: 21,
-            in: [
-                Recorded("$s5notes4saveyyF", expansion, 3, declaration: 21),
-                Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13),
-            ])
-    }
-
-    /// The compiler gives a copy constructor the line of its class.
-    ///
-    /// It also calls Swift's closures artificial.
-    @Test func `a function that the compiler says it made is its caller`() throws {
-        let report = try expectCulprit(
-            "sort_words", line: 44,
-            in: [
-                Recorded("_ZN6engine4WordC2EOS0_", "Sources/engine/engine.cpp", 27, isArtificial: true),
-                Recorded("sort_words", "Sources/engine/engine.cpp", 44),
-                Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13),
-            ])
-        #expect(try frame("engine::Word::Word(engine::Word&&)", in: report).compilerGenerated == .synthesized)
-        _ = try expectCulprit(
-            "closure #1 in reload()", line: 14,
-            in: [Recorded("$s5notes6reloadyyFSiyXEfU_", "Sources/notes/Store.swift", 14, isArtificial: true)])
+    @Test func `what the compiler made is passed over`() throws {
+        for (rule, culprit, line, stack, passed) in Self.passedOver {
+            let report = try report(stack + loop)
+            #expect(report.culprit?.function == culprit, "\(rule)")
+            #expect(
+                report.culprit?.line == line && report.culprit?.file?.hasPrefix("/src/notes/Sources/") == true,
+                "\(rule)")
+            if let passed { #expect(try frame(passed.0, in: report).compilerGenerated == passed.1, "\(rule)") }
+        }
+        let merged = try report([Recorded("$s5notes17readConfigurationySiSSFTm"), Self.open] + loop)
+        #expect(try frame("merged readConfiguration(_:)", in: merged).line == nil)
     }
 
     /// The runtime waits for the global's initializer, which the same thread runs, and the kernel refuses that.
@@ -279,19 +264,18 @@ import Testing
 
     /// An image whose symbol table cannot be read.
     private final class WithoutNames: Symbolicating {
-        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
-            ResolvedAddress()
-        }
-        func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
         func reason(for image: ImageIdentity) -> String? {
             "no debug information was found; no symbol table was found"
         }
-        func releaseMemory() {}
     }
 }
 
 /// What most stubs do not look up.
 extension Symbolicating {
+    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress { ResolvedAddress() }
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
+    func reason(for image: ImageIdentity) -> String? { nil }
+    func releaseMemory() {}
     func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
     func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction? { nil }
     func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? { nil }

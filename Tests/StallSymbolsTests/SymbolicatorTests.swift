@@ -34,8 +34,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "pthread_mutex_lock", "__CFRunLoopRun", "main", "$", "$s", "_Z", "$sNotMangledAtAll", "_ZNotMangled",
-        "na\u{308}me",
+        "", "pthread_mutex_lock", "__CFRunLoopRun", "main", "$", "$s", "_Z", "$sNotMangledAtAll", "$s9nope",
+        "_ZNotMangled", "_ZNope", "na\u{308}me",
     ])
     func otherNamesAreUnchanged(symbol: String) {
         #expect(Demangler.functionName(symbol) == symbol)

@@ -160,9 +160,6 @@ import Testing
             exporters.contains(image.path) && symbol == imported
                 ? CalledFunction(symbol: symbol, addresses: 0x100..<0x120) : nil
         }
-        func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
-        func reason(for image: ImageIdentity) -> String? { nil }
-        func releaseMemory() {}
 
         func symbolicate(_ report: StallReport) -> StallReport {
             ReportSymbolication(

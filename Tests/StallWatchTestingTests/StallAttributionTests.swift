@@ -161,7 +161,7 @@ import Testing
 }
 
 @Suite struct CodeTimeTests {
-    private func cause(
+    private static func cause(
         _ kind: StallReport.CauseKind, cpu: Double = 0, queue: Double = 0, blocked: Double = 0, uncertainty: Double = 0,
         throttled: Double? = nil
     ) -> StallReport.Cause {
@@ -171,7 +171,7 @@ import Testing
         )
     }
 
-    private func time(
+    private static func time(
         _ duration: Double, _ cause: StallReport.Cause?, hasStack: Bool = true, seenBlocked: Double = 0,
         isOfPool: Bool = false
     ) -> CodeTime {
@@ -179,70 +179,66 @@ import Testing
     }
 
     @Test func `time without a CPU does not count`() {
-        let time = time(400, cause(.cpuContention, cpu: 60, queue: 340))
+        let time = Self.time(400, Self.cause(.cpuContention, cpu: 60, queue: 340))
         #expect(time.least == 60)
         #expect(time.most == 60)
     }
 
-    @Test func `time blocked counts`() {
-        let time = time(300, cause(.sleep, cpu: 1, queue: 9, blocked: 290), seenBlocked: 280)
-        #expect(time.least == 291)
-        #expect(time.most == 291)
-    }
-
-    @Test func `throttled time is part of the time without a CPU and counts once`() {
-        let time = time(500, cause(.throttled, cpu: 50, queue: 450, throttled: 440))
-        #expect(time.most == 50)
-    }
-
-    @Test func `a sleep in a throttled group counts`() {
-        let time = time(500, cause(.sleep, queue: 10, blocked: 490, throttled: 480), seenBlocked: 490)
-        #expect(time.least == 490)
-    }
-
-    @Test func `uncertain time is not certain to be the code's`() {
-        let time = time(200, cause(.cpu, cpu: 150, queue: 50, uncertainty: 70))
-        #expect(time.least == 80)
-        #expect(time.most == 150)
-    }
-
     @Test func `time blocked that nothing shows is not certain`() {
-        let unseen = time(390, cause(.cpuContention, cpu: 60, queue: 250, blocked: 80))
+        let cause = Self.cause(.cpuContention, cpu: 60, queue: 250, blocked: 80)
+        let unseen = Self.time(390, cause)
         #expect(unseen.least == 60)
         #expect(unseen.most == 140)
-        let seen = time(390, cause(.cpuContention, cpu: 60, queue: 250, blocked: 80), seenBlocked: 30)
-        #expect(seen.least == 90)
-        #expect(time(390, cause(.cpuContention, cpu: 60, queue: 250, blocked: 80), seenBlocked: 300).least == 140)
-        #expect(time(390, cause(.lock, cpu: 60, queue: 150, blocked: 180)).least == 240)
+        #expect(Self.time(390, cause, seenBlocked: 30).least == 90)
+        #expect(Self.time(390, cause, seenBlocked: 300).least == 140)
+        #expect(Self.time(390, Self.cause(.lock, cpu: 60, queue: 150, blocked: 180)).least == 240)
     }
 
-    @Test func `time after the last observation is not certain`() {
-        let time = time(1_924, cause(.cpuContention, cpu: 60, queue: 1_737, blocked: 47))
-        #expect(time.least == 60)
-        #expect(time.most == 187)
+    /// What is the code's at least and at most; `nil` is not compared.
+    private static var parts: [(rule: String, time: CodeTime, least: Double?, most: Double?)] {
+        [
+            (
+                "time blocked counts", time(300, cause(.sleep, cpu: 1, queue: 9, blocked: 290), seenBlocked: 280), 291,
+                291
+            ),
+            (
+                "throttled time is part of the time without a CPU and counts once",
+                time(500, cause(.throttled, cpu: 50, queue: 450, throttled: 440)), nil, 50
+            ),
+            (
+                "a sleep in a throttled group counts",
+                time(500, cause(.sleep, queue: 10, blocked: 490, throttled: 480), seenBlocked: 490), 490, nil
+            ),
+            (
+                "uncertain time is not certain to be the code's",
+                time(200, cause(.cpu, cpu: 150, queue: 50, uncertainty: 70)), 80, 150
+            ),
+            (
+                "time after the last observation is not certain",
+                time(1_924, cause(.cpuContention, cpu: 60, queue: 1_737, blocked: 47)), 60, 187
+            ),
+            ("an unknown split counts as the code's with a stack", time(120, nil), 120, nil),
+            ("an unknown split is uncertain without a stack", time(120, nil, hasStack: false), 0, 120),
+            ("a pool without a busy worker waits for a CPU", time(900, nil, isOfPool: true), nil, 0),
+            (
+                "of a pool only blocked workers are certain",
+                time(900, cause(.cpu, cpu: 450, blocked: 450, uncertainty: 900), isOfPool: true), 450, 900
+            ),
+        ]
     }
 
-    @Test func `an unknown split counts as the code's only with a stack`() {
-        #expect(time(120, nil).least == 120)
-        let unknown = time(120, nil, hasStack: false)
-        #expect(unknown.least == 0)
-        #expect(unknown.most == 120)
-    }
-
-    @Test func `a pool without a busy worker waits for a CPU`() {
-        #expect(time(900, nil, isOfPool: true).most == 0)
-    }
-
-    @Test func `of a pool only blocked workers are certain`() {
-        let time = time(900, cause(.cpu, cpu: 450, blocked: 450, uncertainty: 900), isOfPool: true)
-        #expect(time.least == 450)
-        #expect(time.most == 900)
+    @Test func `other parts of a stall`() {
+        for part in Self.parts {
+            if let least = part.least { #expect(part.time.least == least, "\(part.rule)") }
+            if let most = part.most { #expect(part.time.most == most, "\(part.rule)") }
+        }
     }
 
     @Test func `no part exceeds the duration or is negative`() {
         for queue in [-10.0, 0, 50, 1_000] {
             for uncertainty in [-5.0, 0, 80, 1_000] {
-                let time = time(100, cause(.cpu, cpu: 100, queue: queue, blocked: 500, uncertainty: uncertainty))
+                let cause = Self.cause(.cpu, cpu: 100, queue: queue, blocked: 500, uncertainty: uncertainty)
+                let time = Self.time(100, cause)
                 #expect(0 <= time.least && time.least <= time.most && time.most <= 100)
             }
         }
@@ -317,24 +313,17 @@ import Testing
         return time
     }
 
-    @Test func `a stall fails the test at exactly the limit`() {
-        let budget = StallBudget(fail: .milliseconds(100))
-        #expect(budget.severity(of: time(100)) == .error)
-        #expect(budget.severity(of: time(99.9)) == nil)
-    }
-
-    @Test func `a stall between the limits is a warning`() {
-        let budget = StallBudget(warn: .milliseconds(50), fail: .milliseconds(100))
-        #expect(budget.severity(of: time(49)) == nil)
-        #expect(budget.severity(of: time(50)) == .warning)
-        #expect(budget.severity(of: time(99)) == .warning)
-        #expect(budget.severity(of: time(100)) == .error)
-    }
-
-    @Test func `a stall that may be the machine's does not fail the test`() {
-        #expect(StallBudget(fail: .milliseconds(100)).severity(of: time(60, 140)) == nil)
-        let budget = StallBudget(warn: .milliseconds(50), fail: .milliseconds(100))
-        #expect(budget.severity(of: time(40, 140)) == .warning)
+    @Test func `a stall counts from exactly the limit, if it is certainly the code's`() {
+        let strict = StallBudget(fail: .milliseconds(100))
+        let warning = StallBudget(warn: .milliseconds(50), fail: .milliseconds(100))
+        for (time, inStrict, inWarning) in [
+            (time(49), nil, nil), (time(50), nil, .warning), (time(99.9), nil, .warning), (time(100), .error, .error),
+            // It may be the machine's.
+            (time(60, 140), nil, .warning), (time(40, 140), nil, .warning),
+        ] as [(CodeTime, Issue.Severity?, Issue.Severity?)] {
+            #expect(strict.severity(of: time) == inStrict, "\(time)")
+            #expect(warning.severity(of: time) == inWarning, "\(time)")
+        }
     }
 
     @Test func `a stall of one of several tests is an error only if it is one for each`() {

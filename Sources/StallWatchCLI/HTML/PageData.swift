@@ -208,7 +208,12 @@ struct PageData {
     private static func flags(_ values: [Bool]) -> JSONValue { .ints(values.map { $0 ? 1 : 0 }) }
 
     private static func describe(_ side: Side) -> JSONValue {
-        ["name": .string(side.name), "microseconds": .int(max(StallWeights.microseconds(side.hours * 3_600_000), 1))]
+        // Larger integers are not exact in the page.
+        let microseconds = side.hours * 3.6e9
+        return [
+            "name": .string(side.name),
+            "microseconds": .int(microseconds < 9e15 ? Int(max(microseconds, 1)) : 9_000_000_000_000_000),
+        ]
     }
 
     private static func describe(_ loop: StallProfile.LoopIdentity) -> JSONValue {

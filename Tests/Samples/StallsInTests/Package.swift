@@ -21,7 +21,5 @@ let package = Package(
         .testTarget(name: "HangingTests"),
         // A test that takes too long, with the trait .hangDump.
         .testTarget(name: "SlowTests", dependencies: checked),
-        // 1,000 empty tests with the trait and 1,000 without, to measure what the trait costs.
-        .testTarget(name: "EmptyTests", dependencies: checked),
     ]
 )

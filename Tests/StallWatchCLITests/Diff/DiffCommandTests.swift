@@ -196,11 +196,9 @@ import Testing
         #expect(try String(contentsOfFile: scratch.path("known.json"), encoding: .utf8).contains("\"x\""))
     }
 
-    @Test(arguments: ["2020-01-01", "tomorrow"])
-    func `a day that is over or no day is wrong usage`(day: String) throws {
-        try scratch.write([ReportFixture(number: 1)], in: "reports/")
-        let result = try Tool.run(["baseline", "update", "reports", "--expires", day], in: scratch)
+    @Test func `a day that is over is wrong usage`() throws {
+        let result = try Tool.run(["baseline", "update", "reports", "--expires", "2020-01-01"], in: scratch)
         #expect(result.status == 2)
-        #expect(result.errors.contains(day))
+        #expect(result.errors.hasPrefix("Error: --expires is 2020-01-01, which is over. Today is 20"))
     }
 }

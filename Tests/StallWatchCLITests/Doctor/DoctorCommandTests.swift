@@ -111,20 +111,8 @@ import TextOutput
 
 /// `stallwatch doctor` in a process of its own.
 @Suite struct DoctorTests {
-    /// The fields of the JSON that the tests read.
-    private struct Answer: Decodable {
-        struct Process: Decodable {
-            let pid: Int32
-            let isMonitored: Bool
-            let reportDirectory: String?
-        }
-        let source: String
-        let capabilities: Capabilities
-        let process: Process?
-    }
-
-    private func answer(_ text: String) throws -> Answer {
-        try JSONDecoder().decode(Answer.self, from: Data(text.utf8))
+    private func answer(_ text: String) throws -> TestSupport.Tool.Diagnosis {
+        try TestSupport.Tool.decode(TestSupport.Tool.Diagnosis.self, text)
     }
 
     @Test func `the tool tries what a program like it could do`() throws {
@@ -195,12 +183,5 @@ import TextOutput
             result.errors == "Error: Process \(getpid()) belongs to user 0: run the tool as that user or as root.\n")
         #expect(result.output == "")
         #expect(result.status == 77)
-    }
-
-    @Test(arguments: [("0", "0 is not the id of a process: give a number from 1 on."), ("-1", ""), ("x", "")])
-    func `a wrong process id is a wrong command line`(pid: String, message: String) throws {
-        let result = try Tool.run(["doctor", pid])
-        #expect(result.errors.hasPrefix("Error: " + message))
-        #expect(result.status == 2)
     }
 }

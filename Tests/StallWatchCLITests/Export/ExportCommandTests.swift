@@ -24,14 +24,6 @@ import TextOutput
         profile.add(try StackFixture.report(300, loop: "a;b", [.init(at: 250, stack: ["f;g\nh"])]))
         #expect(String(decoding: CollapsedStacks.data(profile), as: UTF8.self) == "app a:b;f:g h 300000\n")
     }
-
-    @Test func `a name has no control and no command`() throws {
-        var profile = StallProfile()
-        profile.add(try StackFixture.report(300, loop: "a\\u001b[2J", [.init(at: 250, stack: ["##[error]x\u{9b}"])]))
-        #expect(
-            String(decoding: CollapsedStacks.data(profile), as: UTF8.self)
-                == "app a\u{fffd}[2J;## [error]x\u{fffd} 300000\n")
-    }
 }
 
 @Suite struct FirefoxProfileTests {
@@ -241,34 +233,5 @@ import TextOutput
         let long = GzipFile.data([UInt8](repeating: 7, count: 70_000))
         #expect(long[10..<15] == [0, 0xff, 0xff, 0, 0])
         #expect(long.count == 10 + 5 + 65_535 + 5 + 4_465 + 8)
-    }
-}
-
-@Suite struct ProtobufWriterTests {
-    /// The examples of the encoding's own documentation.
-    @Test func wireFormat() {
-        var writer = ProtobufWriter()
-        writer.number(1, 150)
-        writer.string(2, "testing")
-        writer.numbers(6, [3, 270, 86_942])
-        #expect(
-            writer.bytes == [
-                0x08, 0x96, 0x01, 0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67, 0x32, 0x06, 0x03, 0x8e, 0x02,
-                0x9e,
-                0xa7, 0x05,
-            ]
-        )
-    }
-
-    @Test func edges() {
-        var writer = ProtobufWriter()
-        writer.number(1, 0)
-        writer.numbers(2, [])
-        #expect(writer.bytes.isEmpty)
-        writer.string(3, "")
-        #expect(writer.bytes == [0x1a, 0x00])
-        var negative = ProtobufWriter()
-        negative.number(1, -1)
-        #expect(negative.bytes == [0x08] + [UInt8](repeating: 0xff, count: 9) + [0x01])
     }
 }

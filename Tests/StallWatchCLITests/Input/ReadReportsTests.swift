@@ -70,7 +70,7 @@ import TestSupport
     /// Commands that read reports, up to the paths.
     private static let readers = [["show"], ["top"], ["symbolicate"], ["top", "--json"], ["show", "--json"]]
 
-    @Test(arguments: readers + [["stats"], ["tail"]])
+    @Test(arguments: readers + [["stats"], ["tail"], ["tree"], ["export", "--format", "pprof"]])
     func aMissingPathIsNamed(command: [String]) throws {
         let result = try Tool.run(command + ["nowhere"], in: try TemporaryDirectory())
         #expect(result.errors == "Error: nowhere cannot be read: No such file or directory\n")
@@ -78,14 +78,10 @@ import TestSupport
         #expect(result.status == 1)
     }
 
-    @Test(arguments: [
-        ([], "There is no command. Give it after --, such as -- swift test."),
-        (["--after", "10ms", "--", "true"], "--after is 10ms: give 1s to 7d."),
-        (["--output", "", "--", "true"], "The value '' of --output is empty: name a directory."),
-    ])
-    func `a test run needs a command and sensible options`(arguments: [String], message: String) throws {
-        let result = try Tool.run(["test"] + arguments, in: try TemporaryDirectory())
-        #expect(result.errors.hasPrefix("Error: \(message)\n"))
+    @Test(arguments: ["run", "test"])
+    func `an empty name of the reports' directory is refused`(command: String) throws {
+        let result = try Tool.run([command, "--output", "", "--", "true"], in: try TemporaryDirectory())
+        #expect(result.errors.hasPrefix("Error: The value '' of --output is empty: name a directory.\n"))
         #expect(result.status == 2)
     }
 
@@ -213,38 +209,36 @@ import TestSupport
         #expect(text == expected)
     }
 
-    /// As under `| head -c 0`.
-    @Test(arguments: [["top"], ["show"], ["symbolicate"], ["top", "--json"]])
-    func aClosedPipeIsNotAnError(command: [String]) throws {
-        try scratch.write((1...50).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0 + 10)") })
-        let pipe = Pipe()
-        let errors = Pipe()
+    private static let writers =
+        [["top"], ["show"], ["symbolicate"], ["top", "--json"], ["tree"]]
+        + ["collapsed", "pprof", "firefox"].map { ["export", "--format", $0] }
+
+    /// Runs a command with that standard output; returns the status and the errors.
+    private func run(_ command: [String], into output: FileHandle) throws -> (status: Int32, errors: String) {
         let process = try Tool.command(command + [scratch.path]).process()
-        process.standardOutput = pipe
+        let errors = Pipe()
+        process.standardOutput = output
         process.standardError = errors
-        try pipe.fileHandleForReading.close()
         try process.run(atMost: Process.timeout)
-        try pipe.fileHandleForWriting.close()
+        try output.close()
         try errors.fileHandleForWriting.close()
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         #expect(process.terminationReason == .exit)
-        #expect(process.terminationStatus == 0)
-        #expect(!text.contains("Error"))
+        return (process.terminationStatus, text)
     }
 
-    @Test func aFullDiskIsReported() throws {
-        try scratch.write([ReportFixture()])
-        let process = try Tool.command(["top", scratch.path]).process()
-        let errors = Pipe()
-        process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
-        process.standardError = errors
-        try process.run(atMost: Process.timeout)
-        try errors.fileHandleForWriting.close()
-        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        #expect(text == "Error: standard output cannot be written: No space left on device\n")
-        #expect(process.terminationStatus == 74)
+    /// As under `| head -c 0`, and on a full disk.
+    @Test(arguments: writers)
+    func `a closed pipe is no error, and a full disk is one`(command: [String]) throws {
+        try scratch.write((1...50).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0 + 10)") })
+        let pipe = Pipe()
+        try pipe.fileHandleForReading.close()
+        let closed = try run(command, into: pipe.fileHandleForWriting)
+        #expect(closed.status == 0 && !closed.errors.contains("Error"), "\(closed)")
+        let full = try run(command, into: try #require(FileHandle(forWritingAtPath: "/dev/full")))
+        #expect(full.status == 74)
+        #expect(full.errors.hasSuffix("Error: standard output cannot be written: No space left on device\n"))
     }
 
     /// Control characters from a report do not reach the terminal.

@@ -47,10 +47,7 @@ import TextOutput
                 unmoved: "task 12 in `load()` at Loader.swift:40 awaits a continuation"))
     }
 
-    private static let sizes = [
-        WatchFrame.Size(columns: 60, rows: 24), .init(columns: 80, rows: 24), .init(columns: 120, rows: 30),
-        .init(columns: 160, rows: 50),
-    ]
+    private static let sizes = [WatchFrame.Size(columns: 60, rows: 24), .init(columns: 120, rows: 30)]
 
     @Test(arguments: sizes) func `the screen is as expected`(size: WatchFrame.Size) throws {
         let text = try Self.frame().lines(in: size, for: Terminal(isTerminal: true)).joined(separator: "\n") + "\n"
@@ -81,17 +78,6 @@ import TextOutput
         #expect(text.contains("main") && text.contains("network") && text.contains("worker 55"))
         #expect(!text.contains("worker 0"))
         #expect(text.contains("… and 52 other loops"))
-    }
-
-    @Test func `a text from the process cannot control the terminal`() throws {
-        var frame = try Self.frame()
-        frame.process = "a\u{1b}[2Jb"
-        frame.loops[0] = Self.loop("\u{1b}]0;x\u{7}", busy: nil)
-        frame.tasks?.unmoved = "t\u{1b}[2J"
-        frame.stalls[0].function = "f\u{9b}2J"
-        frame.stalls[0].sentence = "s\u{1b}c"
-        let lines = frame.lines(in: .init(columns: 100, rows: 30), for: Terminal(isTerminal: true))
-        #expect(!lines.joined().unicodeScalars.contains { $0.value == 0x1b || $0.value == 0x9b || $0.value == 7 })
     }
 
     @Test func `a loop's load is that of the interval`() throws {

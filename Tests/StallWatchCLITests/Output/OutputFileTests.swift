@@ -51,6 +51,13 @@ import TextOutput
         #expect(result.status == 0 && result.output == "")
         #expect(result.errors.hasPrefix("Wrote file: 1 stall, "), "\(result.errors)")
         #expect(result.errors.hasSuffix(" KiB.\n"))
+        // Without a report the old file stays, and nothing is beside it.
+        let written = try String(contentsOfFile: scratch.path("file"), encoding: .utf8)
+        let empty = try Tool.run(command + ["stalls", "--min", "1d", "-o", "file"], in: scratch)
+        #expect(empty.status == 1 && empty.errors == "Error: No report matches: 1 report was read.\n")
+        #expect(try String(contentsOfFile: scratch.path("file"), encoding: .utf8) == written)
+        #expect(scratch.names == ["file", "stalls"])
+        #expect(try Tool.run(command + ["stalls", "-o", "none/file"], in: scratch).status == 73)
     }
 
     @Test func aDirectoryIsRefused() throws {

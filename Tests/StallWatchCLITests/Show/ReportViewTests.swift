@@ -101,15 +101,6 @@ import Testing
                 "  there may be more: memory is swapped out",
             ], "\(output)")
     }
-
-    /// A label may be any text of the app.
-    @Test func `control characters of a label do not reach the terminal`() throws {
-        try scratch.write([ReportFixture(number: 1, context: #"{ "label": "a\u001b[31mb\nc" }"#)])
-        for command in [["show", "."], ["top", "."], ["show", ".", "--markdown"], ["top", ".", "--markdown"]] {
-            let output = try Tool.run(command, in: scratch).output
-            #expect(!output.contains("\u{1b}") && !output.contains("b\nc"), "\(command): \(output)")
-        }
-    }
 }
 
 /// What the tool shows of the processes that a call waits for.

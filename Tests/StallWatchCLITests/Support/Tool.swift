@@ -4,29 +4,17 @@ import Testing
 
 /// The built tool, which runs in its own process.
 enum Tool {
-    /// The result of a run.
-    struct Result {
-        /// The exit status, or the negative number of the signal that ended the tool.
-        var status: Int32
-        var output: String
-        var errors: String
-    }
-
     /// Runs the tool and waits for its end.
     static func run(
         _ arguments: [String], input: String = "", in directory: TemporaryDirectory? = nil,
         environment: [String: String] = [:]
-    ) throws -> Result {
+    ) throws -> Command.Output {
         // The directory is removed after its last use.
         defer { withExtendedLifetime(directory) {} }
         var command = try command(arguments, environment: environment)
         command.directory = directory?.path
         command.input = input
-        let output = try command.run()
-        return Result(
-            status: output.reason == .exit ? output.status : -output.status, output: output.output,
-            errors: output.errors
-        )
+        return try command.run()
     }
 
     /// Returns the tool with these arguments, in an environment where only `environment` affects the output.
