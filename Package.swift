@@ -53,7 +53,7 @@ let linux: [Target] = [
     .executableTarget(name: "stallwatch-demo", dependencies: ["StallReports", "StallWatch", arguments]),
     .target(name: "CStalls", path: "Tests/ScenarioKit/CStalls"),
     .target(
-        name: "ScenarioKit", dependencies: ["CStalls", "StallWatch", "TextOutput", arguments],
+        name: "ScenarioKit", dependencies: ["CStalls", "CUnwindTestSupport", "StallWatch", "TextOutput", arguments],
         path: "Tests/ScenarioKit", exclude: ["CStalls", "Command", "Scenarios"]),
     .executableTarget(
         name: "stallwatch-scenarios", dependencies: ["CStallWatch", "ScenarioKit", eventLoops],
