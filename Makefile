@@ -124,14 +124,14 @@ builds-ahead:
 # - Other tests: they wait for programs, which are several times slower then, and judge by the clock.
 # - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread take ten times as long.
 # - TaskReaderLiveTests: each reading searches the process's memory, of which a sanitizer has terabytes of its own.
-# - Under ThreadSanitizer ThreadStateTests, withoutPtrace... and everySignalArrives: it delays signal handlers, keeps one
-#   pending signal of each number, and replaces vfork(2) by fork(2).
+# - Under ThreadSanitizer the stacks of all states, vfork(2) and signals: it delays signal handlers, keeps one pending signal of
+#   each number, and replaces vfork(2) by fork(2).
 SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|ClockTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner|TaskReaderLiveTests
 # - Under AddressSanitizer aCaptureInterruptsNoWait and "a thread in uninterruptible sleep ...": it aligns frames, so the engine
 #   cannot compute the frame pointer, and the read stack of a thread that may not be stopped is incomplete. And
 #   damagedFiles...: it keeps freed memory, so a bound on memory means nothing.
-NOT_UNDER_thread := ThreadStateTests|withoutPtraceTheSignalTakesOver|everySignalArrives|damagedReportsDoNotCrashTheTool
+NOT_UNDER_thread := whole in each state|a thread in uninterruptible sleep|every signal arrives|damagedReportsDoNotCrashTheTool
 NOT_UNDER_address := aCaptureInterruptsNoWait|a thread in uninterruptible sleep|damagedFilesAreErrors
 # Memory that libraries keep until the end, such as the argument parser's tables, is not a leak. MonitorLifeTests find leaks.
 export ASAN_OPTIONS := detect_leaks=0

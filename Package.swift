@@ -55,7 +55,9 @@ let linux: [Target] = [
     .target(name: "TailCalls", path: "Tests/ScenarioKit/TailCalls"),
     .executableTarget(
         name: "stallwatch-scenarios",
-        dependencies: ["CStallWatch", "CStalls", "StallWatch", "TailCalls", "TextOutput", arguments, eventLoops],
+        dependencies: [
+            "CStallWatch", "CStalls", "CUnwindTestSupport", "StallWatch", "TailCalls", "TextOutput", arguments, eventLoops,
+        ],
         path: "Tests/ScenarioKit", exclude: ["CStalls", "TailCalls"]),
     .target(
         name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport",

@@ -4,8 +4,8 @@ import Testing
 
 /// An engine and one thread of this process, for a test.
 final class CaptureEngine {
-    enum Way: CaseIterable {
-        case read, stop, stopOrWait, signal
+    enum Way {
+        case read, stop, stopOrWait
     }
 
     private let engine: OpaquePointer
@@ -42,7 +42,6 @@ final class CaptureEngine {
         case .read: cunwind_capture_read(engine, thread, buffer, &info)
         case .stop: cunwind_capture_stop(engine, thread, buffer, &info)
         case .stopOrWait: cunwind_capture_stop_pending(engine, thread, buffer, &info)
-        case .signal: cunwind_capture_signal(engine, thread, buffer, &info)
         }
     }
 

@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func `a pending stop gives the stack of the call`() throws {
-        let call = try #require(cunwind_test_kernel_call_create(CUNWIND_TEST_LONG_READ))
+        let call = try #require(cunwind_test_kernel_call_create())
         let length = cunwind_test_kernel_call_length(call), source = cunwind_test_kernel_call_source(call)
         let engine = try CaptureEngine(thread: cunwind_test_kernel_call_tid(call))
         begin(call)
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func `another thread is captured while a stop is pending`() throws {
-        let call = try #require(cunwind_test_kernel_call_create(CUNWIND_TEST_LONG_READ))
+        let call = try #require(cunwind_test_kernel_call_create())
         let other = try #require(cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3))
         let length = cunwind_test_kernel_call_length(call)
         let engine = try CaptureEngine(thread: cunwind_test_kernel_call_tid(call))
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test func `a canceled stop leaves the call and the thread alone`() throws {
-        let call = try #require(cunwind_test_kernel_call_create(CUNWIND_TEST_LONG_READ))
+        let call = try #require(cunwind_test_kernel_call_create())
         let length = cunwind_test_kernel_call_length(call), tid = cunwind_test_kernel_call_tid(call)
         let engine = try CaptureEngine(thread: tid)
         begin(call)
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func `an engine that is destroyed takes its pending stop along`() throws {
-        let call = try #require(cunwind_test_kernel_call_create(CUNWIND_TEST_LONG_READ))
+        let call = try #require(cunwind_test_kernel_call_create())
         let length = cunwind_test_kernel_call_length(call), tid = cunwind_test_kernel_call_tid(call)
         var engine: CaptureEngine? = try CaptureEngine(thread: tid)
         begin(call)

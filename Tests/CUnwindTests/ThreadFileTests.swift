@@ -125,4 +125,27 @@ import Testing
         #expect(cunwind_test_thread_stop(thread) > 0)
         #expect(engine.capture(by: .stop) == CUNWIND_NO_SUCH_THREAD)
     }
+
+    /// The kernel gives the lowest free number, so one at four fifths of the limit means that as many are in use.
+    @Test func `near the limit of descriptors a thread is opened without taking any`() throws {
+        let engine = try #require(cunwind_test_engine(SIGPROF))
+        defer { cunwind_engine_destroy(engine) }
+        let free = try lowestFreeDescriptor()
+        var before = rlimit()
+        try #require(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &before) == 0)
+        var near = rlimit(rlim_cur: UInt(free) * 5 / 4, rlim_max: before.rlim_max)
+        try #require(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &near) == 0)
+        defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &before) }
+        errno = 0
+        #expect(cunwind_thread_open(getpid(), UInt32(CUNWIND_ALL_THREAD_FILES.rawValue), nil) == nil)
+        #expect(errno == EMFILE)
+        #expect(try lowestFreeDescriptor() == free)
+    }
+
+    private func lowestFreeDescriptor() throws -> Int32 {
+        let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        close(descriptor)
+        return descriptor
+    }
 }

@@ -1,5 +1,4 @@
 import CLinux
-import CUnwindTestSupport
 import Foundation
 import Glibc
 import Synchronization
@@ -54,24 +53,8 @@ import TestSupport
     }
 }
 
-/// A thread that responds neither to ptrace nor to a signal: the parent of a vfork(2) whose child sleeps for 400 ms.
+/// A thread that responds neither to ptrace nor to a signal.
 @Suite(.serialized) struct UninterruptibleSleepTests {
-    @Test func aStackInUninterruptibleSleepIsRead() throws {
-        let capture = ThreadCapture(engine: try CUnwindEngine())
-        let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_VFORK, 3))
-        let began = monotonicNow()
-        let stack = try capture.capture(thread: cunwind_test_thread_tid(thread_state))
-        let took = monotonicNow() - began
-        #expect(cunwind_test_thread_stop(thread_state) > 0, "vfork did not return")
-        #expect(stack.method == .read)
-        #expect(stack.threadState == .uninterruptible)
-        #expect(stack.isComplete, "\(stack.incompleteReason ?? "?")")
-        #expect(stack.frames.filter { cunwind_test_thread_contains($0.lookupAddress) }.count >= 4)
-        #expect(stack.heldNanoseconds == 0)
-        // The wait itself takes several times as long.
-        #expect(took < 100_000_000, "\(took) ns")
-    }
-
     /// Each wait takes about 10 us, and the thread repeats it every 35 us.
     @Test func aThreadInManyShortSleepsHasAStack() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())

@@ -1,4 +1,3 @@
-import CLinux
 import CUnwindTestSupport
 import Foundation
 import Glibc
@@ -63,12 +62,6 @@ import TestSupport
                 continue
             }
             let stacks = record.samples.filter(\.isValid).compactMap { try? $0.stack.get() }
-            if !call.isWhole(result) || calls != 1 {
-                print("\(call): short after \(took / 1_000_000) ms, samples:")
-                for sample in record.samples {
-                    print("  \(sample.age / 1_000_000) ms, valid \(sample.isValid), \(sample.stack.summary)")
-                }
-            }
             let isWhole = stacks.contains { stack in
                 stack.isComplete && stack.frames.contains { cunwind_test_big_call_contains($0.lookupAddress) }
             }

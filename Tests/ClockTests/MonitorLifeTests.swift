@@ -10,8 +10,8 @@ import TestSupport
 
 /// The life of a monitor on a thread's run loop: it leaves nothing behind, in whatever order monitor and thread end.
 @Suite(.serialized) struct MonitorLifeTests {
-    private func monitor(threshold: Duration = .milliseconds(100)) throws -> StallMonitor {
-        try StallMonitor(.init(threshold: threshold, outputs: []))
+    private func monitor() throws -> StallMonitor {
+        try StallMonitor(.init(threshold: .milliseconds(100), outputs: []))
     }
 
     /// Returns the number of a run loop's observers, parsed from its description because there is no function for it.
@@ -108,39 +108,6 @@ import TestSupport
         #expect(remains.monitor == nil)
         #expect(remains.recorder == nil)
         #expect(remains.source == nil)
-    }
-
-    @Test func monitorsOfOneLoopUseTheirOwnThresholds() async throws {
-        let thread = await LoopThread.start("shared", LoopThread.runOnce)
-        let monitors = try [80, 150, 5000].map { try monitor(threshold: .milliseconds($0)) }
-        for monitor in monitors {
-            try monitor.watch(.runLoop(thread.runLoop, label: "shared"))
-            try monitor.start()
-        }
-        _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(300)) }
-        await thread.stop()
-        for monitor in monitors { monitor.stop() }
-        #expect(monitors.map(\.statistics.stalls) == [1, 1, 0])
-    }
-
-    @Test func aChangedThresholdTakesEffect() async throws {
-        let thread = await LoopThread.start("changing", LoopThread.runOnce)
-        let monitor = try monitor(threshold: .seconds(5))
-        let loop = try monitor.watch(.runLoop(thread.runLoop, label: "changing"))
-        try monitor.start()
-        /// Waits until a turn of 300 ms has ended: the timer returns while the turn still lasts.
-        func turn() async throws {
-            _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(300)) }
-            try await Task.sleep(for: .milliseconds(50))
-        }
-        try await turn()
-        try loop.setThreshold(.milliseconds(100))
-        try await turn()
-        try loop.setThreshold(.seconds(5))
-        try await turn()
-        await thread.stop()
-        monitor.stop()
-        #expect(monitor.statistics.stalls == 1)
     }
 
     @Test func hundredsOfLoopsAreWatchedAtOnce() async throws {

@@ -21,55 +21,30 @@ import TestSupport
     /// Most of a run is waiting, so several run at a time.
     private static let lanes = 3
 
-    /// The runs of all postures that this machine can set up for one program, by name.
-    private static let runs = Result { try runAll(always + optional.filter(\.isAvailable)) }
-    private static let optional: [Posture] = [
-        .unprivileged, .hiddenProcesses, .foreignProc, .undumpable, .readOnly, .dropped,
-    ]
+    /// Postures that need rights or a kernel that not every machine has.
+    private static let available = [
+        Posture.unprivileged, .hiddenProcesses, .foreignProc, .undumpable, .readOnly, .dropped,
+    ].filter(\.isAvailable)
 
-    @Test(arguments: always.map(\.name)) func `stalls are explained`(posture: String) throws {
-        try expectRightCells(posture)
-    }
+    /// The runs of all postures for one program, by name.
+    private static let runs = Result { try runAll(always + available) }
 
-    @Test(.enabled(if: Posture.unprivileged.isAvailable, "unprivileged user: needs root or another user"))
-    func `stalls are explained to an unprivileged user`() throws {
-        try expectRightCells(Posture.unprivileged.name)
-    }
-
-    @Test(.enabled(if: Posture.hiddenProcesses.isAvailable, "hidepid=2: needs root to mount /proc"))
-    func `stalls are explained under hidepid`() throws {
-        try expectRightCells(Posture.hiddenProcesses.name)
-    }
-
-    @Test(.enabled(if: Posture.foreignProc.isAvailable, "PID namespaces: needs root"))
-    func `stalls are explained with another PID namespace's /proc`() throws {
-        try expectRightCells(Posture.foreignProc.name)
-        let run = try #require(try Self.runs.get()[Posture.foreignProc.name])
+    @Test(arguments: (always + available).map(\.name)) func `stalls are explained`(posture: String) throws {
+        let run = try #require(try Self.runs.get()[posture])
+        expectRightCells(run)
+        guard posture == Posture.foreignProc.name else { return }
         #expect(run.capabilities?.environment.isProcForeign == true)
         #expect(run.diagnosis?.environment.isProcForeign == true)
         #expect(run.capabilities?.summary?.hasPrefix("/proc belongs to another PID namespace") == true)
     }
 
-    @Test(.enabled(if: Posture.dropped.isAvailable, "dropped privileges: needs root"))
-    func `stalls are explained after privileges were dropped`() throws {
-        try expectRightCells(Posture.dropped.name)
+    /// The scope is the machine's, so no other run may be under way.
+    @Test(.enabled(if: Posture.yama(1).isAvailable, "Yama: needs root and a kernel with it"), arguments: [1, 2])
+    func `stalls are explained under Yama`(scope: Int) throws {
+        _ = try Self.runs.get()
+        let run = try YamaScope.with(scope) { try Self.runAll([.yama(scope)]) }
+        expectRightCells(try #require(run.values.first))
     }
-
-    @Test(.enabled(if: Posture.undumpable.isAvailable, "not dumpable: needs another user than root"))
-    func `stalls are explained in a process that is not dumpable`() throws {
-        try expectRightCells(Posture.undumpable.name)
-    }
-
-    @Test(.enabled(if: Posture.readOnly.isAvailable, "read-only root: needs root or user namespaces"))
-    func `stalls are explained on a read-only root`() throws {
-        try expectRightCells(Posture.readOnly.name)
-    }
-
-    @Test(.enabled(if: Posture.yama(1).isAvailable, "Yama 1: needs root and a kernel with Yama"))
-    func `stalls are explained under Yama 1`() throws { try expectRightCells(under: 1) }
-
-    @Test(.enabled(if: Posture.yama(2).isAvailable, "Yama 2: needs root and a kernel with Yama"))
-    func `stalls are explained under Yama 2`() throws { try expectRightCells(under: 2) }
 
     /// The reference: the comparison finds a wrong claim.
     @Test func `a wrong claim is contradicted`() throws {
@@ -81,17 +56,6 @@ import TestSupport
             wrong.features[index].state = wrong.features[index].state == .works ? .missing : .works
             #expect(CapabilityClaims(capabilities: wrong, reports: run.reports).contradictions.count == 1)
         }
-    }
-
-    /// The scope is the machine's, so no other run may be under way.
-    private func expectRightCells(under scope: Int) throws {
-        _ = try Self.runs.get()
-        let run = try YamaScope.with(scope) { try Self.runAll([.yama(scope)]) }
-        try expectRightCells(#require(run.values.first))
-    }
-
-    private func expectRightCells(_ posture: String) throws {
-        try expectRightCells(#require(try Self.runs.get()[posture]))
     }
 
     private func expectRightCells(_ run: PostureRun) {
@@ -150,22 +114,10 @@ import TestSupport
 @Suite(.serialized) struct CapabilityTests {
     private let directory = TemporaryDirectory.ofTest()
 
-    /// Starts the host where ptrace is refused.
-    private func start(
-        _ arguments: [String], _ directory: TemporaryDirectory, environment: [String] = []
-    ) throws -> TestHost {
-        let library = try Preload.forbid.make(in: directory)
-        return try TestHost(arguments, wrapper: ["FORBID_CALLS=ptrace:1"] + environment + ["LD_PRELOAD=\(library)"])
-    }
-
-    /// The kernel ends a process that sends a signal, and ptrace is refused: the monitor does not try signals.
-    @Test func `a filter that kills does not end a program at its start`() throws {
-        let arguments = ["stalls", directory.path("reports"), "20000", "1", "500", "500"]
-        #expect(try start(arguments, directory, environment: ["FORBID_SIGNALS=1"]).finish().last == "S 0")
-    }
-
     @Test func `the tool asks the monitor what works`() throws {
-        let host = try start(["control", directory.path, "wait"], directory)
+        let library = try Preload.forbid.make(in: directory)
+        let host = try TestHost(
+            ["control", directory.path, "wait"], wrapper: ["FORBID_CALLS=ptrace:1", "LD_PRELOAD=\(library)"])
         var answer: Tool.Diagnosis?
         let isThere = eventually {
             let text = try? Tool.run(["doctor", "--json", "\(host.pid)"])

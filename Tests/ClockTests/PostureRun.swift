@@ -33,7 +33,7 @@ struct PostureRun: Sendable {
             name: "semaphore", function: "waitForTheDispatchSemaphore(for:)", cause: .lock, lock: .dispatchSemaphore),
         Expected(name: "pipe", function: "readTheSilentPipe(_:)", cause: .io),
         Expected(name: "child", function: "waitForTheChildProcess(for:)", cause: .syscall),
-        Expected(name: "epoll", function: "wait_in_epoll_wait", cause: .io),
+        Expected(name: "epoll", function: "stalls_wait_in_epoll", cause: .io),
         Expected(name: "paging", function: "touchPages(ofFile:for:)", cause: .paging),
     ]
 

@@ -168,19 +168,6 @@ import TestSupport
         #expect(host.process.terminationStatus == 0)
         #expect(lines == ["small: reports 0, failures true", "large: reports 1, temporary 0", "stalls 1, lost 0"])
     }
-
-    @Test func aHungProcessAbortsWithItsReportOnDisk() throws {
-        let host = try TestHost(["escalate", scratch.path])
-        let lines = host.finish()
-        #expect(host.process.terminationReason == .uncaughtSignal)
-        #expect(host.process.terminationStatus == SIGABRT)
-        #expect(lines.count == 1, "the stall did not end")
-        let report = try #require(try scratch.reports().first)
-        #expect(report.state == .ongoing)
-        #expect(report.durationMilliseconds >= 250)
-        #expect(try TestHost(["stalls", scratch.path, "20", "0", "1", "1"]).finish() == ["S 0"])
-        #expect(try scratch.reports().map(\.state) == [.abandoned])
-    }
 }
 
 /// The unshare(1) command that gives a process its own mounts; `nil` if the system does not permit it.

@@ -15,7 +15,7 @@ import TestSupport
     private static let otherDemo = ProcessInfo.processInfo.environment["STALLWATCH_SCENARIOS"]
 
     /// A stall in each kind of callout, everything that must give no report, and the scenarios that no other test covers:
-    /// unobserved runs, the dynamic linker's lock, a thread without a CPU, a pause, another library's loop.
+    /// unobserved runs, the dynamic linker's lock, a thread without a CPU, a pause, another library's loop, changed thresholds.
     static let scenarios =
         otherDemo != nil
         ? Scenario.all.map(\.name)
@@ -24,7 +24,7 @@ import TestSupport
             "idle", "healthy-storm", "short", "busy-timers",
             "nested-private-waits", "nested-private-works", "nested-private-stalls", "loader-lock", "under-load",
             "starved", "paused", "main-actor-at-once", "operation-leaked", "operation-actor-blocked",
-            "operation-semaphore",
+            "operation-semaphore", "two-monitors", "loop-threshold", "threshold-lowered", "threshold-raised",
         ] + eventLoopScenarios
 
     #if NIO

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <CUnwind.h>
 #include <CUnwindTestSupport.h>
-#include <gnu/libc-version.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,15 +59,6 @@ static bool is_bare(const cunwind_test_call *call) {
 #endif
 }
 
-// From 2.41 on, glibc makes the calls that can be cancelled in a function that overwrites the first argument, too.
-bool calls_can_restart(void) {
-#if defined(__aarch64__)
-  return strverscmp(gnu_get_libc_version(), "2.41") < 0;
-#else
-  return true;
-#endif
-}
-
 static bool shows_call(size_t index) {
   for (uint32_t number = 0; number < stack.frame_count; number++) {
     const cunwind_frame *frame = &stack.frames[number];
@@ -99,11 +89,10 @@ static void check_call(size_t index) {
   cunwind_test_blocker_result result = {.failed = 1};
   if (blocker) result = cunwind_test_blocker_stop(blocker);
   cunwind_engine_destroy(engine);
-  checked.captures += taken - incomplete;
   checked.calls += result.iterations;
   checked.early += result.early;
   bool is_whole = incomplete == 0 && without_call == 0;
-  bool can_restart = !is_bare(&call) && (calls_can_restart() || !call.is_ended_by_stop);
+  bool can_restart = !is_bare(&call) && (cunwind_test_calls_can_restart() || !call.is_ended_by_stop);
   bool goes_on = result.interrupted == 0 || !can_restart;
   *(can_restart ? &checked.interrupted : &checked.interrupted_bare) += result.interrupted;
   checked.incomplete += incomplete;
@@ -118,24 +107,6 @@ static void check_call(size_t index) {
         without_call);
 }
 
-// The same calls under a plain signal prove that the checks above can fail.
-static void check_plain_signals(void) {
-  uint32_t interrupted = 0;
-  for (size_t index = 0; index < cunwind_test_call_count(); index++) {
-    if (!cunwind_test_call_at(index).is_timed) continue;
-    cunwind_test_blocker *blocker = cunwind_test_blocker_start(index, CALL_MILLISECONDS);
-    if (!blocker) continue;
-    for (int number = 0; number < 10; number++) {
-      usleep(3000);
-      cunwind_test_send_plain_signal(cunwind_test_blocker_tid(blocker));
-    }
-    cunwind_test_blocker_result result = cunwind_test_blocker_stop(blocker);
-    interrupted += result.interrupted + result.early > 0;
-  }
-  check(interrupted >= 8, "a plain signal interrupts calls", "%u kinds", interrupted);
-}
-
 void check_calls(void) {
   for (size_t index = 0; index < cunwind_test_call_count(); index++) check_call(index);
-  check_plain_signals();
 }

@@ -1,4 +1,4 @@
-// Checks of the C engine without Swift, for a machine on which only C programs run.
+// Checks beside those of CUnwindTestSupport, for a machine on which only C programs run.
 
 #ifndef AARCH64_CHECKS_H
 #define AARCH64_CHECKS_H
@@ -9,7 +9,6 @@
 /// What all checks together have counted.
 typedef struct totals {
   uint32_t passed, failed;
-  uint64_t captures;          ///< With a whole stack.
   uint64_t calls;             ///< Blocking calls of captured threads.
   uint64_t interrupted;       ///< Of these, the ones that returned EINTR.
   uint64_t interrupted_bare;  ///< The same, of those that cannot begin again (calls.c).
@@ -25,18 +24,7 @@ extern totals checked;
 /// Prints one line and counts it. `details` is a format as of printf(3).
 __attribute__((format(printf, 3, 4))) void check(bool is_right, const char *name, const char *details, ...);
 
-/// Returns whether a call that a stop has interrupted can begin again with this C library.
-bool calls_can_restart(void);
-
-void check_states(void);     ///< States × methods.
-void check_calls(void);      ///< 31 blocking calls under captures.
-void check_late_stop(void);  ///< A stop that comes when its capture has been given up.
-void check_damage(void);     ///< Damaged stacks and unwind tables.
-void check_faults(void);     ///< Helpers that are killed, stopped or late; storms of signals.
-void check_refusals(void);   ///< Seccomp filters, other ways of reading memory, ended threads.
-void check_images(void);     ///< The list of images.
-void check_stress(void);     ///< Threads that hold locks.
-void check_symbols(void);    ///< Names and lines from DWARF.
-void check_steppers(void);   ///< libunwind and the built-in stepper.
+void check_calls(void);    ///< 31 blocking calls under captures.
+void check_symbols(void);  ///< Names and lines from DWARF.
 
 #endif

@@ -38,6 +38,13 @@ bool cunwind_test_call_contains(size_t index, uint64_t address) {
   return true;
 }
 
+int cunwind_test_call_once(size_t index, uint32_t milliseconds) {
+  cunwind_test_fixture fixture;
+  int error = cunwind_test_fixture_init(&fixture, milliseconds) ? entry_at(index)->block(&fixture) : errno;
+  cunwind_test_fixture_destroy(&fixture);
+  return error;
+}
+
 static bool is_stopping(const cunwind_test_blocker *blocker) {
   return __atomic_load_n(&blocker->fixture.is_stopping, __ATOMIC_ACQUIRE);
 }

@@ -189,12 +189,12 @@ BLOCK(pthread_join) {
 }
 
 #define FED(name, feed) \
-  { {#name, false, false, false}, cunwind_test_block_in_##name, feed }
+  { {#name, false, false}, cunwind_test_block_in_##name, feed }
 
 const cunwind_test_entry cunwind_test_fed_calls[] = {
     FED(read, feed_read),
     FED(write, feed_write),
-    {{"msgrcv", false, false, true}, cunwind_test_block_in_msgrcv, feed_msgrcv},
+    FED(msgrcv, feed_msgrcv),
     FED(wait4, NULL),
     FED(flock, feed_flock),
     FED(fcntl, feed_fcntl),

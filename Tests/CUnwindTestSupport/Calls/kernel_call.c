@@ -1,4 +1,4 @@
-// A thread in one long system call that neither waits nor checks for signals: it copies zeros from a sparse file.
+// A thread in one long read(2) that neither waits nor checks for signals: it copies zeros from a sparse file.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,8 +21,7 @@
 
 struct cunwind_test_kernel_call {
   pthread_t thread;
-  cunwind_test_kernel_call_kind kind;
-  int source, sink;
+  int source;
   char *buffer;
   size_t length;
   pid_t tid;
@@ -54,17 +52,7 @@ static bool map(cunwind_test_kernel_call *call) {
 extern const char __start_make_call_code[], __stop_make_call_code[];
 
 __attribute__((noinline, section("make_call_code"))) static long make_call(cunwind_test_kernel_call *call) {
-  long result = 0;
-  switch (call->kind) {
-    case CUNWIND_TEST_LONG_READ:
-      result = read(call->source, call->buffer, call->length);
-      break;
-    case CUNWIND_TEST_LONG_SENDFILE: {
-      off_t offset = 0;
-      result = sendfile(call->sink, call->source, &offset, call->length);
-      break;
-    }
-  }
+  long result = read(call->source, call->buffer, call->length);
   __asm__ volatile("" : "+r"(result));  // No tail call: the test searches for this frame.
   return result < 0 ? -errno : result;
 }
@@ -80,17 +68,14 @@ static void *run(void *context) {
   return NULL;
 }
 
-cunwind_test_kernel_call *cunwind_test_kernel_call_create(cunwind_test_kernel_call_kind kind) {
+cunwind_test_kernel_call *cunwind_test_kernel_call_create(void) {
   cunwind_test_kernel_call *call = calloc(1, sizeof *call);
   if (!call) return NULL;
-  call->kind = kind;
-  call->length = kind == CUNWIND_TEST_LONG_READ ? MOST_BYTES : WINDOW_BYTES * 4;
+  call->length = MOST_BYTES;
   call->source = memfd_create("holes", MFD_CLOEXEC);
-  call->sink = memfd_create("copy", MFD_CLOEXEC);
-  if (call->source < 0 || call->sink < 0 || ftruncate(call->source, (off_t)MOST_BYTES) != 0 ||
-      (kind == CUNWIND_TEST_LONG_READ && !map(call)) || pthread_create(&call->thread, NULL, run, call) != 0) {
+  if (call->source < 0 || ftruncate(call->source, (off_t)MOST_BYTES) != 0 || !map(call) ||
+      pthread_create(&call->thread, NULL, run, call) != 0) {
     if (call->source >= 0) close(call->source);
-    if (call->sink >= 0) close(call->sink);
     unmap(call);
     free(call);
     return NULL;
@@ -124,7 +109,6 @@ long cunwind_test_kernel_call_finish(cunwind_test_kernel_call *call) {
   pthread_join(call->thread, NULL);
   long result = call->result;
   close(call->source);
-  close(call->sink);
   unmap(call);
   free(call);
   return result;

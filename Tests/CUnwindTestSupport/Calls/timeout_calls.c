@@ -90,9 +90,9 @@ BLOCK(epoll_pwait) {
   ENDED_WITH_0;
 }
 
-BLOCK(sem_timedwait) {
-  struct timespec deadline = cunwind_test_deadline(f, CLOCK_REALTIME);
-  volatile int result = sem_timedwait(&f->semaphore, &deadline);
+BLOCK(sem_clockwait) {
+  struct timespec deadline = cunwind_test_deadline(f, CLOCK_MONOTONIC);
+  volatile int result = sem_clockwait(&f->semaphore, CLOCK_MONOTONIC, &deadline);
   TIMED_OUT_WITH(ETIMEDOUT);
 }
 
@@ -163,31 +163,30 @@ BLOCK(io_getevents) {
   ENDED_WITH_0;
 }
 
-#define ENTRY(name, by_stop, by_signal) \
-  { {#name, true, by_stop, by_signal}, cunwind_test_block_in_##name, NULL }
+#define ENTRY(name, by_stop) \
+  { {#name, true, by_stop}, cunwind_test_block_in_##name, NULL }
 
-// signal(7) lists the calls that SA_RESTART does not restart, and those that a stop ends. Measured on Linux 6.18: the
-// same.
+// signal(7) lists the calls that a stop ends. Measured on Linux 6.18: the same.
 const cunwind_test_entry cunwind_test_timed_calls[] = {
-    ENTRY(nanosleep, false, true),
-    ENTRY(clock_nanosleep, false, true),
-    ENTRY(usleep, false, true),
-    ENTRY(sleep, false, true),
-    ENTRY(poll, false, true),
-    ENTRY(ppoll, false, true),
-    ENTRY(select, false, true),
-    ENTRY(pselect, false, true),
-    ENTRY(epoll_wait, true, true),
-    ENTRY(epoll_pwait, true, true),
-    ENTRY(sem_timedwait, false, true),
-    ENTRY(pthread_cond_timedwait, false, false),   // glibc waits again.
-    ENTRY(pthread_mutex_timedlock, false, false),  // The same.
-    ENTRY(futex, false, true),
-    ENTRY(recv, true, true),
-    ENTRY(accept, true, true),
-    ENTRY(connect, true, true),
-    ENTRY(semtimedop, true, true),
-    ENTRY(sigtimedwait, true, true),
-    ENTRY(io_getevents, true, true),
+    ENTRY(nanosleep, false),
+    ENTRY(clock_nanosleep, false),
+    ENTRY(usleep, false),
+    ENTRY(sleep, false),
+    ENTRY(poll, false),
+    ENTRY(ppoll, false),
+    ENTRY(select, false),
+    ENTRY(pselect, false),
+    ENTRY(epoll_wait, true),
+    ENTRY(epoll_pwait, true),
+    ENTRY(sem_clockwait, false),
+    ENTRY(pthread_cond_timedwait, false),
+    ENTRY(pthread_mutex_timedlock, false),
+    ENTRY(futex, false),
+    ENTRY(recv, true),
+    ENTRY(accept, true),
+    ENTRY(connect, true),
+    ENTRY(semtimedop, true),
+    ENTRY(sigtimedwait, true),
+    ENTRY(io_getevents, true),
 };
 const size_t cunwind_test_timed_call_count = sizeof cunwind_test_timed_calls / sizeof cunwind_test_timed_calls[0];

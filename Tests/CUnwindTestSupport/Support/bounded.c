@@ -2,10 +2,7 @@
 #include "Support/bounded.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,17 +37,4 @@ int cunwind_test_await_child(pid_t child, int *status) {
 bool cunwind_test_had_no_time(cunwind_status status, const cunwind_capture_info *info) {
   // EBUSY: the helper of an earlier timeout still runs.
   return status == CUNWIND_TIMED_OUT || (status == CUNWIND_FAILED && info->error == EBUSY);
-}
-
-int cunwind_test_open_children(pid_t thread) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)thread);
-  return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-pid_t cunwind_test_first_child(int children) {
-  char text[256];
-  ssize_t length = pread(children, text, sizeof text - 1, 0);
-  text[length > 0 ? length : 0] = 0;
-  return (pid_t)strtol(text, NULL, 10);
 }

@@ -23,13 +23,4 @@ int cunwind_test_await_child(pid_t child, int *status);
 /// in time. That happens on a busy machine.
 bool cunwind_test_had_no_time(cunwind_status status, const cunwind_capture_info *info);
 
-// The helpers of a thread, seen from another one.
-
-/// Opens the list of a thread's children with any exit signal (proc(5), children). The caller closes it. Negative: the
-/// list cannot be opened.
-int cunwind_test_open_children(pid_t thread);
-
-/// Returns the first child in the list now; 0 if there is none.
-pid_t cunwind_test_first_child(int children);
-
 #endif

@@ -20,11 +20,12 @@
 
 #include "CStalls.h"
 
-void stalls_wait_in_epoll(int32_t milliseconds) {
+bool stalls_wait_in_epoll(int32_t milliseconds) {
   int descriptor = epoll_create1(EPOLL_CLOEXEC);
   struct epoll_event event;
-  epoll_wait(descriptor, &event, 1, milliseconds);
+  bool is_interrupted = epoll_wait(descriptor, &event, 1, milliseconds) != 0;
   close(descriptor);
+  return is_interrupted;
 }
 
 static _Thread_local cpu_set_t all_processors;

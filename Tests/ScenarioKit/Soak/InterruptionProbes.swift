@@ -1,5 +1,5 @@
 import CStalls
-import CoreFoundation
+import CUnwindTestSupport
 import Dispatch
 import Foundation
 import Glibc
@@ -27,6 +27,11 @@ final class InterruptionProbes: Sendable {
         var suppressed = 0
     }
 
+    /// The calls: none of them uses the wall clock, which a soak may change.
+    private static let names: Set = [
+        "nanosleep", "clock_nanosleep", "poll", "select", "epoll_wait", "sem_clockwait", "futex", "recv",
+    ]
+
     /// The threshold of the calls' loops.
     static let threshold = Duration.milliseconds(20)
     /// The duration of each call, in milliseconds.
@@ -48,8 +53,9 @@ final class InterruptionProbes: Sendable {
         var configuration = StallMonitor.Configuration(threshold: Self.threshold, outputs: [])
         configuration.repeats.reportsEveryRepeat = true
         configuration.repeats.maximumReportsPerMinute = 10_000
-        let kinds = 0..<STALLS_INTERRUPTIBLE_CALLS
-        let probes = kinds.map { LoopProbe(label: String(cString: stalls_interruptible_call_name($0))) }
+        let calls = (0..<cunwind_test_call_count()).map { ($0, String(cString: cunwind_test_call_at($0).name)) }
+            .filter { Self.names.contains($0.1) }
+        let probes = calls.map { LoopProbe(label: $0.1) }
         do throws(StallWatchError) {
             monitor = try StallMonitor(configuration)
             for probe in probes { try monitor.watch(.probe(probe)) }
@@ -65,13 +71,13 @@ final class InterruptionProbes: Sendable {
             }
             return count
         }
-        for (kind, probe) in zip(kinds, probes) {
+        for ((call, _), probe) in zip(calls, probes) {
             Thread.detachNewThread { [self] in
                 NamedThread.nameThisThread("in-" + probe.label)
                 Interruption.unblockOtherSignals()
-                var random = SplitMix64(seed: seed &+ UInt64(kind))
+                var random = SplitMix64(seed: seed &+ UInt64(call))
                 while !isStopping.load(ordering: .relaxed) {
-                    observe(kind, probe)
+                    observe(call, probe)
                     usleep(UInt32(Int.random(in: Self.pause, using: &random)) * 1000)
                 }
                 ended.signal()
@@ -80,14 +86,14 @@ final class InterruptionProbes: Sendable {
     }
 
     /// Makes one call and counts its result.
-    private func observe(_ kind: Int32, _ probe: LoopProbe) {
+    private func observe(_ call: Int, _ probe: LoopProbe) {
         probe.beginTurn()
         // Only recv(2) counts its time in ticks. They stop while a host holds the CPU that counts them, and catch up at once.
         // The coarse clock (clock_gettime(2)) does the same.
         let isInTicks = probe.label == "recv"
         let clock = isInTicks ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC
         let begin = now(by: clock)
-        let error = stalls_wait_interruptibly(kind, Self.wait)
+        let error = cunwind_test_call_once(call, Self.wait)
         let elapsed = now(by: clock) - begin
         probe.endTurn()
         let isEarly = elapsed + (isInTicks ? Self.earliness : 0) < Int(Self.wait) * 1_000_000
@@ -110,7 +116,7 @@ final class InterruptionProbes: Sendable {
     /// Ends and joins the threads, stops the monitor, and returns the counts.
     func stop() async -> Count {
         isStopping.store(true, ordering: .relaxed)
-        for _ in 0..<STALLS_INTERRUPTIBLE_CALLS { await ended.signalled() }
+        for _ in 0..<Self.names.count { await ended.signalled() }
         monitor.stop()
         let (reported, captured) = await reader.value
         let suppressed = SuppressionReason.allCases.reduce(0) { $0 + monitor.statistics.suppressed[$1] }

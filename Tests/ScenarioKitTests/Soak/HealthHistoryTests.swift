@@ -1,4 +1,3 @@
-import CStalls
 import Foundation
 import Glibc
 import Testing
@@ -67,24 +66,5 @@ extension ProcessHealth {
                 0x55d0_c8a0_0000..<0x55d0_c8a2_1000, 0x7f01_c300_0000..<0x7f01_c300_1000,
             ]
         )
-    }
-
-    /// Shows that the witnesses can fail.
-    @Test(arguments: 0..<STALLS_INTERRUPTIBLE_CALLS)
-    func aSignalInterruptsEveryWitness(kind: Int32) async {
-        let errors = await onThread("witness") { () -> [Int32] in
-            var none = sigset_t()
-            sigemptyset(&none)
-            pthread_sigmask(SIG_SETMASK, &none, nil)
-            let undisturbed = stalls_wait_interruptibly(kind, 20)
-            signal(SIGWINCH) { _ in }
-            let thread = pthread_self()
-            Thread.detachNewThread {
-                usleep(100_000)
-                pthread_kill(thread, SIGWINCH)
-            }
-            return [undisturbed, stalls_wait_interruptibly(kind, 2000)]
-        }
-        #expect(errors == [0, EINTR], "\(String(cString: stalls_interruptible_call_name(kind)))")
     }
 }

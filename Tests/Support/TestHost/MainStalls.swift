@@ -38,9 +38,6 @@ struct MainStalls {
 
     func run() throws {
         let (duration, file) = (duration, file)
-        let kinds = 0..<STALLS_INTERRUPTIBLE_CALLS
-        guard let epoll = kinds.first(where: { String(cString: stalls_interruptible_call_name($0)) == "epoll_wait" })
-        else { exit(70) }
         try monitor.watch(.runLoop(.main, label: "main"))
         try monitor.start()
         let capabilities = String(decoding: monitor.checkCapabilities().jsonData(), as: UTF8.self)
@@ -59,7 +56,7 @@ struct MainStalls {
         stall("pipe") { readTheSilentPipe(pipe) }
         stall("child") { waitForTheChildProcess(for: duration) }
         // A signal or a stop ends this call with EINTR, whatever a handler's flags are.
-        stall("epoll") { stalls_wait_interruptibly(epoll, UInt32(duration)) != 0 }
+        stall("epoll") { stalls_wait_in_epoll(Int32(duration)) }
         stall("paging") { touchPages(ofFile: file, for: duration) }
         monitor.stop()
         tell("S \(monitor.statistics.stalls)")

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /// Waits in epoll_wait(2) without descriptors. Async-signal-safe: yes.
-void stalls_wait_in_epoll(int32_t milliseconds);
+bool stalls_wait_in_epoll(int32_t milliseconds);
 
 /// Computes for 10 ms, until SIGUSR2 comes, whose handler sleeps on a stack of its own (sigaltstack(2)). Returns whether
 /// it came. Async-signal-safe: no.
@@ -147,16 +147,6 @@ bool stalls_make_unsent_data(int32_t ends[_Nonnull 2]);
 
 /// Reads a descriptor until its other end has been closed, and closes it.
 void stalls_read_all(int32_t reader);
-
-/// The number of kinds of calls of `stalls_wait_interruptibly`.
-#define STALLS_INTERRUPTIBLE_CALLS 8
-
-/// Returns the name of a kind of call; kinds count from 0. Async-signal-safe: yes.
-const char *_Nonnull stalls_interruptible_call_name(int32_t kind);
-
-/// Waits in a call of this kind until the given number of milliseconds has passed by the monotonic clock, or a signal interrupts
-/// it. Returns 0 after the whole time, EINTR, or another errno.
-int32_t stalls_wait_interruptibly(int32_t kind, uint32_t milliseconds);
 
 #ifdef __cplusplus
 }

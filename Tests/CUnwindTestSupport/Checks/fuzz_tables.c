@@ -4,11 +4,11 @@
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
-#include "CUnwindTestSupport.h"
-#include "Drivers/random_numbers.h"
+#include "Checks/random_numbers.h"
 #include "Engine/engine.h"
+#include "Support/checks.h"
+#include "System/raw_system_call.h"
 #include "Unwinding/cfi.h"
 
 /// The bytes that are copied from the image's start: enough for all segments of libc that are not writable.
@@ -31,13 +31,16 @@ static uint64_t random_entry(const cunwind_module *module, uint64_t *random, int
   return module->table_base + (uint64_t)(int64_t)entry[1];
 }
 
-static uint64_t nanoseconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
+/// What was made of the tables.
+typedef struct result {
+  uint64_t tables;
+  uint64_t found;    ///< The function's entry could be read.
+  uint64_t steps;    ///< Of these, a caller or the end of the stack was found.
+  uint64_t refused;  ///< Of these, the step failed.
+  uint64_t slowest_nanoseconds;
+} result;
 
-static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_test_table_result *result) {
+static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, result *result) {
   cunwind_function function;
   result->tables++;
   if (!cunwind_find_function(&engine->modules, &engine->pages, pc, &function)) return;
@@ -49,21 +52,24 @@ static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_
   }
   from.known = cunwind_test_random(random) | 1ull << CUNWIND_SP;
   cunwind_set_register(&from, CUNWIND_PC, pc);
-  uint64_t begin = nanoseconds_now();
+  uint64_t begin = cunwind_now();
   cunwind_step outcome = cunwind_step_by_cfi(&engine->unwinder, &from, cunwind_test_random(random) % 2, &to);
-  uint64_t took = nanoseconds_now() - begin;
+  uint64_t took = cunwind_now() - begin;
   if (took > result->slowest_nanoseconds) result->slowest_nanoseconds = took;
   *(outcome == CUNWIND_STEP_OK || outcome == CUNWIND_STEP_OUTERMOST ? &result->steps : &result->refused) += 1;
 }
 
-cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t tables) {
-  cunwind_test_table_result result = {0};
+void cunwind_check_damaged_tables(int unused) {
+  (void)unused;
+  cunwind_test_settings settings = cunwind_test_settings_now();
+  const uint64_t tables = settings.is_emulated ? 20000 : settings.is_whole ? 1000000 : 100000;
+  result result = {0};
   cunwind_engine *engine = cunwind_test_engine(27);
   uint8_t *bytes = mmap(NULL, COPIED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (!engine || bytes == MAP_FAILED) return result;
+  if (!EXPECT(engine && bytes != MAP_FAILED)) return;
   cunwind_engine_refresh_images(engine);
   const cunwind_module *libc = find_module(engine, "/libc.so");
-  if (!libc || libc->fixed_high - libc->image.low > COPIED_BYTES) return result;
+  if (!EXPECT(libc && libc->fixed_high - libc->image.low <= COPIED_BYTES)) return;
   uint64_t size = cunwind_guarded_read(libc->image.low, bytes, libc->fixed_high - libc->image.low);
   // The same image at another place, and the only one in the list. Everything in its tables is relative.
   cunwind_module moved = *libc;
@@ -81,7 +87,7 @@ cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t table
   engine->unwinder.copy = engine->helper.copy;
   engine->helper.copy->low = 0x7f0000000000ull;
   engine->helper.copy->length = STACK_WORDS * 8;
-  uint64_t random = seed * 2 + 1;
+  uint64_t random = settings.seed * 2 + 1;
   while (result.tables < tables) {
     int32_t entry[2];
     uint64_t at = random_entry(&moved, &random, entry), pc = moved.table_base + (uint64_t)(int64_t)entry[0];
@@ -104,5 +110,8 @@ cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t table
   }
   munmap(bytes, COPIED_BYTES);
   cunwind_engine_destroy(engine);
-  return result;
+  cunwind_test_say("STALLWATCH_FUZZ_SEED=%llu: %llu found, %llu steps, %llu refused, slowest %llu us",
+                   COUNT(settings.seed), COUNT(result.found), COUNT(result.steps), COUNT(result.refused),
+                   COUNT(result.slowest_nanoseconds / 1000));
+  EXPECT(result.found > 0 && result.steps > 0 && result.refused > 0);
 }

@@ -1,4 +1,4 @@
-// Reads this process's memory by each access, and captures with it, in child processes.
+// Memory is read by each access, where a call is refused, too, and captures work with it; in child processes.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -6,13 +6,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "CUnwindTestSupport.h"
 #include "Engine/engine.h"
-#include "Restrictions/seccomp_filter.h"
-#include "Support/bounded.h"
+#include "Support/checks.h"
+#include "Support/seccomp_filter.h"
 
 /// The pages of the memory that is read, one of which is missing, and another page after them.
 enum { PAGES = 40, MISSING = 30 };
@@ -56,63 +54,65 @@ static bool reads_what_is_there(void) {
   return !cunwind_guarded_gather(pieces, 3, copy, 111);
 }
 
-static bool is_captured(cunwind_engine *engine, cunwind_test_posture posture, bool by_read) {
-  static cunwind_stack stack;
-  cunwind_capture_info info;
-  cunwind_test_thread *thread_state = cunwind_test_thread_start(posture, 30);
-  cunwind_thread *thread =
-      thread_state ? cunwind_thread_open(cunwind_test_thread_tid(thread_state), CUNWIND_ALL_THREAD_FILES, NULL) : NULL;
-  if (!thread) return false;
+static void expect_capture(const cunwind_options *options, cunwind_test_posture posture, cunwind_test_method method) {
+  cunwind_test_subject subject;
+  if (!cunwind_test_subject_start_with(&subject, posture, 30, options)) return;
   bool is_whole = false;
-  // The thread may be between two of its calls, or may wait for a CPU.
+  // The thread may wait for a CPU.
   for (int tries = 0; !is_whole && tries < 20; tries++) {
-    cunwind_engine_refresh_images(engine);
-    cunwind_status status = by_read ? cunwind_capture_read(engine, thread, &stack, &info)
-                                    : cunwind_capture_stop(engine, thread, &stack, &info);
-    is_whole = status == CUNWIND_OK && stack.frame_count > 0 && stack.end == CUNWIND_END_COMPLETE;
+    is_whole = cunwind_test_is_whole(cunwind_test_capture(&subject, method));
     if (!is_whole) usleep(1000);
   }
-  cunwind_thread_close(thread);
-  return is_whole && cunwind_test_thread_stop(thread_state) > 0;
+  EXPECT(is_whole);
+  EXPECT(cunwind_test_subject_stop(&subject) > 0);
 }
 
-// Returns 0, or the number of the first step that failed.
-static int check(cunwind_memory_access wanted, cunwind_memory_access expected) {
+static void check(cunwind_memory_access wanted, cunwind_memory_access expected) {
   cunwind_options options = {.signal_number = SIGPROF, .memory_access = wanted};
   cunwind_engine *engine = cunwind_engine_create(&options);
-  if (!engine) return 2;
-  if (cunwind_memory_access_in_use() != expected) return 3;
-  if (!reads_what_is_there()) return 4;
-  if (!is_captured(engine, CUNWIND_TEST_SPINNING, false)) return 5;
-  if (!is_captured(engine, CUNWIND_TEST_IN_ALLOCA, true)) return 6;
+  if (!EXPECT(engine)) return;
+  EXPECT(cunwind_memory_access_in_use() == expected);
+  EXPECT(reads_what_is_there());
+  expect_capture(&options, CUNWIND_TEST_SPINNING, cunwind_capture_stop);
+  expect_capture(&options, CUNWIND_TEST_IN_ALLOCA, cunwind_capture_read);
+  EXPECT(cunwind_memory_access_in_use() == expected);
   cunwind_engine_destroy(engine);
-  return 0;
 }
 
-static int exit_status(pid_t child) {
-  int status = -1;
-  if (child > 0) cunwind_test_await_child(child, &status);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+static void check_access(int access) { check((cunwind_memory_access)access, (cunwind_memory_access)access); }
+
+void cunwind_check_memory_access(int access) { cunwind_test_expect_in_child(check_access, access); }
+
+static void check_file(int unused) {
+  (void)unused;
+  check(CUNWIND_MEMORY_ANY, CUNWIND_MEMORY_FILE);
 }
 
-int cunwind_test_memory_access(cunwind_memory_access access) {
-  pid_t child = fork();
-  if (child == 0) _exit(check(access, access));
-  return exit_status(child);
+static void check_without_call(int error) {
+  EXPECT(cunwind_test_refuse(SYS_process_vm_readv, cunwind_test_refusal_by(error)) == 0);
+  check_file(0);
+  // A child of the child has its own memory, and so needs its own file.
+  cunwind_test_expect_in_child(check_file, 0);
 }
 
-int cunwind_test_memory_without_call(int error) {
+void cunwind_check_memory_without_call(int error) {
   // The access that the parent has chosen must not make the child read the parent's memory.
   cunwind_engine_destroy(cunwind_test_engine(SIGPROF));
-  pid_t child = fork();
-  if (child == 0) {
-    if (cunwind_test_refuse(SYS_process_vm_readv, cunwind_test_refusal_by(error)) < 0) _exit(1);
-    int failed = check(CUNWIND_MEMORY_ANY, CUNWIND_MEMORY_FILE);
-    if (failed != 0) _exit(failed);
-    // A child of the child has its own memory, and so needs its own file.
-    pid_t grandchild = fork();
-    if (grandchild == 0) _exit(check(CUNWIND_MEMORY_ANY, CUNWIND_MEMORY_FILE));
-    _exit(exit_status(grandchild) == 0 ? 0 : 7);
-  }
-  return exit_status(child);
+  cunwind_test_expect_in_child(check_without_call, error);
+}
+
+static void read_without_engine(int error) {
+  uint64_t word = 0x5a5a, copy = 0;
+  EXPECT(cunwind_test_refuse(SYS_process_vm_readv, cunwind_test_refusal_by(error)) == 0);
+  EXPECT(cunwind_read_memory((uint64_t)(uintptr_t)&word, &copy, sizeof copy) && copy == word);
+  EXPECT(!cunwind_read_memory(16, &copy, sizeof copy));
+}
+
+void cunwind_check_memory_without_engine(int error) { cunwind_test_expect_in_child(read_without_engine, error); }
+
+void cunwind_check_preferred_memory_access(int unused) {
+  (void)unused;
+  cunwind_engine *engine = cunwind_test_engine(SIGURG);
+  EXPECT(engine && cunwind_memory_access_in_use() == CUNWIND_MEMORY_CALL);
+  cunwind_engine_destroy(engine);
 }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "Drivers/churn.h"
+#include "Checks/churn.h"
 
 namespace {
 

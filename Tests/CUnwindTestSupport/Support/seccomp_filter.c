@@ -1,7 +1,7 @@
 // Filters for one system call, like those of container runtimes and service managers.
 
 #define _GNU_SOURCE
-#include "Restrictions/seccomp_filter.h"
+#include "Support/seccomp_filter.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

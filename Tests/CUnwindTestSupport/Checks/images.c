@@ -1,13 +1,14 @@
 // Compares the engine's list of images with the dynamic linker's.
 
 #define _GNU_SOURCE
-#include <errno.h>
+#include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
-#include "CUnwindTestSupport.h"
+#include "Support/checks.h"
 
 struct comparison {
   const cunwind_engine *engine;
@@ -32,11 +33,38 @@ static int look_for(struct dl_phdr_info *info, size_t size, void *context) {
   return 0;
 }
 
-size_t cunwind_test_missing_images(const cunwind_engine *engine, size_t *linked) {
+void cunwind_check_listed_images(int unused) {
+  (void)unused;
+  cunwind_engine *engine = cunwind_test_engine(SIGURG);
+  if (!EXPECT(engine)) return;
+  size_t listed = cunwind_engine_refresh_images(engine);
   struct comparison comparison = {.engine = engine};
   dl_iterate_phdr(look_for, &comparison);
-  *linked = comparison.count;
-  return comparison.missing;
+  cunwind_test_say("%zu images", comparison.count);
+  EXPECT(comparison.missing == 0 && comparison.count == listed && listed >= 3);
+  cunwind_engine_destroy(engine);
+}
+
+void cunwind_check_loaded_image(int unused) {
+  (void)unused;
+  size_t counts[4];
+  uint64_t generations[4];
+  cunwind_engine *engine = cunwind_test_engine(SIGURG);
+  void *library = NULL;
+  if (!EXPECT(engine)) return;
+  for (int step = 0; step < 4; step++) {
+    // This program does not use this library otherwise.
+    if (step == 1) library = dlopen("libBrokenLocale.so.1", RTLD_NOW);
+    if (step == 3 && EXPECT(library)) dlclose(library);
+    counts[step] = cunwind_engine_refresh_images(engine);
+    generations[step] = cunwind_engine_image_generation(engine);
+  }
+  cunwind_test_say("%zu, %zu, %zu, %zu images", counts[0], counts[1], counts[2], counts[3]);
+  EXPECT(counts[1] == counts[0] + 1 && counts[2] == counts[1] && counts[3] == counts[0]);
+  EXPECT(generations[0] != generations[1] && generations[2] != generations[3] && generations[0] != generations[3]);
+  // Nothing changed.
+  EXPECT(generations[1] == generations[2]);
+  cunwind_engine_destroy(engine);
 }
 
 static void *refresh(void *engine) {
@@ -62,10 +90,12 @@ static int refresh_elsewhere(struct dl_phdr_info *info, size_t size, void *conte
   return 1;
 }
 
-bool cunwind_test_refreshes_beside_held_linker_lock(cunwind_engine *engine) {
-  struct refreshment refreshment = {.engine = engine};
+void cunwind_check_held_linker_lock(int unused) {
+  (void)unused;
+  struct refreshment refreshment = {.engine = cunwind_test_engine(SIGURG)};
+  if (!EXPECT(refreshment.engine)) return;
   dl_iterate_phdr(refresh_elsewhere, &refreshment);
   // This thread has released the lock, so the other one can continue.
-  if (!refreshment.is_done && refreshment.thread) pthread_join(refreshment.thread, NULL);
-  return refreshment.is_done;
+  if (!EXPECT(refreshment.is_done) && refreshment.thread) pthread_join(refreshment.thread, NULL);
+  cunwind_engine_destroy(refreshment.engine);
 }

@@ -2,7 +2,7 @@
 // kernel, and C++ exceptions.
 
 #define _GNU_SOURCE
-#include "Drivers/churn.h"
+#include "Checks/churn.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,0 +1,111 @@
+// Captures in a child process under a seccomp filter, as in many containers.
+
+#define _GNU_SOURCE
+#include <CUnwind.h>
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "Support/bounded.h"
+#include "Support/checks.h"
+#include "Support/seccomp_filter.h"
+#include "System/raw_system_call.h"
+
+static void capture_without_ptrace(int error) {
+  cunwind_test_subject subject;
+  int probe_error = 0;
+  EXPECT(cunwind_test_refuse(SYS_ptrace, cunwind_test_refusal_by(error)) == 0);
+  if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_SPINNING, 3, SIGPROF)) return;
+  EXPECT(cunwind_engine_probe_stop(subject.engine, &probe_error) == CUNWIND_REFUSED && probe_error == EPERM);
+  EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_REFUSED && subject.info.error == EPERM);
+  EXPECT(cunwind_test_is_whole(cunwind_test_capture(&subject, cunwind_capture_signal)));
+  EXPECT(cunwind_test_subject_stop(&subject) > 0);
+  if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_IN_ALLOCA, 3, SIGPROF)) return;
+  EXPECT(cunwind_test_is_whole(cunwind_test_capture(&subject, cunwind_capture_read)));
+  EXPECT(cunwind_test_subject_stop(&subject) > 0);
+}
+
+// Service managers' filters kill by default, and the helper that they would kill shares the app's memory.
+void cunwind_check_refused_ptrace(int error) { cunwind_test_expect_in_child(capture_without_ptrace, error); }
+
+// Follows `tid` in a child process, as a debugger does, until that is killed. 0: it could not. `*ready` becomes true.
+static pid_t follow(pid_t tid, volatile bool *ready) {
+  pid_t child = fork();
+  if (child == 0) {
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) _exit(1);
+    *ready = true;
+    for (;;) pause();
+  }
+  // 10 s at most.
+  for (int tries = 0; child > 0 && tries < 10000 && !*ready; tries++) usleep(1000);
+  return child > 0 && *ready ? child : 0;
+}
+
+// As strace or a debugger does for a while.
+void cunwind_check_traced_thread(int unused) {
+  (void)unused;
+  cunwind_test_allow_tracing();
+  volatile bool *ready = mmap(NULL, sizeof *ready, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  cunwind_test_subject subject;
+  if (!EXPECT(ready != MAP_FAILED) || !cunwind_test_subject_start(&subject, CUNWIND_TEST_SPINNING, 3, SIGPROF)) return;
+  pid_t tracer = follow(subject.tid, ready);
+  if (EXPECT(tracer > 0)) {
+    EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_REFUSED && subject.info.error == EBUSY);
+    kill(tracer, SIGKILL);
+    int ignored;
+    cunwind_test_await_child(tracer, &ignored);
+    EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_OK);
+  }
+  cunwind_test_subject_stop(&subject);
+  munmap((void *)ready, sizeof *ready);
+}
+
+#define MEMORY_BYTES (64ul << 20)
+
+static uint64_t page_faults(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)usage.ru_minflt;
+}
+
+static const uint32_t actions[] = {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_THREAD, SECCOMP_RET_TRAP,
+                                   SECCOMP_RET_ERRNO | EPERM};
+
+// Tries the rare calls with two threads, under filters for two of them.
+static void try_calls(int argument) {
+  uint32_t action = actions[argument / 2], deadly = 0;
+  bool shares_memory = argument % 2;
+  EXPECT(cunwind_test_refuse(SYS_process_vm_readv, action) == 0);
+  EXPECT(cunwind_test_refuse(SYS_rt_tgsigqueueinfo, action) == 0);
+  void *memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // A copy of a huge page would be one fault.
+  if (!EXPECT(memory != MAP_FAILED && madvise(memory, MEMORY_BYTES, MADV_NOHUGEPAGE) == 0)) return;
+  memset(memory, 1, MEMORY_BYTES);
+  cunwind_test_thread *thread = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
+  if (!EXPECT(thread)) return;
+  uint64_t before = page_faults();
+  EXPECT(cunwind_try_rare_calls(shares_memory, &deadly));
+  memset(memory, 2, MEMORY_BYTES);
+  uint64_t faults = page_faults() - before;
+  uint32_t filtered = 1u << CUNWIND_CALL_READ_MEMORY | 1u << CUNWIND_CALL_QUEUE_SIGNAL;
+  cunwind_test_say("calls %#x are deadly, %llu page faults; ", deadly, COUNT(faults));
+  EXPECT(deadly == (action == (SECCOMP_RET_ERRNO | EPERM) ? 0 : filtered));
+  // 64 MB are 16,384 pages: the app pays for a copy of them with a fault each.
+  EXPECT(shares_memory ? faults < 100 : faults > 16000);
+  EXPECT(!cunwind_call_is_deadly(CUNWIND_CALL_PTRACE));
+  EXPECT(cunwind_test_refuse(SYS_ptrace, SECCOMP_RET_KILL_PROCESS) == 0);
+  // A filter more is another answer.
+  EXPECT(cunwind_call_is_deadly(CUNWIND_CALL_PTRACE));
+  cunwind_test_thread_stop(thread);
+}
+
+void cunwind_check_deadly_calls(int index) {
+  for (int shares_memory = 0; shares_memory < 2; shares_memory++)
+    cunwind_test_expect_in_child(try_calls, index * 2 + shares_memory);
+}
