@@ -1,3 +1,4 @@
+import CUnwindTestSupport
 import Foundation
 import Glibc
 import Synchronization
@@ -131,25 +132,13 @@ import Testing
         #expect(!WorkerThread.ids.contains(own))
     }
 
-    @Test func `a thread does not have the policy, stack and processor of the one that starts it`() throws {
-        let seen = Mutex<(policy: Int32, stack: Int, processors: cpu_set_t)?>(nil)
+    @Test func `a thread has settings of its own`() throws {
+        let seen = Mutex<cunwind_test_thread_settings?>(nil)
         let done = Semaphore()
         let app = Thread {
-            // Batch work on one processor, as a stand-in for a real-time thread, which needs a privilege.
-            var none = sched_param()
-            sched_setscheduler(0, SCHED_BATCH, &none)
-            var one = cpu_set_t()
-            one.__bits.0 = 1 << UInt(sched_getcpu())
-            sched_setaffinity(0, MemoryLayout<cpu_set_t>.size, &one)
+            cunwind_test_take_odd_settings()
             let worker = try? WorkerThread(name: "test-own") {
-                var attributes = pthread_attr_t()
-                pthread_getattr_np(pthread_self(), &attributes)
-                var stack = 0
-                pthread_attr_getstacksize(&attributes, &stack)
-                pthread_attr_destroy(&attributes)
-                var processors = cpu_set_t()
-                sched_getaffinity(0, MemoryLayout<cpu_set_t>.size, &processors)
-                seen.withLock { [stack, processors] in $0 = (sched_getscheduler(0), stack, processors) }
+                seen.withLock { $0 = cunwind_test_own_settings() }
             }
             worker?.join()
             done.post()
@@ -158,11 +147,9 @@ import Testing
         app.start()
         done.wait()
         let own = try #require(seen.withLock { $0 })
-        #expect(own.policy == SCHED_OTHER)
-        #expect(own.stack >= WorkerThread.stackBytes.usual)
-        var ofProcess = cpu_set_t()
-        sched_getaffinity(getpid(), MemoryLayout<cpu_set_t>.size, &ofProcess)
-        #expect(own.processors.__bits.0 == ofProcess.__bits.0)
+        #expect(own.has_usual_policy)
+        #expect(own.has_all_processors)
+        #expect(own.stack_bytes >= WorkerThread.stackBytes.usual)
     }
 
     /// Profilers send SIGPROF to any thread that uses a CPU.

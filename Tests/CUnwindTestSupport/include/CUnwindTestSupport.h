@@ -175,6 +175,19 @@ void cunwind_test_take_event(int set, int event);
 /// negative error number: ETIMEDOUT if the child did not end within 30 s, ECHILD if it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));
 
+// The settings of threads.
+
+typedef struct {
+  bool has_usual_policy;    ///< SCHED_OTHER.
+  bool has_all_processors;  ///< Those of the process's first thread.
+  size_t stack_bytes;
+} cunwind_test_thread_settings;
+
+/// Gives the calling thread the policy SCHED_BATCH and one processor.
+void cunwind_test_take_odd_settings(void);
+
+cunwind_test_thread_settings cunwind_test_own_settings(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,6 @@
 import CStalls
 import CUnwindTestSupport
+import CoreFoundation
 import Dispatch
 import Foundation
 import Glibc

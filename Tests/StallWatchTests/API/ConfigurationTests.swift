@@ -46,7 +46,7 @@ import Testing
     @Test func `the place of an output is fixed when the monitor is made`() throws {
         let path = try #require(absolutePath("stalls"))
         let outputs: [ReportOutput] = [
-            .directory("stalls"), .ndjson("stalls"), .statistics("stalls"), .terminationLog("stalls"),
+            .directory("stalls"), .ndjson(path: "stalls"), .statistics("stalls"), .terminationLog("stalls"),
         ]
         for output in outputs {
             #expect("\(try output.fixed.kind)".contains("\"\(path)\""))

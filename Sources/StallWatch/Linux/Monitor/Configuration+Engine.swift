@@ -2,6 +2,15 @@ import LinuxSupport
 import StallReports
 
 extension StallMonitor.Configuration {
+    /// The same with outputs in absolute places.
+    var withFixedOutputs: Self {
+        get throws(StallWatchError) {
+            var fixed = self
+            for index in outputs.indices { fixed.outputs[index] = try outputs[index].fixed }
+            return fixed
+        }
+    }
+
     var watchdogOptions: WatchdogOptions {
         WatchdogOptions(
             capturesAllThreads: detection.capturesAllThreads, ignoresDebugged: detection.whenDebugged == .ignore,

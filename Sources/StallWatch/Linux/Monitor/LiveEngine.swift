@@ -55,10 +55,7 @@ final class LiveEngine: MonitorEngine {
     init(
         _ configuration: StallMonitor.Configuration, environment: MonitorEnvironment
     ) throws(StallWatchError) {
-        var configuration = configuration
-        for index in configuration.outputs.indices {
-            configuration.outputs[index] = try configuration.outputs[index].fixed
-        }
+        let configuration = try configuration.withFixedOutputs
         self.configuration = configuration
         self.environment = environment
         var settings = Reporter.Settings {
