@@ -22,7 +22,6 @@ struct StallAttribution {
     }
 
     struct Part {
-        /// The report with the samples of this part only.
         var report: StallReport
         /// The share of the stall's duration, 0 to 1.
         var share: Double
@@ -35,7 +34,6 @@ struct StallAttribution {
         case unwatched
     }
 
-    /// The parts of tests, by the index of the candidate.
     private(set) var parts: [Int: Part] = [:]
     /// The part that belongs to one of several tests, and the indices of these, ascending.
     private(set) var unknown: (part: Part, candidates: [Int])?
@@ -89,7 +87,6 @@ struct StallAttribution {
         return innermost.contains(where: \.runsTest) ? .unwatched : unnamed
     }
 
-    /// Returns the report with some of its samples only, or as it is if those are all.
     private static func report(_ report: StallReport, _ share: Double, of isIncluded: (Int) -> Bool) -> StallReport {
         var part = report
         part.samples = report.samples.indices.filter(isIncluded).map { report.samples[$0] }
@@ -242,9 +239,7 @@ struct CodeTime: Sendable, Equatable {
     }
 }
 
-/// The function of a test, to recognize it on a stack.
 struct WatchedFunction: Sendable, Equatable {
-    /// The function's name with the types around it, such as `FileTests.readsSlowly()`.
     var name: String
     var file: String
 

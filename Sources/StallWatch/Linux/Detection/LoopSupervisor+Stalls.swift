@@ -7,7 +7,6 @@ import StallReports
 extension LoopSupervisor {
     mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target
-        // A pending capture is a tracer, too.
         if context.options.ignoresDebugged, case .thread(let thread) = target, thread != log.pendingThread,
             isTraced(thread)
         {
@@ -46,7 +45,6 @@ extension LoopSupervisor {
         add(first, to: stall, poll, isFirst: true, overSince: overSince)
     }
 
-    /// Drops the stall, because no thread runs the loop's turn any more.
     private mutating func abandon() {
         loop.recorder.clearStalled()
         open = nil
@@ -127,7 +125,6 @@ extension LoopSupervisor {
         submit()
     }
 
-    /// Returns whether a sample is of the turn, which ended at `end` or goes on.
     func isWithinTurn(_ sample: StallRecord.Sample, _ end: UInt64?) -> Bool {
         guard let end else { return true }
         guard let captured = (try? sample.stack.get())?.capturedAt else { return false }

@@ -3,7 +3,6 @@ import StackCapture
 import StallReports
 import Synchronization
 
-/// Polls one loop on the watchdog and carries out the decisions of its detectors.
 struct LoopSupervisor {
     let loop: LoopMonitor
     var detector: StallDetector
@@ -13,9 +12,7 @@ struct LoopSupervisor {
     private var modes: ModeStarvationSupervisor?
     /// Whether the next poll may be for the loop's load only, which must not delay the check of a turn that begins.
     private(set) var isLoadFollowed = false
-    /// From which age turns are checked, and which may be stopped for it.
     var earlySampling = EarlySampling()
-    /// What was seen of the turn that the last poll saw.
     var log = TurnLog.none
     /// The stall that the turn is; `nil` below the threshold.
     var open: OpenRecord?

@@ -50,7 +50,6 @@ struct OverdueOperation: Sendable {
     private static let maximumOthers = 1_000
 }
 
-/// The Swift tasks of a dump of a hang, with their stacks, without names.
 struct CapturedTasks: Sendable {
     var list: TaskList
     var stacks: [CapturedStack]

@@ -58,7 +58,6 @@ struct SpinDetector {
 
     private(set) var last: Reading?
     private var previous: Reading?
-    /// The pattern of the last interval.
     private(set) var pattern: Pattern?
     private(set) var start: Reading?
     /// When the pattern ended, in monotonic nanoseconds.
@@ -67,7 +66,6 @@ struct SpinDetector {
     private var isRefuted = false
     /// When the next sample of a reported spin, or the next question for a proof, is due.
     private var nextCheck: UInt64 = 0
-    /// Whether the thread left the loop in the last interval, or was on a CPU outside: it may begin to spin there.
     private var isRestless = false
     private var samples = 0
 

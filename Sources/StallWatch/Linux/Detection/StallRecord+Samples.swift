@@ -14,7 +14,6 @@ extension StallRecord.Sample {
         return !wasStopPermitted && stack.method == .read && !stack.isComplete
     }
 
-    /// Returns whether the stack is the whole of the other one, as far as that goes.
     fileprivate func completes(_ other: StallRecord.Sample) -> Bool {
         guard case (.success(let whole), .success(let part)) = (stack, other.stack), whole.isComplete else {
             return false

@@ -4,7 +4,6 @@ import StallReports
 
 /// The raw facts of one stall, as the watchdog submits them: addresses without names, times in nanoseconds.
 struct StallRecord: Sendable {
-    /// A stack taken during the stall, or the reason why there is none.
     struct Sample: Sendable {
         /// The age of the turn at the capture, in nanoseconds.
         var age: UInt64
@@ -77,7 +76,6 @@ struct StallRecord: Sendable {
     var turns: UInt64?
     /// How the loop used its time then; `nil` for a stall.
     var activity: StallReport.Activity?
-    /// Whether the stall is the time between two runs of the loop.
     var isGap = false
     /// The time by which the stall may have begun earlier, in nanoseconds; `nil` if observers saw it begin.
     var startUncertainty: UInt64?
@@ -103,9 +101,7 @@ struct StallRecord: Sendable {
 struct LeadUp: Sendable, Equatable {
     /// When the stalled turn began to count, in monotonic nanoseconds.
     let start: UInt64
-    /// The turns of the stalled loop before the stall.
     var own: LoopTurns
-    /// The turns of the other loops, in the order in which they were watched.
     var others: [LoopTurns]
     let omittedLoops: Int
 

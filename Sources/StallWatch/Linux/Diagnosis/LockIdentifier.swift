@@ -18,8 +18,7 @@ struct LockIdentifier {
     /// The first word of each dispatch group; `nil` if it is not known.
     var groupType: UInt64?
 
-    /// The lock that `waiter` waits for in `call`, if it is a wait for one; `frames` are its innermost functions, if
-    /// any.
+    /// The lock that `waiter` waits for in `call`, if it does; `frames` are its innermost functions, if any.
     func identify(_ call: SystemCall, of waiter: Int32, in frames: [NamedFrame]) -> AwaitedLock? {
         guard call.purpose == .lock else { return nil }
         switch call.name {
@@ -92,7 +91,6 @@ struct LockIdentifier {
         return lock
     }
 
-    /// Describes a wait for a futex without priority inheritance by its function.
     private func describe(
         _ lock: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall, _ frames: [NamedFrame]
     ) {

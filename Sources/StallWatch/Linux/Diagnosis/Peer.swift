@@ -3,12 +3,10 @@ import Glibc
 import LinuxSupport
 import StallReports
 
-/// A process that a system call waits for, in a report's words.
 typealias Peer = StallReport.Peer
 
 struct PeerAnswer: Equatable, Sendable {
     var peers: [Peer] = []
-    /// The number of peers beyond ``PeerFinder/maximumPeers``.
     var omitted = 0
     var reason: String?
 

@@ -40,9 +40,7 @@ extension SystemCall {
 
     var takesDescriptor: Bool { Self.takesDescriptor.contains(name) }
 
-    /// The names of the calls whose first argument is the descriptor that they wait on.
-    ///
-    /// Not those that give the descriptor up, such as close(2).
+    /// The calls whose first argument is the descriptor that they wait on; not those that give it up, such as close(2).
     private static let takesDescriptor: Set<String> = [
         "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "fsync",
         "fdatasync", "syncfs", "sync_file_range", "fallocate", "ftruncate", "readahead", "fadvise64", "fstat",
@@ -131,7 +129,6 @@ enum SocketName {
     }
 }
 
-/// A system call and its target, in a report's words.
 typealias DescribedCall = StallReport.SystemCall
 
 extension DescribedCall {
@@ -152,7 +149,6 @@ extension DescribedCall {
         if captured.hasReturned, call.takesDescriptor { target = captured.target }
     }
 
-    /// Adds for whom the call waits.
     mutating func add(_ answer: PeerAnswer) {
         peers = answer.peers.isEmpty ? nil : answer.peers
         omittedPeers = answer.omitted == 0 ? nil : answer.omitted

@@ -18,8 +18,7 @@ extension SystemCall {
 }
 
 extension ThreadActivity {
-    /// Concludes the activity from all that the system shows: `shown` in /proc/<pid>/syscall, and the state letter of
-    /// proc(5).
+    /// Concludes the activity from `shown` in /proc/<pid>/syscall, and the state letter of proc(5).
     init(shown: ThreadActivity?, state: UInt8, waitChannel: String?) {
         switch shown {
         case .running, .blocked: self = .running
@@ -32,8 +31,7 @@ extension ThreadActivity {
         }
     }
 
-    /// Returns whether a thread that is blocked outside of system calls waits for a page; a tracer may also have
-    /// stopped it.
+    /// Returns whether a blocked thread outside of system calls waits for a page; a tracer may also have stopped it.
     private static func isFaulting(_ state: UInt8, _ waitChannel: String?) -> Bool {
         // Linux 4.14 to 5.15 shows no function on x86-64, whatever the thread waits in.
         waitChannel.map { $0 != "ptrace_stop" } ?? (state == UInt8(ascii: "D"))
@@ -41,7 +39,6 @@ extension ThreadActivity {
 }
 
 extension SystemCall {
-    /// Whether this is a restarted call whose original is not known.
     var isRestarted: Bool { name == "restart_syscall" }
 
     /// Returns the original of a restart_syscall(2) that waits in a kernel function; this call if it is none or not
@@ -119,7 +116,6 @@ extension SystemCall {
         inputOutput.contains(function) || inputOutput.contains(function + "64")
     }
 
-    /// Returns whether a call of that name writes to a disk what is in memory.
     static func flushes(_ name: String) -> Bool {
         ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"].contains(name)
     }
@@ -139,7 +135,6 @@ extension SystemCall {
 }
 
 extension ThreadReading {
-    /// What the thread does, concluded from all that the system shows.
     var activity: ThreadActivity { ThreadActivity(shown: shown, state: state, waitChannel: waitChannel) }
 }
 

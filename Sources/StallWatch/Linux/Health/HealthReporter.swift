@@ -15,7 +15,6 @@ final class HealthReporter: Sendable {
     private let workers = Mutex<[HealthWorker]>([])
     private let isStarted = Atomic<Bool>(false)
 
-    /// Creates a reporter that has not been started, and checks that the health file can be written.
     init(_ settings: StallMonitor.Configuration.Health, source: HealthSource) throws(StallWatchError) {
         self.settings = settings
         self.source = source

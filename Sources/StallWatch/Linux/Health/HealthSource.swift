@@ -6,7 +6,6 @@ import Synchronization
 /// Makes health records of the watchdog's readings and of the sentences of the reports, for any thread.
 final class HealthSource: Sendable {
     private struct Memory {
-        /// The newest report of each loop's ongoing stall, without its stacks, by the loop's label.
         var stalls: [String: StallReport] = [:]
         var lastStall: HealthRecord.Stall?
         /// Whether all loops have made progress at once.
@@ -81,7 +80,6 @@ final class HealthSource: Sendable {
 
     func lastRecord() -> HealthRecord { memory.withLock { $0.last } }
 
-    /// Returns the record of a monitor that does not run, with the loops as they were last.
     func stoppedRecord() -> HealthRecord {
         var record = lastRecord()
         record.state = .stopped

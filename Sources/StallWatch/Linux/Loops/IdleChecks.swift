@@ -10,7 +10,6 @@ protocol IdleCheck: AnyObject, Sendable {
     /// nanoseconds.
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
-    /// Marks that an item is about to be sent to the loop.
     func markSent(to thread: Int32?)
 }
 
@@ -82,7 +81,6 @@ final class TaskPoolIdleCheck: IdleCheck {
     }
 }
 
-/// The pools of several priorities.
 final class TaskPools: IdleCheck {
     let all: [(priority: TaskPriority, idle: TaskPoolIdleCheck)]
 
@@ -92,7 +90,6 @@ final class TaskPools: IdleCheck {
         all.allSatisfy { $0.idle.isIdle(thread: thread, lastDelay: lastDelay) }
     }
 
-    /// One item for each pool, of which the last one counts.
     final class Sent: Sendable {
         private let left: Atomic<Int>
         private let item: @Sendable () -> Void

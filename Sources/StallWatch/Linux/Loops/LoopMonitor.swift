@@ -2,7 +2,6 @@ import LinuxSupport
 import StackCapture
 import Synchronization
 
-/// A watched loop: its turns, its source and its threshold.
 final class LoopMonitor: Sendable {
     let label: String
     let recorder: TurnRecorder
@@ -64,9 +63,7 @@ final class LoopMonitor: Sendable {
     }
 }
 
-/// What a poll has found of a loop.
 struct LoopPoll {
-    /// The current turn, or the last one between turns.
     var turn: TurnSnapshot
     var target: CaptureTarget
     var load: LoopLoad
@@ -75,7 +72,6 @@ struct LoopPoll {
     var stallEnd: UInt64?
     /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
     var nextHeartbeat: UInt64?
-    /// Whether the loop has neither begun a turn nor is known to run.
     var isStarting: Bool
 
     /// When the turn that was in progress at the poll has ended by now, in monotonic nanoseconds; `nil` while it lasts.

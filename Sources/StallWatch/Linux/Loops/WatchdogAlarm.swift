@@ -69,7 +69,6 @@ struct AsymmetricFence: ~Copyable {
         }
     }
 
-    /// Executes the watchdog's side of the pair.
     package func heavy() {
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if isPrepared.load(ordering: .relaxed) { _ = clinux_barrier_in_all_threads() }

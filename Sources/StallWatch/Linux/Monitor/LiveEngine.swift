@@ -34,7 +34,6 @@ final class LiveEngine: MonitorEngine {
         /// Whether the engine has found that ptrace works; `nil` before the start.
         var mayUsePtrace: Bool?
 
-        /// Removes the sources of all loops, which is harmless for a source that is already removed.
         func removeSources() {
             for loop in loops.values { loop.removeSources() }
         }
@@ -136,7 +135,6 @@ final class LiveEngine: MonitorEngine {
         return LiveLoop(engine: self, entry: entry)
     }
 
-    /// Stops watching a loop, unless that is done.
     func unwatch(_ entry: LoopEntry) {
         let isWatched = state.withLock { state in
             guard state.loops[entry.label] === entry else { return false }

@@ -18,7 +18,6 @@ struct OperationInspector {
     struct Finding {
         var operation: OverdueOperation
         var name: [UInt8]?
-        /// The stack of the operation's task.
         var stack: Result<CapturedStack, CaptureFailure> = .failure(.notTried)
         var threads: [StallRecord.OtherThread] = []
         var images = ImageList()
@@ -124,7 +123,6 @@ struct OperationInspector {
         return reader.threads().contains(before)
     }
 
-    /// Captures threads, and the owners of the locks that they wait for.
     private func capture(_ first: [Int32]) -> [StallRecord.OtherThread] {
         let resolver = LockOwnerResolver(threads: threads, memory: GuardedMemory())
         var captured: [StallRecord.OtherThread] = []

@@ -112,7 +112,6 @@ struct TaskInspection {
         return list
     }
 
-    /// Returns what threads do, and the owners of the locks that they wait for.
     private func describe(
         _ first: [Int32], _ capturer: ThreadCapture, stack: (CapturedStack, ImageList) -> Int
     ) -> [StallReport.OtherThread] {
@@ -209,7 +208,6 @@ extension TaskList {
         if !hasStacks { for index in executors.indices { executors[index].name = nil } }
     }
 
-    /// Marks the waits for continuations that are those of `Task.sleep` and of clocks.
     mutating func markSleeps(_ report: StallReport) {
         let isSleep = report.stacks.map { stack in
             stack.lazy.map { report.frames[$0] }.prefix { !$0.isInApp }.contains { frame in

@@ -14,7 +14,6 @@ struct ReportNamer {
     /// One barrier per store, queued with the last finished stall.
     private(set) var storesReached: [SinkWorker.Barrier] = []
 
-    /// Symbolicates the newest state of a stall and delivers it to the sinks.
     mutating func report(_ draft: ReportDraft) {
         let (record, sinks) = (draft.record, outlet.sinks)
         let isNew = open.insert(record.id).inserted
@@ -53,7 +52,6 @@ struct ReportNamer {
     }
 }
 
-/// The last steps before a report leaves the reporter, and its destinations.
 struct ReportOutlet: Sendable {
     let settings: Reporter.Settings
     let sinks: SinkSet

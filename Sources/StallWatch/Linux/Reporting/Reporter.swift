@@ -67,7 +67,6 @@ final class Reporter: Sendable {
         if lost != nil { counts.add { $0.reportsLost += 1 } }
     }
 
-    /// Whether a sink receives notices about the monitor itself.
     var hasLog: Bool { outlet.sinks.receive(.notice) }
 
     /// Sends a notice about the monitor itself to the log sink, if there is one; never waits.
@@ -136,7 +135,6 @@ final class Reporter: Sendable {
         finishSinks()
     }
 
-    /// Runs the second stage until the first closes its mailbox.
     private func nameReports() {
         guard !drafts.isDrained else { return }
         let policy = RepeatPolicy(
@@ -168,7 +166,6 @@ final class Reporter: Sendable {
     }
 }
 
-/// A state of a stall that waits to be reported.
 struct ReportDraft: Sendable {
     let record: StallRecord
     /// The report without names; `nil` until the first stage has made it.

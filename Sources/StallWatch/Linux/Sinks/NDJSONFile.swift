@@ -131,7 +131,6 @@ final class NDJSONFile: Sink {
     }
 }
 
-/// The newest suppressed stall of each fingerprint since its last report.
 struct NewestSuppressed {
     /// The most fingerprints; the next report counts the stalls of others.
     private static let maximum = 32
@@ -140,7 +139,6 @@ struct NewestSuppressed {
 
     private var all: [StallReport] { reports.values.sorted { $0.id < $1.id } }
 
-    /// Writes the kept stalls at the end; returns the errors.
     func errors(of write: (StallReport) throws(StallWatchError) -> Void) -> [StallWatchError] {
         all.compactMap { report in
             do throws(StallWatchError) {
@@ -174,7 +172,6 @@ final class NDJSONStream: Sink {
     static let timeLimit: UInt64 = 5_000_000_000
 
     private let file: Duplicate
-    /// Whether the last line was written in part.
     private var isCut = false
     private var suppressed = NewestSuppressed()
 
