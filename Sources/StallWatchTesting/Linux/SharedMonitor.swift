@@ -8,8 +8,7 @@ import Testing
 
 /// The one monitor of a test process, which all traits and checks share, because a loop is watched by one monitor.
 ///
-/// It starts with the first scope and runs until the process ends. It watches each loop with the lowest threshold of the
-/// scopes that watch it now.
+/// It runs from the first scope until the process ends, with the lowest threshold of each loop's current scopes.
 final class SharedMonitor: Sendable {
     static let shared = SharedMonitor()
 

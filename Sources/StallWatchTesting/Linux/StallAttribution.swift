@@ -169,9 +169,8 @@ extension StallReport.Frame {
 
 /// The part of a stall that the code took, without the time for which the machine kept it from running, in milliseconds.
 ///
-/// The monitor splits a stall into time on a CPU, time blocked, and time ready to run without a CPU. The last part is the
-/// machine's: other programs used the CPUs, the host took them away (*steal*, which the monitor counts as waiting for a
-/// CPU), or the cgroup had used up its quota.
+/// A stall is time on a CPU, time blocked, and time ready to run without a CPU. The last part is the machine's: other
+/// programs used the CPUs, the host took them away (*steal*, which counts as waiting for a CPU), or the cgroup had used up its quota.
 ///
 /// `throttledMilliseconds` is not subtracted. It is the time of the whole cgroup: what it kept this thread from running
 /// is part of the time without a CPU already, and a thread that slept meanwhile would have slept in any case.
@@ -191,8 +190,7 @@ struct CodeTime: Sendable, Equatable {
     init(duration: Double, cause: StallReport.Cause?, _ evidence: Evidence) {
         most = max(duration, 0)
         guard let cause else {
-            // A pool without a busy worker has no code that delays it, and neither has a queue that no thread runs: its
-            // thread waited for a CPU.
+            // A pool without a busy worker has no code that delays it, and neither has a queue that no thread runs.
             least = evidence.hasStack && !evidence.isOfPool ? most : 0
             if evidence.isOfPool { most = 0 }
             return

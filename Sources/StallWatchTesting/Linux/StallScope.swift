@@ -43,9 +43,7 @@ final class StallScope: Sendable {
     /// The identity of the test, or of the outermost check.
     var root: ObjectIdentifier { ObjectIdentifier(outermost ?? self) }
 
-    /// The threshold at which the monitor has to notice a stall.
-    ///
-    /// A heartbeat may begin late by a quarter of it, so it is half of the shortest stall that matters.
+    /// Half of the shortest stall that matters, because a heartbeat may begin late by a quarter of it.
     var threshold: Duration {
         .milliseconds(max(budget.shortest / 2, 5))
     }

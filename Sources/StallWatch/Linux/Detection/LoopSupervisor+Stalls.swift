@@ -160,8 +160,7 @@ extension LoopSupervisor {
     mutating func escalate(_ poll: LoopPoll, at time: UInt64) -> UInt64? {
         guard let stall = detector.stall, let due = open?.escalation else { return nil }
         guard time >= due else { return due }
-        // A watchdog that is over a threshold late was stopped, and so was the loop. Give the loop one more threshold
-        // to recover.
+        // A watchdog over a threshold late was stopped, like the loop: give the loop one more threshold to recover.
         guard time &- due <= loop.threshold else {
             open?.escalation = time &+ loop.threshold
             return open?.escalation

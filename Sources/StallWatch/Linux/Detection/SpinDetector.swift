@@ -197,9 +197,7 @@ struct SpinSupervisor {
     /// The number of stacks that can refute an empty mode.
     private static let leastStacks = 9
 
-    /// Reports a spin that begins or ends; returns when to poll at the latest, if that matters.
-    ///
-    /// `probe` has the files of the loop's thread.
+    /// Reports a spin that begins or ends, by `probe`, its thread's files; returns when to poll at the latest, if ever.
     mutating func poll(
         _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64,
         _ probe: inout ThreadProbe?

@@ -79,9 +79,7 @@ final class Watchdog: Sendable {
     /// Waits until the watchdog has polled all loops at least once from now on; returns `false` at the deadline.
     func waitForPass(until deadline: UInt64) -> Bool { readProgress(until: deadline) != nil }
 
-    /// Wakes the watchdog, and returns what its next pass finds; `nil` without an answer.
-    ///
-    /// Never call it on the watchdog's own thread.
+    /// Wakes the watchdog, never on its own thread, and returns what its next pass finds; `nil` without an answer.
     func readProgress(until deadline: UInt64) -> ProgressReading? {
         let request = ProgressRequest()
         let isRunning = shared.withLock { shared in

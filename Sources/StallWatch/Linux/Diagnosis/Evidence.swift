@@ -30,8 +30,7 @@ struct Evidence: Sendable {
     var throttled: UInt64 = 0
     /// The number of CPUs that are online.
     var processors = 1
-    /// The time that the host of a virtual machine took from the most affected CPU since a sample saw the thread ready to run,
-    /// in nanoseconds.
+    /// The time that the host took from the most affected CPU since a sample saw the thread ready, in nanoseconds.
     var stolen: UInt64 = 0
     var pagedFile: String?
 

@@ -154,8 +154,7 @@ extension LockIdentifier {
         isLive(thread) ? .thread(thread) : .unknown(reason)
     }
 
-    /// The kernel's contract for PI futexes (futex(2)): the low 30 bits are the owner, bit 31 is set while
-    /// threads wait, bit 30 if the owner has died.
+    /// PI futexes (futex(2)): the low 30 bits are the owner, bit 31 is set while threads wait, bit 30 if it has died.
     private func priorityInheritanceOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address).map(Futex.Word.init) else { return .unknown("it cannot be read") }
         guard word.hasWaiters, !word.ownerDied, word.owner > 0 else { return .unknown("it was just released") }

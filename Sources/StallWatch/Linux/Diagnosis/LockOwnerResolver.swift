@@ -161,8 +161,7 @@ final class ProcessThreads {
         read(thread).map { .init(activity: $0.activity, runs: $0.runs) }
     }
 
-    /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended or the system does not
-    /// show what it waits for.
+    /// Returns the kind of cause that the thread's activity means; `nil` if it has ended or does not show its wait.
     func activity(of thread: Int32) -> Cause.Kind? {
         guard let reading = read(thread) else { return nil }
         return Cause.Kind(of: reading.activity) ?? reading.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))

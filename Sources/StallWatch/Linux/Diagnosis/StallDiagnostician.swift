@@ -4,9 +4,7 @@ import Glibc
 import LinuxSupport
 internal import CLinux
 
-/// Diagnoses the stalls of one loop, for the watchdog.
-///
-/// Before a turn is checked, it takes at most one reading per turn and threshold.
+/// Diagnoses a loop's stalls, for the watchdog; before a turn is checked, with at most one reading per threshold.
 struct StallDiagnostician {
     var probe: ThreadProbe?
     /// The thread that ``readings`` are of; 0 before the first.
@@ -159,9 +157,7 @@ struct StallDiagnostician {
         )
     }
 
-    /// Describes where the thread is.
-    ///
-    /// Owners of its lock are stopped, and peers searched for, only in a late turn.
+    /// Describes where the thread is; only in a late turn are owners of its lock stopped, and peers searched for.
     private func observe(
         _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool, earlier: [Observation]
     ) -> Observation {

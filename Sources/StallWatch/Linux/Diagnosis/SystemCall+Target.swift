@@ -137,8 +137,7 @@ extension DescribedCall {
         self.init(number: call.number, name: call.name, target: memory.flatMap { call.target(memory: $0) })
     }
 
-    /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if none is
-    /// known.
+    /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if unknown.
     init?(_ captured: CapturedCall, function: String?, memory: any MemoryReading) {
         guard let number = captured.number ?? function.flatMap(SystemCallNames.current.number(ofFunction:)) else {
             return nil

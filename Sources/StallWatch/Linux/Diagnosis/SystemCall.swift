@@ -78,8 +78,7 @@ extension SystemCall {
 
     private static func original(_ waitChannel: String, _ firstArgument: UInt64) -> String? {
         if waitChannel.contains("nanosleep") {
-            // A clock id is a small number, or a negative one for a CPU clock of a process or thread; a pointer is
-            // neither.
+            // A clock id is a small number, or negative for a CPU clock of a process or thread; a pointer is neither.
             return (-(1 << 32)..<4096).contains(Int64(bitPattern: firstArgument)) ? "clock_nanosleep" : "nanosleep"
         }
         if waitChannel.contains("futex") { return "futex" }

@@ -82,8 +82,7 @@ extension TimeSplit {
 
         init(_ exact: UInt64) { estimate = exact }
 
-        /// Estimates CPU time in the `inside` nanoseconds before a first reading, as if its state had lasted for all of
-        /// them.
+        /// Estimates CPU time in the `inside` nanoseconds before a first reading, as if its state had lasted.
         init(onCPUBefore first: ThreadReading, inside: UInt64) {
             let most = min(first.onCPU, inside)
             (estimate, uncertainty) = (first.isRunnable ? most : 0, most)

@@ -6,8 +6,7 @@ import Synchronization
 
 /// Finds out that a loop without observers waits, and needs no heartbeat; only reads, on the watchdog.
 protocol IdleCheck: AnyObject, Sendable {
-    /// Returns whether the loop certainly has no work now. `thread` ran the last item, if known, within `lastDelay`
-    /// nanoseconds.
+    /// Returns whether the loop surely has no work; `thread` ran the last item, if known, in `lastDelay` nanoseconds.
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
     func markSent(to thread: Int32?)

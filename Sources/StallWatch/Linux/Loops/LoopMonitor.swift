@@ -24,8 +24,7 @@ final class LoopMonitor: Sendable {
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
 
-    /// Opens the files of the loop's thread, if it is known, for the watchdog: a process that gives up its user later can
-    /// still read them, but not open them.
+    /// Opens the files of the loop's thread, if known: a process that gives up its user can only read open ones.
     func openFiles() {
         guard let thread = source.knownThread ?? recorder.lastThread, let opened = try? ThreadProbe(thread: thread)
         else {

@@ -6,9 +6,7 @@ import LinuxSupport
 import Synchronization
 import StallSymbols
 
-/// The engine of a monitor on Linux: its threads, its loops and what they share.
-///
-/// While it runs its watchdog keeps it, until ``stop()``.
+/// The engine of a monitor on Linux; while it runs its watchdog keeps it, until ``stop()``.
 final class LiveEngine: MonitorEngine {
     let configuration: StallMonitor.Configuration
     let environment: MonitorEnvironment

@@ -4,9 +4,7 @@ import LinuxSupport
 package import StallReports
 import StallSymbols
 
-/// What environment variables change about a monitor.
-///
-/// A pure value of the variables that it is given. A value that cannot be used is ignored, and ``notices`` says so.
+/// What environment variables change about a monitor; ``notices`` says which values are ignored (a pure value).
 package struct MonitorEnvironment: Sendable {
     /// Whether `STALLWATCH=off` turns the monitor off.
     private(set) var isOff = false

@@ -6,8 +6,7 @@ package import StallReports
 /// all that were reported, up to a limit per minute. The next report counts the stalls in between and sums up their
 /// durations. If the limit suppresses a report that is due, the next stall with that fingerprint is due instead.
 package struct RepeatPolicy {
-    /// The maximum number of remembered fingerprints; beyond it, the least recently seen one begins at occurrence 1
-    /// again.
+    /// The most fingerprints remembered; beyond it, the least recently seen one begins at occurrence 1 again.
     static let maximumFingerprints = 1024
     /// How many times as long as the reported ones a stall lasts that is no mere repeat of them.
     static let muchLonger = 4.0

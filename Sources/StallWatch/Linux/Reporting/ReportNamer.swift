@@ -59,8 +59,7 @@ struct ReportOutlet: Sendable {
     let counts: ReportCounts
     let streams: ReportStreams
 
-    /// Returns the report that the sinks receive: with current counts, shortened paths and the app's redactions; if
-    /// those make it invalid, only with its times.
+    /// Returns what the sinks receive: with counts, shortened and redacted; only the times if that makes it invalid.
     func prepared(_ report: StallReport) -> StallReport {
         var report = report
         let suppressed = counts.current.suppressed
@@ -88,8 +87,7 @@ struct ReportOutlet: Sendable {
             sinks.submit(.init(.escalated, report))
             notices.post(.init(notice: "aborting the process: a stall has lasted too long", ["reason": report.summary]))
             sinks.flush()
-            // The thread that made this one may block SIGABRT. The Swift runtime's crash handler would then turn it into
-            // SIGSEGV (measured).
+            // The creating thread may block SIGABRT, and Swift's crash handler then turns it into SIGSEGV (measured).
             _ = clinux_unblock_all_signals()
             abort()
         }

@@ -147,8 +147,7 @@ final class Reporter: Sendable {
         }
     }
 
-    /// Waits until the sinks have handled all records submitted so far, ``SinkSet/storeTimeLimit`` more at most;
-    /// returns `false` then.
+    /// Waits until the sinks have all records so far, up to ``SinkSet/storeTimeLimit`` more; returns `false` then.
     func settle(until deadline: UInt64) -> Bool {
         // In this order: the first stage passes its record on before it takes the next one.
         while !arrivals.isIdle || !drafts.isIdle {

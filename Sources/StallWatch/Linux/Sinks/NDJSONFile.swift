@@ -4,10 +4,8 @@ import Glibc
 
 /// A file with one report per line, and rotated files beside it, such as `stalls.ndjson.1`.
 ///
-/// Several processes may write the same file: each appends lines under a file lock, and the process that fills the file
-/// rotates it.
-///
-/// A line is final. So the newest suppressed stall of a fingerprint, which stands for those since the last report, is written
+/// Several processes may write it: each appends lines under a file lock, and the one that fills the file rotates it. A
+/// line is final: a fingerprint's newest suppressed stall, which stands for those since the last report, is written
 /// when the monitor stops.
 final class NDJSONFile: Sink {
     private let path: String
@@ -76,8 +74,7 @@ final class NDJSONFile: Sink {
         return try openLocked()
     }
 
-    /// Opens the file that has the name now, and locks it against other processes if the file system has locks, in up
-    /// to 100 attempts, 10 ms apart.
+    /// Opens the file that has the name now, and locks it if the file system can, in up to 100 attempts, 10 ms apart.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
             let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)

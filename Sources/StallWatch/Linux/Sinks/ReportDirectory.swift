@@ -19,8 +19,7 @@ struct ReportDirectory: Sendable {
             throw StallWatchError(.unwritableReports, "the report directory's path is empty: name a directory")
         }
         self.path = path
-        // Without /proc, this process cannot check whether another one is alive, so it leaves the files of others
-        // alone.
+        // Without /proc nothing shows whether another process is alive, so the files of others are left alone.
         owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         try makeDirectories(path)
         let probe = Self.temporaryPath(for: "stall-probe", in: path, of: owner)
@@ -139,8 +138,7 @@ extension ReportDirectory {
         }
     }
 
-    /// Removes the oldest reports, except of ongoing stalls, until the directory is within its quota; returns their
-    /// number.
+    /// Removes the oldest reports that are not ongoing until the directory is within its quota; returns their number.
     func enforce(_ quota: ReportQuota) -> Int {
         let files: [(name: String, size: Int)] = names().filter(StallReport.isFileName).sorted().compactMap { name in
             guard let status = FileStatus(path: path + "/" + name), status.isRegular else { return nil }
