@@ -29,7 +29,6 @@ struct StallAttribution {
 
     private enum Owner: Hashable {
         case test(Int)
-        /// One of these tests, at least two.
         case oneOf(Set<Int>)
         case unwatched
     }
@@ -170,7 +169,7 @@ extension StallReport.Frame {
 /// The part of a stall that the code took, without the time for which the machine kept it from running, in milliseconds.
 ///
 /// A stall is time on a CPU, time blocked, and time ready to run without a CPU. The last part is the machine's: other
-/// programs used the CPUs, the host took them away (*steal*, which counts as waiting for a CPU), or the cgroup had used up its quota.
+/// programs used the CPUs, the host took them (*steal*, which counts as waiting for one), or the cgroup's quota was up.
 ///
 /// `throttledMilliseconds` is not subtracted. It is the time of the whole cgroup: what it kept this thread from running
 /// is part of the time without a CPU already, and a thread that slept meanwhile would have slept in any case.
@@ -190,7 +189,8 @@ struct CodeTime: Sendable, Equatable {
     init(duration: Double, cause: StallReport.Cause?, _ evidence: Evidence) {
         most = max(duration, 0)
         guard let cause else {
-            // A pool without a busy worker has no code that delays it, and neither has a queue that no thread runs.
+            // A pool without a busy worker has no code that delays it, and neither has a queue that no thread runs: its
+            // thread waited for a CPU.
             least = evidence.hasStack && !evidence.isOfPool ? most : 0
             if evidence.isOfPool { most = 0 }
             return

@@ -105,7 +105,6 @@ struct StallCheck: Sendable {
 }
 
 extension Result where Failure == any Error {
-    /// Runs the body and keeps its result or its error.
     init(_ body: () async throws -> Success) async {
         do {
             self = .success(try await body())

@@ -2,8 +2,6 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-// How a stall is reported, from its first sample to its end.
-
 extension LoopSupervisor {
     mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target

@@ -118,9 +118,7 @@ struct LoopSupervisor {
         progress = LoopProgress(label: loop.label, state: state, since: since)
     }
 
-    /// Stops following the loop, and reports a stall, or a period of the loop, that still lasts as abandoned.
-    ///
-    /// The turn in which `stopper`, a thread, stops the monitor is over there.
+    /// Stops following the loop; reports what still lasts as abandoned, but a turn of the thread `stopper` as over.
     mutating func leave(at time: UInt64, stoppedBy stopper: Int32? = nil) {
         let isStoppedInTurn = stopper.map { loop.target == .thread($0) } ?? false
         loop.source.remove()

@@ -187,7 +187,7 @@ struct ModeStarvationDetector {
 
     /// When to poll at the latest, in monotonic nanoseconds; `nil` if the loop turns before anything can happen.
     ///
-    /// A loop outside of observed runs may enter an unobserved one: it is looked at after the limit and twice the limit.
+    /// A loop outside of observed runs may enter an unobserved one: it is looked at after one and after two limits.
     func nextPoll(_ load: LoopLoad) -> UInt64? {
         if absence != nil { return nextQuestion == .max ? nil : nextQuestion }
         guard load.isOutside, load.defaultRuns > 0, load.lastEnd > 0 else { return nil }

@@ -126,7 +126,6 @@ extension LoopLoad {
     }
 }
 
-/// What to do about a period in which a loop is saturated or spins.
 enum PeriodAction: Equatable {
     case sample
     case begin

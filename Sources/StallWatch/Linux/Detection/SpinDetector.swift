@@ -87,7 +87,6 @@ struct SpinDetector {
         return maySpin && load.time &- last.load.time >= Self.interval
     }
 
-    /// Whether the last reading asks for evidence.
     var isAsking: Bool {
         guard let last, start != nil, pattern != nil else { return false }
         return !isReported && !isRefuted && brokenAt == nil && last.load.time >= nextCheck

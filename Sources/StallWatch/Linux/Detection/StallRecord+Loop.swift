@@ -2,8 +2,6 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-// Records of what the watchdog finds about a loop.
-
 extension StallRecord {
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start

@@ -13,9 +13,7 @@ struct StallRecord: Sendable {
         /// The threads of the process if the loop is a pool, whose workers are among them.
         var workers: [OtherThread] = []
         var images = ImageList()
-        /// Whether the sample was taken before the turn reached its threshold.
         var isEarly = false
-        /// Whether the capture was permitted to stop the thread.
         var wasStopPermitted = true
         /// The age of the turn when the thread was first seen in this place, in nanoseconds.
         var seenFrom = UInt64.max
@@ -33,7 +31,6 @@ struct StallRecord: Sendable {
             if case .failure(let error) = stack { error.isThreadGone } else { false }
         }
 
-        /// Whether the stack is captured as soon as the thread leaves the kernel.
         var isPending: Bool {
             if case .failure(let error) = stack { error.isPending } else { false }
         }
@@ -79,7 +76,6 @@ struct StallRecord: Sendable {
     var isGap = false
     /// The time by which the stall may have begun earlier, in nanoseconds; `nil` if observers saw it begin.
     var startUncertainty: UInt64?
-    /// The suppressions so far, at the last update of the record.
     var suppressed = SuppressionCounts()
     var otherImages = ImageList()
     /// The cause, if one thread runs the loop.

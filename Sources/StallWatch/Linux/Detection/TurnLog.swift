@@ -51,7 +51,6 @@ struct TurnLog {
 
         var stack: CapturedStack? { try? sample.stack.get() }
 
-        /// Whether the capture may have stopped the thread.
         var mayHaveStopped: Bool {
             if isUnchanged { return false }
             guard let stack else { return true }

@@ -57,6 +57,5 @@ struct ThreadWait: Equatable, Sendable {
     var lock: AwaitedLock?
     /// Whether the thread can never go on, because it waits, directly or not, for threads that wait for each other.
     var isDeadlock = false
-    /// How often the thread has run so far.
     var runs: UInt64
 }

@@ -9,7 +9,6 @@ import StallReports
 /// architectures), of the kernel's futex interface (futex(2)), and of libdispatch (see `DispatchLayout`).
 struct LockIdentifier {
     let memory: any MemoryReading
-    /// Returns whether this process has a thread with the kernel's thread id.
     let isLive: (Int32) -> Bool
     /// The stdio streams of this process; `nil` if the layout of their locks is not known.
     var streams: StandardStreams?

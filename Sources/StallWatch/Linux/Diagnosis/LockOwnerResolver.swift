@@ -150,7 +150,6 @@ final class ProcessThreads {
         _ = (StandardStreams.current, DispatchLayout.groupType)
     }
 
-    /// Creates the same threads, of which none is stopped.
     init(unstopped threads: ProcessThreads) {
         capturer = threads.capturer
         mayStop = false

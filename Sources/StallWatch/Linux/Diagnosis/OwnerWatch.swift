@@ -24,7 +24,6 @@ struct OwnerWatch {
         ownership.owners.last?.thread.id == owner && ownership.lock == lock
     }
 
-    /// Reads the owner while the other thread still waits.
     mutating func read() {
         guard let reading = probe.read() else { return }
         if readings.count >= Self.maximumReadings { readings.removeLast() }

@@ -4,7 +4,7 @@ import Glibc
 import LinuxSupport
 internal import CLinux
 
-/// Diagnoses a loop's stalls, for the watchdog; before a turn is checked, with at most one reading per threshold.
+/// Diagnoses a loop's stalls, for the watchdog; before a check, with at most one reading per turn and threshold.
 struct StallDiagnostician {
     var probe: ThreadProbe?
     /// The thread that ``readings`` are of; 0 before the first.
@@ -83,8 +83,7 @@ struct StallDiagnostician {
 
     /// Returns the observations to keep of a late turn that counts from `start`, after its thread was observed.
     ///
-    /// If the turn had ended by `end`, only the stack counts, if it is from before. The first observation of a turn is
-    /// preceded by the reading before it.
+    /// If the turn had ended by `end`, only a stack from before counts. The reading before comes before the first one.
     mutating func kept(
         _ observation: Observation, stack: CapturedStack?, start: UInt64, isFirst: Bool, end: UInt64?
     ) -> [Observation] {

@@ -4,9 +4,7 @@ import StackCapture
 import StallReports
 
 extension SystemCall {
-    /// Describes the target of the call: a file's path, a socket's peer, the length of a sleep, an awaited process.
-    ///
-    /// Only reads names and changes no descriptor. Takes about 10 us of the caller's time.
+    /// Describes the call's target: a file's path, a socket's peer, a sleep's length, a process; reads only, for 10 us.
     func target(memory: any MemoryReading) -> String? {
         let name = name
         switch name {

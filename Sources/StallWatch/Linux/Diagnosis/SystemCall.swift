@@ -5,8 +5,7 @@ import StallReports
 extension SystemCall {
     /// Creates the call that a stop has met a blocked thread in; `nil` if the stack is of another capture.
     ///
-    /// The call has begun again since then (ptrace(2)), so its arguments are still valid. The stop shows no stack pointer
-    /// of the call's own.
+    /// It has begun again since (ptrace(2)): its arguments are valid. The stop shows no stack pointer of the call.
     init?(ofStopped stack: CapturedStack) {
         guard stack.method == .ptrace, stack.threadState == .blocked, let call = stack.call, let number = call.number
         else { return nil }

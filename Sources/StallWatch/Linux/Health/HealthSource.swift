@@ -17,7 +17,6 @@ final class HealthSource: Sendable {
     private let process: HealthRecord.Process
     /// The time between two records in the health file, in nanoseconds; `nil` if there is no such file.
     private let interval: UInt64?
-    /// Whether the environment has turned the monitor off.
     private let isOff: Bool
 
     init(process: HealthRecord.Process = .current(), interval: UInt64? = nil, isOff: Bool = false) {

@@ -36,7 +36,6 @@ final class TurnRecorder: Sendable {
     private let defaultRuns = Atomic<UInt64>(0)
     /// The value of `defaultRuns` when a block of the main queue ran last.
     private let mainQueueRun = Atomic<UInt64>(.max)
-    /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
     static let defaultMode: UInt8 = 1
@@ -314,7 +313,6 @@ struct LoopLoad: Equatable {
 ///
 /// Only the loop's thread calls ``begin(at:)`` and ``end(at:)``: two loads and stores each.
 final class WaitClock: Sendable {
-    /// The total duration of the waits that are over.
     private let past = Atomic<UInt64>(0)
     /// When the current wait began; 0 between waits.
     private let began = Atomic<UInt64>(0)

@@ -79,7 +79,6 @@ package struct MonitorEnvironment: Sendable {
 }
 
 extension StallMonitor {
-    /// Creates a monitor that the given environment changes.
     package convenience init(
         _ configuration: Configuration, environment: MonitorEnvironment
     ) throws(StallWatchError) {

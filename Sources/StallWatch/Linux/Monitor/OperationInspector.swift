@@ -108,7 +108,6 @@ struct OperationInspector {
         return found
     }
 
-    /// Whether all tasks of a chain, and its thread, are as they were read.
     private func isUnchanged(_ chain: TaskChain, _ reading: TaskReading, _ reader: TaskReader) -> Bool {
         let read = Dictionary(reading.tasks.map { ($0.id, $0) }) { first, _ in first }
         let isSame = chain.tasks.allSatisfy { task in

@@ -73,7 +73,6 @@ extension StallContext {
         return calibration
     }()
 
-    /// Parameters of the calibration, which publishes a test context.
     static var publisher: ContextPublisher {
         let context = StallContext("calibration")
         let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(context.storage).toOpaque()))

@@ -4,9 +4,7 @@ import StackCapture
 import StallReports
 import StallSymbols
 
-/// Makes the answer to a request for the tasks: reads them, their async functions, and what their threads do.
-///
-/// No thread is held or stopped: a thread that is on a CPU has no stack in the answer.
+/// Makes the answer to a request for the tasks, and stops no thread: one that is on a CPU has no stack in the answer.
 struct TaskInspection {
     /// The time for all names, in nanoseconds (6 s): what is not found by then has none.
     private static let timeForNames: UInt64 = 6_000_000_000
