@@ -88,7 +88,6 @@ extension StallMonitor {
                 "the threshold is \(threshold): give a value from 5 milliseconds to 24 hours")
         }
 
-        /// The first log among the outputs.
         var logger: Logger? {
             for case .log(let logger) in outputs.map(\.kind) { return logger }
             return nil
@@ -104,7 +103,6 @@ public enum StallEvent: Sendable {
     case ended(StallReport)
 }
 
-/// Throws for an invalid setting.
 func require(_ isValid: Bool, _ message: @autoclosure () -> String) throws(StallWatchError) {
     if !isValid { throw StallWatchError(.invalidConfiguration, message()) }
 }

@@ -50,7 +50,6 @@ public final class LoopProbe: Sendable {
 }
 
 #if !os(Linux) || STALLWATCH_INERT
-    /// The turns of a probe that no monitor watches.
     struct ProbeTurns: ~Copyable, Sendable {
         func begin() {}
         func end() {}
@@ -59,21 +58,18 @@ public final class LoopProbe: Sendable {
 
 // MARK: - The functions of CStallWatch.h
 
-/// Implements `stallwatch_begin_turn`.
 @_cdecl("stallwatch_begin_turn")
 package func stallwatchBeginTurn(_ handle: UnsafeMutableRawPointer?) {
     guard let handle else { return }
     Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.beginTurn() }
 }
 
-/// Implements `stallwatch_end_turn`.
 @_cdecl("stallwatch_end_turn")
 package func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {
     guard let handle else { return }
     Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.endTurn() }
 }
 
-/// Implements `stallwatch_push_context`.
 @_cdecl("stallwatch_push_context")
 package func stallwatchPushContext(
     _ label: UnsafePointer<CChar>?, _ traceID: UnsafePointer<CChar>?, _ spanID: UnsafePointer<CChar>?
@@ -83,7 +79,6 @@ package func stallwatchPushContext(
     #endif
 }
 
-/// Implements `stallwatch_pop_context`.
 @_cdecl("stallwatch_pop_context")
 package func stallwatchPopContext() {
     #if os(Linux) && !STALLWATCH_INERT

@@ -25,7 +25,6 @@ protocol MonitorEngine: Sendable {
     func settle(_ labels: Set<String>, until deadline: UInt64) -> Bool
 }
 
-/// A loop that an engine watches.
 protocol EngineLoop: Sendable {
     func setThreshold(_ threshold: Duration)
     var statistics: LoopStatistics { get }

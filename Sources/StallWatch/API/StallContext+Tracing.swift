@@ -19,7 +19,6 @@
             self.init(label, attributes, tracing: context, instrument: InstrumentationSystem.instrument)
         }
 
-        /// Creates a context with the ids that an instrument injects.
         init(
             _ label: String, _ attributes: [String: String], tracing context: ServiceContext?,
             instrument: any Instrument
@@ -38,7 +37,6 @@
     }
 #endif
 
-/// The ids of a span in the headers by which tracers propagate it.
 struct PropagatedSpan: Equatable {
     /// The id of the trace, as 32 hexadecimal digits.
     let traceID: String

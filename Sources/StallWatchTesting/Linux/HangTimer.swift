@@ -54,7 +54,6 @@ struct HangCheck: Sendable {
     }
 }
 
-/// A thread that reports a test which does not end in time.
 final class HangTimer: Sendable {
     struct Hang: Equatable, Sendable {
         var text: String

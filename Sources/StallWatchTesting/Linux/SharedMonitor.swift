@@ -8,14 +8,12 @@ import Testing
 
 /// The one monitor of a test process, which all traits and checks share, because a loop is watched by one monitor.
 ///
-/// It starts with the first scope and runs until the process ends. It watches each loop with the lowest threshold of the
-/// scopes that watch it now.
+/// It runs from the first scope until the process ends, with the lowest threshold of each loop's current scopes.
 final class SharedMonitor: Sendable {
     static let shared = SharedMonitor()
 
     /// The longest that the end of a test waits for a stall to end and its report to be finished.
     private static let settlingTime: UInt64 = 10_000_000_000
-    /// The threshold of a loop that no scope watches.
     private static let idleThreshold = StallMonitor.Configuration.maximumThreshold
     /// The loop that stays watched, because each heartbeat's first item costs the next test.
     private static let kept = WatchedLoop.main.label
@@ -23,9 +21,7 @@ final class SharedMonitor: Sendable {
     private struct State {
         var monitor: StallMonitor?
         var scopes: [ObjectIdentifier: StallScope] = [:]
-        /// Each watched loop, and its current threshold.
         var watched: [String: (loop: LoopWatch, threshold: Duration)] = [:]
-        /// Probes that no check uses now.
         var freeProbes: [LoopProbe] = []
         var probes = 0
     }
@@ -89,7 +85,6 @@ final class SharedMonitor: Sendable {
         return remove(scope)
     }
 
-    /// Lends a probe that no other check uses.
     func takeProbe() -> LoopProbe {
         state.withLock { state in
             if let probe = state.freeProbes.popLast() { return probe }
@@ -102,7 +97,6 @@ final class SharedMonitor: Sendable {
 
     // MARK: - Loops and thresholds
 
-    /// Watches a loop, unless a loop with its label is watched.
     private static func watch(_ loop: WatchedLoop, _ state: inout State) throws(StallWatchError) {
         guard state.watched[loop.label] == nil else { return }
         let watch = try monitor(&state).watch(loop, threshold: idleThreshold, isServed: true)
@@ -137,7 +131,6 @@ final class SharedMonitor: Sendable {
         return scope.takeFindings()
     }
 
-    /// Gives each loop the lowest threshold of its scopes, and stops watching those without a scope.
     private static func adjust(_ labels: Set<String>, _ state: inout State) throws(StallWatchError) {
         for label in labels {
             guard let (loop, current) = state.watched[label] else { continue }
@@ -156,7 +149,6 @@ final class SharedMonitor: Sendable {
 
     // MARK: - Reports
 
-    /// Gives a finished report to the tests that it belongs to, or to the run.
     private func receive(_ report: StallReport) {
         // The report directory may have reports that an earlier process left.
         guard report.process.pid == getpid(), !report.kind.isPeriod else { return }
@@ -195,7 +187,6 @@ final class SharedMonitor: Sendable {
 }
 
 extension StallAttribution.Candidate {
-    /// The test of a few scopes, one within the other.
     init(_ scopes: [StallScope]) {
         let ends = scopes.map(\.ended)
         self.init(

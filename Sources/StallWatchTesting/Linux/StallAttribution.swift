@@ -22,7 +22,6 @@ struct StallAttribution {
     }
 
     struct Part {
-        /// The report with the samples of this part only.
         var report: StallReport
         /// The share of the stall's duration, 0 to 1.
         var share: Double
@@ -30,12 +29,10 @@ struct StallAttribution {
 
     private enum Owner: Hashable {
         case test(Int)
-        /// One of these tests, at least two.
         case oneOf(Set<Int>)
         case unwatched
     }
 
-    /// The parts of tests, by the index of the candidate.
     private(set) var parts: [Int: Part] = [:]
     /// The part that belongs to one of several tests, and the indices of these, ascending.
     private(set) var unknown: (part: Part, candidates: [Int])?
@@ -89,7 +86,6 @@ struct StallAttribution {
         return innermost.contains(where: \.runsTest) ? .unwatched : unnamed
     }
 
-    /// Returns the report with some of its samples only, or as it is if those are all.
     private static func report(_ report: StallReport, _ share: Double, of isIncluded: (Int) -> Bool) -> StallReport {
         var part = report
         part.samples = report.samples.indices.filter(isIncluded).map { report.samples[$0] }
@@ -172,9 +168,8 @@ extension StallReport.Frame {
 
 /// The part of a stall that the code took, without the time for which the machine kept it from running, in milliseconds.
 ///
-/// The monitor splits a stall into time on a CPU, time blocked, and time ready to run without a CPU. The last part is the
-/// machine's: other programs used the CPUs, the host took them away (*steal*, which the monitor counts as waiting for a
-/// CPU), or the cgroup had used up its quota.
+/// A stall is time on a CPU, time blocked, and time ready to run without a CPU. The last part is the machine's: other
+/// programs used the CPUs, the host took them (*steal*, which counts as waiting for one), or the cgroup's quota was up.
 ///
 /// `throttledMilliseconds` is not subtracted. It is the time of the whole cgroup: what it kept this thread from running
 /// is part of the time without a CPU already, and a thread that slept meanwhile would have slept in any case.
@@ -242,9 +237,7 @@ struct CodeTime: Sendable, Equatable {
     }
 }
 
-/// The function of a test, to recognize it on a stack.
 struct WatchedFunction: Sendable, Equatable {
-    /// The function's name with the types around it, such as `FileTests.readsSlowly()`.
     var name: String
     var file: String
 

@@ -2,19 +2,16 @@ import StallReports
 import StallWatch
 import Testing
 
-/// What code may not stall, and how its stalls are recorded: as issues, or by a closure that fails a test of XCTest.
 struct StallCheck: Sendable {
     var warn: Duration?
     var fail: Duration
     var loops: [WatchedLoop] = [.main]
     /// The path of a file with known stalls; `nil` for the one that the environment names.
     var baseline: String?
-    /// Where a stall is recorded whose function is not in the package.
     var location: SourceLocation
 
     typealias Fail = (_ text: String, _ location: SourceLocation) -> Void
 
-    /// Runs a test while its loops are watched, then records its stalls.
     func run(_ test: Test, _ function: @Sendable () async throws -> Void) async throws {
         let scope = scope(loops, WatchedFunction(test), nil)
         guard await isWatching(scope, nil) else { return try await function() }
@@ -68,7 +65,6 @@ struct StallCheck: Sendable {
             baseline: readBaseline(fail))
     }
 
-    /// Returns the baseline, or records that its file is missing or damaged.
     private func readBaseline(_ fail: Fail?) -> StallBaseline? {
         do throws(StallWatchError) {
             return try BaselineFiles.baseline(at: baseline)
@@ -109,7 +105,6 @@ struct StallCheck: Sendable {
 }
 
 extension Result where Failure == any Error {
-    /// Runs the body and keeps its result or its error.
     init(_ body: () async throws -> Success) async {
         do {
             self = .success(try await body())

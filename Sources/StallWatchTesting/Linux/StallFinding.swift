@@ -15,7 +15,6 @@ struct StallFinding: Sendable {
     /// The last day on which a baseline excused it; `nil` if none did.
     var expired: CalendarDay?
 
-    /// What happened, how long it took and why, in one or two sentences.
     var sentence: String {
         var text = "\(report.loop.label) stalled for \(report.durationMilliseconds.whole) ms"
         if let culprit = report.culprit { text += " in \(culprit.function)" }
@@ -86,7 +85,6 @@ extension StallFinding {
     }
 }
 
-/// The baseline files that the tests of this process use, each read once.
 enum BaselineFiles {
     /// The environment variable with the path of the baseline of tests that name none.
     static let variable = "STALLWATCH_BASELINE"
@@ -122,7 +120,6 @@ enum BaselineFiles {
     }
 }
 
-/// A stall as plain text: what stalled, why, who holds the lock, and the stacks; `stallwatch show` shows more.
 struct StallText {
     private static let maximumSamples = 3
 

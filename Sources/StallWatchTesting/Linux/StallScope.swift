@@ -4,9 +4,7 @@ import StallWatch
 import Synchronization
 import Testing
 
-/// A test, or a part of one, in which stalls are watched.
 final class StallScope: Sendable {
-    /// The loops that it watches, each with a label of its own.
     let loops: [WatchedLoop]
     let labels: Set<String>
     let budget: StallBudget
@@ -16,7 +14,6 @@ final class StallScope: Sendable {
     let location: SourceLocation
     let baseline: StallBaseline?
     let began = Timestamp(wallClockNanoseconds: wallClockNow())
-    /// The outermost scope that this one is part of: that of the test.
     private let outermost: StallScope?
     private let beganMonotonic = monotonicNow()
 
@@ -46,14 +43,11 @@ final class StallScope: Sendable {
     /// The identity of the test, or of the outermost check.
     var root: ObjectIdentifier { ObjectIdentifier(outermost ?? self) }
 
-    /// The threshold at which the monitor has to notice a stall.
-    ///
-    /// A heartbeat may begin late by a quarter of it, so it is half of the shortest stall that matters.
+    /// Half of the shortest stall that matters, because a heartbeat may begin late by a quarter of it.
     var threshold: Duration {
         .milliseconds(max(budget.shortest / 2, 5))
     }
 
-    /// Whether it has lasted long enough for a stall that matters.
     var mayHaveStalled: Bool {
         Double(monotonicNow() &- beganMonotonic) / 1_000_000 >= budget.shortest
     }
@@ -61,7 +55,6 @@ final class StallScope: Sendable {
     /// The end of its code; `nil` while it runs.
     var ended: Timestamp? { state.withLock { $0.ended } }
 
-    /// Whether a scope within it watches the same loops.
     var isReplaced: Bool { state.withLock { $0.isReplaced } }
 
     func replace() { state.withLock { $0.isReplaced = true } }

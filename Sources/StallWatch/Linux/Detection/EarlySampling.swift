@@ -13,7 +13,6 @@ struct EarlySampling {
     /// The largest number of turns that may be stopped one after another.
     static let maximumCredits = 4
 
-    /// The number of turns that may still be stopped.
     private(set) var credits = 1
     /// The number of turns at which the next credit is due, and the histogram is read again.
     private var nextReview: UInt64 = EarlySampling.turnsPerStop
@@ -55,9 +54,7 @@ struct EarlySampling {
         return age
     }
 
-    /// Takes the credit of a turn that is stopped for the first time.
     mutating func spendCredit() { credits -= 1 }
 
-    /// Gives the credit of a turn back, because it has become a stall.
     mutating func returnCredit() { credits = min(credits + 1, Self.maximumCredits) }
 }

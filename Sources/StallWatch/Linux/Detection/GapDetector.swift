@@ -3,9 +3,8 @@ import StallReports
 
 /// Detects time in which nothing in the process could run.
 ///
-/// A pure value. A thread that sleeps until a deadline and wakes up late has one of four reasons. It was still working
-/// at the deadline. It waited for a CPU, as the loops did, which is worth reporting. The host gave its CPU to another
-/// machine. Or no thread of the process ran.
+/// A pure value. A thread wakes up late because it was still working at the deadline, waited for a CPU, the host gave
+/// its CPU to another machine, or no thread of the process ran.
 struct GapDetector: Equatable {
     enum Gap: Equatable {
         /// The turns are measured anew, because no thread ran.
@@ -25,7 +24,6 @@ struct GapDetector: Equatable {
         var processTime: UInt64?
     }
 
-    /// The number of CPUs that the process can be on at the same time.
     private let processors: UInt64
 
     init(processors: Int = sysconf(Int32(_SC_NPROCESSORS_ONLN))) {

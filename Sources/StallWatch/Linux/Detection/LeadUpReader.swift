@@ -1,4 +1,3 @@
-/// Reads what the watched loops do before and during a stall, for the watchdog.
 struct LeadUpReader {
     static let maximumOthers = 16
 

@@ -35,7 +35,6 @@ struct LoopProgress: Sendable, Equatable {
     private var rank: Int { Self.order.firstIndex(of: state) ?? 0 }
 }
 
-/// What the watchdog found about all loops in one pass.
 struct ProgressReading: Sendable, Equatable {
     var loops: [LoopProgress]
     /// When the pass ended, in monotonic nanoseconds.

@@ -3,8 +3,6 @@ import StackCapture
 import StallReports
 import Synchronization
 
-// How a turn is inspected, before its threshold and between the samples of its stall.
-
 extension LoopSupervisor {
     /// Returns the age from which the loop's turns are checked, in nanoseconds; `nil` for pools, where a check captures
     /// all threads, and for turns that may wait unobserved, where a stop would count as a wait.

@@ -2,12 +2,9 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-// How a stall is reported, from its first sample to its end.
-
 extension LoopSupervisor {
     mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target
-        // A pending capture is a tracer, too.
         if context.options.ignoresDebugged, case .thread(let thread) = target, thread != log.pendingThread,
             isTraced(thread)
         {
@@ -46,7 +43,6 @@ extension LoopSupervisor {
         add(first, to: stall, poll, isFirst: true, overSince: overSince)
     }
 
-    /// Drops the stall, because no thread runs the loop's turn any more.
     private mutating func abandon() {
         loop.recorder.clearStalled()
         open = nil
@@ -127,7 +123,6 @@ extension LoopSupervisor {
         submit()
     }
 
-    /// Returns whether a sample is of the turn, which ended at `end` or goes on.
     func isWithinTurn(_ sample: StallRecord.Sample, _ end: UInt64?) -> Bool {
         guard let end else { return true }
         guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
@@ -163,8 +158,7 @@ extension LoopSupervisor {
     mutating func escalate(_ poll: LoopPoll, at time: UInt64) -> UInt64? {
         guard let stall = detector.stall, let due = open?.escalation else { return nil }
         guard time >= due else { return due }
-        // A watchdog that is over a threshold late was stopped, and so was the loop. Give the loop one more threshold
-        // to recover.
+        // A watchdog over a threshold late was stopped, like the loop: give the loop one more threshold to recover.
         guard time &- due <= loop.threshold else {
             open?.escalation = time &+ loop.threshold
             return open?.escalation

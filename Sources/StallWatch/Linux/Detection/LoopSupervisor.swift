@@ -3,7 +3,6 @@ import StackCapture
 import StallReports
 import Synchronization
 
-/// Polls one loop on the watchdog and carries out the decisions of its detectors.
 struct LoopSupervisor {
     let loop: LoopMonitor
     var detector: StallDetector
@@ -13,9 +12,7 @@ struct LoopSupervisor {
     private var modes: ModeStarvationSupervisor?
     /// Whether the next poll may be for the loop's load only, which must not delay the check of a turn that begins.
     private(set) var isLoadFollowed = false
-    /// From which age turns are checked, and which may be stopped for it.
     var earlySampling = EarlySampling()
-    /// What was seen of the turn that the last poll saw.
     var log = TurnLog.none
     /// The stall that the turn is; `nil` below the threshold.
     var open: OpenRecord?
@@ -121,9 +118,7 @@ struct LoopSupervisor {
         progress = LoopProgress(label: loop.label, state: state, since: since)
     }
 
-    /// Stops following the loop, and reports a stall, or a period of the loop, that still lasts as abandoned.
-    ///
-    /// The turn in which `stopper`, a thread, stops the monitor is over there.
+    /// Stops following the loop; reports what still lasts as abandoned, but a turn of the thread `stopper` as over.
     mutating func leave(at time: UInt64, stoppedBy stopper: Int32? = nil) {
         let isStoppedInTurn = stopper.map { loop.target == .thread($0) } ?? false
         loop.source.remove()

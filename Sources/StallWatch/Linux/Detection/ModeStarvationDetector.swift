@@ -30,7 +30,6 @@ struct ModeStarvationDetector {
     /// come between two runs.
     private static let refusals = 2
 
-    /// A time in which the default mode is not served.
     struct Absence: Equatable {
         var defaultRuns: UInt64
         /// The turn of the default mode that goes on; `nil` in an observed run of another mode.
@@ -39,7 +38,6 @@ struct ModeStarvationDetector {
         var since: UInt64
         /// Whether a callout of the default mode goes on.
         var isNested = false
-        /// Whether no observed run goes on.
         var isOutside = false
 
         func isSame(as other: Absence) -> Bool {
@@ -50,7 +48,6 @@ struct ModeStarvationDetector {
     let rule: Rule
     private(set) var absence: Absence?
     private(set) var isReported = false
-    /// The last answer that found something to wait.
     private(set) var found: RunLoopModeReader.Answer?
     /// Since when a timer and the main queue wait.
     private(set) var timerSince: UInt64?
@@ -61,7 +58,6 @@ struct ModeStarvationDetector {
     private(set) var lastAnswer: UInt64?
     private(set) var refusedAt: UInt64 = 0
     private(set) var refused = 0
-    /// When the search began, or began again with a turn.
     private(set) var searchSince: UInt64 = 0
     private(set) var nextQuestion: UInt64 = 0
     private(set) var nextSample: UInt64 = 0
@@ -152,7 +148,6 @@ struct ModeStarvationDetector {
         return action
     }
 
-    /// Goes on with the absence, in which no mode starves now.
     private mutating func refuse(_ new: Absence, _ load: LoopLoad) -> PeriodAction? {
         let action = stop(at: load.time)
         (absence, refusedAt) = (new, load.time)
@@ -178,7 +173,6 @@ struct ModeStarvationDetector {
         return action
     }
 
-    /// Returns whether a question is due at `now`, and plans the next one.
     mutating func planQuestion(at now: UInt64) -> Bool {
         guard let absence, now >= nextQuestion else { return false }
         if found == nil, now &- min(searchSince, now) >= Self.longestSearch {
@@ -193,8 +187,7 @@ struct ModeStarvationDetector {
 
     /// When to poll at the latest, in monotonic nanoseconds; `nil` if the loop turns before anything can happen.
     ///
-    /// A loop that has left all observed runs may enter an unobserved one: it is looked at twice, when it has been outside
-    /// for the limit and for twice the limit.
+    /// A loop outside of observed runs may enter an unobserved one: it is looked at after one and after two limits.
     func nextPoll(_ load: LoopLoad) -> UInt64? {
         if absence != nil { return nextQuestion == .max ? nil : nextQuestion }
         guard load.isOutside, load.defaultRuns > 0, load.lastEnd > 0 else { return nil }
@@ -204,7 +197,6 @@ struct ModeStarvationDetector {
     }
 }
 
-/// Reports the times in which the default mode of one loop starves.
 struct ModeStarvationSupervisor {
     private var detector: ModeStarvationDetector
     private var period = LoadPeriod()

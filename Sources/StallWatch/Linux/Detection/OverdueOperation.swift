@@ -1,7 +1,6 @@
 import StackCapture
 import StallReports
 
-/// What the task of an overdue operation waits for, without names.
 struct OverdueOperation: Sendable {
     /// The id of the operation's task; `nil` if it could not be read.
     var task: UInt64?
@@ -14,7 +13,6 @@ struct OverdueOperation: Sendable {
 
     init(reason: String) { self.reason = reason }
 
-    /// Keeps of a list what the chain from a task needs.
     init(_ task: UInt64, in list: TaskList, _ stacks: [CapturedStack], _ images: ImageList) {
         self.task = task
         self.images = images
@@ -50,7 +48,6 @@ struct OverdueOperation: Sendable {
     private static let maximumOthers = 1_000
 }
 
-/// The Swift tasks of a dump of a hang, with their stacks, without names.
 struct CapturedTasks: Sendable {
     var list: TaskList
     var stacks: [CapturedStack]

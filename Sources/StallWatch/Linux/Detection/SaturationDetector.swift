@@ -1,19 +1,16 @@
 import StackCapture
 import StallReports
 
-/// Decides when a loop is saturated: it has not waited for 2 % of a long time, although its turns are short (a pure
-/// value).
+/// Decides when a loop is saturated: it has not waited for 2 % of a long time, although its turns are short.
 ///
-/// The watchdog reads the loop's idle time at its polls. If the loop was busy for 98 % of half of the threshold, that is
-/// a *candidate*, which is sampled. When it is as old as the threshold, and the loop was busy for 98 % of it, the loop is
-/// saturated. The saturation ends when the loop was busy for less than 98 % of the last quarter of the threshold. A
-/// single turn that takes half of the threshold is a stall instead.
+/// A pure value. If the loop was busy for 98 % of half of the threshold, that is a *candidate*, which is sampled. When
+/// it is as old as the threshold, and the loop was busy for 98 % of it, the loop is saturated, until it was busy for
+/// less than 98 % of the last quarter of the threshold. A turn that takes half of the threshold is a stall instead.
 struct SaturationDetector {
     /// The least time for which a saturated loop is busy, in nanoseconds.
     let threshold: UInt64
     /// The loop at earlier polls, oldest first: the last half of the threshold, and one poll before.
     private(set) var readings: [LoopLoad] = []
-    /// The candidate or the saturation, from its beginning on.
     private(set) var start: LoopLoad?
     /// When the loop became busy if its first turn came before the first reading; 0 once that reading is gone.
     private(set) var firstBegin: UInt64?
@@ -113,7 +110,6 @@ struct SaturationDetector {
 }
 
 extension Bool {
-    /// Returns the value, and leaves `false`.
     mutating func take() -> Bool {
         defer { self = false }
         return self
@@ -130,11 +126,8 @@ extension LoopLoad {
     }
 }
 
-/// What to do about a period in which a loop is saturated or spins.
 enum PeriodAction: Equatable {
-    /// Take a sample: of the candidate, or for the report.
     case sample
-    /// Report the period, with a sample.
     case begin
     /// The reported period has ended, in monotonic nanoseconds.
     case end(at: UInt64)
@@ -171,7 +164,6 @@ struct SaturationSupervisor {
     func leave(_ context: WatchdogContext, at time: UInt64) { period.leave(context, since: detector.start, at: time) }
 }
 
-/// The samples and the record of a period in which a loop is saturated or spins.
 struct LoadPeriod {
     /// Until there is a record, their ages are moments.
     private var samples: [StallRecord.Sample] = []
@@ -216,7 +208,6 @@ struct LoadPeriod {
         }
     }
 
-    /// Reports a period that still lasts as abandoned.
     func leave(_ context: WatchdogContext, since start: LoopLoad?, at time: UInt64) {
         guard var open, let start else { return }
         open.record.state = .abandoned

@@ -58,7 +58,6 @@ struct SpinDetector {
 
     private(set) var last: Reading?
     private var previous: Reading?
-    /// The pattern of the last interval.
     private(set) var pattern: Pattern?
     private(set) var start: Reading?
     /// When the pattern ended, in monotonic nanoseconds.
@@ -67,7 +66,6 @@ struct SpinDetector {
     private var isRefuted = false
     /// When the next sample of a reported spin, or the next question for a proof, is due.
     private var nextCheck: UInt64 = 0
-    /// Whether the thread left the loop in the last interval, or was on a CPU outside: it may begin to spin there.
     private var isRestless = false
     private var samples = 0
 
@@ -89,7 +87,6 @@ struct SpinDetector {
         return maySpin && load.time &- last.load.time >= Self.interval
     }
 
-    /// Whether the last reading asks for evidence.
     var isAsking: Bool {
         guard let last, start != nil, pattern != nil else { return false }
         return !isReported && !isRefuted && brokenAt == nil && last.load.time >= nextCheck
@@ -199,9 +196,7 @@ struct SpinSupervisor {
     /// The number of stacks that can refute an empty mode.
     private static let leastStacks = 9
 
-    /// Reports a spin that begins or ends; returns when to poll at the latest, if that matters.
-    ///
-    /// `probe` has the files of the loop's thread.
+    /// Reports a spin that begins or ends, by `probe`, its thread's files; returns when to poll at the latest, if ever.
     mutating func poll(
         _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64,
         _ probe: inout ThreadProbe?

@@ -1,30 +1,24 @@
 /// Decides when a turn of a loop becomes a stall, when to sample it and when to poll the loop again.
 ///
-/// A pure value: the caller passes the loop's state and the time. It uses no clock, no thread and no loop.
+/// A pure value: the caller passes the loop's state and the time.
 ///
 /// While turns are short, it polls once per threshold T, and at most twice. Each poll is due T after the beginning of
-/// the turn that the previous poll saw, or, between turns, T after that poll. Two polls are therefore at least T − L
-/// apart, where L is the longest turn. Of three polls in a row, the last is due T after the beginning of a turn that
-/// began after the first. The three therefore span more than T: two polls per T at most.
+/// the turn that the previous poll saw, or, between turns, T after that poll. So two polls are at least T − L apart,
+/// where L is the longest turn, and three polls in a row span more than T: the last is due T after the beginning of a
+/// turn that began after the first. No watchdog that is never late can poll less: with turns of T/2, every poll finds a
+/// turn that may last forever. Only the loop could cancel a poll, at the price of a system call per turn.
 ///
-/// No watchdog that is never late can poll less. Suppose that turns of T/2 follow one another. Every poll finds a turn
-/// that may last forever, so the next poll is due when that turn would reach T. By then another turn is in progress,
-/// T/2 old, and the same applies to it. Only the loop could cancel a poll, at the price of a system call per turn.
-///
-/// With checks from an age E on, the same holds for E instead of T: two polls per E at most while turns are shorter. A turn
-/// that is older is checked at growing intervals.
+/// With checks from an age E on, the same holds for E instead of T. A turn that is older is checked at growing
+/// intervals.
 struct StallDetector {
     /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64
     var schedule = SampleSchedule.standard
 
     private(set) var state = TurnState.none
-    /// The number of the turn that the last poll saw.
     private(set) var lastTurn: UInt64 = 0
-    /// Whether that turn was in progress.
     private(set) var lastTurnWasOn = false
 
-    /// What is known of the turn that was inspected last.
     enum TurnState: Equatable {
         case none
         /// It is below the threshold, and checked.
@@ -43,7 +37,6 @@ struct StallDetector {
 
     func isAbandoned(_ turnBegan: UInt64) -> Bool { state == .abandoned(turnBegan: turnBegan) }
 
-    /// A turn over the threshold.
     struct Stall: Equatable {
         /// When the turn began, in monotonic nanoseconds, which identifies it.
         var turnBegan: UInt64
@@ -61,7 +54,6 @@ struct StallDetector {
         fileprivate var nextPoll: UInt64? { nextSample.map { min($0, nextCheck ?? .max) } }
     }
 
-    /// A turn below the threshold that is checked.
     struct EarlyTurn: Equatable {
         /// When the turn began, in monotonic nanoseconds.
         var turnBegan: UInt64
@@ -73,7 +65,6 @@ struct StallDetector {
     enum Action: Equatable {
         case checkEarly(EarlyTurn)
         case check(Stall)
-        /// Reports a new stall, with a first sample.
         case begin(Stall)
         case sample(Stall)
         /// Ends the stall: its turn is over, or another has begun.
@@ -87,7 +78,6 @@ struct StallDetector {
         var nextPoll: UInt64?
     }
 
-    /// Drops the stall: the age of its turn counts from `now` on.
     mutating func measureAnew(from now: UInt64) {
         if let stall { state = .remeasured(turnBegan: stall.turnBegan, from: now) }
     }
@@ -187,13 +177,11 @@ struct StallDetector {
 
 /// Decides when a stall is sampled: at the threshold, and then at growing intervals, up to a fixed number of samples.
 ///
-/// Between samples, and before the threshold, the turn is *checked* at smaller intervals: the thread is only captured if it
-/// has run since the last capture. A check shows when the thread went from one place to the next.
-///
-/// With the standard schedule and a threshold of 250 ms, samples are due at 0.25, 0.375, 0.56, 0.84, 1.3, 1.9, 2.8 …
-/// seconds. Twenty samples last for nine minutes; after them an endless stall costs nothing.
+/// Between samples, and before the threshold, the turn is *checked* at smaller intervals, which shows when the thread
+/// went from one place to the next: the thread is only captured if it has run since the last capture. With a threshold
+/// of 250 ms, samples are due at 0.25, 0.375, 0.56, 0.84, 1.3, 1.9, 2.8 … seconds. Twenty samples last for nine
+/// minutes; after them an endless stall costs nothing.
 struct SampleSchedule: Equatable {
-    /// The largest number of samples of one stall.
     var budget: Int
     /// The ratio of a sample's age to the age of the sample before it, over 1.
     var growth: Double

@@ -2,8 +2,6 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-// Records of what the watchdog finds about a loop.
-
 extension StallRecord {
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start
@@ -40,7 +38,6 @@ extension StallRecord {
         self.init(kind, description, threshold: threshold, age: age)
     }
 
-    /// Creates the record of something that goes on, has an age, and was to be found at a threshold.
     init(_ kind: Kind, _ loop: Loop, threshold: UInt64, age: UInt64) {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
         self.init(
@@ -49,14 +46,12 @@ extension StallRecord {
     }
 }
 
-/// The record of a stall or a period that lasts, and what the loops do before and during it.
 struct OpenRecord {
     var record: StallRecord
     var leadUp: LeadUpReader
     /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
     var escalation: UInt64?
 
-    /// Hands the record, with its samples so far, to the reporter.
     func submit(_ samples: [StallRecord.Sample], _ context: WatchdogContext) {
         var record = record
         record.samples = samples

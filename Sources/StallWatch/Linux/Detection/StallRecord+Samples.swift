@@ -1,7 +1,5 @@
 import StackCapture
 
-// How the samples of a turn are compared, merged and weighed.
-
 extension StallRecord.Sample {
     var wholeStack: [UInt64]? {
         guard let stack = try? stack.get(), stack.isComplete else { return nil }
@@ -14,7 +12,6 @@ extension StallRecord.Sample {
         return !wasStopPermitted && stack.method == .read && !stack.isComplete
     }
 
-    /// Returns whether the stack is the whole of the other one, as far as that goes.
     fileprivate func completes(_ other: StallRecord.Sample) -> Bool {
         guard case (.success(let whole), .success(let part)) = (stack, other.stack), whole.isComplete else {
             return false
@@ -43,7 +40,6 @@ extension StallRecord.Sample {
 
     fileprivate var lastSeen: UInt64 { max(seenUntil, age) }
 
-    /// Whether the stack was read while the thread was blocked.
     fileprivate var isRead: Bool { (try? stack.get())?.method == .read }
 
     /// Returns the number of frames in which the stacks differ; the largest number if only one of them could be taken.

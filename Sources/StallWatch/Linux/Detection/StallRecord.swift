@@ -4,7 +4,6 @@ import StallReports
 
 /// The raw facts of one stall, as the watchdog submits them: addresses without names, times in nanoseconds.
 struct StallRecord: Sendable {
-    /// A stack taken during the stall, or the reason why there is none.
     struct Sample: Sendable {
         /// The age of the turn at the capture, in nanoseconds.
         var age: UInt64
@@ -14,9 +13,7 @@ struct StallRecord: Sendable {
         /// The threads of the process if the loop is a pool, whose workers are among them.
         var workers: [OtherThread] = []
         var images = ImageList()
-        /// Whether the sample was taken before the turn reached its threshold.
         var isEarly = false
-        /// Whether the capture was permitted to stop the thread.
         var wasStopPermitted = true
         /// The age of the turn when the thread was first seen in this place, in nanoseconds.
         var seenFrom = UInt64.max
@@ -34,7 +31,6 @@ struct StallRecord: Sendable {
             if case .failure(let error) = stack { error.isThreadGone } else { false }
         }
 
-        /// Whether the stack is captured as soon as the thread leaves the kernel.
         var isPending: Bool {
             if case .failure(let error) = stack { error.isPending } else { false }
         }
@@ -77,11 +73,9 @@ struct StallRecord: Sendable {
     var turns: UInt64?
     /// How the loop used its time then; `nil` for a stall.
     var activity: StallReport.Activity?
-    /// Whether the stall is the time between two runs of the loop.
     var isGap = false
     /// The time by which the stall may have begun earlier, in nanoseconds; `nil` if observers saw it begin.
     var startUncertainty: UInt64?
-    /// The suppressions so far, at the last update of the record.
     var suppressed = SuppressionCounts()
     var otherImages = ImageList()
     /// The cause, if one thread runs the loop.
@@ -103,9 +97,7 @@ struct StallRecord: Sendable {
 struct LeadUp: Sendable, Equatable {
     /// When the stalled turn began to count, in monotonic nanoseconds.
     let start: UInt64
-    /// The turns of the stalled loop before the stall.
     var own: LoopTurns
-    /// The turns of the other loops, in the order in which they were watched.
     var others: [LoopTurns]
     let omittedLoops: Int
 

@@ -33,7 +33,6 @@ struct TurnLog {
         start = began
     }
 
-    /// What the thread did, ascending by time.
     var observations: [Observation] { samples.flatMap(\.observations) }
 
     /// Drops the entries: the turn's age counts from `start` on.
@@ -48,12 +47,10 @@ struct TurnLog {
         var sample: StallRecord.Sample
         /// The reading that shows the thread in the sample's place; `nil` if the capture stopped it, or it has run meanwhile.
         var reading: ThreadReading?
-        /// Whether the thread has not run since the last sample.
         var isUnchanged = false
 
         var stack: CapturedStack? { try? sample.stack.get() }
 
-        /// Whether the capture may have stopped the thread.
         var mayHaveStopped: Bool {
             if isUnchanged { return false }
             guard let stack else { return true }
@@ -89,20 +86,17 @@ struct TurnLog {
         return Inspection(sample: sample, reading: stack?.reading)
     }
 
-    /// Adds an entry with what the thread was found to do there.
     mutating func add(_ sample: StallRecord.Sample, _ observations: [Observation] = []) {
         samples.add(sample)
         mayStop = (try? sample.stack.get()) != nil || sample.isPassingFailure || sample.isPending
         observe(observations)
     }
 
-    /// Adds what the thread was found to do in the place of the last entry.
     mutating func observe(_ observations: [Observation]) {
         guard let last = samples.indices.last else { return }
         samples[last].observations += observations
     }
 
-    /// Marks that a check has no stack and will have none.
     mutating func markFailure(_ sample: StallRecord.Sample) { mayStop = sample.isPassingFailure && mayStop }
 
     /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.
@@ -133,7 +127,6 @@ struct TurnLog {
     }
 }
 
-/// A run of the loop without observers, in which the loop may wait for its own events.
 struct UnobservedRun {
     /// The thread's number of waits when a poll last found it in the run; `nil` if that poll found the loop waiting.
     var waits: UInt64?

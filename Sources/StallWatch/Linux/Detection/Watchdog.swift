@@ -23,10 +23,9 @@ final class Watchdog: Sendable {
     private let submit: @Sendable (StallRecord) -> Void
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
-    /// Serves other deadlines.
+    /// Serves other deadlines after each pass, with the time and the moment from which time counts.
     ///
-    /// Called after each pass with the time and the moment from which time counts;
-    /// returns when the next call is due. All are in monotonic nanoseconds.
+    /// Returns when the next call is due; all are in monotonic nanoseconds.
     private let serve: @Sendable (UInt64, UInt64) -> UInt64
     let alarm: WatchdogAlarm
     let suppressed: SuppressionCounter
@@ -80,10 +79,7 @@ final class Watchdog: Sendable {
     /// Waits until the watchdog has polled all loops at least once from now on; returns `false` at the deadline.
     func waitForPass(until deadline: UInt64) -> Bool { readProgress(until: deadline) != nil }
 
-    /// Wakes the watchdog, and returns whether the loops make progress, as its next pass finds it; `nil` without an
-    /// answer.
-    ///
-    /// Never call it on the watchdog's own thread.
+    /// Wakes the watchdog, never on its own thread, and returns what its next pass finds; `nil` without an answer.
     func readProgress(until deadline: UInt64) -> ProgressReading? {
         let request = ProgressRequest()
         let isRunning = shared.withLock { shared in
@@ -200,7 +196,6 @@ final class Watchdog: Sendable {
     }
 }
 
-/// How the watchdog sleeps until its next poll (a pure value).
 struct WatchdogSleep: Equatable {
     struct FollowedLoop {
         var threshold: UInt64
@@ -319,7 +314,6 @@ struct WatchdogOptions: Sendable, Equatable {
     var escalationMultiple: Int?
 }
 
-/// The app's pauses, and the end of the last one.
 final class PauseState: Sendable {
     private let depth = Atomic<Int>(0)
     private let resumed = Atomic<UInt64>(0)

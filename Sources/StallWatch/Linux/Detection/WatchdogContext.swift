@@ -18,7 +18,6 @@ final class WatchdogContext {
     let threads: ProcessThreads
     var version = 0
     var loops: [LoopMonitor] = []
-    /// The process's tasks, for a dump of a hang.
     var tasks: CapturedTasks?
 
     init(

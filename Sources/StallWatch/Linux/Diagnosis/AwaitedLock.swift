@@ -2,14 +2,12 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// The lock that a thread waits for, and its owner.
 struct AwaitedLock: Equatable, Sendable {
     typealias Kind = StallReport.LockKind
 
     enum Ownership: Equatable, Sendable {
         /// A thread of this process, confirmed by the lock's memory.
         case thread(Int32)
-        /// A process, which the peers of the call name.
         case process
         /// None: any thread may release a lock of this kind.
         case none
@@ -33,7 +31,6 @@ struct AwaitedLock: Equatable, Sendable {
     }
 }
 
-/// A thread's wait for a lock, followed from owner to owner.
 struct LockChain: Sendable {
     struct Owner: Sendable {
         var thread: ThreadIdentity
@@ -60,6 +57,5 @@ struct ThreadWait: Equatable, Sendable {
     var lock: AwaitedLock?
     /// Whether the thread can never go on, because it waits, directly or not, for threads that wait for each other.
     var isDeadlock = false
-    /// How often the thread has run so far.
     var runs: UInt64
 }

@@ -58,7 +58,6 @@ enum CauseRules {
             kind: .deadlock, confidence: endsByItself ? .likely : .certain, evidence: evidence, observation: seen)
     }
 
-    /// Paging, if waiting for pages and handling their faults in the kernel are together the largest part of the time.
     private static func paging(_ evidence: Evidence) -> Cause? {
         guard evidence.majorFaults > 0 else { return nil }
         let split = evidence.split
@@ -82,7 +81,6 @@ enum CauseRules {
             observation: isForPages ? winner?.observation : nil)
     }
 
-    /// Input or output, if waiting in one call and the kernel's work for the same call are together the largest part.
     private static func transfer(_ evidence: Evidence) -> Cause? {
         guard let busy = kernelCall(in: evidence), let call = busy.observation.call?.name else { return nil }
         let split = evidence.split

@@ -2,7 +2,6 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// Why a turn was late, with the evidence.
 struct Cause: Sendable {
     typealias Kind = StallReport.CauseKind
 
@@ -13,7 +12,6 @@ struct Cause: Sendable {
     var pressure: Pressure?
 }
 
-/// What ``CauseRules`` concludes the cause of a stall from.
 struct Evidence: Sendable {
     var split: TimeSplit
     /// Whether the kernel counted the time without a CPU; if not, some of the blocked time may be such time.
@@ -28,14 +26,11 @@ struct Evidence: Sendable {
     var involuntarySwitches: UInt64 = 0
     /// The kernel's share of the CPU time, 0 to 1; `nil` if there was too little CPU time to measure it.
     var kernelShare: Double?
-    /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds.
-    ///
-    /// The sum over all CPUs.
+    /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds: the sum over all CPUs.
     var throttled: UInt64 = 0
     /// The number of CPUs that are online.
     var processors = 1
-    /// The time that the host of a virtual machine took from the most affected CPU since a sample saw the thread ready to run,
-    /// in nanoseconds.
+    /// The time that the host took from the most affected CPU since a sample saw the thread ready, in nanoseconds.
     var stolen: UInt64 = 0
     var pagedFile: String?
 
@@ -55,7 +50,6 @@ struct Evidence: Sendable {
     }
 }
 
-/// The state of a thread at one moment of a stall.
 struct Observation: Sendable {
     /// The time of the observation, in monotonic nanoseconds.
     var time: UInt64
@@ -65,7 +59,6 @@ struct Observation: Sendable {
     var used: (from: UInt64, to: UInt64)?
     /// The stack, as a number: equal for observations of the same place.
     var place: Int?
-    /// How much of the stack is known.
     var shown = Shown.nothing
     var activity: ThreadActivity
     var call: DescribedCall?
@@ -81,7 +74,6 @@ struct Observation: Sendable {
         case nothing, part, all
     }
 
-    /// Whether both are in the same call, for the same if a stack was known.
     func isSameCall(as other: Observation) -> Bool {
         let (call, otherCall) = (activity.call, other.activity.call)
         return call?.name == otherCall?.name
@@ -89,14 +81,12 @@ struct Observation: Sendable {
     }
 }
 
-/// Divides a turn's time among what was seen of it.
+/// Divides a turn's time among what was seen of it: each sighting's own time, and a part of the time to its neighbors.
 ///
-/// Each sighting stands for the time for which it lasted and for a part of the time between it and its neighbors: up to
-/// the midpoint. If the thread ran in one of two neighbors and was blocked in the other, the time that it used between
-/// them belongs to the one that ran, and the rest to the other. The first sighting also stands for the time from the
-/// turn's beginning, and the last for the time to its end.
+/// That is up to the midpoint. If the thread ran in one of two neighbors and was blocked in the other, the time that it
+/// used between them belongs to the one that ran. The first also stands for the time from the turn's beginning, and the
+/// last for the time to its end.
 enum SampleWeights {
-    /// A period in which the thread was seen in one place.
     struct Sighting {
         /// The turn's age at the beginning, in nanoseconds.
         var from: UInt64
@@ -123,7 +113,6 @@ enum SampleWeights {
         return weights
     }
 
-    /// Returns the age at which the thread went from one place to the next.
     private static func boundary(_ sighting: Sighting, _ next: Sighting) -> UInt64 {
         let span = next.from - min(sighting.to, next.from)
         guard sighting.isRunning != next.isRunning, let before = sighting.used?.to, let after = next.used?.from else {

@@ -9,7 +9,6 @@ import StallReports
 /// architectures), of the kernel's futex interface (futex(2)), and of libdispatch (see `DispatchLayout`).
 struct LockIdentifier {
     let memory: any MemoryReading
-    /// Returns whether this process has a thread with the kernel's thread id.
     let isLive: (Int32) -> Bool
     /// The stdio streams of this process; `nil` if the layout of their locks is not known.
     var streams: StandardStreams?
@@ -18,8 +17,7 @@ struct LockIdentifier {
     /// The first word of each dispatch group; `nil` if it is not known.
     var groupType: UInt64?
 
-    /// The lock that `waiter` waits for in `call`, if it is a wait for one; `frames` are its innermost functions, if
-    /// any.
+    /// The lock that `waiter` waits for in `call`, if it does; `frames` are its innermost functions, if any.
     func identify(_ call: SystemCall, of waiter: Int32, in frames: [NamedFrame]) -> AwaitedLock? {
         guard call.purpose == .lock else { return nil }
         switch call.name {
@@ -92,7 +90,6 @@ struct LockIdentifier {
         return lock
     }
 
-    /// Describes a wait for a futex without priority inheritance by its function.
     private func describe(
         _ lock: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall, _ frames: [NamedFrame]
     ) {
@@ -156,8 +153,7 @@ extension LockIdentifier {
         isLive(thread) ? .thread(thread) : .unknown(reason)
     }
 
-    /// The kernel's contract for PI futexes (futex(2)): the low 30 bits are the owner, bit 31 is set while
-    /// threads wait, bit 30 if the owner has died.
+    /// PI futexes (futex(2)): the low 30 bits are the owner, bit 31 is set while threads wait, bit 30 if it has died.
     private func priorityInheritanceOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address).map(Futex.Word.init) else { return .unknown("it cannot be read") }
         guard word.hasWaiters, !word.ownerDied, word.owner > 0 else { return .unknown("it was just released") }

@@ -18,7 +18,6 @@ struct LockOwnerResolver {
     /// Finds out for whom an owner's call waits; `nil` to leave that out.
     var peers: PeerFinder?
 
-    /// A thread whose lock has been identified.
     private struct Link {
         var thread: Int32
         var state: ThreadState
@@ -105,8 +104,7 @@ struct LockOwnerResolver {
         return Link(thread: thread, state: state, call: call, frames: frames, lock: lock)
     }
 
-    /// Returns the call that a thread waits in, as the system shows it, or as a stop has met it: the thread waits in it
-    /// again.
+    /// Returns the call that a thread waits in, or that a stop has met it in: the thread waits in it again.
     private func call(of state: ThreadState, _ stack: CapturedStack?) -> SystemCall? {
         switch state.activity {
         case .waiting(let call): call
@@ -116,14 +114,12 @@ struct LockOwnerResolver {
         }
     }
 
-    /// Returns whether the thread still waits for the same lock of the same owner, and has not run in between.
     private func isUnchanged(_ link: Link) -> Bool {
         identifier.identify(link.call, of: link.thread, in: link.frames) == link.lock
             && threads.state(of: link.thread) == link.state
     }
 }
 
-/// The threads that can never go on: a pure decision.
 enum DeadlockSearch {
     /// Returns the threads that wait for each other in a cycle, or for one of these, from each one's awaited owner.
     static func deadlocked(_ owners: [Int32: Int32]) -> Set<Int32> {
@@ -139,7 +135,6 @@ enum DeadlockSearch {
     }
 }
 
-/// The threads of this process, as far as a diagnosis needs them: state, stack and the names of functions that wait.
 final class ProcessThreads {
     private let capturer: any StackCapturing
     private let functionNames = WaitFunctionNames.shared
@@ -155,7 +150,6 @@ final class ProcessThreads {
         _ = (StandardStreams.current, DispatchLayout.groupType)
     }
 
-    /// Creates the same threads, of which none is stopped.
     init(unstopped threads: ProcessThreads) {
         capturer = threads.capturer
         mayStop = false
@@ -166,8 +160,7 @@ final class ProcessThreads {
         read(thread).map { .init(activity: $0.activity, runs: $0.runs) }
     }
 
-    /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended or the system does not
-    /// show what it waits for.
+    /// Returns the kind of cause that the thread's activity means; `nil` if it has ended or does not show its wait.
     func activity(of thread: Int32) -> Cause.Kind? {
         guard let reading = read(thread) else { return nil }
         return Cause.Kind(of: reading.activity) ?? reading.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))

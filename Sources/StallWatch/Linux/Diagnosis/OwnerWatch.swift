@@ -2,15 +2,12 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// Follows how the owner of an awaited lock spends the time for which another thread waits.
-///
-/// A chain's last owner counts: the others wait for it.
+/// Follows how the last owner in a chain of locks spends the time for which the others wait.
 struct OwnerWatch {
     /// The number of readings kept; of later ones, only the last.
     static let maximumReadings = 64
 
     let owner: Int32
-    /// The lock that the chain begins with.
     private let lock: AwaitedLock
     private let probe: ThreadProbe
     private var readings: [ThreadReading] = []
@@ -23,12 +20,10 @@ struct OwnerWatch {
         read()
     }
 
-    /// Returns whether the owner, and the lock that it delays, are the same.
     func follows(_ ownership: LockChain) -> Bool {
         ownership.owners.last?.thread.id == owner && ownership.lock == lock
     }
 
-    /// Reads the owner while the other thread still waits.
     mutating func read() {
         guard let reading = probe.read() else { return }
         if readings.count >= Self.maximumReadings { readings.removeLast() }

@@ -3,12 +3,10 @@ import Glibc
 import LinuxSupport
 import StallReports
 
-/// A process that a system call waits for, in a report's words.
 typealias Peer = StallReport.Peer
 
 struct PeerAnswer: Equatable, Sendable {
     var peers: [Peer] = []
-    /// The number of peers beyond ``PeerFinder/maximumPeers``.
     var omitted = 0
     var reason: String?
 
@@ -19,9 +17,7 @@ extension Peer {
     /// The time by which a process may seem to start later than it did, in nanoseconds: two ticks of its start time.
     private static let startTolerance: UInt64 = 20_000_000
 
-    /// Whether /proc/<pid>/syscall of other processes may be read without waiting for their execve(2).
-    ///
-    /// Before Linux 5.7 a read waits until an execve(2) of the process has ended (cred_guard_mutex).
+    /// Whether /proc/<pid>/syscall may be read: before Linux 5.7 that waits for execve(2) to end (cred_guard_mutex).
     static func mayReadCalls(kernel release: String) -> Bool {
         let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
         return numbers.count == 2 && (numbers[0], numbers[1]) >= (5, 7)
@@ -31,9 +27,8 @@ extension Peer {
 
     /// Returns a process with what it does now; `nil` for the monitor's own helper, and if it has ended.
     ///
-    /// The start time is read before and after, so that all values are of one process. The number of a process that has
-    /// not been seen with the file (`isConfirmed`) may be another one's since the wait began (`waitingSince`). Times are in
-    /// nanoseconds of CLOCK_BOOTTIME.
+    /// The start time is read before and after, so that all values are of one process. One that was not seen with the
+    /// file (`isConfirmed`) may be another since the wait began (`waitingSince`). Times: nanoseconds of CLOCK_BOOTTIME.
     static func reading(
         _ process: Int32, as role: StallReport.PeerRole, isConfirmed: Bool, waitingSince: UInt64,
         in directory: String? = nil, now: UInt64 = bootTimeNow(), ownProcess: Int32 = getpid()

@@ -3,14 +3,13 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// Finds out for whom a system call waits: the holder of a file lock, the other end of a Unix socket or of a pipe, a child.
+/// Finds out for whom a system call waits: the holder of a file lock, the other end of a Unix socket or pipe, a child.
 ///
-/// 1. A file lock's holder is the process of the line in /proc/locks that has the same file and a conflicting type and range.
-///    It is confirmed by a descriptor of that process that shows the lock.
-/// 2. The other end of a Unix socket is open in the processes that have a descriptor with the inode that the kernel names as
-///    the peer. Where the kernel does not tell the inode, it is the process that made the connection (SO_PEERCRED).
-/// 3. A reader of a pipe waits for the processes that have it open for writing, a writer for those that have it open for
-///    reading.
+/// 1. A file lock's holder is the process in /proc/locks with the same file and a conflicting type and range, confirmed
+///    by a descriptor of that process that shows the lock.
+/// 2. The other end of a Unix socket is open in the processes with a descriptor of the inode that the kernel names as
+///    the peer. Where it does not tell the inode, it is the process that made the connection (SO_PEERCRED).
+/// 3. A reader of a pipe waits for the processes that have it open for writing, and a writer for those for reading.
 /// 4. A call that waits for one child waits for that process.
 ///
 /// The watchdog asks for each wait once, and only in a stall. No thread is stopped meanwhile.
@@ -157,7 +156,6 @@ final class PeerFinder {
         return peers.isEmpty ? PeerAnswer(reason: reason) : answer(peers)
     }
 
-    /// Returns the thread of this process that waits in a call on one of these descriptors, with the call.
     private func user(of descriptors: Set<Int32>, besides waiter: Int32) -> (thread: Int32, call: SystemCall)? {
         for thread in ThreadIdentity.all().prefix(Self.maximumThreads) where thread != waiter {
             guard let text = readSmallFile("/proc/self/task/\(thread)/syscall"),
@@ -189,7 +187,6 @@ final class PeerFinder {
 }
 
 extension OpenFileSearch {
-    /// Returns the processes of some descriptors, each once.
     fileprivate static func processes(of descriptors: [OpenDescriptor]) -> [Int32] {
         descriptors.reduce(into: []) { all, descriptor in
             if !all.contains(descriptor.process) { all.append(descriptor.process) }

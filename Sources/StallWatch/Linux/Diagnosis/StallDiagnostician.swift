@@ -4,12 +4,8 @@ import Glibc
 import LinuxSupport
 internal import CLinux
 
-/// Diagnoses the stalls of one loop, for the watchdog.
-///
-/// Before a turn is checked, it takes at most one reading per turn and threshold, from which a stall's time split
-/// starts.
+/// Diagnoses a loop's stalls, for the watchdog; before a check, with at most one reading per turn and threshold.
 struct StallDiagnostician {
-    /// The open files of the loop's thread.
     var probe: ThreadProbe?
     /// The thread that ``readings`` are of; 0 before the first.
     private var readThread: Int32 = 0
@@ -20,7 +16,6 @@ struct StallDiagnostician {
     private var faults: PageFaultWatch?
     /// Read when the thread of a late turn is ready to run.
     private var steal: CPUSteal?
-    /// The owner of the lock in the last observation of the turn.
     private var owner: OwnerWatch?
     private let memory = GuardedMemory()
     private let peers = PeerFinder()
@@ -35,7 +30,6 @@ struct StallDiagnostician {
     /// The largest number of readings kept of one turn that is not late, which checks of a turn do not reach.
     static let maximumReadings = 64
 
-    /// Creates a diagnostician for one loop, which has waited for events for a total time of `waits`.
     init(threads: ProcessThreads, waits: WaitClock) {
         self.threads = threads
         unstoppedThreads = ProcessThreads(unstopped: threads)
@@ -51,16 +45,13 @@ struct StallDiagnostician {
         if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
     }
 
-    /// Reads the owner of the lock that a thread still waits for in the place of the last observation.
     mutating func readOwner(_ reading: ThreadReading) {
         // A thread that was woken has the lock, or nearly.
         if !reading.isRunnable { owner?.read() }
     }
 
-    /// Forgets the owner of the last observation's lock, because the observations are dropped.
     mutating func forgetOwner() { owner = nil }
 
-    /// Follows the owner of an observation's lock.
     mutating func followOwner(_ observation: Observation) {
         guard let lock = observation.lock else { return owner = nil }
         if owner?.follows(lock) == true {
@@ -92,8 +83,7 @@ struct StallDiagnostician {
 
     /// Returns the observations to keep of a late turn that counts from `start`, after its thread was observed.
     ///
-    /// If the turn had ended by `end`, only the stack counts, if it is from before. The first observation of a turn is
-    /// preceded by the reading before it.
+    /// If the turn had ended by `end`, only a stack from before counts. The reading before comes before the first one.
     mutating func kept(
         _ observation: Observation, stack: CapturedStack?, start: UInt64, isFirst: Bool, end: UInt64?
     ) -> [Observation] {
@@ -166,9 +156,7 @@ struct StallDiagnostician {
         )
     }
 
-    /// Describes where the thread is.
-    ///
-    /// Owners of its lock are stopped, and peers searched for, only in a late turn.
+    /// Describes where the thread is; only in a late turn are owners of its lock stopped, and peers searched for.
     private func observe(
         _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool, earlier: [Observation]
     ) -> Observation {
@@ -231,7 +219,6 @@ struct StallDiagnostician {
         }?.call?.target
     }
 
-    /// Adds what the stack of a running thread shows: a libc function and the system call that it runs in.
     func explain(_ observation: inout Observation, by stack: CapturedStack) {
         observation.function = NamedFrame.calledFunctionOfLibc(in: threads.names(of: stack))
         observation.call = stack.call.flatMap {

@@ -4,9 +4,7 @@ import StackCapture
 import StallReports
 
 extension SystemCall {
-    /// Describes the target of the call: a file's path, a socket's peer, the length of a sleep, an awaited process.
-    ///
-    /// Only reads names and changes no descriptor. Takes about 10 us of the caller's time.
+    /// Describes the call's target: a file's path, a socket's peer, a sleep's length, a process; reads only, for 10 us.
     func target(memory: any MemoryReading) -> String? {
         let name = name
         switch name {
@@ -40,9 +38,7 @@ extension SystemCall {
 
     var takesDescriptor: Bool { Self.takesDescriptor.contains(name) }
 
-    /// The names of the calls whose first argument is the descriptor that they wait on.
-    ///
-    /// Not those that give the descriptor up, such as close(2).
+    /// The calls whose first argument is the descriptor that they wait on; not those that give it up, such as close(2).
     private static let takesDescriptor: Set<String> = [
         "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "fsync",
         "fdatasync", "syncfs", "sync_file_range", "fallocate", "ftruncate", "readahead", "fadvise64", "fstat",
@@ -131,7 +127,6 @@ enum SocketName {
     }
 }
 
-/// A system call and its target, in a report's words.
 typealias DescribedCall = StallReport.SystemCall
 
 extension DescribedCall {
@@ -140,8 +135,7 @@ extension DescribedCall {
         self.init(number: call.number, name: call.name, target: memory.flatMap { call.target(memory: $0) })
     }
 
-    /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if none is
-    /// known.
+    /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if unknown.
     init?(_ captured: CapturedCall, function: String?, memory: any MemoryReading) {
         guard let number = captured.number ?? function.flatMap(SystemCallNames.current.number(ofFunction:)) else {
             return nil
@@ -152,7 +146,6 @@ extension DescribedCall {
         if captured.hasReturned, call.takesDescriptor { target = captured.target }
     }
 
-    /// Adds for whom the call waits.
     mutating func add(_ answer: PeerAnswer) {
         peers = answer.peers.isEmpty ? nil : answer.peers
         omittedPeers = answer.omitted == 0 ? nil : answer.omitted

@@ -5,8 +5,7 @@ import StallReports
 extension SystemCall {
     /// Creates the call that a stop has met a blocked thread in; `nil` if the stack is of another capture.
     ///
-    /// The call has begun again since then (ptrace(2)), so its arguments are still valid. The stop shows no stack pointer
-    /// of the call's own.
+    /// It has begun again since (ptrace(2)): its arguments are valid. The stop shows no stack pointer of the call.
     init?(ofStopped stack: CapturedStack) {
         guard stack.method == .ptrace, stack.threadState == .blocked, let call = stack.call, let number = call.number
         else { return nil }
@@ -18,8 +17,7 @@ extension SystemCall {
 }
 
 extension ThreadActivity {
-    /// Concludes the activity from all that the system shows: `shown` in /proc/<pid>/syscall, and the state letter of
-    /// proc(5).
+    /// Concludes the activity from `shown` in /proc/<pid>/syscall, and the state letter of proc(5).
     init(shown: ThreadActivity?, state: UInt8, waitChannel: String?) {
         switch shown {
         case .running, .blocked: self = .running
@@ -32,8 +30,7 @@ extension ThreadActivity {
         }
     }
 
-    /// Returns whether a thread that is blocked outside of system calls waits for a page; a tracer may also have
-    /// stopped it.
+    /// Returns whether a blocked thread outside of system calls waits for a page; a tracer may also have stopped it.
     private static func isFaulting(_ state: UInt8, _ waitChannel: String?) -> Bool {
         // Linux 4.14 to 5.15 shows no function on x86-64, whatever the thread waits in.
         waitChannel.map { $0 != "ptrace_stop" } ?? (state == UInt8(ascii: "D"))
@@ -41,7 +38,6 @@ extension ThreadActivity {
 }
 
 extension SystemCall {
-    /// Whether this is a restarted call whose original is not known.
     var isRestarted: Bool { name == "restart_syscall" }
 
     /// Returns the original of a restart_syscall(2) that waits in a kernel function; this call if it is none or not
@@ -81,8 +77,7 @@ extension SystemCall {
 
     private static func original(_ waitChannel: String, _ firstArgument: UInt64) -> String? {
         if waitChannel.contains("nanosleep") {
-            // A clock id is a small number, or a negative one for a CPU clock of a process or thread; a pointer is
-            // neither.
+            // A clock id is a small number, or negative for a CPU clock of a process or thread; a pointer is neither.
             return (-(1 << 32)..<4096).contains(Int64(bitPattern: firstArgument)) ? "clock_nanosleep" : "nanosleep"
         }
         if waitChannel.contains("futex") { return "futex" }
@@ -119,7 +114,6 @@ extension SystemCall {
         inputOutput.contains(function) || inputOutput.contains(function + "64")
     }
 
-    /// Returns whether a call of that name writes to a disk what is in memory.
     static func flushes(_ name: String) -> Bool {
         ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"].contains(name)
     }
@@ -139,7 +133,6 @@ extension SystemCall {
 }
 
 extension ThreadReading {
-    /// What the thread does, concluded from all that the system shows.
     var activity: ThreadActivity { ThreadActivity(shown: shown, state: state, waitChannel: waitChannel) }
 }
 

@@ -7,8 +7,7 @@ struct TimeSplit: Equatable, Sendable {
     var runQueue: UInt64
     /// The rest: the time blocked.
     var blocked: UInt64
-    /// The maximum error of ``onCPU`` and ``runQueue``: some of it may belong to the time right before or after the
-    /// turn.
+    /// The maximum error of ``onCPU`` and ``runQueue``: some may belong to the time right before or after the turn.
     var uncertainty: UInt64
 
     var duration: UInt64 { onCPU + runQueue + blocked }
@@ -17,14 +16,12 @@ struct TimeSplit: Equatable, Sendable {
 extension TimeSplit {
     /// Splits the time from `start` to `end` of one turn, or to the last reading of an ongoing one.
     ///
-    /// No reading is taken when a turn begins, because that would cost every turn a system call. The time between the
-    /// first and the last reading inside the turn is known exactly. For the time before, the two readings around the
-    /// turn's start give only a sum, which includes work of earlier turns. That work is estimated from the loop's busy
-    /// time outside the turn and the rate in the readings before, and subtracted; the bounds assume that it took all or
-    /// none of that time. The watchdog wakes up when an idle loop begins to turn, and polls a busy loop once per
-    /// threshold. So the uncertainty is some 100 us for a loop that was idle, and up to one threshold for a loop that
-    /// never waits. Of the readings, ascending by time, the last two before `start`, all within the turn and the first
-    /// after `end` are used.
+    /// No reading is taken when a turn begins: it would cost every turn a system call. Between the first and the last
+    /// reading inside the turn the time is exact. For the time before, the readings around the turn's start give only a
+    /// sum, from which work of earlier turns is subtracted, as estimated from the loop's busy time outside and its rate
+    /// before; the bounds assume that it took all or none of that time. So the uncertainty is some 100 us for a loop
+    /// that was idle, and up to one threshold for a loop that never waits. Of the readings, ascending by time, the last
+    /// two before `start`, all within the turn and the first after `end` are used.
     init?(readings: [ThreadReading], from start: UInt64, to end: UInt64) {
         let inside = readings.filter { $0.time >= start && $0.time <= end }
         let earlier = Array(readings.filter { $0.time < start }.suffix(2))
@@ -79,15 +76,13 @@ extension TimeSplit {
         return sum
     }
 
-    /// An estimated amount of time with its maximum error.
     private struct Amount {
         var estimate: UInt64
         var uncertainty: UInt64 = 0
 
         init(_ exact: UInt64) { estimate = exact }
 
-        /// Estimates CPU time in the `inside` nanoseconds before a first reading, as if its state had lasted for all of
-        /// them.
+        /// Estimates CPU time in the `inside` nanoseconds before a first reading, as if its state had lasted.
         init(onCPUBefore first: ThreadReading, inside: UInt64) {
             let most = min(first.onCPU, inside)
             (estimate, uncertainty) = (first.isRunnable ? most : 0, most)
@@ -113,7 +108,6 @@ extension TimeSplit {
             uncertainty = max(estimate - least, most - estimate)
         }
 
-        /// Returns the time between two readings in which the loop did not wait for events.
         private static func busy(_ from: ThreadReading, _ to: ThreadReading) -> UInt64 {
             let (time, waited) = (to.time - from.time, to.loopWaited - min(from.loopWaited, to.loopWaited))
             return time - min(waited, time)

@@ -10,7 +10,6 @@ import Synchronization
 /// The files are read once a process, on a thread of their own: it takes a few milliseconds, 450 ms for a debug build that
 /// contains the standard library, and as long as a disk does not answer. Until then no function has a name.
 final class WaitFunctionNames: Sendable {
-    /// Those of this process, for all monitors.
     static let shared = WaitFunctionNames()
 
     /// The libraries whose functions wait on behalf of an app.
@@ -54,7 +53,6 @@ final class WaitFunctionNames: Sendable {
         }
     }
 
-    /// Reads the functions of an image, in the executable those of the libraries that are not loaded.
     func read(_ image: LoadedImage, besides missing: Set<String>) {
         let found =
             if Self.libraries.contains(image.name) {
@@ -98,7 +96,6 @@ final class WaitFunctionNames: Sendable {
         return functions.filter { $0.name != nil } + functions.filter { $0.name == nil }
     }
 
-    /// The file name of the library that a function belongs to, if it is one that waits.
     private static func library(of symbol: String) -> String? {
         switch RuntimeLibrary(symbol: symbol) {
         case .c: "libc.so.6"
@@ -115,7 +112,6 @@ final class WaitFunctionNames: Sendable {
         return bytes.starts(with: "_ZN5swift".utf8) || bytes.starts(with: "_ZL".utf8)
     }
 
-    /// Returns whether the rules use the function.
     private static func isUsed(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.waitsForData(function)
             || SystemCall.restarted(by: function) != nil || StreamFunction.names.contains(function)
@@ -126,7 +122,6 @@ final class WaitFunctionNames: Sendable {
     private static func name(_ symbol: String) -> String { String(symbol.drop { $0 == "_" }) }
 }
 
-/// A function in which threads wait for locks, recognized by its name.
 struct LockFunction: Equatable {
     var kind: StallReport.LockKind
     var name: String
@@ -183,7 +178,6 @@ struct LockFunction: Equatable {
     }
 }
 
-/// The functions of stdio(3) that lock a stream.
 enum StreamFunction {
     static let names: Set<String> = [
         "flockfile", "printf", "vprintf", "fprintf", "vfprintf", "dprintf", "puts", "fputs", "putc", "fputc", "putchar",
@@ -212,7 +206,6 @@ enum LoaderLockFunctions {
     }
 }
 
-/// A frame's function, if it helps to identify a lock.
 struct NamedFrame: Equatable, Sendable {
     /// The name without leading underscores; `nil` for a function that does not describe a wait.
     var function: String?

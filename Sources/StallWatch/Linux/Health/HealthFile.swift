@@ -12,7 +12,6 @@ final class HealthFile: HealthChannel {
     /// Leads `stallwatch health` from the process to the file.
     private var pointer: UnlinkedFile?
 
-    /// Checks that the file can be written.
     init(path: String, interval: UInt64) throws(StallWatchError) {
         guard let absolute = absolutePath(path) else {
             throw StallWatchError(

@@ -5,9 +5,7 @@ import Synchronization
 
 /// Reports to supervisors whether the loops make progress, through a file and through the service manager's socket.
 final class HealthReporter: Sendable {
-    /// The process of which a monitor reports to supervisors, as two could contradict each other; 0 for none.
-    ///
-    /// A child of fork(2) inherits its parent's.
+    /// The process whose monitor reports, as two could contradict each other; 0 for none, and inherited by fork(2).
     private static let process = Atomic<Int32>(0)
 
     private let settings: StallMonitor.Configuration.Health
@@ -15,7 +13,6 @@ final class HealthReporter: Sendable {
     private let workers = Mutex<[HealthWorker]>([])
     private let isStarted = Atomic<Bool>(false)
 
-    /// Creates a reporter that has not been started, and checks that the health file can be written.
     init(_ settings: StallMonitor.Configuration.Health, source: HealthSource) throws(StallWatchError) {
         self.settings = settings
         self.source = source

@@ -6,7 +6,6 @@ import Synchronization
 /// Makes health records of the watchdog's readings and of the sentences of the reports, for any thread.
 final class HealthSource: Sendable {
     private struct Memory {
-        /// The newest report of each loop's ongoing stall, without its stacks, by the loop's label.
         var stalls: [String: StallReport] = [:]
         var lastStall: HealthRecord.Stall?
         /// Whether all loops have made progress at once.
@@ -18,7 +17,6 @@ final class HealthSource: Sendable {
     private let process: HealthRecord.Process
     /// The time between two records in the health file, in nanoseconds; `nil` if there is no such file.
     private let interval: UInt64?
-    /// Whether the environment has turned the monitor off.
     private let isOff: Bool
 
     init(process: HealthRecord.Process = .current(), interval: UInt64? = nil, isOff: Bool = false) {
@@ -81,7 +79,6 @@ final class HealthSource: Sendable {
 
     func lastRecord() -> HealthRecord { memory.withLock { $0.last } }
 
-    /// Returns the record of a monitor that does not run, with the loops as they were last.
     func stoppedRecord() -> HealthRecord {
         var record = lastRecord()
         record.state = .stopped

@@ -35,11 +35,10 @@ final class ServiceChannel: HealthChannel {
     }
 }
 
-/// Decides which messages are sent to a service manager, and when.
+/// Decides which messages are sent to a service manager, and when (a pure value).
 ///
-/// A pure value: records and times in, messages out. `READY=1` is sent once, when all loops make progress for the first
-/// time; from then on `WATCHDOG=1`, while all loops make progress; `STATUS=` when a stall begins, when its function is
-/// known, and when it ends.
+/// `READY=1` is sent once, when all loops make progress for the first time; from then on `WATCHDOG=1`, while all do;
+/// `STATUS=` when a stall begins, when its function is known, and when it ends.
 struct ServiceFeed: Equatable {
     /// The time between two checks before the service is ready, in nanoseconds.
     static let readyPoll: UInt64 = 100_000_000

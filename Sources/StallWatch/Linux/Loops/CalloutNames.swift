@@ -57,7 +57,6 @@ struct CalloutNames: Sendable {
     /// The longest time that a run waits, in seconds.
     private static let longestRun = 0.01
 
-    /// Lets a run loop of the calling thread call out in each way, and takes down from where.
     private static func calledOut() -> CalloutNames {
         let mode = CFStringCreateWithCString(nil, "stallwatch", CFStringBuiltInEncodings.UTF8.rawValue)
         guard let loop = CFRunLoopGetCurrent(), let mode else { return CalloutNames() }

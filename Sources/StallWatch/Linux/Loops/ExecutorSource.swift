@@ -65,7 +65,6 @@ private final class HeartbeatSender: Sendable {
         while let job = jobs.next(), !jobs.isClosed { job() }
     }
 
-    /// Remembers the thread that runs the heartbeat.
     func rememberThread() {
         let thread = clinux_gettid()
         if thread == sender.load(ordering: .relaxed) { ranInline.store(true, ordering: .relaxed) }

@@ -41,9 +41,8 @@ final class HeartbeatSource: LoopSource {
 
     /// Creates a source, whose first item counts if the loop is known to run items (`isServed`).
     ///
-    /// `send` submits an item to the loop; it runs on the watchdog and must not wait. `owner` returns the thread that
-    /// runs the loop now, if it can be known. `isUnneeded` returns whether the loop has ended, or is observed in a
-    /// better way. While `isExcused`, an item may be late.
+    /// `send` runs on the watchdog and must not wait. `owner` returns the thread that runs the loop now, if it can be
+    /// known. `isUnneeded`: the loop has ended, or is observed in a better way. While `isExcused`, an item may be late.
     init(
         kind: LoopKind, isServed: Bool = false,
         owner: @escaping @Sendable () -> CaptureTarget? = { nil },
@@ -63,7 +62,6 @@ final class HeartbeatSource: LoopSource {
         self.whenRemoved = whenRemoved
     }
 
-    /// Makes the first item count, because the caller knows that the loop runs items.
     func markServed() {
         _ = lastRan.compareExchange(expected: 0, desired: monotonicNow(), ordering: .relaxed)
     }
@@ -124,7 +122,6 @@ final class HeartbeatSource: LoopSource {
         return isUnneeded() || findsExcuse(now - min(sent, now))
     }
 
-    /// Whether the loop is known to run, although it may not have reported a turn.
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
 
     // The main thread's id is the process's (gettid(2)).

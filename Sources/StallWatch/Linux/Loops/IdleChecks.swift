@@ -6,11 +6,9 @@ import Synchronization
 
 /// Finds out that a loop without observers waits, and needs no heartbeat; only reads, on the watchdog.
 protocol IdleCheck: AnyObject, Sendable {
-    /// Returns whether the loop certainly has no work now. `thread` ran the last item, if known, within `lastDelay`
-    /// nanoseconds.
+    /// Returns whether the loop surely has no work; `thread` ran the last item, if known, in `lastDelay` nanoseconds.
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
-    /// Marks that an item is about to be sent to the loop.
     func markSent(to thread: Int32?)
 }
 
@@ -82,7 +80,6 @@ final class TaskPoolIdleCheck: IdleCheck {
     }
 }
 
-/// The pools of several priorities.
 final class TaskPools: IdleCheck {
     let all: [(priority: TaskPriority, idle: TaskPoolIdleCheck)]
 
@@ -92,7 +89,6 @@ final class TaskPools: IdleCheck {
         all.allSatisfy { $0.idle.isIdle(thread: thread, lastDelay: lastDelay) }
     }
 
-    /// One item for each pool, of which the last one counts.
     final class Sent: Sendable {
         private let left: Atomic<Int>
         private let item: @Sendable () -> Void

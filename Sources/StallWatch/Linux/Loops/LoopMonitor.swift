@@ -2,7 +2,6 @@ import LinuxSupport
 import StackCapture
 import Synchronization
 
-/// A watched loop: its turns, its source and its threshold.
 final class LoopMonitor: Sendable {
     let label: String
     let recorder: TurnRecorder
@@ -25,8 +24,7 @@ final class LoopMonitor: Sendable {
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
 
-    /// Opens the files of the loop's thread, if it is known, for the watchdog: a process that gives up its user later can
-    /// still read them, but not open them.
+    /// Opens the files of the loop's thread, if known: a process that gives up its user can only read open ones.
     func openFiles() {
         guard let thread = source.knownThread ?? recorder.lastThread, let opened = try? ThreadProbe(thread: thread)
         else {
@@ -64,9 +62,7 @@ final class LoopMonitor: Sendable {
     }
 }
 
-/// What a poll has found of a loop.
 struct LoopPoll {
-    /// The current turn, or the last one between turns.
     var turn: TurnSnapshot
     var target: CaptureTarget
     var load: LoopLoad
@@ -75,7 +71,6 @@ struct LoopPoll {
     var stallEnd: UInt64?
     /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
     var nextHeartbeat: UInt64?
-    /// Whether the loop has neither begun a turn nor is known to run.
     var isStarting: Bool
 
     /// When the turn that was in progress at the poll has ended by now, in monotonic nanoseconds; `nil` while it lasts.

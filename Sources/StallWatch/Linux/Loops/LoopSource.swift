@@ -17,10 +17,8 @@ protocol LoopSource: AnyObject, Sendable {
     /// What the loop's thread works on, in words; `nil` if the loop does not know.
     var work: String? { get }
 
-    /// Returns the threads whose stacks explain a stall that is in progress now.
     func target(of recorder: TurnRecorder) -> CaptureTarget
 
-    /// Returns whether the loop waits although no observer has seen the wait begin.
     func isWaitingUnobserved() -> Bool
 
     /// The thread that will run the loop's turns, if that is known before the first one.
@@ -54,7 +52,6 @@ extension LoopKind {
     var reportsTurns: Bool { self == .runLoop || self == .probe }
 }
 
-/// The threads whose stacks explain a stall.
 enum CaptureTarget: Sendable, Equatable {
     case thread(Int32)
     case pool

@@ -51,7 +51,6 @@ final class RunLoopModeReader: @unchecked Sendable {
         }
     }
 
-    /// Returns the answer to the last question once.
     func takeAnswer() -> Answer? { answer.withLock { $0.take() } }
 
     private func read() -> Answer {

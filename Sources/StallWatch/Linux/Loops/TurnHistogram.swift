@@ -7,7 +7,6 @@ import Synchronization
 /// bucket, and all from 4.8 hours on share another. Only the loop's thread writes, so a count goes up by a load and a
 /// store, with no lock and no locked instruction. Any thread may read.
 final class TurnHistogram: Sendable {
-    /// The number of bits that select a bucket within a power of two.
     private static let precision = 3
     /// Durations below 2^10 ns, about 1 µs, share one bucket.
     private static let lowestPower = 10
@@ -40,7 +39,6 @@ final class TurnHistogram: Sendable {
     }
 
     struct Snapshot {
-        /// The number of turns in each bucket.
         var counts: [UInt64]
         var busyNanoseconds: UInt64
     }

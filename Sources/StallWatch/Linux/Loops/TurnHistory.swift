@@ -6,7 +6,6 @@ import Synchronization
 /// short turn therefore costs the loop one comparison, and a longer one four stores. Only the loop's thread writes, without a lock
 /// or an allocation. Any thread may read.
 final class TurnHistory: Sendable {
-    /// A turn that is over, or the current one.
     struct Turn: Equatable, Sendable {
         /// When the turn began, in monotonic nanoseconds.
         var began: UInt64
@@ -22,7 +21,6 @@ final class TurnHistory: Sendable {
 
     /// One more, because the loop may be replacing the oldest turn while another thread reads.
     private static let slots = capacity + 1
-    /// Each turn has its beginning, its end and its time of waiting before.
     private static let wordsPerTurn = 3
     private let words = AtomicWords(count: TurnHistory.slots * TurnHistory.wordsPerTurn)
     private let kept = Atomic<UInt64>(0)

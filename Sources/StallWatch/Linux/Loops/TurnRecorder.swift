@@ -36,7 +36,6 @@ final class TurnRecorder: Sendable {
     private let defaultRuns = Atomic<UInt64>(0)
     /// The value of `defaultRuns` when a block of the main queue ran last.
     private let mainQueueRun = Atomic<UInt64>(.max)
-    /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
     static let defaultMode: UInt8 = 1
@@ -47,7 +46,6 @@ final class TurnRecorder: Sendable {
 
     let histogram = TurnHistogram()
 
-    /// The last of these turns that took a millisecond or more.
     let history = TurnHistory()
 
     let waits = WaitClock()
@@ -65,7 +63,6 @@ final class TurnRecorder: Sendable {
 // MARK: - On the loop's thread
 
 extension TurnRecorder {
-    /// Begins a run, made by the app or by a callout of an outer run of the same loop.
     func enter(at now: UInt64) {
         let runs = depth.load(ordering: .relaxed)
         depth.store(runs + 1, ordering: .relaxed)
@@ -84,7 +81,6 @@ extension TurnRecorder {
         countDefaultRun()
     }
 
-    /// Counts a run that is now the innermost one, if it is in the default mode.
     private func countDefaultRun() {
         guard modes.load(ordering: .relaxed) & 0xff == UInt64(Self.defaultMode) else { return }
         defaultRuns.store(defaultRuns.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
@@ -118,7 +114,6 @@ extension TurnRecorder {
         reachedSources.store(true, ordering: .relaxed)
     }
 
-    /// Marks that a block of the main queue runs.
     func markMainQueueRun() { mainQueueRun.store(defaultRuns.load(ordering: .relaxed), ordering: .relaxed) }
 
     func enterWait(at now: UInt64) {
@@ -293,7 +288,6 @@ struct TurnSnapshot: Equatable {
     var nesting: Int
     /// The number of the innermost run's mode; 0 if the mode has no name.
     var mode: UInt8 = 0
-    /// Whether the turn is the time between two runs of the loop.
     var isGap = false
     /// Whether the run loop waits although no observer saw the wait begin, as in a nested run in an unwatched mode.
     var isWaitingUnobserved = false
@@ -302,7 +296,6 @@ struct TurnSnapshot: Equatable {
 /// How a loop has spent its time until one moment, in nanoseconds.
 struct LoopLoad: Equatable {
     var time: UInt64
-    /// The number of turns that have begun.
     var turns: UInt64
     /// The time in waits and in gaps between two runs; a gap in which the loop only enters again does not count.
     var idle: UInt64
@@ -320,7 +313,6 @@ struct LoopLoad: Equatable {
 ///
 /// Only the loop's thread calls ``begin(at:)`` and ``end(at:)``: two loads and stores each.
 final class WaitClock: Sendable {
-    /// The total duration of the waits that are over.
     private let past = Atomic<UInt64>(0)
     /// When the current wait began; 0 between waits.
     private let began = Atomic<UInt64>(0)

@@ -53,8 +53,7 @@ struct AsymmetricFence: ~Copyable {
     /// Whether the watchdog's fence is enough for both sides, once and for all.
     private let isPrepared = Atomic<Bool>(false)
 
-    /// Registers the process for the kernel's barrier, which can take the watchdog's thread some 10 ms; until then,
-    /// each side executes its own fence.
+    /// Registers for the kernel's barrier, which can take the watchdog some 10 ms; until then each side has its fence.
     package func prepare() {
         isPrepared.store(clinux_prepare_barrier_in_all_threads(), ordering: .sequentiallyConsistent)
     }
@@ -69,7 +68,6 @@ struct AsymmetricFence: ~Copyable {
         }
     }
 
-    /// Executes the watchdog's side of the pair.
     package func heavy() {
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if isPrepared.load(ordering: .relaxed) { _ = clinux_barrier_in_all_threads() }

@@ -35,7 +35,6 @@ extension StallMonitor.Configuration {
         outputs.compactMap { if case .statistics(let path) = $0.kind { path } else { nil } }
     }
 
-    /// The sinks of the outputs, and one that calls the app's closures.
     var sinks: [SinkFactory] {
         var hooks = HookSink(event: onEvent)
         if case .call(let body) = escalation?.action { hooks.escalated = body }

@@ -16,7 +16,6 @@ final class ContinuationSearch: Sendable {
     /// The longest wait for the end of the thread, in nanoseconds (1 s): a search ends after what it does in that time.
     private static let longestStop: UInt64 = 1_000_000_000
 
-    /// The task that awaits a continuation at the end of an operation's chain.
     private typealias Wait = (operation: OperationRegistry.Operation, task: SwiftTask)
 
     private let waits = Mailbox<Wait>()
@@ -31,7 +30,6 @@ final class ContinuationSearch: Sendable {
         self.found = found
     }
 
-    /// Takes what was found, by the number of the operation.
     func takeFindings() -> [UInt64: Result] { findings.withLock { exchange(&$0, with: [:]) } }
 
     /// Starts to search for the continuation of a task, at which the chain of an operation ends; once for each.

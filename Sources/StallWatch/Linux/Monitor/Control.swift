@@ -66,7 +66,6 @@ final class ControlService: Sendable {
         }
     }
 
-    /// Removes the socket, and waits until the requests in progress are answered.
     func stop() {
         server.stop()
         jobs.stop()
@@ -122,13 +121,11 @@ final class ControlJobs: Sendable {
     }
 }
 
-/// The latest stalls of all loops, for the control socket, on any thread.
 final class LatestStalls: Sendable {
     static let limit = 20
 
     private let stalls = Mutex<[ControlAnswer.StallSummary]>([])
 
-    /// The stalls, the newest first.
     var current: [ControlAnswer.StallSummary] { stalls.withLock { $0 } }
 
     func store(_ report: StallReport) {

@@ -4,14 +4,12 @@ import StackCapture
 package import StallReports
 import Synchronization
 
-/// The Swift tasks that a dump of a hang has.
 package enum ReportedTasks: Sendable {
     case all
     /// The task at this address and those that it waits for.
     case chain(UInt64)
 }
 
-/// Reports all threads of a process that has made no progress for a while.
 package enum HangDump {
     /// The calling task and those that it waits for, which a dump may be about.
     package static var currentTask: ReportedTasks { .chain(SwiftTask.currentAddress) }

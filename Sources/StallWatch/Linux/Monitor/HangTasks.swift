@@ -12,9 +12,7 @@ final class HangTasks: Sendable {
 
     init(_ reported: ReportedTasks) { self.reported = reported }
 
-    /// Returns what is read by a deadline in monotonic nanoseconds; `nil` if tasks cannot be read.
-    ///
-    /// It takes up to 5 s for the memory, and 5 s more for the search for a continuation.
+    /// Reads by a deadline in monotonic nanoseconds, 5 s for memory and 5 s for a search; `nil` if unreadable.
     func read(until deadline: UInt64) -> CapturedTasks? {
         let thread = try? WorkerThread(name: "stallwatch-task", namesFunctions: true) { [self] in read() }
         thread?.finish(until: deadline)

@@ -15,7 +15,6 @@ extension LiveEngine {
     }
 }
 
-/// Tries what a monitor can do in this process.
 struct CapabilityProbe: Sendable {
     var symbolication: SymbolicationSettings
     /// The stores whose files cannot be flushed, with the reason; `nil` if there is no store.

@@ -21,7 +21,6 @@ extension LiveEngine {
         return state.loops.values.map { statistics(of: $0, state, stalls) }.sorted { $0.label < $1.label }
     }
 
-    /// The numbers of a loop, also after the end of its watch.
     func statistics(of entry: LoopEntry) -> LoopStatistics {
         statistics(of: entry, state.withLock { $0 }, reporter.counts.byLoop)
     }
@@ -44,9 +43,7 @@ extension LiveEngine {
         return loop
     }
 
-    /// Blocks the calling thread.
-    ///
-    /// It polls, so that neither the loops nor the watchdog pay for a caller that waits.
+    /// Blocks the calling thread, and polls, so that neither the loops nor the watchdog pay for a caller that waits.
     func settle(_ labels: Set<String>, until deadline: UInt64) -> Bool {
         let loops = state.withLock { state in labels.flatMap { state.loops[$0]?.monitors ?? [] } }
         let called = monotonicNow()
@@ -62,7 +59,6 @@ extension LiveEngine {
         return watchdog.waitForPass(until: deadline) && reporter.settle(until: deadline)
     }
 
-    /// Writes the statistics to the files among the outputs.
     func writeStatistics() {
         for path in configuration.statisticsPaths {
             let bytes = statistics.jsonData()

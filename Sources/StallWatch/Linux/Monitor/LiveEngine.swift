@@ -6,9 +6,7 @@ import LinuxSupport
 import Synchronization
 import StallSymbols
 
-/// The engine of a monitor on Linux: its threads, its loops and what they share.
-///
-/// While it runs its watchdog keeps it, until ``stop()``.
+/// The engine of a monitor on Linux; while it runs its watchdog keeps it, until ``stop()``.
 final class LiveEngine: MonitorEngine {
     let configuration: StallMonitor.Configuration
     let environment: MonitorEnvironment
@@ -34,7 +32,6 @@ final class LiveEngine: MonitorEngine {
         /// Whether the engine has found that ptrace works; `nil` before the start.
         var mayUsePtrace: Bool?
 
-        /// Removes the sources of all loops, which is harmless for a source that is already removed.
         func removeSources() {
             for loop in loops.values { loop.removeSources() }
         }
@@ -133,7 +130,6 @@ final class LiveEngine: MonitorEngine {
         return LiveLoop(engine: self, entry: entry)
     }
 
-    /// Stops watching a loop, unless that is done.
     func unwatch(_ entry: LoopEntry) {
         let isWatched = state.withLock { state in
             guard state.loops[entry.label] === entry else { return false }

@@ -2,7 +2,6 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// A loop that an engine watches, or has watched.
 final class LoopEntry: Sendable {
     let label: String
     let identity: ObjectIdentifier?
@@ -29,11 +28,9 @@ final class LoopEntry: Sendable {
 
     func markEnded() { end.store(monotonicNow(), ordering: .relaxed) }
 
-    /// Removes the sources, which is harmless for a source that is already removed.
     func removeSources() { for monitor in monitors { monitor.source.remove() } }
 }
 
-/// The handle of a loop that an engine watches.
 struct LiveLoop: EngineLoop {
     let engine: LiveEngine
     let entry: LoopEntry

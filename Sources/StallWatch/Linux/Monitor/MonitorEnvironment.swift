@@ -4,23 +4,17 @@ import LinuxSupport
 package import StallReports
 import StallSymbols
 
-/// What environment variables change about a monitor.
-///
-/// A pure value of the variables that it is given. A value that cannot be used is ignored, and ``notices`` says so.
+/// What environment variables change about a monitor; ``notices`` says which values are ignored (a pure value).
 package struct MonitorEnvironment: Sendable {
     /// Whether `STALLWATCH=off` turns the monitor off.
     private(set) var isOff = false
-    /// The value of `STALLWATCH_THRESHOLD`.
     private(set) var threshold: Duration?
     /// The value of `STALLWATCH_REPORTS`: the path of a directory.
     private(set) var directory: String?
-    /// What the variables change, and which are ignored and why, in sentences without periods.
     private(set) var notices: [String] = []
 
-    /// No variable.
     package static let none = MonitorEnvironment([:], isSecure: false)
 
-    /// The variables of this process.
     package static var current: MonitorEnvironment {
         var variables: [String: String] = [:]
         for name in ["STALLWATCH", "STALLWATCH_THRESHOLD", "STALLWATCH_REPORTS"] {
@@ -63,7 +57,6 @@ package struct MonitorEnvironment: Sendable {
         }
     }
 
-    /// Returns the configuration with the values of the variables.
     func applied(to configuration: StallMonitor.Configuration) -> StallMonitor.Configuration {
         var configuration = configuration
         if let threshold { configuration.threshold = threshold }
@@ -77,7 +70,6 @@ package struct MonitorEnvironment: Sendable {
         return configuration
     }
 
-    /// Says what the variables do: in the log of an output, else in one line on standard error.
     func announce(to reporter: Reporter) {
         guard !notices.isEmpty else { return }
         let text = "the environment changes this monitor: " + notices.joined(separator: "; ")
@@ -87,7 +79,6 @@ package struct MonitorEnvironment: Sendable {
 }
 
 extension StallMonitor {
-    /// Creates a monitor that the given environment changes.
     package convenience init(
         _ configuration: Configuration, environment: MonitorEnvironment
     ) throws(StallWatchError) {

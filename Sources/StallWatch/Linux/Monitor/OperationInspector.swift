@@ -18,7 +18,6 @@ struct OperationInspector {
     struct Finding {
         var operation: OverdueOperation
         var name: [UInt8]?
-        /// The stack of the operation's task.
         var stack: Result<CapturedStack, CaptureFailure> = .failure(.notTried)
         var threads: [StallRecord.OtherThread] = []
         var images = ImageList()
@@ -109,7 +108,6 @@ struct OperationInspector {
         return found
     }
 
-    /// Whether all tasks of a chain, and its thread, are as they were read.
     private func isUnchanged(_ chain: TaskChain, _ reading: TaskReading, _ reader: TaskReader) -> Bool {
         let read = Dictionary(reading.tasks.map { ($0.id, $0) }) { first, _ in first }
         let isSame = chain.tasks.allSatisfy { task in
@@ -124,7 +122,6 @@ struct OperationInspector {
         return reader.threads().contains(before)
     }
 
-    /// Captures threads, and the owners of the locks that they wait for.
     private func capture(_ first: [Int32]) -> [StallRecord.OtherThread] {
         let resolver = LockOwnerResolver(threads: threads, memory: GuardedMemory())
         var captured: [StallRecord.OtherThread] = []

@@ -20,7 +20,6 @@ final class OperationRegistry: Sendable {
         /// Its number; the first one that is watched is 1.
         var number: UInt64
         var slot = -1
-        /// Whether a search has found it overdue.
         var isFound = false
 
         /// When it is overdue, if its time counts from `countingFrom` at the earliest.
@@ -91,7 +90,6 @@ final class OperationRegistry: Sendable {
         }
     }
 
-    /// Takes the overdue operations that have ended, and when each did.
     func takeEnded() -> [UInt64: UInt64] { state.withLock { exchange(&$0.ended, with: [:]) } }
 
     func isInProgress(_ operation: Operation) -> Bool {

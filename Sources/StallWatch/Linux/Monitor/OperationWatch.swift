@@ -18,7 +18,6 @@ final class OperationWatch: Sendable {
         var record: StallRecord
         var search: ContinuationSearch.Result?
 
-        /// Returns the record of an operation that has not ended.
         func record(_ state: StallState) -> StallRecord {
             var record = record
             record.state = state
@@ -32,12 +31,10 @@ final class OperationWatch: Sendable {
     private let ignoresDebugged: Bool
     private let suppressed: SuppressionCounter
     private let submit: @Sendable (StallRecord) -> Void
-    /// Wakes the watchdog, because a search is due earlier.
     private let ring: @Sendable () -> Void
     /// The operations to inspect; none after others have ended, or something was found of them.
     private let overdue = Mailbox<[OperationRegistry.Operation]>()
     private let worker = Worker(name: "stallwatch-ops", namesFunctions: true)
-    /// The number of operations that have a report or get one.
     private let reports = Atomic<Int>(0)
     private let search: ContinuationSearch
     /// When a debugger last held the process, in monotonic nanoseconds.
@@ -54,7 +51,6 @@ final class OperationWatch: Sendable {
         search = ContinuationSearch(for: registry) { [overdue] in overdue.put([], replacing: \.isEmpty) }
     }
 
-    /// Begins an operation of the current task; returns its slot in the registry.
     func begin(_ name: String, _ limit: Duration, _ context: StallContext?) -> Int {
         let limit = max(nanoseconds(limit), Self.minimumLimit)
         let (slot, isEarlier) = registry.begin(

@@ -2,7 +2,6 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// The turns of a probe, and the recorder that they go to.
 struct ProbeTurns: ~Copyable, Sendable {
     /// Returns whether the turn that has not ended is one: see ``LoopProbe/init(label:work:isInTurn:)``.
     let isInTurn: @Sendable (_ addresses: [UInt64]?) -> Bool

@@ -4,7 +4,6 @@ internal import StackCapture
 internal import StallReports
 
 extension StallContext {
-    /// Calls a function in a scope of the calling thread that has this context.
     func withScope<Result>(_ body: () throws -> Result) rethrows -> Result {
         let address = storage.address
         return try withUnsafeTemporaryAllocation(of: clinux_scope.self, capacity: 1) { scope in
@@ -74,7 +73,6 @@ extension StallContext {
         return calibration
     }()
 
-    /// Parameters of the calibration, which publishes a test context.
     static var publisher: ContextPublisher {
         let context = StallContext("calibration")
         let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(context.storage).toOpaque()))

@@ -4,9 +4,7 @@ import StackCapture
 import StallReports
 import StallSymbols
 
-/// Makes the answer to a request for the tasks: reads them, their async functions, and what their threads do.
-///
-/// No thread is held or stopped: a thread that is on a CPU has no stack in the answer.
+/// Makes the answer to a request for the tasks, and stops no thread: one that is on a CPU has no stack in the answer.
 struct TaskInspection {
     /// The time for all names, in nanoseconds (6 s): what is not found by then has none.
     private static let timeForNames: UInt64 = 6_000_000_000
@@ -112,7 +110,6 @@ struct TaskInspection {
         return list
     }
 
-    /// Returns what threads do, and the owners of the locks that they wait for.
     private func describe(
         _ first: [Int32], _ capturer: ThreadCapture, stack: (CapturedStack, ImageList) -> Int
     ) -> [StallReport.OtherThread] {
@@ -209,7 +206,6 @@ extension TaskList {
         if !hasStacks { for index in executors.indices { executors[index].name = nil } }
     }
 
-    /// Marks the waits for continuations that are those of `Task.sleep` and of clocks.
     mutating func markSleeps(_ report: StallReport) {
         let isSleep = report.stacks.map { stack in
             stack.lazy.map { report.frames[$0] }.prefix { !$0.isInApp }.contains { frame in

@@ -38,7 +38,6 @@ extension OverdueOperation {
     }
 }
 
-/// Says in a report with names what an overdue operation waits for.
 struct OverdueCause {
     private let operation: OverdueOperation
     private let activities: [Int32: Cause.Kind]
@@ -48,7 +47,6 @@ struct OverdueCause {
         activities = threads.reduce(into: [:]) { $0[$1.thread.id] = $1.activity }
     }
 
-    /// Names the functions of the links, and sets the cause.
     func explain(_ report: inout StallReport) {
         guard let task = operation.task, var waits = report.waits else {
             let reason = operation.reason ?? "its task could not be read"
@@ -103,7 +101,6 @@ struct OverdueCause {
         }
     }
 
-    /// What the sentence about the chain does not say of its end.
     private static func rest(_ chain: TaskChain, _ waits: [StallReport.Wait], after sentence: String) -> String {
         switch chain.end {
         case .continuation: return ", which nothing has resumed yet"

@@ -41,7 +41,6 @@ extension StallReport.ProcessDescription {
         return String(decoding: line.dropFirst(key.count).drop { $0 == quote }.prefix { $0 != quote }, as: UTF8.self)
     }
 
-    /// Converts a C string in a fixed array, such as a field of uname(2).
     private static func string<Characters>(_ characters: Characters) -> String {
         withUnsafeBytes(of: characters) { bytes in
             String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)

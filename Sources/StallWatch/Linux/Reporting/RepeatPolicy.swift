@@ -1,14 +1,12 @@
 package import StallReports
 
-/// Decides which stalls are reported.
+/// Decides which stalls are reported (a pure value).
 ///
-/// Stalls with the same fingerprint are reported at occurrence 1, 2, 4, 8, …, and when one lasts four times as long as all that
-/// were reported, up to a limit per minute. The next report of the fingerprint counts the stalls in between and sums up their
-/// durations. If the limit suppresses a report that is due, the next stall with that fingerprint is due instead. A pure value:
-/// the caller supplies fingerprints and times.
+/// Stalls with the same fingerprint are reported at occurrence 1, 2, 4, 8, …, and when one lasts four times as long as
+/// all that were reported, up to a limit per minute. The next report counts the stalls in between and sums up their
+/// durations. If the limit suppresses a report that is due, the next stall with that fingerprint is due instead.
 package struct RepeatPolicy {
-    /// The maximum number of remembered fingerprints; beyond it, the least recently seen one begins at occurrence 1
-    /// again.
+    /// The most fingerprints remembered; beyond it, the least recently seen one begins at occurrence 1 again.
     static let maximumFingerprints = 1024
     /// How many times as long as the reported ones a stall lasts that is no mere repeat of them.
     static let muchLonger = 4.0
@@ -39,7 +37,6 @@ package struct RepeatPolicy {
         var seen = 0
         /// The occurrence at which the next report is due: a power of two.
         var due = 1
-        /// The longest stall that was reported, in milliseconds.
         var longest = 0.0
         var repeats = Repeats()
         var lastSeen: UInt64 = 0
@@ -57,7 +54,6 @@ package struct RepeatPolicy {
         self.reportsEveryRepeat = reportsEveryRepeat
     }
 
-    /// Counts a finished stall and decides whether it is reported.
     package mutating func decide(
         _ fingerprint: String, lasting milliseconds: Double, at now: UInt64
     ) -> ReportingDecision {

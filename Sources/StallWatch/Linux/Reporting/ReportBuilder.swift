@@ -12,8 +12,7 @@ struct ReportBuilder {
     /// Why the contexts of threads are not known in this process; `nil` if they are.
     var missingContextReason: String?
 
-    /// Adds the names to a draft that was made of the record; `whenLate` receives it half done if symbolication exceeds its
-    /// time limit.
+    /// Adds the names to a draft; `whenLate` receives it half done if symbolication exceeds its time limit.
     func report(
         of record: StallRecord, draft: StallReport? = nil, whenLate: (StallReport) -> Void = { _ in }
     ) -> StallReport {
@@ -96,7 +95,6 @@ struct ReportBuilder {
         return report
     }
 
-    /// Whether a pool's sample has a complete stack of every worker.
     private static func areComplete(_ workers: [StallRecord.OtherThread]) -> Bool {
         !workers.isEmpty && workers.allSatisfy { (try? $0.stack.get())?.isComplete ?? false }
     }
@@ -179,7 +177,6 @@ struct ReportTables {
     }
 }
 
-/// Finds the workers of a pool among a process's threads and groups those with equal stacks.
 enum WorkerGroups {
     /// Groups the workers of a sample, by the mangled names that `symbol` returns; `nil` if the sample's loop has its
     /// own thread.

@@ -44,7 +44,6 @@ extension StallReport.Lock {
         return StallReport.Lock(ownership) { _ in 0 }
     }
 
-    /// Returns a thread of the record as the owner of a lock, without a stack.
     private static func owner(_ id: Int32, in record: StallRecord) -> LockChain.Owner {
         let captured = record.otherThreads.first { $0.thread.id == id }
         var thread = captured?.thread ?? ThreadIdentity(id: id, name: nil)
@@ -127,8 +126,7 @@ extension StallReport.Turn {
 }
 
 extension StallReport {
-    /// Adds what the thread was working on for most of the stall, or why that is not known; of a pool, the first
-    /// worker's that has one.
+    /// Adds what the thread worked on for most of the stall, or why that is unknown; of a pool, the first worker's.
     mutating func addContext(of record: StallRecord, missing reason: String?) {
         let weights = record.samples.weights(duration: record.duration)
         var times: [CapturedContext?: UInt64] = [:]
@@ -169,7 +167,6 @@ extension StallReport.Context {
         context.label = payload?.label
         context.traceID = payload?.traceID.map { hexadecimal($0) }
         context.spanID = payload?.spanID.map { hexadecimal($0) }
-        // Both ids come from the same place.
         if context.traceID == nil, let trace = record?.traceID {
             (context.traceID, context.spanID) = (trace, record?.spanID)
         }

@@ -14,7 +14,6 @@ struct ReportNamer {
     /// One barrier per store, queued with the last finished stall.
     private(set) var storesReached: [SinkWorker.Barrier] = []
 
-    /// Symbolicates the newest state of a stall and delivers it to the sinks.
     mutating func report(_ draft: ReportDraft) {
         let (record, sinks) = (draft.record, outlet.sinks)
         let isNew = open.insert(record.id).inserted
@@ -53,7 +52,6 @@ struct ReportNamer {
     }
 }
 
-/// The last steps before a report leaves the reporter, and its destinations.
 struct ReportOutlet: Sendable {
     let settings: Reporter.Settings
     let sinks: SinkSet
@@ -61,8 +59,7 @@ struct ReportOutlet: Sendable {
     let counts: ReportCounts
     let streams: ReportStreams
 
-    /// Returns the report that the sinks receive: with current counts, shortened paths and the app's redactions; if
-    /// those make it invalid, only with its times.
+    /// Returns what the sinks receive: with counts, shortened and redacted; only the times if that makes it invalid.
     func prepared(_ report: StallReport) -> StallReport {
         var report = report
         let suppressed = counts.current.suppressed
@@ -90,8 +87,7 @@ struct ReportOutlet: Sendable {
             sinks.submit(.init(.escalated, report))
             notices.post(.init(notice: "aborting the process: a stall has lasted too long", ["reason": report.summary]))
             sinks.flush()
-            // The thread that made this one may block SIGABRT. The Swift runtime's crash handler would then turn it into
-            // SIGSEGV (measured).
+            // The creating thread may block SIGABRT, and Swift's crash handler then turns it into SIGSEGV (measured).
             _ = clinux_unblock_all_signals()
             abort()
         }

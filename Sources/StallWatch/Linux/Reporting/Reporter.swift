@@ -67,7 +67,6 @@ final class Reporter: Sendable {
         if lost != nil { counts.add { $0.reportsLost += 1 } }
     }
 
-    /// Whether a sink receives notices about the monitor itself.
     var hasLog: Bool { outlet.sinks.receive(.notice) }
 
     /// Sends a notice about the monitor itself to the log sink, if there is one; never waits.
@@ -136,7 +135,6 @@ final class Reporter: Sendable {
         finishSinks()
     }
 
-    /// Runs the second stage until the first closes its mailbox.
     private func nameReports() {
         guard !drafts.isDrained else { return }
         let policy = RepeatPolicy(
@@ -149,8 +147,7 @@ final class Reporter: Sendable {
         }
     }
 
-    /// Waits until the sinks have handled all records submitted so far, ``SinkSet/storeTimeLimit`` more at most;
-    /// returns `false` then.
+    /// Waits until the sinks have all records so far, up to ``SinkSet/storeTimeLimit`` more; returns `false` then.
     func settle(until deadline: UInt64) -> Bool {
         // In this order: the first stage passes its record on before it takes the next one.
         while !arrivals.isIdle || !drafts.isIdle {
@@ -168,7 +165,6 @@ final class Reporter: Sendable {
     }
 }
 
-/// A state of a stall that waits to be reported.
 struct ReportDraft: Sendable {
     let record: StallRecord
     /// The report without names; `nil` until the first stage has made it.

@@ -4,7 +4,6 @@ import StallSymbols
 
 /// Makes the cause of a starvation from what the pool's workers with code of the app on their stacks were doing.
 struct StarvationCause {
-    /// One busy worker: what it does, and the app's function that it is in.
     private struct Worker {
         var kind: Cause.Kind
         var function: String

@@ -9,7 +9,6 @@ enum TerminationLog {
     /// The longest delay that the file may cause to an escalation, in nanoseconds.
     static let timeLimit: UInt64 = 1_000_000_000
 
-    /// Returns the message about a stall: its sentence, its cause and the name of its report.
     static func message(_ report: StallReport) -> [UInt8] {
         let lines = [report.headline, report.cause?.summary, "report: \(report.fileName)"].compactMap(\.self)
         let text = lines.filter { !$0.isEmpty }.joined(separator: "\n") + "\n"

@@ -20,8 +20,7 @@ final class TurnIntervals: Sendable {
         self.length = length
     }
 
-    /// Ends the interval if it has its length or is the last one; returns its loops, sorted by label, or none if it
-    /// goes on.
+    /// Ends the interval if it has its length or is the last one; returns its loops, sorted by label, if it ended.
     func pass(_ loops: [LoopMonitor], at now: UInt64, isLast: Bool = false) -> [LoopStatistics] {
         self.last.withLock { last in
             if let began = last.began, !isLast, now &- began < length { return [] }
@@ -44,8 +43,7 @@ final class TurnIntervals: Sendable {
 }
 
 extension LoopStatistics {
-    /// Adds up the loops with one label and their turns in a time of that length, in nanoseconds, with the turns that are in
-    /// progress at `now`.
+    /// Adds up the loops with one label and their turns in that many nanoseconds, with those in progress at `now`.
     init(
         label: String, nanoseconds: UInt64, _ loops: [(loop: LoopMonitor, turns: TurnHistogram.Snapshot)],
         at now: UInt64? = nil

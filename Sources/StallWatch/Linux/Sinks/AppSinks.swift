@@ -37,7 +37,6 @@ final class LogSink: Sink {
     private let logger: Logger
     /// The directory with the reports; `nil` if there is none.
     private let directory: String?
-    /// The ids of deadlocks that are logged and last.
     private var deadlocks: Set<String> = []
 
     init(_ logger: Logger, directory: String? = nil) {

@@ -9,11 +9,9 @@ final class DirectorySink: Sink {
     private let directory: ReportDirectory
     private let quota: ReportQuota
     private let counts: ReportCounts
-    /// Receives the reports that an earlier process left.
     private let recovered: @Sendable (StallReport) -> Void
     /// The ids of ongoing stalls that have a file.
     private var open: Set<String> = []
-    /// The newest suppressed stall of each fingerprint.
     private var newest: [String: (id: String, file: String)] = [:]
 
     init(

@@ -55,7 +55,6 @@ import StallReports
     /// (opentelemetry.io, Semantic conventions for Node.js runtime metrics).
     struct LoopMetrics {
         private let turns: Counter
-        /// The gauges by their names after `eventloop`.
         private let gauges: [String: Gauge]
 
         init(loop: String, _ factory: any MetricsFactory) {

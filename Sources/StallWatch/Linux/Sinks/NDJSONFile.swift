@@ -4,10 +4,8 @@ import Glibc
 
 /// A file with one report per line, and rotated files beside it, such as `stalls.ndjson.1`.
 ///
-/// Several processes may write the same file: each appends lines under a file lock, and the process that fills the file
-/// rotates it.
-///
-/// A line is final. So the newest suppressed stall of a fingerprint, which stands for those since the last report, is written
+/// Several processes may write it: each appends lines under a file lock, and the one that fills the file rotates it. A
+/// line is final: a fingerprint's newest suppressed stall, which stands for those since the last report, is written
 /// when the monitor stops.
 final class NDJSONFile: Sink {
     private let path: String
@@ -76,8 +74,7 @@ final class NDJSONFile: Sink {
         return try openLocked()
     }
 
-    /// Opens the file that has the name now, and locks it against other processes if the file system has locks, in up
-    /// to 100 attempts, 10 ms apart.
+    /// Opens the file that has the name now, and locks it if the file system can, in up to 100 attempts, 10 ms apart.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
             let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
@@ -131,7 +128,6 @@ final class NDJSONFile: Sink {
     }
 }
 
-/// The newest suppressed stall of each fingerprint since its last report.
 struct NewestSuppressed {
     /// The most fingerprints; the next report counts the stalls of others.
     private static let maximum = 32
@@ -140,7 +136,6 @@ struct NewestSuppressed {
 
     private var all: [StallReport] { reports.values.sorted { $0.id < $1.id } }
 
-    /// Writes the kept stalls at the end; returns the errors.
     func errors(of write: (StallReport) throws(StallWatchError) -> Void) -> [StallWatchError] {
         all.compactMap { report in
             do throws(StallWatchError) {
@@ -174,7 +169,6 @@ final class NDJSONStream: Sink {
     static let timeLimit: UInt64 = 5_000_000_000
 
     private let file: Duplicate
-    /// Whether the last line was written in part.
     private var isCut = false
     private var suppressed = NewestSuppressed()
 

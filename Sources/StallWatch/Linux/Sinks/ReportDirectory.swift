@@ -5,13 +5,11 @@ import StallSymbols
 
 /// A directory with one JSON file per stall.
 ///
-/// A new state is written to a temporary file, flushed to disk, and renamed over the old file. So a reader never sees a
-/// partial report, and a failed write leaves the old file unchanged. Several processes may share a directory: every
-/// file name has the random part of its report's id, and the name of a temporary file identifies the process that
-/// writes it.
+/// A new state is written to a temporary file, flushed, and renamed over the old one: a reader never sees a partial
+/// report, and a failed write changes nothing. Several processes may share a directory: a name has the random part of
+/// its report's id, and that of a temporary file identifies the process that writes it.
 struct ReportDirectory: Sendable {
     let path: String
-    /// The process identity in the names of this process's temporary files.
     let owner: ProcessIdentity
     let flush: FileFlush
 
@@ -21,8 +19,7 @@ struct ReportDirectory: Sendable {
             throw StallWatchError(.unwritableReports, "the report directory's path is empty: name a directory")
         }
         self.path = path
-        // Without /proc, this process cannot check whether another one is alive, so it leaves the files of others
-        // alone.
+        // Without /proc nothing shows whether another process is alive, so the files of others are left alone.
         owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         try makeDirectories(path)
         let probe = Self.temporaryPath(for: "stall-probe", in: path, of: owner)
@@ -85,7 +82,6 @@ struct ReportDirectory: Sendable {
 
     static let temporarySuffix = ".tmp"
 
-    /// Flushes the directory itself, so that the new name is on disk, too, if the file system can do that.
     private func flushNames() {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -142,8 +138,7 @@ extension ReportDirectory {
         }
     }
 
-    /// Removes the oldest reports, except of ongoing stalls, until the directory is within its quota; returns their
-    /// number.
+    /// Removes the oldest reports that are not ongoing until the directory is within its quota; returns their number.
     func enforce(_ quota: ReportQuota) -> Int {
         let files: [(name: String, size: Int)] = names().filter(StallReport.isFileName).sorted().compactMap { name in
             guard let status = FileStatus(path: path + "/" + name), status.isRegular else { return nil }
@@ -179,7 +174,6 @@ extension ReportDirectory {
         return process == owner ? !OpenReports.contains(report.id) : !process.isAlive
     }
 
-    /// Returns whether a file is a temporary file of an ended process.
     private func isLeftover(_ name: String) -> Bool {
         let stem = name.dropLast(Self.temporarySuffix.count)
         guard name.hasPrefix(".stall-"), name.hasSuffix(Self.temporarySuffix), let mark = stem.lastIndex(of: "."),

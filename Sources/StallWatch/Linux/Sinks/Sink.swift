@@ -20,7 +20,6 @@ extension Sink {
     func finish() -> [StallWatchError] { [] }
 }
 
-/// The properties of a sink that its worker thread uses.
 struct SinkDescription: Sendable {
     /// The thread's name; at most 15 bytes.
     var name: String
@@ -40,7 +39,6 @@ typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
     -> SinkDescription?
 
-/// What a sink receives: a report, a notice or the numbers of an interval.
 struct Delivery: Sendable {
     enum Event: Sendable {
         /// A stall's first named report: `ongoing`, unless the stall has already ended.
@@ -56,9 +54,7 @@ struct Delivery: Sendable {
         case recovered
         /// The report of a stall that has reached the app's escalation time.
         case escalated
-        /// A log message about the monitor itself.
         case notice
-        /// What the loops did in an interval.
         case interval
     }
 

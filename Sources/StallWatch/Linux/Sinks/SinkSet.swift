@@ -70,7 +70,6 @@ struct SinkSet: Sendable {
         for worker in all { worker.abandonIfCurrent() }
     }
 
-    /// Closes the sinks and waits until they have handled everything, once and for a bounded time.
     func finish() {
         for worker in all { worker.close() }
         for worker in stores { worker.join(until: monotonicNow() &+ Self.storeTimeLimit) }
@@ -95,7 +94,6 @@ final class ReportCounts: Sendable {
 
     private let counts = Mutex((statistics: MonitorStatistics(), byLoop: [String: StallTotals]()))
 
-    /// The statistics without the loops.
     var current: MonitorStatistics { counts.withLock { $0.statistics } }
 
     var byLoop: [String: StallTotals] { counts.withLock { $0.byLoop } }
@@ -114,7 +112,6 @@ final class ReportCounts: Sendable {
         }
     }
 
-    /// Counts a failed attempt to deliver a report.
     func add(_ failure: StallWatchError) {
         add { statistics in
             statistics.failedWrites += 1

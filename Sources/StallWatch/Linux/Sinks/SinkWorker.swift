@@ -65,14 +65,12 @@ final class SinkWorker: Sendable {
         if lost?.delivery?.id != nil { counts.add { $0.reportsLost += 1 } }
     }
 
-    /// Queues a barrier after everything submitted so far.
     func barrier() -> Barrier {
         let barrier = Barrier()
         if queue.put(.barrier(barrier)) != nil { barrier.reach() }
         return barrier
     }
 
-    /// Makes the thread end once the sink has received everything.
     func close() { queue.close() }
 
     /// If the calling thread is this sink's, makes ``join(until:)`` not wait for it, because it stops the monitor.
@@ -155,8 +153,7 @@ extension SinkWorker {
     }
 }
 
-/// The failed deliveries of a store, and the time of the next attempt: 1, 2, 4, 8, … seconds after a failure (a pure
-/// value).
+/// The failed deliveries of a store; the next attempt is 1, 2, 4, 8, … seconds after a failure (a pure value).
 struct Retries {
     /// The maximum number of failed deliveries; when it is exceeded, the oldest is dropped.
     static let capacity = 64
