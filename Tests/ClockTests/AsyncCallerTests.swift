@@ -123,7 +123,6 @@ enum AsyncBuild: String, CaseIterable, Sendable {
         uniqueKeysWithValues: allCases.map { build in (build, Result { try build.load() }) }
     )
 
-    /// Returns the library, loaded once.
     func library() throws -> AsyncLibrary { try #require(Self.libraries[self]).get() }
 
     private var path: String { "\(SymbolicationToolchain.scratch)/async-\(rawValue).so" }
@@ -155,7 +154,6 @@ struct AsyncLibrary: Sendable {
     private typealias Start =
         @convention(c) (UnsafePointer<CChar>, @convention(c) () -> Void, @convention(c) () -> Void) -> Bool
 
-    /// The path of the loaded library.
     let path: String
     /// The path of the library with symbols.
     let symbols: String
@@ -181,7 +179,6 @@ struct AsyncLibrary: Sendable {
 
 /// A stall in async code (Tests/Support/AsyncScenarios) with a known chain of callers.
 struct AsyncScenario: Sendable, CustomTestStringConvertible {
-    /// The scenario's name in the library.
     var name: String
     /// Parts of the async callers' names, nearest first, up to the scenario's closure and without the compiler's
     /// thunks.
@@ -195,7 +192,6 @@ struct AsyncScenario: Sendable, CustomTestStringConvertible {
         self.optimized = optimized ?? callers
     }
 
-    /// Returns the callers that a capture of that build must have.
     func callers(in build: AsyncBuild) -> [String] {
         switch build {
         case .debug, .debugStripped: callers
@@ -263,7 +259,6 @@ final class StallGate: Sendable {
         while !isOpen.load(ordering: .acquiring), monotonicNow() < end { opened.wait(until: end) }
     }
 
-    /// Marks the scenario as finished.
     func finish() { hasFinished.store(true, ordering: .releasing) }
 
     /// Waits up to 2 minutes for the stalling thread (other tests may keep the pool busy); `nil` if it does not appear.

@@ -69,7 +69,6 @@ import TestSupport
     }
 }
 
-/// Repeatedly writes to a file and flushes it to disk.
 private final class SyncingThread: Sendable {
     private let kernelID = Atomic<Int32>(0)
     let hasEnded = DispatchSemaphore(value: 0)
@@ -141,10 +140,8 @@ private struct ScenariosRun {
     let output: String
     /// The capture methods of the samples, by the function that stalled.
     private(set) var methods: [String: Set<StallReport.CaptureMethod>] = [:]
-    /// The permitted capture methods in the reports.
     private(set) var permitted: Set<[StallReport.CaptureMethod]> = []
 
-    /// Runs the scenarios with that environment.
     init(_ environment: [String: String]) throws {
         let directory = try TemporaryDirectory()
         let reports = directory.path("reports")

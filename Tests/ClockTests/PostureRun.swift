@@ -14,7 +14,6 @@ struct PostureRun: Sendable {
         var owner: String?
     }
 
-    /// The judgement of one stall.
     enum Cell: Equatable, Sendable {
         case right
         /// The report lacks what the posture may cost.
@@ -49,7 +48,6 @@ struct PostureRun: Sendable {
     private static let contention = 1.0 / 3
 
     let posture: Posture
-    /// Whether the program ran to its end.
     let hasEnded: Bool
     let output: String
     /// The number of calls that returned EINTR or early.
@@ -104,7 +102,6 @@ struct PostureRun: Sendable {
         }
     }
 
-    /// One line of the test host about a stall.
     private struct Stall {
         var name: String
         /// Microseconds since 1970.
@@ -196,7 +193,6 @@ extension PostureRun {
         return table.text(for: Terminal()) + runs.flatMap(\.notes).map { $0 + "\n" }.joined()
     }
 
-    /// This posture's cells of the matrix.
     private var words: [String] {
         let words = cells.map { cell in
             switch cell {
@@ -210,7 +206,6 @@ extension PostureRun {
         return [posture.name] + words + ["\(interrupted)", methods]
     }
 
-    /// What is not right, a line for each stall.
     var notes: [String] {
         zip(Self.expected, cells).compactMap { expected, cell in
             switch cell {
@@ -224,7 +219,6 @@ extension PostureRun {
 /// The claims of capabilities, compared with reports of the same process.
 struct CapabilityClaims {
     let capabilities: Capabilities
-    /// The reports of the main stalls.
     let reports: [StallReport]
 
     /// Every claim that the reports contradict, in words; empty if all hold.

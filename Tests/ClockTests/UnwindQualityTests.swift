@@ -103,7 +103,6 @@ enum Build: CaseIterable {
     /// Debug code, linked by GNU ld, which makes the segment with Swift's .rodata and the unwind tables writable.
     case linkedByGNU
 
-    /// Builds the shared library with all stacks.
     func makeLibrary(in directory: TemporaryDirectory) throws -> String {
         let sources = Repository.support.appendingPathComponent("Stacks")
         func source(_ name: String) -> String { sources.appendingPathComponent(name).path }
@@ -146,7 +145,6 @@ private final class Host {
     private let process: Process
     private let input = Pipe()
     private(set) var captures: [Capture] = []
-    /// Who unwound the stacks.
     private(set) var unwinder: Substring = ""
 
     var processIdentifier: Int32 { process.processIdentifier }
@@ -173,7 +171,6 @@ private final class Host {
         for line in text.split(separator: "\n") { read(line.split(separator: " ")) }
     }
 
-    /// Ends the host and waits for its end.
     func end() {
         try? input.fileHandleForWriting.close()
         process.waitUntilExit()

@@ -19,7 +19,6 @@ import Testing
         try StallReport(jsonData: Array(Tool.run(["stacks", "\(host.pid)", "--json"]).utf8))
     }
 
-    /// Waits until a loop's turn has reached its threshold.
     private func waitForStall(of loop: String, in host: TestHost) -> Bool {
         eventually {
             (try? loops(of: host)[loop])?.isStalled ?? false
@@ -198,7 +197,6 @@ import Testing
         return line.flatMap { Int($0.split(separator: " ")[safe: 1] ?? "") } ?? 0
     }
 
-    /// The number of a process's open sockets.
     private static func sockets(_ pid: Int32) -> Int {
         (directoryEntries("/proc/\(pid)/fd") ?? []).count {
             readLink("/proc/\(pid)/fd/\($0.name)")?.hasPrefix("socket:") ?? false
@@ -207,6 +205,5 @@ import Testing
 }
 
 extension Array {
-    /// The element; `nil` if there is none.
     fileprivate subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
 }

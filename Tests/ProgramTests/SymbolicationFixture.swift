@@ -301,7 +301,6 @@ struct SymbolicationParts {
 
     func report(imageAt path: String) -> StallReport { report(imageAt: path, buildID: buildID) }
 
-    /// Returns the report that the unstripped executable gives.
     func expected() throws -> StallReport {
         report(imageAt: whole).symbolicated()
     }

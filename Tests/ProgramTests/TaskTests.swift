@@ -25,7 +25,6 @@ import Testing
         var incompleteReason: String?
     }
 
-    /// A task as the program knows it.
     private struct Edge {
         var name, state, wait, target: String
     }

@@ -27,7 +27,6 @@ import Testing
         return process
     }
 
-    /// Returns the reading of that thread.
     private func reading(_ texts: [String: String]) throws -> ThreadReading? {
         let process = try process(texts)
         return try ThreadProbe(thread: getpid(), process: process.path).read()

@@ -1,7 +1,6 @@
 package import Foundation
 import Glibc
 
-/// A program that a test runs.
 package struct Command {
     package var program: String
     package var arguments: [String]
@@ -26,7 +25,6 @@ package struct Command {
         self.timeout = timeout
     }
 
-    /// The failure of a program, with its output.
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
 
@@ -35,14 +33,11 @@ package struct Command {
         }
     }
 
-    /// The result of a run.
     package struct Output {
         package var reason: Process.TerminationReason
         /// The exit status, or the number of the signal that ended the program.
         package var status: Int32
-        /// The text that the program wrote to standard output.
         package var output: String
-        /// The text that the program wrote to standard error.
         package var errors: String
 
         /// Standard output followed by standard error.
@@ -95,7 +90,6 @@ package struct Command {
         return output.output
     }
 
-    /// Returns the process, not yet started.
     package func process() -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)

@@ -35,7 +35,6 @@ package struct Posture: Sendable {
         case closeListener
     }
 
-    /// The name in the matrix.
     package var name: String
     /// `nil`: nothing.
     package var afterStart: AfterStart?
@@ -87,7 +86,6 @@ extension Posture {
         return [missing, empty]
     }
 
-    /// No restriction.
     package static let none = Posture("none")
 
     /// The files that gVisor lacks.

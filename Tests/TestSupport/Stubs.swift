@@ -100,7 +100,6 @@ package let reportLiteral = """
     """
 
 extension StallReport {
-    /// Returns the report in ``reportLiteral``.
     package static func literal() throws -> StallReport {
         try StallReport(jsonData: Array(reportLiteral.utf8))
     }

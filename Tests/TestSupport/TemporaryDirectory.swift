@@ -42,7 +42,6 @@ package final class TemporaryDirectory: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Returns the path of the file `name` in the directory.
     package func path(_ name: String) -> String { "\(path)/\(name)" }
 
     /// The sorted names of the directory's entries, with hidden files; empty if the directory is gone.

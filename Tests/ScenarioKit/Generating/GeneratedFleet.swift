@@ -3,7 +3,6 @@ import StallReports
 
 /// A fleet whose programs stall: made-up reports in the order of time, the same ones for the same seed.
 struct GeneratedFleet {
-    /// A report's JSON, with the name of its file.
     struct Report {
         var fileName: String
         var json: [UInt8]
@@ -30,7 +29,6 @@ struct GeneratedFleet {
     private var random: SplitMix64
     private let count: Int
     private let kinds: [GeneratedKind]
-    /// The kinds' weights, summed up.
     private let sums: [Double]
     /// Per version, per host.
     private let processes: [[Process]]
@@ -63,7 +61,6 @@ struct GeneratedFleet {
         count = reports
     }
 
-    /// The next report; `nil` after the last one.
     mutating func next() -> Report? {
         guard done < count else { return nil }
         let step = Self.days * Self.microsecondsPerDay / Int64(count)
@@ -107,7 +104,6 @@ struct GeneratedKind {
     let weight: Double
     /// Whether it is found on the last day only.
     let isNew: Bool
-    /// The culprit's line in the first version.
     let line: Int
     let template: ReportTemplate
     /// The mean excess over the threshold in the first version, in milliseconds.
@@ -128,7 +124,6 @@ struct GeneratedKind {
         template = ReportTemplate(stack.report(using: &random), shares: stack.shares)
     }
 
-    /// The duration of a stall: exponential above the threshold.
     func milliseconds(version: Int, using random: inout SplitMix64) -> Double {
         let place = Double.random(in: 0..<1, using: &random)
         let duration = Self.threshold - log(1 - place) * mean * (version == 0 ? 1 : slowdown)
@@ -292,6 +287,5 @@ struct GeneratedStack {
         return report
     }
 
-    /// The shares of the time on a CPU and in the run queue.
     var shares: (onCPU: Double, runQueue: Double) { (reason.onCPU, reason.runQueue) }
 }

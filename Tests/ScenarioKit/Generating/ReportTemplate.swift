@@ -65,7 +65,6 @@ struct ReportTemplate {
         pieces = Self.pieces(report.jsonLine(), values)
     }
 
-    /// Cuts the text at the placeholders.
     private static func pieces(_ json: [UInt8], _ values: [(text: String, value: Value)]) -> [Piece] {
         let wanted = values.map { (text: Array($0.text.utf8), value: $0.value) }
         let first = Set(wanted.map { $0.text[0] })

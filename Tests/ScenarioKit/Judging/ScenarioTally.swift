@@ -18,10 +18,8 @@ struct ScenarioTally: Equatable, Sendable {
     /// The number of runs that did not stand (``RetryPolicy``).
     private(set) var retries = 0
     private var judged: Set<String> = []
-    /// What each unavailable scenario lacks.
     private var unavailable: [String: String] = [:]
 
-    /// Counts one more result, and what an unavailable scenario lacks.
     mutating func add(
         _ result: ScenarioResult, of scenario: String, lacking missing: String? = nil, retries: Int = 0
     ) {
@@ -34,7 +32,6 @@ struct ScenarioTally: Equatable, Sendable {
         }
     }
 
-    /// Counts one more outcome.
     mutating func add(_ outcome: Outcome) {
         add(outcome.result, of: outcome.scenario, lacking: outcome.unavailable, retries: outcome.retries)
     }
@@ -63,7 +60,6 @@ struct ScenarioTally: Equatable, Sendable {
         return problems
     }
 
-    /// Everything that makes the whole run fail.
     var problems: [String] { (failed > 0 ? ["\(failed) failed"] : []) + unjudgedProblems }
 
     /// The counts in a line, without a line feed.
@@ -89,7 +85,6 @@ extension ScenarioTally: Encodable {
 
 /// How many reports blame the right function, and how many the right line.
 struct BlameCounts: Equatable, Sendable {
-    /// The number of judged scenarios that name a culprit.
     private(set) var total = 0
     /// The number of those whose report blames the function.
     private(set) var functions = 0
@@ -212,7 +207,6 @@ struct SummaryFile {
     }
 }
 
-/// The results as a table.
 struct SummaryTable {
     /// The table, with the counts below it.
     let text: String
@@ -243,7 +237,6 @@ struct SummaryTable {
 }
 
 extension Double {
-    /// The number with one decimal.
     var oneDecimal: String {
         let tenths = Int(exactly: (self * 10).rounded()) ?? .max
         return (tenths < 0 ? "-" : "") + "\(tenths.magnitude / 10).\(tenths.magnitude % 10)"

@@ -12,7 +12,6 @@ struct Scenario: Sendable {
     /// The result is the measured duration of each injected stall.
     typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
 
-    /// The value of `--scenario`.
     let name: String
     /// The event, in half a sentence.
     let summary: String
@@ -69,7 +68,6 @@ struct Scenario: Sendable {
 }
 
 extension Scenario {
-    /// Returns a line per scenario.
     static func list(_ scenarios: [Scenario]) -> String {
         let width = scenarios.map(\.name.count).max() ?? 0
         return scenarios.map { scenario in
@@ -103,17 +101,13 @@ struct SplitMix64: RandomNumberGenerator {
 
 /// The surroundings of a scenario: the duration of its stall, the program's monitor, and its own monitors.
 final class ScenarioContext: Sendable {
-    /// The monitor's threshold.
     let threshold: Duration
-    /// The intended duration of the stall.
     let stall: Duration
     /// How long the scenario `under-load` lasts.
     let loadTime: Duration
     /// The program's own monitor, which watches the main run loop under the label `main`.
     let monitor: StallMonitor
-    /// Its watch of the main run loop.
     let mainLoop: LoopWatch
-    /// The directory of all reports.
     let directory: String
     private let inbox: ReportInbox
     private let ownMonitors = Mutex<[StallMonitor]>([])

@@ -6,7 +6,6 @@ import Synchronization
 struct ScenarioRunner: Sendable {
     let monitor: StallMonitor
     private let mainLoop: LoopWatch
-    /// The monitor's report directory.
     let directory: String
     /// How long the scenario `under-load` lasts.
     let loadTime: Duration

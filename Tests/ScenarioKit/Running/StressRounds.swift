@@ -19,7 +19,6 @@ struct StressRounds: Sendable {
 
     let scenarios: [Scenario]
     let count: Int
-    /// The output directory.
     let output: String
     /// Options for each process, such as the threshold.
     let options: [String]
@@ -62,7 +61,6 @@ struct StressRounds: Sendable {
         return rows
     }
 
-    /// Runs one scenario in a process and reads its summary.
     func row(of scenario: String, round: Int) async throws(ScenariosFailure) -> Row {
         let folder = "\(output)/\(scenario)-\(round)"
         let summary = folder + "/summary.json"

@@ -6,7 +6,6 @@ import Testing
 @testable import StallSymbols
 @testable import StallWatchCLI
 
-/// The settings of `stallwatch run`.
 @Suite struct RunSettingsTests {
     private func settings(_ variables: [RunSettings.Variable: String] = [:]) throws -> RunSettings {
         try RunSettings { variables[$0] }
@@ -152,10 +151,8 @@ import Testing
 }
 
 extension ELFFile.Program {
-    /// The dynamic linker of this process.
     static let ownInterpreter = (try? ELFFile(path: "/proc/self/exe").program())?.interpreter
 
-    /// A program for this machine.
     static func here(_ interpreter: String?, hasStaticSwift: Bool = false) -> ELFFile.Program {
         #if arch(arm64)
             let machine = UInt16(EM_AARCH64)

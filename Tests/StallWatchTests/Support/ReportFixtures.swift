@@ -43,7 +43,6 @@ extension StallRecord {
         return record
     }
 
-    /// Returns a later state of the same stall.
     func after(milliseconds: UInt64, state: StallRecord.State = .ended) -> StallRecord {
         var record = self
         record.duration = milliseconds * 1_000_000
@@ -71,7 +70,6 @@ extension TemporaryDirectory {
     }
 }
 
-/// A reporter that did not end in time.
 private struct StuckReporter: Error {}
 
 /// Runs a reporter's threads while `body` submits, and returns when everything has been delivered.

@@ -11,9 +11,7 @@ enum ControlledApp {
         case deadlock
         /// Every thread of Swift's task pool sleeps.
         case pool
-        /// The main thread computes.
         case spin
-        /// The main run loop waits.
         case wait
         /// The main run loop is busy, and stalls about once a second.
         case busy

@@ -28,7 +28,6 @@ import TestSupport
         loop.recorder.beginTurn(at: Self.begin)
     }
 
-    /// Polls the loop at `time`, and returns when to poll again.
     private mutating func poll(at time: UInt64) -> UInt64 {
         supervisor.poll(at: time, in: world)
     }

@@ -101,7 +101,6 @@ import TestSupport
     struct Wait: Sendable {
         /// The functions of the executable that the stack has after those of libc.
         var symbols: [String]
-        /// The functions of libc.
         var libc: [String?] = ["syscall"]
         var operation: UInt64 = 128
         var kind: AwaitedLock.Kind
