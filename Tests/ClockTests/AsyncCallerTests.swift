@@ -70,7 +70,6 @@ struct AsyncCallerTests {
         #expect(kinds[(last + 1)...].allSatisfy { $0 == .code } && last + 1 < kinds.count)
     }
 
-    /// Captures the stalled thread and resumes it.
     private static func captureStalled(by method: StallReport.CaptureMethod) throws -> Captured {
         let result = Result {
             let engine = try CUnwindEngine()
@@ -168,7 +167,6 @@ struct AsyncLibrary: Sendable {
         start = unsafeBitCast(function, to: Start.self)
     }
 
-    /// Starts a scenario that stalls on CPU or in a system call.
     func start(_ scenario: AsyncScenario, blocked: Bool) -> Bool {
         start(
             scenario.name, blocked ? { StallGate.shared.block() } : { StallGate.shared.spin() },

@@ -100,7 +100,6 @@ private final class SyncingThread: Sendable {
         #expect(run.permitted == [[.read, .ptrace]])
     }
 
-    /// Where ptrace(2) is refused, a signal replaces it, and reports show that.
     @Test func aRefusedPtraceIsReplacedByASignal() throws {
         let run = try ScenariosRun(["FORBID_CALLS": "ptrace:1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")

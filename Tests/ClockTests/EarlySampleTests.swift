@@ -52,7 +52,6 @@ import Testing
         #expect(abs((culprit.share ?? 0) - max(measured.actual, 1 - measured.actual)) <= Self.tolerance)
     }
 
-    /// Stalls a probe's loop in two functions, and returns the report.
     private func stall(_ activity: Activity, _ first: Int, _ second: Int, threshold: Int) throws -> Measured {
         let directory = try TemporaryDirectory()
         let probe = LoopProbe(label: "phases")

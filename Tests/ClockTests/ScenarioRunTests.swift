@@ -132,7 +132,6 @@ extension ChildProcess {
     }
 }
 
-/// Runs `body` with the path of a new, empty directory.
 func withDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {
     let directory = try TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }

@@ -23,7 +23,6 @@ private final class ScriptedEngine: CaptureEngine {
     var probes = [true]
     func probeStop() -> Bool { probes.count > 1 ? probes.removeFirst() : probes[0] }
 
-    /// The number of readings that the capture has asked for.
     private(set) var readings = 0
 
     func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading {

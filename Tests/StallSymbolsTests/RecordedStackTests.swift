@@ -29,7 +29,6 @@ import Testing
         }
     }
 
-    /// Answers with the recorded frames.
     private final class Recording: Symbolicating {
         let lookups: [UInt64: ResolvedAddress]
 

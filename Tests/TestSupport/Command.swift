@@ -8,7 +8,6 @@ package struct Command {
     package var environment: [String: String?]
     /// The working directory; `nil` for the test's own.
     package var directory: String?
-    /// The text that the program reads from standard input.
     package var input: String
     /// The time in seconds after which the program is killed.
     package var timeout: TimeInterval
@@ -40,7 +39,6 @@ package struct Command {
         package var output: String
         package var errors: String
 
-        /// Standard output followed by standard error.
         package var text: String { output + errors }
     }
 
@@ -127,7 +125,6 @@ extension Process {
 
 /// The checkout of this package.
 package enum Repository {
-    /// The package's directory.
     package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 

@@ -46,7 +46,6 @@ package struct Posture: Sendable {
     package var emptyFiles: [String] = []
     /// Whether the process is dumpable (prctl(2)).
     package var isDumpable = true
-    /// Whether the program runs as another user than root.
     package var isUnprivileged = false
     package var machine = Machine.whole
     /// Options of prlimit(1).
@@ -63,7 +62,6 @@ extension Posture {
     /// Both ways in which a container's filter refuses calls.
     package static let refusals = [("EPERM", EPERM), ("ENOSYS", ENOSYS)]
 
-    /// Postures with system calls that a filter refuses.
     package static let filtered: [Posture] = [
         ["process_vm_readv"], ["ptrace"], ["process_vm_readv", "ptrace"], ["perf_event_open"],
         ["fsync", "fdatasync"],
@@ -75,7 +73,6 @@ extension Posture {
         }
     }
 
-    /// Postures in which a file of each thread is missing or empty.
     package static let withoutFile: [Posture] = ["syscall", "wchan", "schedstat", "stack", "status"].flatMap { file in
         var missing = Posture("\(file) missing")
         missing.missingFiles = [file]
@@ -227,7 +224,6 @@ extension Posture {
         return words
     }
 
-    /// The id of an unprivileged user.
     private static let otherUser = 65_534
     private static let ownMounts =
         geteuid() == 0 ? ["unshare", "--mount"] : ["unshare", "--mount", "--map-root-user"]

@@ -174,7 +174,6 @@ package enum SymbolicationToolchain {
             return URL(fileURLWithPath: String(cString: path)).deletingLastPathComponent().path
         }
 
-    /// Whether all tools are installed.
     package static let isComplete = ["swiftc", "clang", "llvm-symbolizer", "llvm-objcopy"].allSatisfy { tool in
         directory.map { FileManager.default.isExecutableFile(atPath: "\($0)/\(tool)") } ?? false
     }
@@ -187,7 +186,6 @@ package enum SymbolicationToolchain {
         return path
     }()
 
-    /// Runs a tool to its end and returns its output.
     @discardableResult
     package static func run(_ tool: String, _ arguments: [String], input: String = "") throws -> String {
         let program = tool.hasPrefix("/") ? tool : "\(directory ?? "")/\(tool)"
@@ -238,7 +236,6 @@ package enum HostileNames {
 
 /// A socket that receives datagrams, as a service manager has one for its services.
 package final class DatagramReceiver: Sendable {
-    /// The failure of a system call.
     package struct Failure: Error {
         package let errno: Int32
     }

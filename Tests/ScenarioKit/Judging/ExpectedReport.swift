@@ -92,7 +92,6 @@ extension ExpectedReport {
         Self(kind: kind, loop: label, loopKind: loopKind, function: function)
     }
 
-    /// An operation over its limit.
     static func operation(
         _ label: String, in function: String?, cause: String, ends: StallReport.WaitKind, holder: String?,
         besides: String? = nil
@@ -102,7 +101,6 @@ extension ExpectedReport {
         return expected
     }
 
-    /// A stall of a loop with a probe.
     static func probe(_ label: String, in function: String?) -> Self {
         Self(loop: label, loopKind: .probe, function: function)
     }
@@ -155,7 +153,6 @@ struct ReportedStall: Equatable, Sendable {
     var sourceFile: String?
     var line: Int?
     var cause: String?
-    /// The name of the thread that holds the awaited lock.
     var owner: String?
     /// The owner's activity: `running`, ``inverted``, or the name of its system call.
     var ownerDoes: String?

@@ -148,7 +148,6 @@ extension ExpectedReport {
             || peerDoes.map { $0 != report.peerDoes } ?? false
     }
 
-    /// Whether the parts of the time do not add up, or differ from the known ones.
     fileprivate func hasWrongSplit(_ report: ReportedStall, threshold: Double) -> Bool {
         guard let split = report.split else { return onCPU != nil }
         let tolerance = ScenarioResult.toleratedSplitMilliseconds + report.milliseconds * ScenarioResult.toleratedPart

@@ -147,7 +147,6 @@ final class ScenarioContext: Sendable {
         return monitor
     }
 
-    /// Notes the process for which the thread waits.
     func expectPeer(_ process: Int32) { peer.withLock { $0 = process } }
 
     /// The process for which the thread waits; `nil` if the scenario has not said.
@@ -170,7 +169,6 @@ extension ScenarioContext {
     /// All monitors that reported to the inbox.
     var monitors: [StallMonitor] { [monitor] + ownMonitors.withLock { $0 } }
 
-    /// The names of the child's report files.
     var hostFiles: [String] { host.withLock { $0?.files ?? [] } }
 
     /// Returns how often the scenario's monitors, and the child's, have suppressed a stall for one of these reasons.

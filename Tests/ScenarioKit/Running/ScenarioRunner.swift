@@ -7,7 +7,6 @@ struct ScenarioRunner: Sendable {
     let monitor: StallMonitor
     private let mainLoop: LoopWatch
     let directory: String
-    /// How long the scenario `under-load` lasts.
     let loadTime: Duration
     /// Whether a turn may be longer by the time that its thread waited for a CPU.
     let grantsWaits: Bool

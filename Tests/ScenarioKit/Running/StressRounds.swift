@@ -22,7 +22,6 @@ struct StressRounds: Sendable {
     let output: String
     /// Options for each process, such as the threshold.
     let options: [String]
-    /// The time after which a process is killed.
     let timeout: Duration
     var executable = ChildProcess.program
 

@@ -109,7 +109,6 @@ import TextOutput
     }
 }
 
-/// `stallwatch doctor` in a process of its own.
 @Suite struct DoctorTests {
     private func answer(_ text: String) throws -> TestSupport.Tool.Diagnosis {
         try TestSupport.Tool.decode(TestSupport.Tool.Diagnosis.self, text)

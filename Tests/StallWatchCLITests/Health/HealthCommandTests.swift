@@ -155,7 +155,6 @@ import Testing
             stall: state == .stalled ? .init(sentence: "main stalled", isOngoing: true) : nil)
     }
 
-    /// A verdict with its exit status.
     private struct Judged: Equatable {
         var status: Int32
         var sentence: String

@@ -241,7 +241,6 @@ import TestSupport
         #expect(full.errors.hasSuffix("Error: standard output cannot be written: No space left on device\n"))
     }
 
-    /// Control characters from a report do not reach the terminal.
     @Test func controlCharactersAreNotPrinted() throws {
         try scratch.write([
             ReportFixture(fingerprint: "\\u001b]0;x\\u0007", function: "\\u001b[2Jclear", cause: "\\u009b31m")

@@ -178,7 +178,6 @@ extension ELFFile.Program {
     }
 }
 
-/// The search for a program in PATH.
 @Suite struct ProgramSearchTests {
     private let directory: TemporaryDirectory
 

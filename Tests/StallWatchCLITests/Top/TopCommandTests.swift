@@ -103,7 +103,6 @@ import TextOutput
         #expect(try Tool.run(["show", ".", "--cause", "unknown"], in: scratch).status == 0)
     }
 
-    /// Directories, NDJSON files, single files and streams with the same reports.
     @Test func everyInputFormGivesTheSameResult() throws {
         let reports = (1...20).map { ReportFixture(number: $0, milliseconds: Double($0) * 100) }
         try scratch.write(reports, in: "directory/below/it/")

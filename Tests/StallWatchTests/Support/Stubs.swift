@@ -150,7 +150,6 @@ final class WatchedWorld: Sendable {
 }
 
 extension LoopSupervisor {
-    /// Polls the loop at `time` in `world`, and returns when to poll again.
     @discardableResult
     mutating func poll(at time: UInt64, in world: WatchedWorld) -> UInt64 {
         world.time.store(time, ordering: .relaxed)

@@ -129,7 +129,6 @@ import TestSupport
 
     private final class Source: LoopSource {
         let kind = LoopKind.probe
-        /// The whole stacks that the watchdog has asked about.
         let asked = Mutex<[[UInt64]?]>([])
 
         func isInTurn(_ addresses: [UInt64]?) -> Bool {

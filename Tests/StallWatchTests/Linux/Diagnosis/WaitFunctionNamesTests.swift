@@ -6,7 +6,6 @@ import TestSupport
 @testable import StackCapture
 @testable import StallWatch
 
-/// Names of wait functions in the libraries of this process.
 @Suite struct WaitFunctionNamesTests {
     private let images: ImageList
     private let names = WaitFunctionNames()

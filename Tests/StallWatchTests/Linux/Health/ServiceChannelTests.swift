@@ -18,11 +18,9 @@ import Testing
         }
     }
 
-    /// A manager that takes messages, and its feed.
     private struct Manager {
         var feed: ServiceFeed
 
-        /// Looks once, and returns the message and when to look again.
         mutating func look(
             _ record: HealthRecord?, at time: UInt64, isTaken: Bool = true
         ) -> Look {
