@@ -2,7 +2,6 @@ import CUnwind
 import Glibc
 import Testing
 
-/// An engine and one thread of this process, for a test.
 final class CaptureEngine {
     enum Way {
         case read, stop, stopOrWait

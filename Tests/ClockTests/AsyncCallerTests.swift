@@ -107,7 +107,6 @@ struct AsyncCallerTests {
     }
 }
 
-/// The ways in which the scenarios are compiled.
 enum AsyncBuild: String, CaseIterable, Sendable {
     case debug
     case debugStripped
@@ -148,7 +147,6 @@ enum AsyncBuild: String, CaseIterable, Sendable {
     }
 }
 
-/// The scenarios, loaded into this process.
 struct AsyncLibrary: Sendable {
     private typealias Start =
         @convention(c) (UnsafePointer<CChar>, @convention(c) () -> Void, @convention(c) () -> Void) -> Bool

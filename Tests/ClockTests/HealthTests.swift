@@ -258,7 +258,6 @@ final class HealthHostProcess {
         return nil
     }
 
-    /// The messages that come in the next milliseconds.
     func messages(milliseconds: UInt64) -> [String] { manager.all(until: monotonicNow() + milliseconds * 1_000_000) }
 
     func stalledStatus() -> String? {

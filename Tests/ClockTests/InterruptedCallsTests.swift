@@ -119,7 +119,6 @@ import TestSupport
     }
 }
 
-/// A thread that repeats one kind of wait.
 private final class Waiter: Sendable {
     struct Result {
         var rounds = 0
@@ -185,10 +184,8 @@ enum SwiftWait: CaseIterable {
 
     static let milliseconds = 20
 
-    /// Whether the thread blocks only in the function.
     var isOneCall: Bool { self != .process }
 
-    /// The function of this file that waits.
     var function: String {
         switch self {
         case .threadSleep: "sleepInFoundation"

@@ -5,7 +5,6 @@ import TextOutput
 
 /// One run of the test host's stalls in a posture, and the judgement of each.
 struct PostureRun: Sendable {
-    /// A stall of the test host, and what its report has to say.
     struct Expected: Sendable {
         var name: String
         var function: String
@@ -186,7 +185,6 @@ extension PostureRun {
             + different.map { "doctor does not find \($0.name.rawValue) \($0.state.rawValue)" }
     }
 
-    /// The matrix, with a line for each stall that is not right.
     static func matrix(_ runs: [PostureRun]) -> String {
         var table = TextTable((["posture"] + expected.map(\.name) + ["EINTR", "methods"]).map { .init($0) })
         for run in runs { table.add(run.words) }

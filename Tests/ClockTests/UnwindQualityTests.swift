@@ -64,7 +64,6 @@ struct UnwindQualityTests {
         var function: Substring
     }
 
-    /// Returns gdb's frames of all threads of that process.
     static func backtraces(of process: Int32) throws -> (frames: [Int: [Frame]], ends: [Int: Substring]) {
         let gdb = try #require(Command.find("gdb"))
         let script = Repository.support.appendingPathComponent("Stacks/backtraces.py").path
@@ -132,7 +131,6 @@ enum Build: CaseIterable {
     }
 }
 
-/// A running `stack-host` whose threads wait.
 private final class Host {
     struct Capture {
         var stack: String

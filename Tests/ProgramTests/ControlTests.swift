@@ -137,12 +137,10 @@ import Testing
             refused.text.contains("belongs to user 65533: run the tool as that user or as root."), "\(refused.text)")
     }
 
-    /// The command that runs another one as a user.
     private static func user(_ id: Int) -> [String] {
         ["setpriv", "--reuid=\(id)", "--regid=\(id)", "--clear-groups"]
     }
 
-    /// Asks for the state as a user.
     private static func connect(to path: String, as user: Int) throws -> String {
         let script = """
             import socket, sys

@@ -247,7 +247,6 @@ final class DebuginfodServer {
     }
 }
 
-/// A server that accepts connections and never answers.
 final class SilentServer {
     private let socket: LoopbackSocket
 

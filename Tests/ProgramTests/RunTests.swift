@@ -206,7 +206,6 @@ import TestSupport
     }
 }
 
-/// A program of `Tests/Support/Run`, compiled by the tests.
 enum RunProgram: String, CaseIterable, Sendable {
     case glib = "glib_program.c"
     case runLoop = "run_loop.swift"

@@ -173,7 +173,6 @@ struct SymbolicationBadInputTests {
         #expect((104_000_000..<150 << 20).contains(enough.memoryBytes))
     }
 
-    /// Returns a call site in a function with line information.
     private func site() throws -> UInt64 {
         let path = try SymbolicationFixture.mixed.get()
         return try #require(try CallSites.all(in: path).first { lookUp($0, path).0.locations.last?.line != nil })

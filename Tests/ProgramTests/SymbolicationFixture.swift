@@ -324,7 +324,6 @@ extension StallReport {
     }
 }
 
-/// Reports with one artificial sample.
 enum SymbolicationReport {
     /// Returns a report whose stack has an unnamed frame at each offset of one image.
     static func make(imageAt path: String, buildID: String?, offsets: [UInt64]) -> StallReport {

@@ -101,7 +101,6 @@ private func stack(
         var answers: [StallReport.CaptureMethod: [Result<CapturedStack, CaptureFailure>]] = [:]
         var mayStop = true
         var failure: CaptureFailure?
-        /// The method and the number of frames of the stack.
         var stack: (StallReport.CaptureMethod, Int)?
         var asked: [StallReport.CaptureMethod] = []
     }

@@ -123,7 +123,6 @@ extension Process {
     }
 }
 
-/// The checkout of this package.
 package enum Repository {
     package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()

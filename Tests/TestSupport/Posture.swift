@@ -44,11 +44,9 @@ package struct Posture: Sendable {
     package var missingFiles: [String] = []
     /// Files of a thread under /proc that are empty.
     package var emptyFiles: [String] = []
-    /// Whether the process is dumpable (prctl(2)).
     package var isDumpable = true
     package var isUnprivileged = false
     package var machine = Machine.whole
-    /// Options of prlimit(1).
     package var limits: [String] = []
     /// The scope of Yama; `nil` for the machine's.
     package var yamaScope: Int?
@@ -172,7 +170,6 @@ extension Posture {
 }
 
 extension Posture {
-    /// The features that the restrictions take away.
     package var missingFeatures: Set<Capabilities.FeatureName> {
         let ofCalls: [String: Capabilities.FeatureName] = [
             "process_vm_readv": .processVMReadv, "ptrace": .ptrace, "fsync": .flush,

@@ -4,7 +4,6 @@ import LinuxSupport
 package import StallReports
 package import Testing
 
-/// The tool `stallwatch`, and real reports for it.
 package enum Tool {
     @discardableResult
     package static func run(_ arguments: [String]) throws -> String {
@@ -240,10 +239,8 @@ package final class DatagramReceiver: Sendable {
         package let errno: Int32
     }
 
-    /// The value for `NOTIFY_SOCKET`.
     package let name: String
     private let descriptor: Int32
-    /// The directory of a socket with a path.
     private let directory: TemporaryDirectory?
 
     /// Creates a socket.

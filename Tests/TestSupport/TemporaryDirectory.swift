@@ -65,7 +65,6 @@ package final class TemporaryDirectory: Sendable {
 }
 
 extension TemporaryDirectory {
-    /// The names of the reports' files, sorted.
     package var reportNames: [String] { names.filter { $0.hasPrefix("stall-") && $0.hasSuffix(".json") } }
 
     package func report(_ name: String) throws -> StallReport {

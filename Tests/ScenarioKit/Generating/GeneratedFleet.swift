@@ -22,7 +22,6 @@ struct GeneratedFleet {
     /// 2026-11-01T00:00:00Z, and the days from then on.
     private static let begin: Int64 = 1_793_491_200_000_000
     static let days: Int64 = 14
-    /// The day on which the second version is deployed.
     private static let deployment: Int64 = 7
     static let versions = ["1.4.2", "1.5.0"]
 
@@ -100,7 +99,6 @@ extension SplitMix64 {
 
 /// A kind of made-up stalls: one path through a program, with its cause and how long such stalls last.
 struct GeneratedKind {
-    /// How frequent the kind is beside others.
     let weight: Double
     /// Whether it is found on the last day only.
     let isNew: Bool
@@ -146,7 +144,6 @@ struct GeneratedStack {
     private static let images = ["notes", "libFoundation.so", "libc.so.6", "libdispatch.so", "libswiftCore.so"]
     private static let callout = "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__"
 
-    /// A cause with the call in which the thread is.
     private struct Reason {
         var kind: StallReport.CauseKind
         var call: StallReport.SystemCall?

@@ -4,7 +4,6 @@ import StallReports
 ///
 /// Encoding a report takes some hundred times as long as filling in its template.
 struct ReportTemplate {
-    /// What differs between stalls of one kind.
     struct Occurrence {
         var id: String
         var startedAt: Timestamp

@@ -53,7 +53,6 @@ extension ExpectedReport {
         return expected
     }
 
-    /// The report must not say what to do.
     static let noAdvice = "none"
 
     static let defaultMode = "kCFRunLoopDefaultMode"
@@ -229,7 +228,6 @@ extension ReportedStall {
 }
 
 extension ReportedStall {
-    /// Reads the report `name` in `directory`.
     static func read(_ name: String, in directory: String) throws(ScenariosFailure) -> ReportedStall {
         let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
         guard let data = FileManager.default.contents(atPath: file) else {

@@ -36,7 +36,6 @@ enum ScenarioResult: String, Codable, Sendable, CaseIterable {
 }
 
 extension ScenarioResult {
-    /// Whether something was judged and is wrong.
     var isFailure: Bool { self != .ok && self != .notAvailable && self != .inconclusive }
 
     /// How far a reported duration may be from the injected one, in milliseconds.
@@ -184,7 +183,6 @@ struct Outcome: Codable, Equatable, Sendable {
     let scenario: String
     var expected: ExpectedReport?
     let thresholdMilliseconds: Double
-    /// How long each injected stall took on the stalled thread.
     var injected: [Double]
     var reports: [ReportedStall]
     var toleratedCause: String?

@@ -4,7 +4,6 @@ import LinuxSupport
 import StallWatch
 import TextOutput
 
-/// The counts of many results, and the overall judgement.
 struct ScenarioTally: Equatable, Sendable {
     /// The number of things that a machine may lack for scenarios: two libraries, a cgroup of version 1, nice workers of
     /// libdispatch, a disk, and a global that a process initializes only once.
@@ -86,7 +85,6 @@ extension ScenarioTally: Encodable {
 /// How many reports blame the right function, and how many the right line.
 struct BlameCounts: Equatable, Sendable {
     private(set) var total = 0
-    /// The number of those whose report blames the function.
     private(set) var functions = 0
     /// The number of those whose report blames a line in that function.
     private(set) var lines = 0
@@ -143,7 +141,6 @@ extension ReportedStall: Codable {
         self.init(file: try decoder.singleValueContainer().decode(String.self), loop: "", milliseconds: 0)
     }
 
-    /// Encodes the name of the file alone.
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(file)
@@ -208,7 +205,6 @@ struct SummaryFile {
 }
 
 struct SummaryTable {
-    /// The table, with the counts below it.
     let text: String
     let tally: ScenarioTally
 

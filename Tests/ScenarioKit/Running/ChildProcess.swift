@@ -89,13 +89,10 @@ struct ChildProcess: Sendable {
         return Ending(status: status, text: String(decoding: text, as: UTF8.self))
     }
 
-    /// How a child ended, and its output.
     struct Ending: Sendable, CustomStringConvertible {
-        /// The status from wait(2).
         let status: Int32
         let text: String
 
-        /// The output of a child that exited with status 0.
         var answer: String? { status == 0 ? text : nil }
 
         func result() throws -> HostResult? {

@@ -19,7 +19,6 @@ struct Progress: Sendable {
         try StandardOutput.write("[" + String(index + 1).padded(to: all.count, .right) + "/" + all + "] " + text + "\n")
     }
 
-    /// Returns the outcome of a scenario in a line.
     static func describe(_ outcome: Outcome) -> String {
         var text = "\(outcome.scenario): \(outcome.result.rawValue)"
         if let reason = outcome.unavailable { return text + ", " + reason }

@@ -78,7 +78,6 @@ struct ProcessHealth: Encodable, Equatable, Sendable {
     /// scenario's monitor may use another one. The free end of such an arena is up to twice as long as the largest block that
     /// was ever freed, and malloc_trim(3) returns that of the first arena only: after 80 stalls 300 MB were free and 4 in use.
     var memory: Int
-    /// The resident memory, in kilobytes: VmRSS.
     var resident: Int
     var descriptors: Int
     var threads: Int

@@ -10,13 +10,11 @@ import Synchronization
 ///
 /// Each call is a turn over the threshold of a loop, so the monitor captures it several times and reports it.
 final class InterruptionProbes: Sendable {
-    /// The counts of all threads.
     struct Count: Equatable, Encodable, Sendable {
         var calls = 0
         var interrupted = 0
         var early = 0
         var failed = 0
-        /// Calls with a report.
         var reported = 0
         var captured = 0
         /// Calls whose reports the monitor suppressed, by its own count.

@@ -62,7 +62,6 @@ extension StallReport.Cause {
 }
 
 extension TemporaryDirectory {
-    /// The directory's reports, sorted by file name.
     func reports() throws -> [StallReport] {
         try names.filter(StallReport.isFileName).map { name in
             try StallReport(jsonData: #require(AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes)))

@@ -78,7 +78,6 @@ enum ControlledApp {
     }
 }
 
-/// Memory of which each page has been written.
 private struct LargeMemory {
     private static let bytes = 1 << 30
     private static let pageBytes = 4_096

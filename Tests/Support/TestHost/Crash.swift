@@ -78,7 +78,6 @@ enum Deadlock {
     }
 }
 
-/// A disk that is temporarily full.
 struct FullDisk {
     let directory: String
 

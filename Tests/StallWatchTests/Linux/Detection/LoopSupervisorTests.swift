@@ -32,7 +32,6 @@ import TestSupport
         supervisor.poll(at: time, in: world)
     }
 
-    /// Lets each capture find that the thread has ended.
     private func endThread(_ meanwhile: @escaping () -> Void = {}) {
         capturer.answer = { _ in
             meanwhile()

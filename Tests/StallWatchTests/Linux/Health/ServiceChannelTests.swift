@@ -7,7 +7,6 @@ import Testing
 @Suite struct ServiceFeedTests {
     private static let millisecond: UInt64 = 1_000_000
 
-    /// A message, and the time until the next look.
     private struct Look: Equatable {
         var message: String?
         var next: UInt64
