@@ -13,8 +13,7 @@ import Testing
 
     @Test func `each setting has a default`() throws {
         let settings = try settings()
-        #expect(settings.text == "250000000 7 0 0")
-        #expect(settings.output == "stalls")
+        #expect(settings.text == "250000000 7 0 0" && settings.output == "stalls", "\(settings)")
     }
 
     @Test func `each command has a short form of its output option`() throws {
@@ -27,8 +26,7 @@ import Testing
             .threshold: "1s", .output: "/x", .loop: "glib", .children: "1", .quiet: "1",
         ]
         let settings = try settings(variables)
-        #expect(settings.text == "1000000000 4 1 1")
-        #expect(settings.output == "/x")
+        #expect(settings.text == "1000000000 4 1 1" && settings.output == "/x", "\(settings)")
     }
 
     @Test func `an option comes before its variable`() throws {
@@ -38,8 +36,7 @@ import Testing
         let settings = try RunSettings(
             threshold: DurationArgument(milliseconds: 5), output: "a", loop: .runLoop, children: true, quiet: true
         ) { variables[$0] }
-        #expect(settings.text == "5000000 1 1 1")
-        #expect(settings.output == "a")
+        #expect(settings.text == "5000000 1 1 1" && settings.output == "a", "\(settings)")
     }
 
     @Test func `an empty variable counts as not set`() throws {

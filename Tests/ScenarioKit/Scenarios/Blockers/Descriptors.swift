@@ -1,5 +1,4 @@
 import CStalls
-import Dispatch
 import Foundation
 import Glibc
 
