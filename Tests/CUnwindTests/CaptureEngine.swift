@@ -2,7 +2,6 @@ import CUnwind
 import Glibc
 import Testing
 
-/// An engine and one thread of this process, for a test.
 final class CaptureEngine {
     enum Way {
         case read, stop, stopOrWait
@@ -45,7 +44,6 @@ final class CaptureEngine {
         }
     }
 
-    /// Takes the result of a pending stop.
     func collect() -> cunwind_status { cunwind_collect_stop(engine, thread, buffer, &info) }
 
     func cancelStop(of tid: pid_t) { cunwind_cancel_stop(engine, tid) }
@@ -58,7 +56,6 @@ final class CaptureEngine {
         return cunwind_capture_stop(engine, thread, buffer, &info)
     }
 
-    /// The last capture's stack.
     var stack: cunwind_stack { buffer.pointee }
 
     var isComplete: Bool { buffer.pointee.end == UInt8(CUNWIND_END_COMPLETE.rawValue) }

@@ -7,7 +7,6 @@ struct EngineCheck: CustomTestStringConvertible, Sendable {
 
     private var row: cunwind_test_check { cunwind_test_check_at(index) }
 
-    /// The checks of a topic.
     static func about(_ topic: cunwind_test_topic) -> [EngineCheck] {
         (0..<cunwind_test_check_count()).map(EngineCheck.init).filter { $0.row.topic == topic }
     }

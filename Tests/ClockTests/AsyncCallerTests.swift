@@ -70,7 +70,6 @@ struct AsyncCallerTests {
         #expect(kinds[(last + 1)...].allSatisfy { $0 == .code } && last + 1 < kinds.count)
     }
 
-    /// Captures the stalled thread and resumes it.
     private static func captureStalled(by method: StallReport.CaptureMethod) throws -> Captured {
         let result = Result {
             let engine = try CUnwindEngine()
@@ -108,7 +107,6 @@ struct AsyncCallerTests {
     }
 }
 
-/// The ways in which the scenarios are compiled.
 enum AsyncBuild: String, CaseIterable, Sendable {
     case debug
     case debugStripped
@@ -123,7 +121,6 @@ enum AsyncBuild: String, CaseIterable, Sendable {
         uniqueKeysWithValues: allCases.map { build in (build, Result { try build.load() }) }
     )
 
-    /// Returns the library, loaded once.
     func library() throws -> AsyncLibrary { try #require(Self.libraries[self]).get() }
 
     private var path: String { "\(SymbolicationToolchain.scratch)/async-\(rawValue).so" }
@@ -150,12 +147,10 @@ enum AsyncBuild: String, CaseIterable, Sendable {
     }
 }
 
-/// The scenarios, loaded into this process.
 struct AsyncLibrary: Sendable {
     private typealias Start =
         @convention(c) (UnsafePointer<CChar>, @convention(c) () -> Void, @convention(c) () -> Void) -> Bool
 
-    /// The path of the loaded library.
     let path: String
     /// The path of the library with symbols.
     let symbols: String
@@ -170,7 +165,6 @@ struct AsyncLibrary: Sendable {
         start = unsafeBitCast(function, to: Start.self)
     }
 
-    /// Starts a scenario that stalls on CPU or in a system call.
     func start(_ scenario: AsyncScenario, blocked: Bool) -> Bool {
         start(
             scenario.name, blocked ? { StallGate.shared.block() } : { StallGate.shared.spin() },
@@ -181,7 +175,6 @@ struct AsyncLibrary: Sendable {
 
 /// A stall in async code (Tests/Support/AsyncScenarios) with a known chain of callers.
 struct AsyncScenario: Sendable, CustomTestStringConvertible {
-    /// The scenario's name in the library.
     var name: String
     /// Parts of the async callers' names, nearest first, up to the scenario's closure and without the compiler's
     /// thunks.
@@ -195,7 +188,6 @@ struct AsyncScenario: Sendable, CustomTestStringConvertible {
         self.optimized = optimized ?? callers
     }
 
-    /// Returns the callers that a capture of that build must have.
     func callers(in build: AsyncBuild) -> [String] {
         switch build {
         case .debug, .debugStripped: callers
@@ -263,7 +255,6 @@ final class StallGate: Sendable {
         while !isOpen.load(ordering: .acquiring), monotonicNow() < end { opened.wait(until: end) }
     }
 
-    /// Marks the scenario as finished.
     func finish() { hasFinished.store(true, ordering: .releasing) }
 
     /// Waits up to 2 minutes for the stalling thread (other tests may keep the pool busy); `nil` if it does not appear.

@@ -69,7 +69,6 @@ import TestSupport
     }
 }
 
-/// Repeatedly writes to a file and flushes it to disk.
 private final class SyncingThread: Sendable {
     private let kernelID = Atomic<Int32>(0)
     let hasEnded = DispatchSemaphore(value: 0)
@@ -101,7 +100,6 @@ private final class SyncingThread: Sendable {
         #expect(run.permitted == [[.read, .ptrace]])
     }
 
-    /// Where ptrace(2) is refused, a signal replaces it, and reports show that.
     @Test func aRefusedPtraceIsReplacedByASignal() throws {
         let run = try ScenariosRun(["FORBID_CALLS": "ptrace:1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
@@ -141,10 +139,8 @@ private struct ScenariosRun {
     let output: String
     /// The capture methods of the samples, by the function that stalled.
     private(set) var methods: [String: Set<StallReport.CaptureMethod>] = [:]
-    /// The permitted capture methods in the reports.
     private(set) var permitted: Set<[StallReport.CaptureMethod]> = []
 
-    /// Runs the scenarios with that environment.
     init(_ environment: [String: String]) throws {
         let directory = try TemporaryDirectory()
         let reports = directory.path("reports")

@@ -167,7 +167,6 @@ private final class Inline: TaskExecutor {
 
 /// A thread whose one turn stalls until it is reported, in a context that the test sets.
 final class StalledThread: Sendable {
-    /// How the thread stalls.
     enum Way: CaseIterable {
         /// It sleeps: its stack is read.
         case sleeping
@@ -221,7 +220,6 @@ final class StalledThread: Sendable {
         return stalled.reports.withLock { $0.first }
     }
 
-    /// Stalls until the stall is reported.
     private func stall(_ way: Way) {
         let deadline = monotonicNow() + Self.patience
         switch way {

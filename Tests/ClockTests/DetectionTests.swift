@@ -105,7 +105,6 @@ import TestSupport
 
 /// The system calls and allocations that a monitor adds to a turn, on the loop's thread.
 @Suite(.serialized) struct TurnCostTests {
-    /// The number of counted turns.
     static let turns = 2_000
 
     private struct Cost {
@@ -114,7 +113,6 @@ import TestSupport
         var text: String
     }
 
-    /// Runs the turns and counts system calls and allocations.
     private func cost(_ kind: String, _ watching: String) throws -> Cost {
         let directory = try TemporaryDirectory()
         let counter = directory.path("count_calls")

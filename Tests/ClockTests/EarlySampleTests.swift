@@ -8,12 +8,10 @@ import Testing
 
 /// Stalls of two functions, one after the other: the report must tell how long each of them took.
 @Suite(.serialized) struct EarlySampleTests {
-    /// How a phase passes its time.
     enum Activity: String, CaseIterable {
         case cpu, sleep
     }
 
-    /// The largest error of a share.
     private static let tolerance = 0.05
 
     /// A report and the share of its duration that the first function took.
@@ -22,7 +20,6 @@ import Testing
         var actual: Double
         var first: String
 
-        /// The share of the first function according to the samples.
         var share: Double {
             var weight = 0.0
             for sample in report.samples {
@@ -55,7 +52,6 @@ import Testing
         #expect(abs((culprit.share ?? 0) - max(measured.actual, 1 - measured.actual)) <= Self.tolerance)
     }
 
-    /// Stalls a probe's loop in two functions, and returns the report.
     private func stall(_ activity: Activity, _ first: Int, _ second: Int, threshold: Int) throws -> Measured {
         let directory = try TemporaryDirectory()
         let probe = LoopProbe(label: "phases")

@@ -191,7 +191,6 @@ import TestSupport
 }
 
 extension TemporaryDirectory {
-    /// The number of reports in the directory at `path`.
     fileprivate static func reportCount(_ path: String) -> Int {
         (directoryEntries(path) ?? []).count { StallReport.isFileName($0.name) }
     }
@@ -240,7 +239,6 @@ final class HealthHostProcess {
     /// What the service has written to standard error, once it has ended.
     var errorText: String { String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self) }
 
-    /// Gives the service a command.
     func command(_ line: String) { commands.fileHandleForWriting.write(Data((line + "\n").utf8)) }
 
     /// Waits for the end of the service, and returns its output's lines and how it ended.
@@ -260,10 +258,8 @@ final class HealthHostProcess {
         return nil
     }
 
-    /// The messages that come in the next milliseconds.
     func messages(milliseconds: UInt64) -> [String] { manager.all(until: monotonicNow() + milliseconds * 1_000_000) }
 
-    /// Waits until the loop is reported as stalled, and returns the status.
     func stalledStatus() -> String? {
         let deadline = monotonicNow() + 20_000_000_000
         while let message = manager.next(until: deadline) {
@@ -272,14 +268,12 @@ final class HealthHostProcess {
         return nil
     }
 
-    /// The status in a message; `nil` if it has none.
     func status(_ message: String) -> String? {
         message.split(separator: "\n").first { $0.hasPrefix("STATUS=") }.map { String($0.dropFirst(7)) }
     }
 
     var healthPath: String { directory.path("health") }
 
-    /// The record in the health file.
     var record: HealthRecord? {
         AtomicFile.read(healthPath, limit: HealthRecord.maximumBytes).flatMap { HealthRecord(jsonData: $0) }
     }
@@ -287,7 +281,6 @@ final class HealthHostProcess {
     /// The modification time of the health file, in nanoseconds since 1970.
     var changedAt: Int? { FileStatus(path: healthPath)?.changedAt }
 
-    /// The exit status and the output of the tool.
     struct Answer: Equatable {
         var status: Int32
         var text: String
@@ -298,14 +291,12 @@ final class HealthHostProcess {
         }
     }
 
-    /// The result of `stallwatch health`, with the process id or with the file.
     func health(byFile: Bool = false) throws -> Answer {
         let target = byFile ? healthPath : "\(pid)"
         let result = try Command(program: Command.product("stallwatch"), arguments: ["health", target]).run()
         return Answer(result.status, result.text)
     }
 
-    /// The number of feeds in messages.
     static func feeds(_ messages: [String]) -> Int {
         messages.count { $0.split(separator: "\n").contains("WATCHDOG=1") }
     }

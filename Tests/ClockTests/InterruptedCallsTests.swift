@@ -119,18 +119,14 @@ import TestSupport
     }
 }
 
-/// A thread that repeats one kind of wait.
 private final class Waiter: Sendable {
     struct Result {
         var rounds = 0
-        /// The number of waits that ended early.
         var early = 0
-        /// The number of waits with a wrong result.
         var failed = 0
     }
 
     let thread: Int32
-    /// The number of waits that have ended.
     var rounds: Int { shared.rounds.load(ordering: .relaxed) }
     private let shared: Shared
 
@@ -153,7 +149,6 @@ private final class Waiter: Sendable {
         thread = shared.thread.load(ordering: .acquiring)
     }
 
-    /// Ends the thread after its current wait.
     func stop() -> Result {
         shared.isStopping.store(true, ordering: .releasing)
         let hasEnded = shared.ended.wait(timeout: .now() + 60) == .success
@@ -189,10 +184,8 @@ enum SwiftWait: CaseIterable {
 
     static let milliseconds = 20
 
-    /// Whether the thread blocks only in the function.
     var isOneCall: Bool { self != .process }
 
-    /// The function of this file that waits.
     var function: String {
         switch self {
         case .threadSleep: "sleepInFoundation"
@@ -201,7 +194,6 @@ enum SwiftWait: CaseIterable {
         }
     }
 
-    /// Waits, and returns whether the wait succeeded, whatever its duration.
     func callAsFunction() -> Bool {
         switch self {
         case .threadSleep: sleepInFoundation()

@@ -92,7 +92,6 @@ extension Result<CapturedStack, CaptureFailure> {
     }
 }
 
-/// Collects the final records of stalls.
 private final class Records: Sendable {
     private let ended = Mutex<[StallRecord]>([])
     private let semaphore = DispatchSemaphore(value: 0)
@@ -154,7 +153,6 @@ enum KernelCall: String, CaseIterable {
         }
     }
 
-    /// Whether the call returned what it does if nothing disturbs it.
     func isWhole(_ result: Int) -> Bool {
         switch self {
         case .read, .write, .copyFileRange: result == length

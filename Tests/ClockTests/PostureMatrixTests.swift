@@ -16,7 +16,6 @@ import TestSupport
         [Posture.none] + Posture.filtered + Posture.withoutFile + Posture.limited
         + [.sandboxed, .withoutListener]
 
-    /// The size of the file whose pages are read.
     private static let fileSize = 16 << 20
     /// Most of a run is waiting, so several run at a time.
     private static let lanes = 3
@@ -74,7 +73,6 @@ import TestSupport
         run.cells.count { if case .notJudged = $0 { true } else { false } } > 1
     }
 
-    /// Runs all postures and prints the matrix.
     private static func runAll(_ postures: [Posture]) throws -> [String: PostureRun] {
         let scratch = try TemporaryDirectory()
         let libraries = try [Preload.forbid, .hide].map { try $0.make(in: scratch) }

@@ -5,7 +5,6 @@ import TextOutput
 
 /// One run of the test host's stalls in a posture, and the judgement of each.
 struct PostureRun: Sendable {
-    /// A stall of the test host, and what its report has to say.
     struct Expected: Sendable {
         var name: String
         var function: String
@@ -14,7 +13,6 @@ struct PostureRun: Sendable {
         var owner: String?
     }
 
-    /// The judgement of one stall.
     enum Cell: Equatable, Sendable {
         case right
         /// The report lacks what the posture may cost.
@@ -49,7 +47,6 @@ struct PostureRun: Sendable {
     private static let contention = 1.0 / 3
 
     let posture: Posture
-    /// Whether the program ran to its end.
     let hasEnded: Bool
     let output: String
     /// The number of calls that returned EINTR or early.
@@ -104,7 +101,6 @@ struct PostureRun: Sendable {
         }
     }
 
-    /// One line of the test host about a stall.
     private struct Stall {
         var name: String
         /// Microseconds since 1970.
@@ -189,14 +185,12 @@ extension PostureRun {
             + different.map { "doctor does not find \($0.name.rawValue) \($0.state.rawValue)" }
     }
 
-    /// The matrix, with a line for each stall that is not right.
     static func matrix(_ runs: [PostureRun]) -> String {
         var table = TextTable((["posture"] + expected.map(\.name) + ["EINTR", "methods"]).map { .init($0) })
         for run in runs { table.add(run.words) }
         return table.text(for: Terminal()) + runs.flatMap(\.notes).map { $0 + "\n" }.joined()
     }
 
-    /// This posture's cells of the matrix.
     private var words: [String] {
         let words = cells.map { cell in
             switch cell {
@@ -210,7 +204,6 @@ extension PostureRun {
         return [posture.name] + words + ["\(interrupted)", methods]
     }
 
-    /// What is not right, a line for each stall.
     var notes: [String] {
         zip(Self.expected, cells).compactMap { expected, cell in
             switch cell {
@@ -224,7 +217,6 @@ extension PostureRun {
 /// The claims of capabilities, compared with reports of the same process.
 struct CapabilityClaims {
     let capabilities: Capabilities
-    /// The reports of the main stalls.
     let reports: [StallReport]
 
     /// Every claim that the reports contradict, in words; empty if all hold.

@@ -265,7 +265,6 @@ import TestSupport
         return monitor
     }
 
-    /// Begins a turn and returns once it is known as a stall.
     private func stall() throws {
         probe.beginTurn()
         try #require(received.began.wait(until: monotonicNow() + 10_000_000_000))
@@ -303,7 +302,6 @@ import TestSupport
 struct ProbedLoop {
     let probe = LoopProbe(label: "probe")
 
-    /// One turn on the calling thread.
     func turn(_ work: () -> Void) {
         probe.beginTurn()
         work()

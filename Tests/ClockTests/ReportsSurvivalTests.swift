@@ -27,7 +27,6 @@ import TestSupport
         }
     }
 
-    /// The results of many kills.
     private struct Kills {
         var faults: [String] = []
         /// The stalls that had to be on disk when the process was killed.
@@ -234,7 +233,6 @@ private let ownMounts: [String]? = [["unshare", "--mount"], ["unshare", "--mount
 }
 
 extension StallReport {
-    /// Returns whether the report shows a deadlock and has the stacks of all threads.
     fileprivate var isWholeDeadlock: Bool {
         guard cause?.kind == .deadlock, let otherThreads, !otherThreads.isEmpty else { return false }
         return samples.contains { $0.stack != nil }

@@ -14,7 +14,6 @@
         private static let requests = 100
         private static let rounds = 5
 
-        /// How a server carries out a request.
         enum Style: CaseIterable {
             /// In a scope, on the event loop.
             case scope
@@ -85,7 +84,6 @@
     private final class LoopExecutor: TaskExecutor {
         let loop: any EventLoop
         let running = Atomic<UInt64>(0)
-        /// The task of the request that blocked.
         let blockedTask = Atomic<UInt64>(0)
 
         init(_ loop: any EventLoop) { self.loop = loop }

@@ -35,7 +35,6 @@ import TestSupport
 
     private static let run = Result { try Run(program: otherDemo ?? Command.product("stallwatch-scenarios")) }
 
-    /// A finished run.
     private struct Run {
         struct Row: Decodable {
             var scenario: String
@@ -50,7 +49,6 @@ import TestSupport
 
         let output: Command.Output
         let rows: [Row]
-        /// The exit status and the messages of the validation of all reports.
         let validation: Command.Output
 
         init(program: String) throws {
@@ -71,7 +69,6 @@ import TestSupport
             }
         }
 
-        /// The report of each scenario that has one.
         let contents: [String: Data]
     }
 
@@ -108,7 +105,6 @@ import TestSupport
 }
 
 extension ChildProcess {
-    /// Waits for the program's end and reads its result.
     func result() async throws -> HostResult? {
         try await finish(within: .seconds(30)).result()
     }
@@ -136,7 +132,6 @@ extension ChildProcess {
     }
 }
 
-/// Runs `body` with the path of a new, empty directory.
 func withDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {
     let directory = try TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }

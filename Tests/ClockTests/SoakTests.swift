@@ -31,7 +31,6 @@ import TestSupport
         var totals: Totals
     }
 
-    /// The scenarios with a soak of `length`.
     private func soak(_ length: String, in directory: TemporaryDirectory) throws -> Command {
         Command(
             program: try Command.product("stallwatch-scenarios"),

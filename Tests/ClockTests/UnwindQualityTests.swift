@@ -64,7 +64,6 @@ struct UnwindQualityTests {
         var function: Substring
     }
 
-    /// Returns gdb's frames of all threads of that process.
     static func backtraces(of process: Int32) throws -> (frames: [Int: [Frame]], ends: [Int: Substring]) {
         let gdb = try #require(Command.find("gdb"))
         let script = Repository.support.appendingPathComponent("Stacks/backtraces.py").path
@@ -103,7 +102,6 @@ enum Build: CaseIterable {
     /// Debug code, linked by GNU ld, which makes the segment with Swift's .rodata and the unwind tables writable.
     case linkedByGNU
 
-    /// Builds the shared library with all stacks.
     func makeLibrary(in directory: TemporaryDirectory) throws -> String {
         let sources = Repository.support.appendingPathComponent("Stacks")
         func source(_ name: String) -> String { sources.appendingPathComponent(name).path }
@@ -133,7 +131,6 @@ enum Build: CaseIterable {
     }
 }
 
-/// A running `stack-host` whose threads wait.
 private final class Host {
     struct Capture {
         var stack: String
@@ -146,7 +143,6 @@ private final class Host {
     private let process: Process
     private let input = Pipe()
     private(set) var captures: [Capture] = []
-    /// Who unwound the stacks.
     private(set) var unwinder: Substring = ""
 
     var processIdentifier: Int32 { process.processIdentifier }
@@ -173,7 +169,6 @@ private final class Host {
         for line in text.split(separator: "\n") { read(line.split(separator: " ")) }
     }
 
-    /// Ends the host and waits for its end.
     func end() {
         try? input.fileHandleForWriting.close()
         process.waitUntilExit()

@@ -67,20 +67,15 @@ import Testing
 
     @Test func `the system's rules are read`() throws {
         let status = try #require(ProcessStatus(Self.text))
-        #expect(status.process == 4700)
-        #expect(status.tracer == 12)
-        #expect(status.effectiveUser == 1001)
-        #expect(status.seccompMode == 2)
-        #expect(status.hasNoNewPrivileges == true)
-        #expect(status.maySysPtrace == true)
+        #expect(status.process == 4700 && status.tracer == 12, "\(status)")
+        #expect(status.effectiveUser == 1001 && status.seccompMode == 2, "\(status)")
+        #expect(status.hasNoNewPrivileges == true && status.maySysPtrace == true, "\(status)")
     }
 
     @Test func `missing fields are unknown`() throws {
         let status = try #require(ProcessStatus("Tgid:\t1\nUid:\t0\t0\t0\t0\n"))
-        #expect(status.seccompMode == nil)
-        #expect(status.hasNoNewPrivileges == nil)
-        #expect(status.maySysPtrace == nil)
-        #expect(status.tracer == 0)
+        #expect(status.seccompMode == nil && status.hasNoNewPrivileges == nil, "\(status)")
+        #expect(status.maySysPtrace == nil && status.tracer == 0, "\(status)")
         #expect(ProcessStatus("") == nil)
         #expect(ProcessStatus("Tgid:\t1\nUid:\t0\n") == nil)
     }

@@ -161,7 +161,6 @@ struct SymbolicationDebuginfodTests {
         var milliseconds: Double
     }
 
-    /// Symbolicates the report in a process with these servers in its environment.
     private func symbolicated(
         _ report: StallReport, _ url: String, in directory: TemporaryDirectory, usesDebuginfod: Bool = true,
         limitMilliseconds: Int = 60_000
@@ -242,14 +241,12 @@ final class DebuginfodServer {
         return try Command(program: "/bin/bash", arguments: ["-c", script]).run().status == 0
     }
 
-    /// Ends the server and waits for its end.
     func end() {
         process.kill()
         process.waitUntilExit()
     }
 }
 
-/// A server that accepts connections and never answers.
 final class SilentServer {
     private let socket: LoopbackSocket
 
@@ -260,7 +257,6 @@ final class SilentServer {
         guard listen(socket.descriptor, 16) == 0 else { throw Command.Failure(description: "listen: \(errno)") }
     }
 
-    /// Whether a client has connected.
     var wasAsked: Bool {
         var poll = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
         return Glibc.poll(&poll, 1, 0) == 1

@@ -36,7 +36,6 @@ struct StallingProgram {
         ).succeed()
     }
 
-    /// Runs `program` with these arguments; returns the reports.
     func reports(_ arguments: [String] = []) throws -> [StallReport] {
         try Tool.run(
             ["run", "--quiet", "--threshold", "50ms", "--output", path("stalls"), "--", path("program")] + arguments)

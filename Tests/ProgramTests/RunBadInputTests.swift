@@ -23,7 +23,6 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: directory.path("stalls")), sourceLocation: sourceLocation)
     }
 
-    /// Compiles a program that prints a line.
     private func compile(_ name: String, _ options: [String] = []) throws -> String {
         let source = try directory.write(
             "\(name).c", "#include <stdio.h>\nint main(void) { return puts(\"started\") < 0; }\n")

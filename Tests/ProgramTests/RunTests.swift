@@ -8,7 +8,6 @@ import TestSupport
 @Suite(.serialized) struct RunTests {
     private let directory = TemporaryDirectory.ofTest()
 
-    /// The reports' directory.
     private var reports: String { directory.path("reports") }
 
     private func writtenReports() throws -> [StallReport] {
@@ -16,7 +15,6 @@ import TestSupport
         return try names.filter(StallReport.isFileName).map { try directory.report("reports/\($0)") }
     }
 
-    /// Compiles a program in C.
     private func compile(_ name: String, _ text: String) throws -> String {
         let source = try directory.write(
             "\(name).c", "#define _DEFAULT_SOURCE\n#include <unistd.h>\nint main(void) { \(text) }\n")
@@ -25,7 +23,6 @@ import TestSupport
         return directory.path(name)
     }
 
-    /// Runs a command with the tool, in the directory of this test.
     private func run(_ words: [String], options: [String] = [], input: String = "") throws -> Command.Output {
         var command = Command(
             program: try Command.product("stallwatch"),
@@ -35,7 +32,6 @@ import TestSupport
         return try command.run()
     }
 
-    /// Runs a command without the tool.
     private func runAlone(_ words: [String], input: String = "") throws -> Command.Output {
         try Command(
             program: words[0], arguments: Array(words.dropFirst()), directory: directory.path, input: input
@@ -210,7 +206,6 @@ import TestSupport
     }
 }
 
-/// A program of `Tests/Support/Run`, compiled by the tests.
 enum RunProgram: String, CaseIterable, Sendable {
     case glib = "glib_program.c"
     case runLoop = "run_loop.swift"
@@ -234,7 +229,6 @@ enum RunProgram: String, CaseIterable, Sendable {
     private static let paths = Dictionary(
         uniqueKeysWithValues: available.map { program in (program, Result { try program.compile() }) })
 
-    /// The path of the program, compiled once.
     func path() throws -> String { try #require(Self.paths[self]).get() }
 
     private func compile() throws -> String {

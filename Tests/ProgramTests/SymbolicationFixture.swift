@@ -301,7 +301,6 @@ struct SymbolicationParts {
 
     func report(imageAt path: String) -> StallReport { report(imageAt: path, buildID: buildID) }
 
-    /// Returns the report that the unstripped executable gives.
     func expected() throws -> StallReport {
         report(imageAt: whole).symbolicated()
     }
@@ -325,7 +324,6 @@ extension StallReport {
     }
 }
 
-/// Reports with one artificial sample.
 enum SymbolicationReport {
     /// Returns a report whose stack has an unnamed frame at each offset of one image.
     static func make(imageAt path: String, buildID: String?, offsets: [UInt64]) -> StallReport {

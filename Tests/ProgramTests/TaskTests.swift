@@ -25,7 +25,6 @@ import Testing
         var incompleteReason: String?
     }
 
-    /// A task as the program knows it.
     private struct Edge {
         var name, state, wait, target: String
     }
@@ -152,8 +151,7 @@ import Testing
     @Test func `a process without tasks is one sentence`() throws {
         let (host, _) = try start("none")
         let none = try Tool.shell("$TOOL tasks \(host.pid)")
-        #expect(none.status == 1)
-        #expect(none.text.contains("has no Swift task."), "\(none.text)")
+        #expect(none.status == 1 && none.text.contains("has no Swift task."), "\(none)")
     }
 
     /// A gigabyte of memory, and other memory that comes and goes while it is searched.

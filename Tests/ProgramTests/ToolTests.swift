@@ -62,7 +62,6 @@ import Testing
         let milliseconds: Double
     }
 
-    /// The page's commands.
     private static func recipes() throws -> [String] {
         let page = try String(contentsOf: Repository.root.appendingPathComponent("docs/jq.md"), encoding: .utf8)
         return page.components(separatedBy: "```sh\n").dropFirst().compactMap {

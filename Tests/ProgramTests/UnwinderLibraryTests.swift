@@ -105,7 +105,6 @@ import Testing
         return Trace(try String(contentsOfFile: output, encoding: .utf8))
     }
 
-    /// The system calls of each thread.
     private struct Trace {
         private var calls: [Substring: Set<String>] = [:]
         /// The threads of the monitor, by the names that they give themselves, and what these start.
@@ -143,7 +142,6 @@ import Testing
 
     private var reports: String { directory.path }
 
-    /// The stalls of the test host's `main-stalls`.
     private static let mainStalls = 8
     /// Limits on the address space in KiB, and how often the program runs under each.
     ///

@@ -8,7 +8,6 @@ import Testing
 @Suite(.serialized) struct WatchTests {
     private let directory = TemporaryDirectory.ofTest()
 
-    /// A terminal with a command in it.
     private final class Screen {
         private let socket: String
         private var server: pid_t?
@@ -46,7 +45,6 @@ import Testing
 
         var text: String { (try? tmux(["capture-pane", "-p"])) ?? "" }
 
-        /// Waits for a text on the screen.
         func shows(_ text: String) -> Bool { eventually { self.text.contains(text) } }
     }
 

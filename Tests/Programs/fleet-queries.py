@@ -19,6 +19,7 @@ Exit status: 0 if all are equal, 1 if not, 69 if a package is missing.
 """
 
 import argparse
+import contextlib
 import datetime
 import itertools
 import json
@@ -78,6 +79,9 @@ class DuckDB:
     def load(self):
         self.run("stalls.sql")
 
+    def close(self):
+        self.connection.close()
+
 
 class ClickHouse:
     name = "ClickHouse"
@@ -100,6 +104,17 @@ class ClickHouse:
 
     def close(self):
         self.session.close()
+
+
+ENGINES = [DuckDB, ClickHouse]
+
+
+def loaded(directory, **variables):
+    """Yields each engine's database of the files, one after the other."""
+    for engine in ENGINES:
+        with contextlib.closing(engine(directory, **variables)) as database:
+            database.load()
+            yield database
 
 
 def equal(left, right):
@@ -155,16 +170,11 @@ def check_groups(arguments, directory):
     timed(f"{arguments.reports} reports made", lambda: generate(arguments, arguments.reports, file))
     top = timed("stallwatch top", lambda: tool(arguments, "top", file))
     expect(top["reports"] == arguments.reports, f"top read {top['reports']} reports")
-    for engine in [DuckDB, ClickHouse]:
-        def query():
-            database = engine(directory, files=file)
-            database.load()
-            return database, database.run("groups.sql")
-
-        database, rows = timed(engine.name, query)
+    databases = loaded(directory, files=file)
+    for engine in ENGINES:
+        rows = timed(engine.name, lambda: next(databases).run("groups.sql"))
         compare_groups(engine.name, rows, top)
-        if engine is ClickHouse:
-            database.close()
+    databases.close()
     file.unlink()
 
 
@@ -181,32 +191,28 @@ def check_versions(arguments, directory):
     expect(new, "no group is new on the last day")
     kinds = {change["change"] for change in diff["changes"]}
     expect({"new", "worse", "same"} <= kinds, f"the reports have changes of too few kinds: {kinds}")
-    for engine in [DuckDB, ClickHouse]:
-        database = engine(directory, files=file, before_version=VERSIONS[0], after_version=VERSIONS[1], day=day)
-        database.load()
-        known = {change["fingerprint"]: change for change in diff["changes"]}
+    known = {change["fingerprint"]: change for change in diff["changes"]}
+    for database in loaded(directory, files=file, before_version=VERSIONS[0], after_version=VERSIONS[1], day=day):
         rows = database.run("regressions.sql")
-        expect(len(rows) == len(known), f"{engine.name}: {len(rows)} changes, not {len(known)}")
+        expect(len(rows) == len(known), f"{database.name}: {len(rows)} changes, not {len(known)}")
         for row in rows:
             change = known[row["fingerprint"]]
-            expect(row["change"] == change["change"], f"{engine.name}: {row} but {change}")
+            expect(row["change"] == change["change"], f"{database.name}: {row} but {change}")
             for side, name in [("before", "base"), ("after", "new")]:
                 for column, field in [("count", "count"), ("ms_per_hour", "millisecondsPerHour"), ("median_ms", "medianMilliseconds")]:
                     found, wanted = row[f"{side}_{column}"], change[name][field]
-                    expect(equal(found, wanted), f"{engine.name}: {side}_{column} is {found}, not {wanted}")
+                    expect(equal(found, wanted), f"{database.name}: {side}_{column} is {found}, not {wanted}")
         rates = database.run("rates.sql")
         for version, side in zip(VERSIONS, ["base", "new"]):
             mine = [row for row in rates if row["version"] == version]
             for column, field in [("hours", "hours"), ("total_ms", "totalMilliseconds"), ("count", "count")]:
                 found = sum(row[column] for row in mine)
-                expect(equal(found, diff[side][field]), f"{engine.name}: {column} of {version} is {found}, not {diff[side][field]}")
+                expect(equal(found, diff[side][field]), f"{database.name}: {column} of {version} is {found}, not {diff[side][field]}")
             for row in mine:
                 rate = row["total_ms"] / 1000 / row["hours"]
-                expect(equal(row["stalled_seconds_per_hour"], rate), f"{engine.name}: a rate is {row}")
+                expect(equal(row["stalled_seconds_per_hour"], rate), f"{database.name}: a rate is {row}")
         found = {row["fingerprint"] for row in database.run("new-fingerprints.sql")}
-        expect(found == new, f"{engine.name}: new on {day} are {found}, not {new}")
-        if engine is ClickHouse:
-            database.close()
+        expect(found == new, f"{database.name}: new on {day} are {found}, not {new}")
     print(f"{SMALL} reports of two versions: regressions, rates and new fingerprints are equal")
 
 
@@ -216,17 +222,15 @@ def check_duplicates(arguments, directory):
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines + lines[:100]))
     top = tool(arguments, "top", file)
-    for engine in [DuckDB, ClickHouse]:
-        database = engine(directory, files=file)
-        database.load()
-        compare_groups(engine.name, database.run("groups.sql"), top)
-    # The table that the agents of Fleet/agents fill.
-    database.session.query("DROP TABLE stalls")
-    database.run("stalls-reports.sql")
-    database.session.query(f"INSERT INTO stall_reports SELECT * FROM file('{file}', LineAsString)")
-    compare_groups("ClickHouse, collected", database.run("groups.sql"), top)
-    panels = check_dashboard(database)
-    database.close()
+    for database in loaded(directory, files=file):
+        compare_groups(database.name, database.run("groups.sql"), top)
+        if database.name == ClickHouse.name:
+            # The table that the agents of Fleet/agents fill.
+            database.session.query("DROP TABLE stalls")
+            database.run("stalls-reports.sql")
+            database.session.query(f"INSERT INTO stall_reports SELECT * FROM file('{file}', LineAsString)")
+            compare_groups("ClickHouse, collected", database.run("groups.sql"), top)
+            panels = check_dashboard(database)
     print(f"1000 reports, 100 of them twice: groups are equal, {panels} queries of the dashboard have rows")
 
 
@@ -357,7 +361,7 @@ def check_histories(arguments, directory):
 
 def run_engine(name, file, output):
     """Answers the question in this process, and prints the process's largest memory in KiB."""
-    database = next(engine for engine in [DuckDB, ClickHouse] if engine.name == name)(output.parent, files=file)
+    database = next(engine for engine in ENGINES if engine.name == name)(output.parent, files=file)
     database.load()
     output.write_text(json.dumps(database.run("groups.sql"), default=str))
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -373,7 +377,7 @@ def benchmark(arguments, directory):
     run = subprocess.run([sys.executable, "-c", MEASURED, arguments.tool, "top", file, "--json"], check=True, capture_output=True)
     top, memory = json.loads(run.stdout), int(run.stderr)
     print(f"stallwatch top: {time.monotonic() - began:.1f} s, {memory / 1024:.0f} MiB at most")
-    for name in [DuckDB.name, ClickHouse.name]:
+    for name in (engine.name for engine in ENGINES):
         began = time.monotonic()
         memory = int(subprocess.run(
             [sys.executable, __file__, "--tool", arguments.tool, "--scenarios", arguments.scenarios, "--engine", name, file, output],

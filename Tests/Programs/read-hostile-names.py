@@ -18,7 +18,6 @@ Exit status: 0 if all checks pass, 1 if one fails (prints the fault), 64 for a w
 
 import copy
 import ctypes
-import itertools
 import json
 import os
 import pathlib

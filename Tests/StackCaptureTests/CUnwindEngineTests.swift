@@ -11,7 +11,6 @@ import Testing
     /// The number of files that are open for each thread: schedstat, status, stat, syscall and wchan.
     private static let filesEach = 5
 
-    /// Returns the number of files of `threads` that the process has open.
     private func openFiles(of threads: Set<Int32>) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { name in
             let parts = readLink("/proc/self/fd/\(name)")?.split(separator: "/") ?? []

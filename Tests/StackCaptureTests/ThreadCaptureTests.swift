@@ -23,7 +23,6 @@ private final class ScriptedEngine: CaptureEngine {
     var probes = [true]
     func probeStop() -> Bool { probes.count > 1 ? probes.removeFirst() : probes[0] }
 
-    /// The number of readings that the capture has asked for.
     private(set) var readings = 0
 
     func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading {
@@ -102,7 +101,6 @@ private func stack(
         var answers: [StallReport.CaptureMethod: [Result<CapturedStack, CaptureFailure>]] = [:]
         var mayStop = true
         var failure: CaptureFailure?
-        /// The method and the number of frames of the stack.
         var stack: (StallReport.CaptureMethod, Int)?
         var asked: [StallReport.CaptureMethod] = []
     }

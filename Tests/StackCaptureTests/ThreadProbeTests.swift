@@ -9,7 +9,6 @@ import Testing
 @testable import StackCapture
 
 @Suite struct ThreadProbeTests {
-    /// The texts of all files of a thread.
     private static let texts = [
         "schedstat": "12 3 4\n",
         "stat": "4700 (a) R 1) D 1 2 3 4 5 6 11 12 13 14 15 16 17 18 19 -5 5 0 4242 23\n",
@@ -27,7 +26,6 @@ import Testing
         return process
     }
 
-    /// Returns the reading of that thread.
     private func reading(_ texts: [String: String]) throws -> ThreadReading? {
         let process = try process(texts)
         return try ThreadProbe(thread: getpid(), process: process.path).read()

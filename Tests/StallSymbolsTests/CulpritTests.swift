@@ -226,19 +226,9 @@ import TestSupport
 
     @Test func `the largest group of busy workers is first`() throws {
         let result = try sorted([(saving, 1), (idle, 5), (loading, 2)])
-        #expect(result.groups == [2, 0, 1])
-        #expect(result.stack == 2)
-    }
-
-    @Test func `a worker of a linked library is not busy`() throws {
-        #expect(try sorted([([1, 5], 5), (loading, 1)]).groups == [1, 0])
-    }
-
-    @Test func `threads with other names than workers are left out`() throws {
-        #expect(try sorted([(main, 3), (unnamed, 2), (saving, 1)]).groups == [2])
-    }
-
-    @Test func `without any name every thread may be a worker`() throws {
-        #expect(try sorted([(unnamed, 2), (main, 3)]).groups == [1, 0])
+        #expect(result.groups == [2, 0, 1] && result.stack == 2, "\(result)")
+        #expect(try sorted([([1, 5], 5), (loading, 1)]).groups == [1, 0], "a linked library's worker is not busy")
+        #expect(try sorted([(main, 3), (unnamed, 2), (saving, 1)]).groups == [2], "others are left out")
+        #expect(try sorted([(unnamed, 2), (main, 3)]).groups == [1, 0], "without any name, each may be a worker")
     }
 }

@@ -135,14 +135,9 @@ import TestSupport
 
     // MARK: Damaged files
 
-    @Test(arguments: [4, 5, 0xffff, .max] as [UInt32])
-    func `a symbol table that names no string table is an error`(link: UInt32) throws {
-        let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], link: link)
-        expectUnreadable(try directory.write("image", elf.bytes))
-    }
-
-    @Test func moreSectionsThanThereAreIsAnError() throws {
-        let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], sectionCount: 0xffff)
+    @Test(arguments: [(4, nil), (5, nil), (0xffff, nil), (UInt32.max, nil), (nil, 0xffff)] as [(UInt32?, UInt16?)])
+    func `a string table or a section that is not there is an error`(link: UInt32?, sections: UInt16?) throws {
+        let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], link: link, sectionCount: sections)
         expectUnreadable(try directory.write("image", elf.bytes))
     }
 
@@ -180,14 +175,10 @@ struct AddressIndexTests {
         }
     }
 
-    @Test("an empty index finds nothing")
-    func empty() {
+    @Test("takes no address, and the whole address space")
+    func extremes() {
         #expect(AddressIndex(addresses: []).lastBegun(before: .max).isEmpty)
         #expect(AddressIndex(addresses: []).firstBegun(after: 0) == nil)
-    }
-
-    @Test("takes the whole address space")
-    func extremes() {
         let index = AddressIndex(addresses: [.init(address: .max, number: 1), .init(address: 0, number: 2)])
         #expect(index.lastBegun(before: .max) == [1])
         #expect(index.lastBegun(before: .max - 1) == [2])

@@ -211,15 +211,12 @@ import Testing
         #expect(StallReport.Callout(symbols: ["$s5notes4workyyF", nil, symbol, "__CFRunLoopRun"]) == callout)
     }
 
-    @Test func theInnermostCalloutCounts() {
+    @Test func theInnermostCalloutCountsIfThereIsOne() {
         let symbols = [
             "work", "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__", "__CFRunLoopRun", "nested",
             "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__",
         ]
         #expect(StallReport.Callout(symbols: symbols) == .performedBlock)
-    }
-
-    @Test func aStackMayHaveNoCallout() {
         #expect(StallReport.Callout(symbols: ["work", nil, "main"]) == nil)
         #expect(StallReport.Callout(symbols: []) == nil)
     }

@@ -29,7 +29,6 @@ import Testing
         }
     }
 
-    /// Answers with the recorded frames.
     private final class Recording: Symbolicating {
         let lookups: [UInt64: ResolvedAddress]
 
@@ -262,7 +261,6 @@ import Testing
                 == "the function at notes+0x1 is not known: no debug information was found; no symbol table was found")
     }
 
-    /// An image whose symbol table cannot be read.
     private final class WithoutNames: Symbolicating {
         func reason(for image: ImageIdentity) -> String? {
             "no debug information was found; no symbol table was found"

@@ -168,7 +168,6 @@ import Testing
             ).symbolicate(report) { _ in }
         }
 
-        /// The frames of a stack of the two functions.
         func frames(_ change: (inout StallReport) -> Void = { _ in }) throws -> [StallReport.Frame] {
             var report = try StallReport.literal()
             report.images = [

@@ -19,9 +19,7 @@ import Testing
         let command = words.split(separator: " ").map(String.init)
         let result = try Tool.run(command + ["--help"])
         #expect(result.output.hasPrefix("OVERVIEW: "))
-        #expect(result.errors == "")
-        #expect(result.status == 0)
-        #expect(result.output.contains("Examples:\n  "))
+        #expect(result.status == 0 && result.errors == "" && result.output.contains("Examples:\n  "), "\(result)")
         #expect(result.output.contains("stallwatch \(words) "))
         #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
         #expect(try Tool.run(["help"] + command).output == result.output)
@@ -35,8 +33,7 @@ import Testing
 
     @Test func theToolHasHelp() throws {
         let result = try Tool.run(["--help"])
-        #expect(result.status == 0)
-        #expect(result.errors == "")
+        #expect(result.status == 0 && result.errors == "", "\(result)")
         #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
         for group in ["REPORT", "LIVE PROCESS", "CI", "FLEET"] {
             #expect(result.output.contains("\n\(group) SUBCOMMANDS:\n"))
@@ -80,8 +77,7 @@ import Testing
         #expect(Invocation.nearestCommand(to: word) == nearest)
         for words in [[word], ["help", word]] {
             let result = try Tool.run(words)
-            #expect(result.status == 2)
-            #expect(result.output == "")
+            #expect(result.status == 2 && result.output == "", "\(result)")
             let suggestion = nearest.map { " Did you mean '\($0)'?" } ?? ""
             #expect(
                 result.errors
@@ -95,8 +91,7 @@ import Testing
         let instead = try #require(Removed.table.first { $0.words == words }).instead
         let result = try Tool.run(words.split(separator: " ").map(String.init) + ["stalls"])
         #expect(result.errors == "Error: 'stallwatch \(words)' was removed: \(instead).\n")
-        #expect(result.output == "")
-        #expect(result.status == 64)
+        #expect(result.status == 64 && result.output == "", "\(result)")
     }
 
     @Test func `only the removed words are refused`() {

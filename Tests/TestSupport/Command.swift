@@ -1,7 +1,6 @@
 package import Foundation
 import Glibc
 
-/// A program that a test runs.
 package struct Command {
     package var program: String
     package var arguments: [String]
@@ -9,7 +8,6 @@ package struct Command {
     package var environment: [String: String?]
     /// The working directory; `nil` for the test's own.
     package var directory: String?
-    /// The text that the program reads from standard input.
     package var input: String
     /// The time in seconds after which the program is killed.
     package var timeout: TimeInterval
@@ -26,7 +24,6 @@ package struct Command {
         self.timeout = timeout
     }
 
-    /// The failure of a program, with its output.
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
 
@@ -35,17 +32,13 @@ package struct Command {
         }
     }
 
-    /// The result of a run.
     package struct Output {
         package var reason: Process.TerminationReason
         /// The exit status, or the number of the signal that ended the program.
         package var status: Int32
-        /// The text that the program wrote to standard output.
         package var output: String
-        /// The text that the program wrote to standard error.
         package var errors: String
 
-        /// Standard output followed by standard error.
         package var text: String { output + errors }
     }
 
@@ -95,7 +88,6 @@ package struct Command {
         return output.output
     }
 
-    /// Returns the process, not yet started.
     package func process() -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)
@@ -131,9 +123,7 @@ extension Process {
     }
 }
 
-/// The checkout of this package.
 package enum Repository {
-    /// The package's directory.
     package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 

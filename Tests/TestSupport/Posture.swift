@@ -35,7 +35,6 @@ package struct Posture: Sendable {
         case closeListener
     }
 
-    /// The name in the matrix.
     package var name: String
     /// `nil`: nothing.
     package var afterStart: AfterStart?
@@ -45,12 +44,9 @@ package struct Posture: Sendable {
     package var missingFiles: [String] = []
     /// Files of a thread under /proc that are empty.
     package var emptyFiles: [String] = []
-    /// Whether the process is dumpable (prctl(2)).
     package var isDumpable = true
-    /// Whether the program runs as another user than root.
     package var isUnprivileged = false
     package var machine = Machine.whole
-    /// Options of prlimit(1).
     package var limits: [String] = []
     /// The scope of Yama; `nil` for the machine's.
     package var yamaScope: Int?
@@ -64,7 +60,6 @@ extension Posture {
     /// Both ways in which a container's filter refuses calls.
     package static let refusals = [("EPERM", EPERM), ("ENOSYS", ENOSYS)]
 
-    /// Postures with system calls that a filter refuses.
     package static let filtered: [Posture] = [
         ["process_vm_readv"], ["ptrace"], ["process_vm_readv", "ptrace"], ["perf_event_open"],
         ["fsync", "fdatasync"],
@@ -76,7 +71,6 @@ extension Posture {
         }
     }
 
-    /// Postures in which a file of each thread is missing or empty.
     package static let withoutFile: [Posture] = ["syscall", "wchan", "schedstat", "stack", "status"].flatMap { file in
         var missing = Posture("\(file) missing")
         missing.missingFiles = [file]
@@ -87,7 +81,6 @@ extension Posture {
         return [missing, empty]
     }
 
-    /// No restriction.
     package static let none = Posture("none")
 
     /// The files that gVisor lacks.
@@ -177,7 +170,6 @@ extension Posture {
 }
 
 extension Posture {
-    /// The features that the restrictions take away.
     package var missingFeatures: Set<Capabilities.FeatureName> {
         let ofCalls: [String: Capabilities.FeatureName] = [
             "process_vm_readv": .processVMReadv, "ptrace": .ptrace, "fsync": .flush,
@@ -229,7 +221,6 @@ extension Posture {
         return words
     }
 
-    /// The id of an unprivileged user.
     private static let otherUser = 65_534
     private static let ownMounts =
         geteuid() == 0 ? ["unshare", "--mount"] : ["unshare", "--mount", "--map-root-user"]

@@ -4,9 +4,7 @@ import LinuxSupport
 package import StallReports
 package import Testing
 
-/// The tool `stallwatch`, and real reports for it.
 package enum Tool {
-    /// Runs the tool and returns what it prints.
     @discardableResult
     package static func run(_ arguments: [String]) throws -> String {
         try Command(program: Command.product("stallwatch"), arguments: arguments).succeed()
@@ -18,7 +16,6 @@ package enum Tool {
         return try Command(program: "/bin/bash", arguments: ["-c", line], environment: ["TOOL": tool]).run()
     }
 
-    /// A program of `Tests/Programs`.
     package static func reader(_ name: String, _ arguments: [String]) throws -> Command.Output {
         let path = Repository.root.appendingPathComponent("Tests/Programs/\(name)").path
         return try Command(program: "/usr/bin/env", arguments: ["python3", path] + arguments).run()
@@ -42,7 +39,6 @@ package enum Tool {
     /// The function in which the scenario `cpu-spin` computes.
     package static let spinning = "spinTheCPU(for:)"
 
-    /// The output of `doctor --json`.
     package struct Diagnosis: Decodable {
         package struct Process: Decodable {
             package let isMonitored: Bool
@@ -53,13 +49,11 @@ package enum Tool {
         package let process: Process?
     }
 
-    /// The output of `top --json`.
     package struct Top: Decodable {
         package let totalMilliseconds: Double
         package let reports: Int
     }
 
-    /// The output of `tree --json`.
     package struct Tree: Decodable {
         package struct Node: Decodable {
             package let parent: Int?
@@ -90,7 +84,6 @@ package enum Tool {
 package final class TestHost {
     package let process: Process
     private let output = Pipe()
-    /// The output so far.
     private var text = Data()
 
     /// Starts the host with these arguments, through the command `wrapper` if it is not empty.
@@ -149,22 +142,14 @@ package final class TestHost {
 
 /// A small shared library, compiled by the tests and preloaded into a program to change its behavior.
 package enum Preload: String {
-    /// See Tests/Support/Preload/forbid.c.
     case forbid
-    /// See Tests/Support/Preload/hide.c.
     case hide
-    /// See Tests/Support/Preload/allocations.c.
     case allocations
-    /// See Tests/Support/Preload/exception_owner.c.
     case exceptionOwner = "exception_owner"
-    /// See Tests/Support/Preload/loopback.c.
     case loopback
-    /// See Tests/Support/Preload/span.c.
     case span
-    /// See Tests/Support/Preload/foreign_unwinder.c.
     case foreignUnwinder = "foreign_unwinder"
 
-    /// Compiles the library into `directory` and returns its path.
     package func make(in directory: TemporaryDirectory) throws -> String {
         let library = directory.path("\(rawValue).so")
         let source = Repository.support.appendingPathComponent("Preload/\(rawValue).c").path
@@ -188,7 +173,6 @@ package enum SymbolicationToolchain {
             return URL(fileURLWithPath: String(cString: path)).deletingLastPathComponent().path
         }
 
-    /// Whether all tools are installed.
     package static let isComplete = ["swiftc", "clang", "llvm-symbolizer", "llvm-objcopy"].allSatisfy { tool in
         directory.map { FileManager.default.isExecutableFile(atPath: "\($0)/\(tool)") } ?? false
     }
@@ -201,7 +185,6 @@ package enum SymbolicationToolchain {
         return path
     }()
 
-    /// Runs a tool to its end and returns its output.
     @discardableResult
     package static func run(_ tool: String, _ arguments: [String], input: String = "") throws -> String {
         let program = tool.hasPrefix("/") ? tool : "\(directory ?? "")/\(tool)"
@@ -252,15 +235,12 @@ package enum HostileNames {
 
 /// A socket that receives datagrams, as a service manager has one for its services.
 package final class DatagramReceiver: Sendable {
-    /// The failure of a system call.
     package struct Failure: Error {
         package let errno: Int32
     }
 
-    /// The value for `NOTIFY_SOCKET`.
     package let name: String
     private let descriptor: Int32
-    /// The directory of a socket with a path.
     private let directory: TemporaryDirectory?
 
     /// Creates a socket.

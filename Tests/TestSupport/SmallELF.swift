@@ -57,7 +57,6 @@ package struct SmallELF {
         var flags: UInt64 = 0
     }
 
-    /// The bytes of the file.
     package var bytes: [UInt8] {
         var sections = [Section(type: SHT_NULL), Section(type: SHT_NOBITS, addresses: code)]
         if let instructions {

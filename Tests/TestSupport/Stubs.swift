@@ -15,13 +15,11 @@ extension LoadedImage {
     }
 }
 
-/// Memory that consists of some aligned 64-bit words.
 package struct Words: MemoryReading {
     private let words: [UInt64: UInt64]
 
     package init(_ words: [UInt64: UInt64]) { self.words = words }
 
-    /// Creates memory of words that follow one another.
     package init(_ words: [UInt64], at address: UInt64) {
         self.init(Dictionary(uniqueKeysWithValues: words.indices.map { (address + 8 * UInt64($0), words[$0]) }))
     }
@@ -100,7 +98,6 @@ package let reportLiteral = """
     """
 
 extension StallReport {
-    /// Returns the report in ``reportLiteral``.
     package static func literal() throws -> StallReport {
         try StallReport(jsonData: Array(reportLiteral.utf8))
     }

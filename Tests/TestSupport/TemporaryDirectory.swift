@@ -42,7 +42,6 @@ package final class TemporaryDirectory: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Returns the path of the file `name` in the directory.
     package func path(_ name: String) -> String { "\(path)/\(name)" }
 
     /// The sorted names of the directory's entries, with hidden files; empty if the directory is gone.
@@ -66,7 +65,6 @@ package final class TemporaryDirectory: Sendable {
 }
 
 extension TemporaryDirectory {
-    /// The names of the reports' files, sorted.
     package var reportNames: [String] { names.filter { $0.hasPrefix("stall-") && $0.hasSuffix(".json") } }
 
     package func report(_ name: String) throws -> StallReport {

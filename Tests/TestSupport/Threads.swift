@@ -7,7 +7,6 @@ import Synchronization
 /// A thread that waits for events without an end, and takes each event at once, as the thread of an event loop.
 package final class EpollThread: Sendable {
     package let thread: Int32
-    /// The epoll set.
     package let descriptor: Int32
     private let event: Int32
     private let isStopping: Flag
@@ -46,7 +45,6 @@ package final class EpollThread: Sendable {
         return place
     }
 
-    /// Sends an event.
     package func send() {
         var one: UInt64 = 1
         _ = write(event, &one, 8)

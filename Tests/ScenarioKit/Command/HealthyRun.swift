@@ -9,7 +9,6 @@ import Synchronization
 struct HealthyRun {
     let length: Duration
     let threshold: Duration
-    /// The directory for the reports that there should not be.
     let directory: String
 
     /// Runs the loops, and shows the turns of each and what was reported; returns whether nothing was.

@@ -21,7 +21,6 @@ struct HostProgram: Sendable {
         try monitor.start()
     }
 
-    /// Runs the program on the main actor, and ends the process.
     @MainActor func run() async -> Never {
         if shape == .asyncMainAtOnce {
             let reports = monitor.makeReports()
@@ -34,7 +33,6 @@ struct HostProgram: Sendable {
         await finish(stallHere())
     }
 
-    /// Runs the program in a loop of the main thread, and ends the process.
     func runLoop() -> Never {
         Task.detached { [self] in
             await inbox.open(monitor.makeReports())
@@ -133,7 +131,6 @@ private func endOfInput() async {
 final class BusyTimer: @unchecked Sendable {
     private let timer: CFRunLoopTimer?
 
-    /// A timer that runs `work` every `interval` seconds.
     init(on loop: DrivenLoop, every interval: Double = 0.001, _ work: @escaping @Sendable () -> Void = {}) {
         timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), interval, 0, 0) { _ in work() }
         CFRunLoopAddTimer(loop.runLoop, timer, loop.mode)

@@ -143,7 +143,6 @@ struct ScenariosCommand: ParsableCommand {
         }
     }
 
-    /// Returns the chosen scenarios, in the order of the options.
     func selectedScenarios() throws(ValidationError) -> [Scenario] {
         if names.isEmpty { return Scenario.all }
         return try names.map { name throws(ValidationError) in
@@ -153,7 +152,6 @@ struct ScenariosCommand: ParsableCommand {
         }
     }
 
-    /// Runs each scenario once, and shows the table; returns whether the run passed.
     private func runScenarios() throws -> Bool {
         let scenarios = try selectedScenarios()
         let (monitor, mainLoop) = try startMonitor()
@@ -177,7 +175,6 @@ struct ScenariosCommand: ParsableCommand {
         return try hasPassed(table.tally)
     }
 
-    /// Runs the scenarios in rounds, and shows the counts; returns whether all passed.
     private func runRounds(_ count: Int) throws -> Bool {
         do {
             try FileManager.default.createDirectory(atPath: output, withIntermediateDirectories: true)
@@ -214,7 +211,6 @@ struct ScenariosCommand: ParsableCommand {
         return tally.problems.isEmpty
     }
 
-    /// Runs the scenarios for a long time, and shows the totals; returns whether the soak passed.
     private func runSoak(_ length: GivenDuration) throws -> Bool {
         let scenarios = try selectedScenarios()
         let interruption = Interruption()

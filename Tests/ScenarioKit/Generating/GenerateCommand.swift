@@ -163,7 +163,6 @@ struct GeneratedHistory {
         /// 0 to 1: the part of the time that had passed.
         var place: Double
         var milliseconds: Double
-        /// Index into the kinds.
         var kind: Int
         var host: Int
     }

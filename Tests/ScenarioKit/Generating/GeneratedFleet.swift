@@ -3,7 +3,6 @@ import StallReports
 
 /// A fleet whose programs stall: made-up reports in the order of time, the same ones for the same seed.
 struct GeneratedFleet {
-    /// A report's JSON, with the name of its file.
     struct Report {
         var fileName: String
         var json: [UInt8]
@@ -23,14 +22,12 @@ struct GeneratedFleet {
     /// 2026-11-01T00:00:00Z, and the days from then on.
     private static let begin: Int64 = 1_793_491_200_000_000
     static let days: Int64 = 14
-    /// The day on which the second version is deployed.
     private static let deployment: Int64 = 7
     static let versions = ["1.4.2", "1.5.0"]
 
     private var random: SplitMix64
     private let count: Int
     private let kinds: [GeneratedKind]
-    /// The kinds' weights, summed up.
     private let sums: [Double]
     /// Per version, per host.
     private let processes: [[Process]]
@@ -63,7 +60,6 @@ struct GeneratedFleet {
         count = reports
     }
 
-    /// The next report; `nil` after the last one.
     mutating func next() -> Report? {
         guard done < count else { return nil }
         let step = Self.days * Self.microsecondsPerDay / Int64(count)
@@ -103,11 +99,9 @@ extension SplitMix64 {
 
 /// A kind of made-up stalls: one path through a program, with its cause and how long such stalls last.
 struct GeneratedKind {
-    /// How frequent the kind is beside others.
     let weight: Double
     /// Whether it is found on the last day only.
     let isNew: Bool
-    /// The culprit's line in the first version.
     let line: Int
     let template: ReportTemplate
     /// The mean excess over the threshold in the first version, in milliseconds.
@@ -128,7 +122,6 @@ struct GeneratedKind {
         template = ReportTemplate(stack.report(using: &random), shares: stack.shares)
     }
 
-    /// The duration of a stall: exponential above the threshold.
     func milliseconds(version: Int, using random: inout SplitMix64) -> Double {
         let place = Double.random(in: 0..<1, using: &random)
         let duration = Self.threshold - log(1 - place) * mean * (version == 0 ? 1 : slowdown)
@@ -151,7 +144,6 @@ struct GeneratedStack {
     private static let images = ["notes", "libFoundation.so", "libc.so.6", "libdispatch.so", "libswiftCore.so"]
     private static let callout = "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__"
 
-    /// A cause with the call in which the thread is.
     private struct Reason {
         var kind: StallReport.CauseKind
         var call: StallReport.SystemCall?
@@ -292,6 +284,5 @@ struct GeneratedStack {
         return report
     }
 
-    /// The shares of the time on a CPU and in the run queue.
     var shares: (onCPU: Double, runQueue: Double) { (reason.onCPU, reason.runQueue) }
 }

@@ -4,7 +4,6 @@ import StallReports
 ///
 /// Encoding a report takes some hundred times as long as filling in its template.
 struct ReportTemplate {
-    /// What differs between stalls of one kind.
     struct Occurrence {
         var id: String
         var startedAt: Timestamp
@@ -65,7 +64,6 @@ struct ReportTemplate {
         pieces = Self.pieces(report.jsonLine(), values)
     }
 
-    /// Cuts the text at the placeholders.
     private static func pieces(_ json: [UInt8], _ values: [(text: String, value: Value)]) -> [Piece] {
         let wanted = values.map { (text: Array($0.text.utf8), value: $0.value) }
         let first = Set(wanted.map { $0.text[0] })

@@ -6,22 +6,18 @@ import StallWatch
 /// A field that is `nil` is not judged, because it does not apply or is random.
 struct ExpectedReport: Equatable, Sendable {
     var kind = StallKind.stall
-    /// The label of the stalled loop.
     var loop = "main"
     var loopKind: StallReport.LoopKind? = .runLoop
     /// The nesting depth: runs of the loop inside its own callouts.
     var nesting = 0
     var mode: String?
     var callout: StallReport.Callout?
-    /// The demangled name of the culprit.
     var function: String?
-    /// The kind of the cause.
     var cause: String?
     /// The name of the thread that owns the awaited lock; `nil` if there must be none.
     var owner: String?
     /// The owner's activity: `running`, or the name of its system call.
     var ownerDoes: String?
-    /// The kind of the awaited lock.
     var lock: StallReport.LockKind?
     /// A part of the blocking system call with its target, such as `connect(127.0.0.1:`.
     var call: String?
@@ -57,7 +53,6 @@ extension ExpectedReport {
         return expected
     }
 
-    /// The report must not say what to do.
     static let noAdvice = "none"
 
     static let defaultMode = "kCFRunLoopDefaultMode"
@@ -84,21 +79,18 @@ extension ExpectedReport {
         )
     }
 
-    /// A stall of a thread's own run loop.
     static func runLoop(
         _ label: String, _ callout: StallReport.Callout?, in function: String?, mode: String? = defaultMode
     ) -> Self {
         Self(loop: label, mode: mode, callout: callout, function: function)
     }
 
-    /// A stall or a starvation of a loop with a heartbeat.
     static func heartbeat(
         _ label: String, _ loopKind: StallReport.LoopKind, in function: String?, kind: StallKind = .stall
     ) -> Self {
         Self(kind: kind, loop: label, loopKind: loopKind, function: function)
     }
 
-    /// An operation over its limit.
     static func operation(
         _ label: String, in function: String?, cause: String, ends: StallReport.WaitKind, holder: String?,
         besides: String? = nil
@@ -108,7 +100,6 @@ extension ExpectedReport {
         return expected
     }
 
-    /// A stall of a loop with a probe.
     static func probe(_ label: String, in function: String?) -> Self {
         Self(loop: label, loopKind: .probe, function: function)
     }
@@ -145,10 +136,8 @@ enum SourceFunction {
 
 /// The parts of a report that are judged.
 struct ReportedStall: Equatable, Sendable {
-    /// The report's file.
     var file: String
     var kind = StallKind.stall
-    /// The loop's label.
     var loop: String
     var loopKind = StallReport.LoopKind.runLoop
     var nesting = 0
@@ -159,25 +148,17 @@ struct ReportedStall: Equatable, Sendable {
     ///
     /// Not zero for a loop with a heartbeat.
     var startUncertainty = 0.0
-    /// The culprit.
     var function: String?
-    /// The source file of the culprit.
     var sourceFile: String?
-    /// The line of the culprit in ``sourceFile``.
     var line: Int?
-    /// The kind of the cause.
     var cause: String?
-    /// The name of the thread that holds the awaited lock.
     var owner: String?
     /// The owner's activity: `running`, ``inverted``, or the name of its system call.
     var ownerDoes: String?
-    /// The kind of the awaited lock.
     var lock: StallReport.LockKind?
-    /// The blocking system call with its target.
     var call: String?
     /// What the first process has to do with the call that waits for it.
     var peer: StallReport.PeerRole?
-    /// The id of this process.
     var peerProcess: Int32?
     /// The name of the system call that this process waits in.
     var peerDoes: String?
@@ -189,11 +170,8 @@ struct ReportedStall: Equatable, Sendable {
     var advice = ExpectedReport.noAdvice
     /// The parts of the stall's time, if the report has a cause.
     var split: Split?
-    /// The functions of its first stack, innermost first.
     var functions: [String] = []
-    /// The number of different stacks in its samples.
     var distinctStacks = 1
-    /// The number of its samples.
     var samples = 1
     /// The number of those of the same turn whose stacks do not reach the thread's first function, or are missing.
     var incompleteSamples = 0
@@ -250,7 +228,6 @@ extension ReportedStall {
 }
 
 extension ReportedStall {
-    /// Reads the report `name` in `directory`.
     static func read(_ name: String, in directory: String) throws(ScenariosFailure) -> ReportedStall {
         let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
         guard let data = FileManager.default.contents(atPath: file) else {

@@ -2,23 +2,16 @@ import StallWatch
 
 /// The result of a scenario: whether its reports are the right ones.
 enum ScenarioResult: String, Codable, Sendable, CaseIterable {
-    /// The reports are right.
     case ok
-    /// A stall has no report.
     case missed
     /// The report has another kind, such as a stall instead of a saturation, or its samples do not show which one it was.
     case wrongKind = "wrong-kind"
     /// The report names another loop, another kind of loop, or another nesting depth.
     case wrongLoop = "wrong-loop"
-    /// The report names another mode.
     case wrongMode = "wrong-mode"
-    /// The report names another callout.
     case wrongCallout = "wrong-callout"
-    /// The report blames another function.
     case wrongFunction = "wrong-function"
-    /// The report's duration is too far from the stall's.
     case wrongDuration = "wrong-duration"
-    /// The report names another cause.
     case wrongCause = "wrong-cause"
     /// The report names another owner of the lock, or one although there is none, another process that is waited for, or
     /// another end of what an operation waits for.
@@ -29,7 +22,6 @@ enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     case wrongSplit = "wrong-split"
     /// Too many of the report's stacks do not reach the thread's first function.
     case incompleteStack = "incomplete-stack"
-    /// There is a report too many.
     case falseAlarm = "false-alarm"
     /// The monitor did not count a stall that it had to suppress.
     case notCounted = "not-counted"
@@ -44,7 +36,6 @@ enum ScenarioResult: String, Codable, Sendable, CaseIterable {
 }
 
 extension ScenarioResult {
-    /// Whether something was judged and is wrong.
     var isFailure: Bool { self != .ok && self != .notAvailable && self != .inconclusive }
 
     /// How far a reported duration may be from the injected one, in milliseconds.
@@ -134,7 +125,6 @@ extension ExpectedReport {
     /// Whether the stall is meant to leave the thread without a CPU.
     var isShortOfCPU: Bool { cause == "cpuContention" || cause == "throttled" }
 
-    /// Returns what is wrong in the report, apart from its duration and cause.
     fileprivate func mismatch(with report: ReportedStall) -> ScenarioResult? {
         if report.kind != kind || differingSamples && report.distinctStacks < 2 { return .wrongKind }
         if loopKind != nil && report.loopKind != loopKind || report.nesting != nesting { return .wrongLoop }
@@ -143,7 +133,6 @@ extension ExpectedReport {
         return function != nil && report.function != function ? .wrongFunction : nil
     }
 
-    /// Returns what is wrong in the report's cause.
     fileprivate func causeMismatch(with report: ReportedStall) -> ScenarioResult? {
         guard call.map({ report.call?.contains($0) == true }) ?? true else { return .wrongCause }
         guard let cause else { return nil }
@@ -158,7 +147,6 @@ extension ExpectedReport {
             || peerDoes.map { $0 != report.peerDoes } ?? false
     }
 
-    /// Whether the parts of the time do not add up, or differ from the known ones.
     fileprivate func hasWrongSplit(_ report: ReportedStall, threshold: Double) -> Bool {
         guard let split = report.split else { return onCPU != nil }
         let tolerance = ScenarioResult.toleratedSplitMilliseconds + report.milliseconds * ScenarioResult.toleratedPart
@@ -195,11 +183,8 @@ struct Outcome: Codable, Equatable, Sendable {
     let scenario: String
     var expected: ExpectedReport?
     let thresholdMilliseconds: Double
-    /// How long each injected stall took on the stalled thread.
     var injected: [Double]
-    /// All reports made during the run.
     var reports: [ReportedStall]
-    /// The kind of cause that unexpected reports may have.
     var toleratedCause: String?
     /// The reason for which the monitor had to suppress a stall but counted none; `nil` if it counted.
     var notCounted: SuppressionReason?
@@ -213,7 +198,6 @@ struct Outcome: Codable, Equatable, Sendable {
     var waitedMilliseconds = 0.0
     /// The id of the process for which the thread waits.
     var peer: Int32?
-    /// Why the scenario cannot run.
     var unavailable: String?
     /// Whether the scenario's child crashed, failed or did not end in time.
     var hasFailed = false

@@ -4,7 +4,6 @@ import LinuxSupport
 import StallWatch
 import TextOutput
 
-/// The counts of many results, and the overall judgement.
 struct ScenarioTally: Equatable, Sendable {
     /// The number of things that a machine may lack for scenarios: two libraries, a cgroup of version 1, nice workers of
     /// libdispatch, a disk, and a global that a process initializes only once.
@@ -18,10 +17,8 @@ struct ScenarioTally: Equatable, Sendable {
     /// The number of runs that did not stand (``RetryPolicy``).
     private(set) var retries = 0
     private var judged: Set<String> = []
-    /// What each unavailable scenario lacks.
     private var unavailable: [String: String] = [:]
 
-    /// Counts one more result, and what an unavailable scenario lacks.
     mutating func add(
         _ result: ScenarioResult, of scenario: String, lacking missing: String? = nil, retries: Int = 0
     ) {
@@ -34,7 +31,6 @@ struct ScenarioTally: Equatable, Sendable {
         }
     }
 
-    /// Counts one more outcome.
     mutating func add(_ outcome: Outcome) {
         add(outcome.result, of: outcome.scenario, lacking: outcome.unavailable, retries: outcome.retries)
     }
@@ -63,7 +59,6 @@ struct ScenarioTally: Equatable, Sendable {
         return problems
     }
 
-    /// Everything that makes the whole run fail.
     var problems: [String] { (failed > 0 ? ["\(failed) failed"] : []) + unjudgedProblems }
 
     /// The counts in a line, without a line feed.
@@ -89,9 +84,7 @@ extension ScenarioTally: Encodable {
 
 /// How many reports blame the right function, and how many the right line.
 struct BlameCounts: Equatable, Sendable {
-    /// The number of judged scenarios that name a culprit.
     private(set) var total = 0
-    /// The number of those whose report blames the function.
     private(set) var functions = 0
     /// The number of those whose report blames a line in that function.
     private(set) var lines = 0
@@ -148,7 +141,6 @@ extension ReportedStall: Codable {
         self.init(file: try decoder.singleValueContainer().decode(String.self), loop: "", milliseconds: 0)
     }
 
-    /// Encodes the name of the file alone.
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(file)
@@ -212,9 +204,7 @@ struct SummaryFile {
     }
 }
 
-/// The results as a table.
 struct SummaryTable {
-    /// The table, with the counts below it.
     let text: String
     let tally: ScenarioTally
 
@@ -243,7 +233,6 @@ struct SummaryTable {
 }
 
 extension Double {
-    /// The number with one decimal.
     var oneDecimal: String {
         let tenths = Int(exactly: (self * 10).rounded()) ?? .max
         return (tenths < 0 ? "-" : "") + "\(tenths.magnitude / 10).\(tenths.magnitude % 10)"

@@ -55,7 +55,6 @@ struct ChildProcess: Sendable {
             ], executable: executable)
     }
 
-    /// Writes to the child's standard input.
     func send(_ text: String) {
         _ = text.utf8.withContiguousStorageIfAvailable { write(input, $0.baseAddress, $0.count) }
     }
@@ -90,16 +89,12 @@ struct ChildProcess: Sendable {
         return Ending(status: status, text: String(decoding: text, as: UTF8.self))
     }
 
-    /// How a child ended, and its output.
     struct Ending: Sendable, CustomStringConvertible {
-        /// The status from wait(2).
         let status: Int32
         let text: String
 
-        /// The output of a child that exited with status 0.
         var answer: String? { status == 0 ? text : nil }
 
-        /// Returns the result of a program of some shape; `nil` if it failed.
         func result() throws -> HostResult? {
             try answer.map { try JSONDecoder().decode(HostResult.self, from: Data($0.utf8)) }
         }
@@ -154,9 +149,7 @@ struct NoResult: Error {
 
 /// The child's result, which is one line of JSON on its standard output.
 struct HostResult: Codable, Sendable {
-    /// The duration of each injected stall.
     var injectedMilliseconds: [Double]
-    /// The names of the report files.
     var files: [String]
     var suppressed: SuppressionCounts
 }
@@ -167,11 +160,8 @@ enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     case asyncMain = "async-main"
     /// An async `@main` that stalls on the main thread before it suspends for the first time.
     case asyncMainAtOnce = "async-main-at-once"
-    /// `dispatchMain()`.
     case dispatchMain = "dispatch-main"
-    /// `RunLoop.main.run()`.
     case runForever = "run-forever"
-    /// `RunLoop.main.run(mode:before:)` in a `while`.
     case runBefore = "run-before"
     /// `RunLoop.main.run()`, and the main actor waits for a process of its own in a nested run.
     case nestedRun = "nested-run"

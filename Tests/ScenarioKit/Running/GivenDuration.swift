@@ -6,7 +6,6 @@ struct GivenDuration: Equatable, CustomStringConvertible {
     /// The threshold without an option.
     static let standardThreshold = GivenDuration(description: "250ms", duration: .milliseconds(250))
 
-    /// The text on the command line.
     let description: String
     let duration: Duration
 

@@ -1,18 +1,14 @@
 import LinuxSupport
 import TextOutput
 
-/// Writes a line for each finished scenario.
 struct Progress: Sendable {
-    /// Whether it writes nothing.
     let isSilent: Bool
-    /// The number of scenarios.
     let total: Int
 
     func finish(_ outcome: Outcome, _ index: Int) throws(ScenariosFailure) {
         try write(Self.describe(outcome), index)
     }
 
-    /// Writes why the scenario runs again.
     func repeats(_ outcome: Outcome, _ index: Int) throws(ScenariosFailure) {
         try write(Self.describe(outcome) + "; again, because the CPUs were taken away", index)
     }
@@ -23,7 +19,6 @@ struct Progress: Sendable {
         try StandardOutput.write("[" + String(index + 1).padded(to: all.count, .right) + "/" + all + "] " + text + "\n")
     }
 
-    /// Returns the outcome of a scenario in a line.
     static func describe(_ outcome: Outcome) -> String {
         var text = "\(outcome.scenario): \(outcome.result.rawValue)"
         if let reason = outcome.unavailable { return text + ", " + reason }

@@ -12,7 +12,6 @@ struct Scenario: Sendable {
     /// The result is the measured duration of each injected stall.
     typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
 
-    /// The value of `--scenario`.
     let name: String
     /// The event, in half a sentence.
     let summary: String
@@ -69,7 +68,6 @@ struct Scenario: Sendable {
 }
 
 extension Scenario {
-    /// Returns a line per scenario.
     static func list(_ scenarios: [Scenario]) -> String {
         let width = scenarios.map(\.name.count).max() ?? 0
         return scenarios.map { scenario in
@@ -103,17 +101,13 @@ struct SplitMix64: RandomNumberGenerator {
 
 /// The surroundings of a scenario: the duration of its stall, the program's monitor, and its own monitors.
 final class ScenarioContext: Sendable {
-    /// The monitor's threshold.
     let threshold: Duration
-    /// The intended duration of the stall.
     let stall: Duration
     /// How long the scenario `under-load` lasts.
     let loadTime: Duration
     /// The program's own monitor, which watches the main run loop under the label `main`.
     let monitor: StallMonitor
-    /// Its watch of the main run loop.
     let mainLoop: LoopWatch
-    /// The directory of all reports.
     let directory: String
     private let inbox: ReportInbox
     private let ownMonitors = Mutex<[StallMonitor]>([])
@@ -153,7 +147,6 @@ final class ScenarioContext: Sendable {
         return monitor
     }
 
-    /// Notes the process for which the thread waits.
     func expectPeer(_ process: Int32) { peer.withLock { $0 = process } }
 
     /// The process for which the thread waits; `nil` if the scenario has not said.
@@ -176,7 +169,6 @@ extension ScenarioContext {
     /// All monitors that reported to the inbox.
     var monitors: [StallMonitor] { [monitor] + ownMonitors.withLock { $0 } }
 
-    /// The names of the child's report files.
     var hostFiles: [String] { host.withLock { $0?.files ?? [] } }
 
     /// Returns how often the scenario's monitors, and the child's, have suppressed a stall for one of these reasons.

@@ -6,9 +6,7 @@ import Synchronization
 struct ScenarioRunner: Sendable {
     let monitor: StallMonitor
     private let mainLoop: LoopWatch
-    /// The monitor's report directory.
     let directory: String
-    /// How long the scenario `under-load` lasts.
     let loadTime: Duration
     /// Whether a turn may be longer by the time that its thread waited for a CPU.
     let grantsWaits: Bool

@@ -2,7 +2,6 @@ import Glibc
 import LinuxSupport
 import StallWatch
 
-/// The program's error messages.
 enum StandardError {
     /// Writes the text at once.
     ///
@@ -12,7 +11,6 @@ enum StandardError {
     }
 }
 
-/// The program's output.
 enum StandardOutput {
     /// Writes the text at once, to a terminal and to a pipe.
     static func write(_ text: String) throws(ScenariosFailure) {
@@ -47,7 +45,6 @@ struct ScenariosFailure: Error, Equatable {
         self.init(Status(ofFileError: errno), "\(sentence): \(String(cString: strerror(errno)))")
     }
 
-    /// A failure of the monitor.
     init(_ error: StallWatchError) {
         guard error.code == .unwritableReports else {
             self.init(.systemError, error.description)
@@ -77,9 +74,7 @@ extension ScenariosFailure.Status {
 }
 
 extension Duration {
-    /// The duration in milliseconds, with its fraction.
     var milliseconds: Double { self / .milliseconds(1) }
 
-    /// The duration in seconds, with its fraction.
     var seconds: Double { self / .seconds(1) }
 }

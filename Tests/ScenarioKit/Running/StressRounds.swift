@@ -19,11 +19,9 @@ struct StressRounds: Sendable {
 
     let scenarios: [Scenario]
     let count: Int
-    /// The output directory.
     let output: String
     /// Options for each process, such as the threshold.
     let options: [String]
-    /// The time after which a process is killed.
     let timeout: Duration
     var executable = ChildProcess.program
 
@@ -62,7 +60,6 @@ struct StressRounds: Sendable {
         return rows
     }
 
-    /// Runs one scenario in a process and reads its summary.
     func row(of scenario: String, round: Int) async throws(ScenariosFailure) -> Row {
         let folder = "\(output)/\(scenario)-\(round)"
         let summary = folder + "/summary.json"

@@ -25,7 +25,6 @@ enum NamedThread {
     }
 }
 
-/// The kernel's account of the main thread.
 enum MainThread {
     /// How long the thread has been ready to run without a CPU since it began, in milliseconds.
     static func runnableMilliseconds() -> Double {
@@ -65,7 +64,6 @@ final class Interruption: Sendable {
         }
     }
 
-    /// Whether a signal has arrived.
     var hasCome: Bool { received.load(ordering: .relaxed) != 0 }
 
     /// Unblocks all other signals in the calling thread.

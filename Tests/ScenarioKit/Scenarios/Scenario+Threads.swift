@@ -106,7 +106,6 @@ extension Scenario {
         },
     ]
 
-    /// A stall of a loop that runs in this style, between short pieces of work.
     private static func thread(_ name: String, _ summary: String, _ style: @escaping LoopThread.Style) -> Scenario {
         .stalling(
             name, "a thread's loop, run with \(summary), sleeps in a source0", times: 2,

@@ -7,7 +7,6 @@ import Synchronization
 final class Chaos: Sendable {
     private let makers: [ChaosKind: ChaosMaker]
 
-    /// Starts a thread for each of `kinds`.
     init(_ kinds: [ChaosKind], seed: UInt64) {
         makers = Dictionary(
             uniqueKeysWithValues: kinds.enumerated().map { index, kind in
@@ -23,7 +22,6 @@ final class Chaos: Sendable {
         for (kind, maker) in makers { maker.leaveOut(kinds.contains(kind)) }
     }
 
-    /// Ends and joins all threads, and returns their counts.
     func stop() -> [ChaosKind: ChaosCount] { makers.mapValues { $0.stop() } }
 }
 
@@ -48,7 +46,6 @@ extension Scenario {
     static let shortOfCPU: Set<String> = ["throttled"]
 }
 
-/// The number of actions of a kind.
 struct ChaosCount: Equatable, Encodable, Sendable {
     var done = 0
     var failed = 0
@@ -67,9 +64,7 @@ enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable 
     case load
     /// C++ exceptions, which look up the images.
     case exception
-    /// malloc(3) and free(3).
     case allocation
-    /// Memory that is mapped, dirtied and returned.
     case memory
     /// A step of the machine's wall clock back by two seconds, and forward again.
     ///
@@ -77,7 +72,6 @@ enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable 
     /// too early.
     case clock
 
-    /// Performs the action once.
     var act: @Sendable () -> ChaosResult {
         switch self {
         case .fork: { .init(stalls_fork_and_wait()) }
@@ -101,7 +95,6 @@ enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable 
     }
 }
 
-/// A thread that repeats an action at random moments.
 final class ChaosMaker: Sendable {
     private struct MakerProgress {
         var count = ChaosCount()
@@ -136,7 +129,6 @@ final class ChaosMaker: Sendable {
         state.withLock { $0.isLeftOut = isLeftOut }
     }
 
-    /// Performs the action, and returns whether to continue.
     private func run(_ act: () -> ChaosResult) -> Bool {
         state.withLock { state in
             guard !state.isLeftOut else { return true }
@@ -159,7 +151,6 @@ final class ChaosMaker: Sendable {
     }
 }
 
-/// The result of one action.
 enum ChaosResult {
     case done, failed
     /// The system does not permit it.

@@ -20,18 +20,15 @@ struct HealthHistory {
     /// Fewer would compare one scenario with another.
     static let leastPerHalf = 3
 
-    /// Ends the warm-up.
     mutating func warmUpIsOver() {
         isWarm = true
     }
 
-    /// Adds a reading.
     mutating func add(_ reading: ProcessHealth) {
         last = reading
         if isWarm { readings.append(reading) }
     }
 
-    /// The growth of each resource; `nil` if there are too few readings.
     var growth: HealthGrowth? {
         let half = readings.count / 2
         guard half >= Self.leastPerHalf else { return nil }
@@ -62,7 +59,6 @@ struct HealthGrowth: Equatable, Encodable, Sendable {
     /// that has used its run loop keeps two descriptors for its life, and every thread keeps three mappings.
     static let margin = HealthGrowth(memory: 8 * 1024, descriptors: 4, threads: 4, mappings: 50)
 
-    /// The resources that have grown by more than ``margin``, one phrase each.
     var problems: [String] {
         let all = [
             ("KB of memory", memory, Self.margin.memory), ("file descriptors", descriptors, Self.margin.descriptors),
@@ -82,9 +78,7 @@ struct ProcessHealth: Encodable, Equatable, Sendable {
     /// scenario's monitor may use another one. The free end of such an arena is up to twice as long as the largest block that
     /// was ever freed, and malloc_trim(3) returns that of the first arena only: after 80 stalls 300 MB were free and 4 in use.
     var memory: Int
-    /// The resident memory, in kilobytes: VmRSS.
     var resident: Int
-    /// The number of open file descriptors.
     var descriptors: Int
     var threads: Int
     /// The number of lines of /proc/self/maps, which shows files that stay mapped.
@@ -105,7 +99,6 @@ extension ProcessHealth {
         self.init(memory: memory, resident: resident, descriptors: descriptors, threads: threads, mappings: mappings)
     }
 
-    /// Returns the current resources.
     static func now() throws(ScenariosFailure) -> ProcessHealth {
         let memory = stalls_allocated_bytes() / 1024
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),

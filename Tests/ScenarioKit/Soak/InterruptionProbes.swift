@@ -11,18 +11,12 @@ import Synchronization
 ///
 /// Each call is a turn over the threshold of a loop, so the monitor captures it several times and reports it.
 final class InterruptionProbes: Sendable {
-    /// The counts of all threads.
     struct Count: Equatable, Encodable, Sendable {
         var calls = 0
-        /// Calls that returned EINTR.
         var interrupted = 0
-        /// Calls that returned early.
         var early = 0
-        /// Calls that returned another error.
         var failed = 0
-        /// Calls with a report.
         var reported = 0
-        /// Calls with a report that has a stack.
         var captured = 0
         /// Calls whose reports the monitor suppressed, by its own count.
         var suppressed = 0
@@ -33,7 +27,6 @@ final class InterruptionProbes: Sendable {
         "nanosleep", "clock_nanosleep", "poll", "select", "epoll_wait", "sem_clockwait", "futex", "recv",
     ]
 
-    /// The threshold of the calls' loops.
     static let threshold = Duration.milliseconds(20)
     /// The duration of each call, in milliseconds.
     static let wait: UInt32 = 200
@@ -46,10 +39,8 @@ final class InterruptionProbes: Sendable {
     private let count = Mutex(Count())
     private let isStopping = Atomic<Bool>(false)
     private let ended = DispatchSemaphore(value: 0)
-    /// Counts the reports, and those with a stack.
     private let reader: Task<(reported: Int, captured: Int), Never>
 
-    /// Starts the threads and their monitor.
     init(seed: UInt64) throws(ScenariosFailure) {
         var configuration = StallMonitor.Configuration(threshold: Self.threshold, outputs: [])
         configuration.repeats.reportsEveryRepeat = true
@@ -86,7 +77,6 @@ final class InterruptionProbes: Sendable {
         }
     }
 
-    /// Makes one call and counts its result.
     private func observe(_ call: Int, _ probe: LoopProbe) {
         probe.beginTurn()
         // Only recv(2) counts its time in ticks. They stop while a host holds the CPU that counts them, and catch up at once.
@@ -130,7 +120,6 @@ final class InterruptionProbes: Sendable {
     }
 }
 
-/// Returns the time of a clock in nanoseconds.
 private func now(by clock: clockid_t) -> Int {
     var time = timespec()
     clock_gettime(clock, &time)

@@ -9,7 +9,6 @@ struct Soak: Sendable {
     let length: GivenDuration
     let seed: UInt64
     let scenarios: [Scenario]
-    /// Whether the soak may change the machine's wall clock.
     let stepsClock: Bool
     let runner: ScenarioRunner
     let interruption: Interruption
@@ -97,7 +96,6 @@ struct Soak: Sendable {
 ///
 /// With rounds, no scenario runs two times more than another. The order depends only on the seed.
 struct ScenarioRounds {
-    /// The next scenario.
     struct Turn {
         let scenario: Scenario
         /// Whether the program's file pages are evicted from memory first (``ColdStart``).
@@ -122,7 +120,6 @@ struct ScenarioRounds {
         random = SplitMix64(seed: seed)
     }
 
-    /// Returns the next scenario.
     mutating func next() -> Turn {
         if round.isEmpty {
             round = scenarios.shuffled(using: &random)[...]

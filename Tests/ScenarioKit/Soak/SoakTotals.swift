@@ -1,13 +1,10 @@
-/// The results of a soak.
 struct SoakTotals: Encodable, Sendable {
-    /// A scenario with a wrong result.
     struct Failure: Equatable, Encodable, Sendable {
         var scenario: String
         /// The scenario's place in the order that the seed gives, from 1.
         var number: Int
         var result: ScenarioResult
         var injectedMilliseconds: Double?
-        /// The report files.
         var reports: [String]
     }
 
@@ -20,9 +17,7 @@ struct SoakTotals: Encodable, Sendable {
     let seed: UInt64
     var seconds = 0.0
     var tally = ScenarioTally()
-    /// The number of finished rounds.
     var rounds = 0
-    /// The number of scenarios with a report too many.
     var falseAlarms = 0
     /// The number of injected stalls that must be reported, and the number of those that were.
     var stalls = 0
@@ -30,20 +25,17 @@ struct SoakTotals: Encodable, Sendable {
     var failures: [Failure] = []
     var health: ProcessHealth?
     var growth: HealthGrowth?
-    /// Children that existed at the end.
     var leftChildren: [LeftChild] = []
     var calls = InterruptionProbes.Count()
     var chaos: [ChaosKind: ChaosCount] = [:]
     var coldStarts = 0
     var majorFaults = 0
-    /// Whether a signal ended the soak early.
     var wasInterrupted = false
 
     init(seed: UInt64) {
         self.seed = seed
     }
 
-    /// Counts one more outcome.
     mutating func add(_ outcome: Outcome) {
         tally.add(outcome)
         let result = outcome.result
@@ -114,7 +106,6 @@ extension SoakTotals {
         return problems
     }
 
-    /// The totals in one line.
     var line: String {
         let result = problems.isEmpty ? "ok" : "FAILED: " + problems.joined(separator: "; ")
         return [

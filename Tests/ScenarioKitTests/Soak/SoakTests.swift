@@ -53,7 +53,6 @@ import Testing
         ({ $0.wasInterrupted = true }, "a signal ended it early"),
     ]
 
-    /// The totals of a soak without problems.
     private var good: SoakTotals {
         var totals = SoakTotals(seed: 42)
         totals.add(outcome([report]))

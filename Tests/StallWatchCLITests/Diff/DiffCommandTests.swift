@@ -46,8 +46,7 @@ import Testing
         try scratch.write([ReportFixture(number: 2), other], in: "new/")
         let gate = ["diff", "base", "new", "--fail-on", "new", "--loop"]
         let one = try Tool.run(gate + ["render"], in: scratch)
-        #expect(one.errors == "Failed: 1 new.\n")
-        #expect(one.output.hasPrefix("change"))
+        #expect(one.errors == "Failed: 1 new.\n" && one.output.hasPrefix("change"), "\(one)")
         let both = try Tool.run(gate + ["main", "--loop", "render"], in: scratch)
         #expect(both.errors == "Failed: 1 new.\n")
         let page = ["html", "base", "new", "-o", "page.html", "--loop", "main", "--loop", "render"]
@@ -76,8 +75,7 @@ import Testing
 
                 """
         )
-        #expect(result.errors == "")
-        #expect(result.status == 0)
+        #expect(result.status == 0 && result.errors == "", "\(result)")
     }
 
     @Test(arguments: [
@@ -85,8 +83,7 @@ import Testing
     ])
     func failOnSetsTheExitStatus(words: String, status: Int32, errors: String) throws {
         let result = try Tool.run(["diff", "base", "new", "--fail-on", words] + times, in: try folders())
-        #expect(result.errors == errors)
-        #expect(result.status == status)
+        #expect(result.status == status && result.errors == errors, "\(result)")
     }
 
     @Test func equalSetsHaveNoChanges() throws {
@@ -125,8 +122,7 @@ import Testing
         try scratch.write(
             "base/statistics.json", #"{"suppressed": {}, "loops": [{"label": "main", "watchedSeconds": 60}]}"#)
         let result = try Tool.run(["diff", "base", "new", "--fail-on", "new"], in: scratch)
-        #expect(result.errors == "Failed: 1 new.\n")
-        #expect(result.status == 1)
+        #expect(result.status == 1 && result.errors == "Failed: 1 new.\n", "\(result)")
     }
 
     /// A side without reports is valid: the fix worked.
@@ -143,8 +139,7 @@ import Testing
                 Too little to compare: with fewer than 10 stalls, changes may be chance.
 
                 """))
-        #expect(result.errors == "")
-        #expect(result.status == 0)
+        #expect(result.status == 0 && result.errors == "", "\(result)")
         #expect(try Tool.run(["diff", "base", "nowhere"], in: scratch).status == 1)
     }
 }

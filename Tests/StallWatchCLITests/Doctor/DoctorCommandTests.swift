@@ -109,7 +109,6 @@ import TextOutput
     }
 }
 
-/// `stallwatch doctor` in a process of its own.
 @Suite struct DoctorTests {
     private func answer(_ text: String) throws -> TestSupport.Tool.Diagnosis {
         try TestSupport.Tool.decode(TestSupport.Tool.Diagnosis.self, text)
@@ -117,11 +116,9 @@ import TextOutput
 
     @Test func `the tool tries what a program like it could do`() throws {
         let result = try Tool.run(["doctor", "--json"])
-        #expect(result.status == 0)
-        #expect(result.errors == "")
+        #expect(result.status == 0 && result.errors == "", "\(result)")
         let answer = try answer(result.output)
-        #expect(answer.source == "tool")
-        #expect(answer.process == nil)
+        #expect(answer.source == "tool" && answer.process == nil, "\(answer)")
         #expect(answer.capabilities.features.map(\.name) == Capabilities.FeatureName.known)
         #expect(answer.capabilities[.processVMReadv]?.state == .works)
         let text = try Tool.run(["doctor"])
@@ -136,8 +133,7 @@ import TextOutput
         process.waitUntilExit()
         let result = try Tool.run(["doctor", "\(process.processIdentifier)"])
         #expect(result.errors == "Error: There is no process \(process.processIdentifier).\n")
-        #expect(result.output == "")
-        #expect(result.status == 1)
+        #expect(result.status == 1 && result.output == "", "\(result)")
     }
 
     @Test func `a process without a monitor is named`() throws {
@@ -181,7 +177,6 @@ import TextOutput
         ).run()
         #expect(
             result.errors == "Error: Process \(getpid()) belongs to user 0: run the tool as that user or as root.\n")
-        #expect(result.output == "")
-        #expect(result.status == 77)
+        #expect(result.status == 77 && result.output == "", "\(result)")
     }
 }

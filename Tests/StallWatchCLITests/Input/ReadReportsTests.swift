@@ -18,8 +18,7 @@ import TestSupport
         let once = try Tool.run(command + ["once"], in: scratch)
         let twice = try Tool.run(command + ["twice"], in: scratch)
         #expect(twice.output == once.output.replacingOccurrences(of: "once", with: "twice"))
-        #expect(twice.errors == "3 reports were given twice and counted once.\n")
-        #expect(twice.status == 0)
+        #expect(twice.status == 0 && twice.errors == "3 reports were given twice and counted once.\n", "\(twice)")
     }
 
     @Test(
@@ -40,8 +39,7 @@ import TestSupport
         for command in ["top", "show", "tree"] {
             let result = try Tool.run([command, "."] + arguments, in: scratch)
             #expect(result.errors.hasPrefix("Error: " + message))
-            #expect(result.output == "")
-            #expect(result.status == status)
+            #expect(result.status == status && result.output == "", "\(result)")
         }
     }
 
@@ -74,8 +72,7 @@ import TestSupport
     func aMissingPathIsNamed(command: [String]) throws {
         let result = try Tool.run(command + ["nowhere"], in: try TemporaryDirectory())
         #expect(result.errors == "Error: nowhere cannot be read: No such file or directory\n")
-        #expect(result.output == "")
-        #expect(result.status == 1)
+        #expect(result.status == 1 && result.output == "", "\(result)")
     }
 
     @Test(arguments: ["run", "test"])
@@ -96,8 +93,7 @@ import TestSupport
 
                 """
         )
-        #expect(result.output == "")
-        #expect(result.status == 1)
+        #expect(result.status == 1 && result.output == "", "\(result)")
     }
 
     @Test(arguments: readers)
@@ -114,8 +110,7 @@ import TestSupport
         #expect(result.status == 0)
 
         let strict = try Tool.run(command + [".", "--strict"], in: scratch)
-        #expect(strict.errors.hasSuffix("Error: 2 reports are faulty.\n"))
-        #expect(strict.status == 65)
+        #expect(strict.status == 65 && strict.errors.hasSuffix("Error: 2 reports are faulty.\n"), "\(strict)")
     }
 
     @Test(arguments: readers)
@@ -123,8 +118,7 @@ import TestSupport
         try scratch.write("stall-1.json", "{")
         let result = try Tool.run(command + ["."], in: scratch)
         #expect(result.errors.hasSuffix("1 report was skipped, 0 read.\nError: No report could be read.\n"))
-        #expect(result.output == "")
-        #expect(result.status == 65)
+        #expect(result.status == 65 && result.output == "", "\(result)")
     }
 
     @Test func `a baseline beside reports is none`() throws {
@@ -190,8 +184,7 @@ import TestSupport
         #expect(below.errors == "Skipped ./closed: Permission denied\n1 report was skipped, 1 read.\n")
         #expect(below.status == 0)
         let named = try Tool.run(["top", "closed"], in: scratch)
-        #expect(named.errors == "Error: closed cannot be read: Permission denied\n")
-        #expect(named.status == 77)
+        #expect(named.status == 77 && named.errors == "Error: closed cannot be read: Permission denied\n", "\(named)")
     }
 
     /// A file has each wrong command line with the first line of its message: what is wrong.
@@ -202,8 +195,7 @@ import TestSupport
         for line in expected.split(separator: "\n") where line.hasPrefix("$ stallwatch ") {
             let result = try Tool.run(line.split(separator: " ").dropFirst(2).map(String.init))
             #expect(result.output == "")
-            #expect(result.status == 2)
-            #expect(result.errors.hasSuffix(" --help' for more information.\n"))
+            #expect(result.status == 2 && result.errors.hasSuffix(" --help' for more information.\n"), "\(result)")
             text += "\(line)\n\(result.errors.prefix { $0 != "\n" })\n"
         }
         #expect(text == expected)
@@ -241,15 +233,13 @@ import TestSupport
         #expect(full.errors.hasSuffix("Error: standard output cannot be written: No space left on device\n"))
     }
 
-    /// Control characters from a report do not reach the terminal.
     @Test func controlCharactersAreNotPrinted() throws {
         try scratch.write([
             ReportFixture(fingerprint: "\\u001b]0;x\\u0007", function: "\\u001b[2Jclear", cause: "\\u009b31m")
         ])
         for command in ["top", "show"] {
             let result = try Tool.run([command, scratch.path])
-            #expect(result.status == 0)
-            #expect(result.output.contains("\u{fffd}[2Jclear"))
+            #expect(result.status == 0 && result.output.contains("\u{fffd}[2Jclear"), "\(result)")
             #expect(!result.output.unicodeScalars.contains { [0x07, 0x1b, 0x9b].contains($0.value) })
         }
     }

@@ -7,7 +7,6 @@ import TextOutput
 @testable import StallReports
 @testable import StallWatchCLI
 
-/// The screen of `watch`, whole at two sizes.
 @Suite struct WatchFrameTests {
     private static func loop(
         _ label: String, turn: Double? = nil, busy: Double?, stalls: Int = 0, threshold: Double = 250

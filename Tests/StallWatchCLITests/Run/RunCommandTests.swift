@@ -6,7 +6,6 @@ import Testing
 @testable import StallSymbols
 @testable import StallWatchCLI
 
-/// The settings of `stallwatch run`.
 @Suite struct RunSettingsTests {
     private func settings(_ variables: [RunSettings.Variable: String] = [:]) throws -> RunSettings {
         try RunSettings { variables[$0] }
@@ -14,8 +13,7 @@ import Testing
 
     @Test func `each setting has a default`() throws {
         let settings = try settings()
-        #expect(settings.text == "250000000 7 0 0")
-        #expect(settings.output == "stalls")
+        #expect(settings.text == "250000000 7 0 0" && settings.output == "stalls", "\(settings)")
     }
 
     @Test func `each command has a short form of its output option`() throws {
@@ -28,8 +26,7 @@ import Testing
             .threshold: "1s", .output: "/x", .loop: "glib", .children: "1", .quiet: "1",
         ]
         let settings = try settings(variables)
-        #expect(settings.text == "1000000000 4 1 1")
-        #expect(settings.output == "/x")
+        #expect(settings.text == "1000000000 4 1 1" && settings.output == "/x", "\(settings)")
     }
 
     @Test func `an option comes before its variable`() throws {
@@ -39,8 +36,7 @@ import Testing
         let settings = try RunSettings(
             threshold: DurationArgument(milliseconds: 5), output: "a", loop: .runLoop, children: true, quiet: true
         ) { variables[$0] }
-        #expect(settings.text == "5000000 1 1 1")
-        #expect(settings.output == "a")
+        #expect(settings.text == "5000000 1 1 1" && settings.output == "a", "\(settings)")
     }
 
     @Test func `an empty variable counts as not set`() throws {
@@ -152,10 +148,8 @@ import Testing
 }
 
 extension ELFFile.Program {
-    /// The dynamic linker of this process.
     static let ownInterpreter = (try? ELFFile(path: "/proc/self/exe").program())?.interpreter
 
-    /// A program for this machine.
     static func here(_ interpreter: String?, hasStaticSwift: Bool = false) -> ELFFile.Program {
         #if arch(arm64)
             let machine = UInt16(EM_AARCH64)
@@ -181,7 +175,6 @@ extension ELFFile.Program {
     }
 }
 
-/// The search for a program in PATH.
 @Suite struct ProgramSearchTests {
     private let directory: TemporaryDirectory
 

@@ -5,7 +5,6 @@ import Testing
 @testable import StallReports
 @testable import StallWatchCLI
 
-/// What the tool does with contexts.
 @Suite struct ContextOutputTests {
     private let scratch = TemporaryDirectory.ofTest()
 

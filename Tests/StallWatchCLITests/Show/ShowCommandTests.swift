@@ -56,8 +56,7 @@ import TextOutput
 
                 """
         )
-        #expect(result.errors == "")
-        #expect(result.status == 0)
+        #expect(result.status == 0 && result.errors == "", "\(result)")
         let bare = try Tool.run(["show", ".", "--no-source", "--all-frames"], in: scratch).output
         #expect(!bare.contains("line 88"))
         #expect(bare.contains("     2 __CFRunLoopRun  libc.so.6\n"))

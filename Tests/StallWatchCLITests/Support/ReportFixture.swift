@@ -26,12 +26,10 @@ struct ReportFixture {
     var bootID = "5c9d0e2a-0000-4000-8000-000000000000"
     var hostname = "web-3"
     var pidNamespace: String?
-    /// The context, as JSON.
     var context: String?
 
     var id: String { "01936c1e-7a52-7c3e-9d0e-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)" }
 
-    /// The file name that the library gives the report.
     var fileName: String {
         "stall-\(startedAt.filter { $0 != "-" && $0 != ":" })-\(id.suffix(12)).json"
     }
@@ -143,7 +141,6 @@ enum StackFixture {
         var stack: [String]?
         var isValid = true
         var isComplete = true
-        /// Worker threads by stack, for a pool.
         var workers: [(stack: [String]?, threads: Int)] = []
     }
 

@@ -2,9 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The built tool, which runs in its own process.
 enum Tool {
-    /// Runs the tool and waits for its end.
     static func run(
         _ arguments: [String], input: String = "", in directory: TemporaryDirectory? = nil,
         environment: [String: String] = [:]
@@ -65,7 +63,6 @@ struct ExpectedTexts {
 }
 
 extension TemporaryDirectory {
-    /// Writes reports' files.
     func write(_ reports: [ReportFixture], in folder: String = "") throws {
         for report in reports { try write(folder + report.fileName, report.bytes) }
     }

@@ -138,8 +138,7 @@ import Testing
             ReportFixture(number: 3, milliseconds: 300, loop: "other", repeats: 4, function: "b()", cause: "lock"),
         ])
         #expect(group.culprit?.function == "b()")
-        #expect(group.cause == "lock")
-        #expect(group.loop == "other")
+        #expect(group.cause == "lock" && group.loop == "other", "\(group)")
         #expect(group.loopCount == 2)
         #expect(group.count == 7 && group.reports == 3 && group.repeats == 4)
         #expect(group.totalMilliseconds == 200 + 5 * 300 && group.isEstimated, "of an older version")

@@ -134,8 +134,7 @@ import TextOutput
         let first = table.add(try StackFixture.report(300, base: "0x1000", [.init(at: 250, stack: ["b", "a"])]))
         let second = table.add(try StackFixture.report(500, base: "0x9000", [.init(at: 250, stack: ["b", "a"])]))
         #expect(first.map(\.node) == second.map(\.node))
-        #expect(table.nodes.count == 2)
-        #expect(table.images.count == 1)
+        #expect(table.nodes.count == 2 && table.images.count == 1, "\(table)")
         #expect(second.map(\.microseconds) == [500_000])
     }
 

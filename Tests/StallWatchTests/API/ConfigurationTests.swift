@@ -191,7 +191,6 @@ import Testing
     import Tracing
 
     @Suite struct StallContextTracingTests {
-        /// Injects a header if the context has a span.
         private struct HeaderTracer: Instrument {
             func extract<Carrier, Extract: Extractor>(
                 _ carrier: Carrier, into context: inout ServiceContext, using extractor: Extract

@@ -43,7 +43,6 @@ extension StallRecord {
         return record
     }
 
-    /// Returns a later state of the same stall.
     func after(milliseconds: UInt64, state: StallRecord.State = .ended) -> StallRecord {
         var record = self
         record.duration = milliseconds * 1_000_000
@@ -63,7 +62,6 @@ extension StallReport.Cause {
 }
 
 extension TemporaryDirectory {
-    /// The directory's reports, sorted by file name.
     func reports() throws -> [StallReport] {
         try names.filter(StallReport.isFileName).map { name in
             try StallReport(jsonData: #require(AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes)))
@@ -71,7 +69,6 @@ extension TemporaryDirectory {
     }
 }
 
-/// A reporter that did not end in time.
 private struct StuckReporter: Error {}
 
 /// Runs a reporter's threads while `body` submits, and returns when everything has been delivered.

@@ -21,7 +21,6 @@ extension StackCapturing {
     func images() -> ImageList { ImageList() }
 }
 
-/// A capturer that gives the test's answers.
 final class StubCapturer: StackCapturing {
     let methods = [StallReport.CaptureMethod.read, .ptrace]
     /// Returns the answer for a thread that may be stopped, or must not be.
@@ -31,7 +30,6 @@ final class StubCapturer: StackCapturing {
 
     init(_ answer: @escaping (_ mayStop: Bool) -> Result<CapturedStack, CaptureFailure>) { self.answer = answer }
 
-    /// Creates a capturer that always answers the same.
     convenience init(_ answer: Result<CapturedStack, CaptureFailure> = .success(.stub([0x1000]))) {
         self.init { _ in answer }
     }
@@ -53,7 +51,6 @@ final class ThreadSource: LoopSource {
 }
 
 extension LoopMonitor {
-    /// Returns a loop whose turns the test begins and ends.
     static func stub(_ label: String, threshold: UInt64, _ source: any LoopSource) -> LoopMonitor {
         LoopMonitor(label: label, threshold: threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source)
     }
@@ -141,7 +138,6 @@ final class WatchedWorld: Sendable {
         self.time = Atomic(time)
     }
 
-    /// The states of all submitted records, in order.
     var states: [StallRecord.State] { records.withLock { $0.map(\.state) } }
 
     func context(_ capturer: any StackCapturing) -> WatchdogContext {
@@ -154,7 +150,6 @@ final class WatchedWorld: Sendable {
 }
 
 extension LoopSupervisor {
-    /// Polls the loop at `time` in `world`, and returns when to poll again.
     @discardableResult
     mutating func poll(at time: UInt64, in world: WatchedWorld) -> UInt64 {
         world.time.store(time, ordering: .relaxed)

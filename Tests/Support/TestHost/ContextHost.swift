@@ -1,7 +1,6 @@
 import Glibc
 import StallWatch
 
-/// Stalls in contexts that need a process of their own.
 enum ContextHost {
     /// How long each stall lasts, in microseconds.
     private static let duration: UInt32 = 400_000

@@ -11,9 +11,7 @@ enum ControlledApp {
         case deadlock
         /// Every thread of Swift's task pool sleeps.
         case pool
-        /// The main thread computes.
         case spin
-        /// The main run loop waits.
         case wait
         /// The main run loop is busy, and stalls about once a second.
         case busy
@@ -80,7 +78,6 @@ enum ControlledApp {
     }
 }
 
-/// Memory of which each page has been written.
 private struct LargeMemory {
     private static let bytes = 1 << 30
     private static let pageBytes = 4_096

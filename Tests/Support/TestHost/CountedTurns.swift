@@ -8,9 +8,7 @@ import StallWatch
 /// Tests/Support/Preload/allocations.c counts allocations, if it is preloaded.
 struct CountedTurns {
     private enum Watching: String {
-        /// No observer.
         case bare
-        /// A monitor.
         case monitored
         /// An observer that allocates and makes a system call each time: the reference, which the counts must show.
         case noisy

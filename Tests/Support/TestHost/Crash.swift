@@ -6,11 +6,8 @@ import StallWatch
 /// A crash on the main thread or on one of the monitor's threads.
 enum Crash {
     private enum Place: String {
-        /// The main thread of a program without a monitor.
         case bare
-        /// The main thread of a program with a monitor.
         case monitored
-        /// A sink of the monitor.
         case sink
     }
 
@@ -81,7 +78,6 @@ enum Deadlock {
     }
 }
 
-/// A disk that is temporarily full.
 struct FullDisk {
     let directory: String
 

@@ -77,7 +77,6 @@ struct MainStalls {
         }
     }
 
-    /// The calling thread's CPU time, and the process's major page faults.
     private struct Usage {
         let microseconds: Int
         let faults: Int
@@ -212,7 +211,6 @@ private func touchPages(ofFile path: String, for milliseconds: Int) -> Bool {
 
 /// Stalls of a program that is short of descriptors, or gives up its user after the start.
 enum Limits {
-    /// The id of an unprivileged user.
     private static let otherUser: uid_t = 65_534
     /// Threads beside the main thread, as many as a report has at most.
     private static let threads = 62

@@ -205,7 +205,6 @@ final class TaskHost: Sendable {
         }
     }
 
-    /// Two tasks that await each other.
     private func makeCircle() {
         let second = Mutex<Task<Void, Never>?>(nil)
         let first = Task.detached(name: "first") { [self] in
@@ -268,7 +267,6 @@ private actor Cache {
     @inline(never) func ping() { pings.add(1, ordering: .relaxed) }
 }
 
-/// An actor with a thread of its own.
 private actor Device {
     private static let queue = OwnThread()
     nonisolated var unownedExecutor: UnownedSerialExecutor { Self.queue.asUnownedSerialExecutor() }

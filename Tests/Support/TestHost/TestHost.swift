@@ -9,7 +9,6 @@ import StallWatch
 ///     stallwatch-test-host can-mount MOUNT-POINT
 ///     stallwatch-test-host full-disk MOUNT-POINT
 ///     stallwatch-test-host small-files DIRECTORY
-///     stallwatch-test-host escalate DIRECTORY
 ///     stallwatch-test-host replace bare|monitored SCRIPT
 ///     stallwatch-test-host crash bare|monitored|sink
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
@@ -31,7 +30,6 @@ import StallWatch
         case "can-mount": exit(FullDisk(directory: arguments[2]).mount() ? 0 : 77)
         case "full-disk": try FullDisk(directory: arguments[2]).run()
         case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
-        case "escalate": try escalate(directory: arguments[2])
         case "replace": try replace(arguments)
         case "replace-in-stall": try replaceInStall(arguments)
         case "crash": try Crash.run(arguments[2])
@@ -66,16 +64,6 @@ import StallWatch
         let debugged = monitor.statistics.suppressed[.debugger]
         if debugged > 0 { tell("D \(debugged)") }
         tell("S \(monitor.statistics.stalls)")
-    }
-
-    /// Aborts the process after 5 thresholds, during a stall that would last for a minute.
-    private static func escalate(directory: String) throws {
-        forbidCoreDumps()
-        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [.directory(directory)])
-        configuration.escalation = .abort(afterThresholds: 5)
-        _ = try StallMonitor.ofMainRunLoop(configuration)
-        stallOnce(milliseconds: 60_000)
-        tell("came back")
     }
 }
 
@@ -139,7 +127,6 @@ func stallOnce(milliseconds: Int) {
     stallOnce { usleep(UInt32(milliseconds) * 1_000) }
 }
 
-/// Keeps a crash from writing a core file.
 func forbidCoreDumps() {
     var limit = rlimit(rlim_cur: 0, rlim_max: 0)
     setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)

@@ -1,9 +1,7 @@
 import CStalls
-import Dispatch
 import Foundation
 import Glibc
 
-/// A pipe or a FIFO.
 final class BytePipe: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
@@ -108,10 +106,8 @@ final class BusyServer: @unchecked Sendable {
         case tcp
     }
 
-    /// A sockaddr of this kind.
     let address: UnsafeMutableRawPointer
     let addressLength: socklen_t
-    /// A socket without a connection.
     let client: Int32
     private let listener: Int32
     private let first: Int32

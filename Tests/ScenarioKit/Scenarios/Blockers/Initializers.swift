@@ -56,7 +56,6 @@ final class SlowOnceInit: @unchecked Sendable {
 
     deinit { token.deallocate() }
 
-    /// Runs the initializer, or waits for the thread that does.
     func run() {
         stalls_once(
             token,

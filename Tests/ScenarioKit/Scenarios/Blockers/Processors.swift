@@ -21,7 +21,6 @@ extension DispatchQueue {
 }
 
 extension NamedThread {
-    /// Starts a thread that does `work` after some time.
     static func start(_ name: String, after duration: Duration, _ work: @escaping @Sendable () -> Void) {
         start(name) { ready in
             ready()
@@ -127,7 +126,6 @@ struct QuotaGroup: Sendable {
         }
     }
 
-    /// Moves the calling thread into the group.
     func enter() { Self.moveThisThread(to: path) }
 
     /// Moves the calling thread back and removes the group.

@@ -64,7 +64,6 @@ struct GLib: @unchecked Sendable {
         return withExtendedLifetime(work) { work.injected }
     }
 
-    /// Returns the address of a function as a function pointer.
     private func function<Function>(_ name: String) -> Function? {
         // A C function pointer has the size of an address (POSIX, dlsym).
         dlsym(library, name).map { unsafeBitCast($0, to: Function.self) }

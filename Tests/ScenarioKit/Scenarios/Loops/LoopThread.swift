@@ -116,7 +116,6 @@ extension LoopThread {
 }
 
 extension DispatchQueue {
-    /// Runs `work` on the queue and returns how long it took.
     func time(_ work: @escaping @Sendable () -> Void) async -> Duration {
         await withCheckedContinuation { continuation in
             async { continuation.resume(returning: DrivenLoop.time(work)) }

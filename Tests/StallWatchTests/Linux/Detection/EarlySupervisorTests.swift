@@ -43,7 +43,6 @@ import Testing
         supervisor = LoopSupervisor(loop, context)
     }
 
-    /// Watches the loop with another capturer.
     private mutating func capture(with capturer: any StackCapturing) {
         context = world.context(capturer)
         supervisor = LoopSupervisor(loop, context)

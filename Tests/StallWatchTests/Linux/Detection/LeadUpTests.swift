@@ -102,7 +102,6 @@ import Testing
     }
 }
 
-/// How the samples of a turn are kept and merged.
 @Suite struct StallRecordSamplesTests {
     private func sample(
         at age: UInt64, _ addresses: [UInt64], method: StallReport.CaptureMethod = .ptrace, slices: UInt64 = 0,
@@ -189,7 +188,6 @@ import Testing
 }
 
 extension StallRecord.Sample {
-    /// Sets the context of a captured stack.
     fileprivate mutating func setContext(_ context: CapturedContext) {
         guard case .success(var captured) = stack else { return }
         captured.context = context

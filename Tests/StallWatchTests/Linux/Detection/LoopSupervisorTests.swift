@@ -28,12 +28,10 @@ import TestSupport
         loop.recorder.beginTurn(at: Self.begin)
     }
 
-    /// Polls the loop at `time`, and returns when to poll again.
     private mutating func poll(at time: UInt64) -> UInt64 {
         supervisor.poll(at: time, in: world)
     }
 
-    /// Lets each capture find that the thread has ended.
     private func endThread(_ meanwhile: @escaping () -> Void = {}) {
         capturer.answer = { _ in
             meanwhile()
@@ -130,7 +128,6 @@ import TestSupport
 
     private final class Source: LoopSource {
         let kind = LoopKind.probe
-        /// The whole stacks that the watchdog has asked about.
         let asked = Mutex<[[UInt64]?]>([])
 
         func isInTurn(_ addresses: [UInt64]?) -> Bool {

@@ -92,11 +92,9 @@ import TestSupport
     private static let threshold: UInt64 = 1_000_000
     private static let duration: UInt64 = 100 * threshold
 
-    /// A loop as a sequence of turns.
     private struct Loop {
         var turns: [Range<UInt64>] = []
 
-        /// Creates a loop with turns and waits of random lengths in the given ranges.
         init(turns lengths: ClosedRange<UInt64>, waits: ClosedRange<UInt64>, _ generator: inout SeededGenerator) {
             var time = UInt64.random(in: 1...WakeUpTests.threshold, using: &generator)
             while time < WakeUpTests.duration {
@@ -118,7 +116,6 @@ import TestSupport
         }
     }
 
-    /// Returns the times at which a watchdog of `loops` wakes up.
     private func wakeUps(_ loops: [Loop], checkAge: UInt64? = nil) -> [UInt64] {
         var detectors = loops.map { _ in StallDetector(threshold: Self.threshold) }
         var wakeUps: [UInt64] = []

@@ -5,7 +5,6 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// Memory that is one block of bytes at one address.
 struct Block: MemoryReading {
     static let address: UInt64 = 0x1000
     var block: [UInt8]

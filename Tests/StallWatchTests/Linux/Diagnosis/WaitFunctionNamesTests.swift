@@ -6,7 +6,6 @@ import TestSupport
 @testable import StackCapture
 @testable import StallWatch
 
-/// Names of wait functions in the libraries of this process.
 @Suite struct WaitFunctionNamesTests {
     private let images: ImageList
     private let names = WaitFunctionNames()
@@ -101,7 +100,6 @@ import TestSupport
     struct Wait: Sendable {
         /// The functions of the executable that the stack has after those of libc.
         var symbols: [String]
-        /// The functions of libc.
         var libc: [String?] = ["syscall"]
         var operation: UInt64 = 128
         var kind: AwaitedLock.Kind

@@ -7,7 +7,6 @@ import Testing
 @Suite struct ServiceFeedTests {
     private static let millisecond: UInt64 = 1_000_000
 
-    /// A message, and the time until the next look.
     private struct Look: Equatable {
         var message: String?
         var next: UInt64
@@ -18,11 +17,9 @@ import Testing
         }
     }
 
-    /// A manager that takes messages, and its feed.
     private struct Manager {
         var feed: ServiceFeed
 
-        /// Looks once, and returns the message and when to look again.
         mutating func look(
             _ record: HealthRecord?, at time: UInt64, isTaken: Bool = true
         ) -> Look {

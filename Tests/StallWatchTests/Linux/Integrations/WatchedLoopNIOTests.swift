@@ -9,7 +9,6 @@ import TestSupport
 
     @testable import StallWatch
 
-    /// Heartbeats of NIO's own event loops.
     @Suite struct EventLoopTests {
         private let recorder = TurnRecorder(alarm: WatchdogAlarm())
 

@@ -162,7 +162,6 @@ import Testing
 
     // MARK: - Idle loops
 
-    /// A loop that is idle when the test says so.
     private final class Idle: IdleCheck {
         let isIdle = Mutex(true)
         let sent = Mutex(0)

@@ -193,10 +193,6 @@ extension TurnRecorderTests {
     }
 }
 
-/// The parked watchdog.
-extension TurnRecorderTests {
-}
-
 /// Waits, modes, gaps and threads.
 extension TurnRecorderTests {
     @Test func everyRunHasItsMode() {

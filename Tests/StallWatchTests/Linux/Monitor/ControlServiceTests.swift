@@ -28,7 +28,6 @@ import Testing
         #expect(first.error == nil && first.loops == nil)
     }
 
-    /// Sends a request and returns the open connection.
     private func send(_ request: ControlRequest) -> Int32? {
         let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: getpid()))"
         guard case .connected(let descriptor) = UnixSocket.connect(to: path) else { return nil }
