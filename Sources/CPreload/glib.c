@@ -39,7 +39,6 @@ typedef void set_priority_function(struct source *source, int priority);
 typedef unsigned attach_function(struct source *source, void *context);
 typedef void unref_function(struct source *source);
 
-/// GLib, once it is found.
 static void *glib;
 static void *(*default_context)(void);
 static poll_function *(*get_poll)(void *context);

@@ -9,7 +9,6 @@
 /// g_main_context_iteration.
 #define CPRELOAD_GLIB_FUNCTIONS 2
 
-/// A range of addresses.
 struct cpreload_range {
   uint64_t start;
   uint64_t end;  ///< Equal to `start` for an unknown range.

@@ -34,7 +34,6 @@
 #define SOON_INTERVAL 100000000
 #define LATE 150
 #define LATE_INTERVAL 999999999
-/// The size of the buffers for sentences, in bytes.
 #define TEXT_BYTES 1024
 
 /// The functions of the agent: see startRun.swift.

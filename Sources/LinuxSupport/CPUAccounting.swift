@@ -5,7 +5,6 @@ import Glibc
 /// Covers the thread's cgroup and its visible ancestors, because a quota limits all groups inside. If the thread moves
 /// to another cgroup, its total stays and the new group adds to it.
 package struct CPUQuota {
-    /// The maximum number of nested groups that are read.
     static let maximumDepth = 8
 
     private var membership: String?
@@ -104,7 +103,6 @@ package struct CPUSteal: Sendable {
         self.time = time
     }
 
-    /// Whether the kernel provides steal time.
     package var hasValues: Bool { !ticks.isEmpty }
 
     /// Returns the time stolen from the most affected CPU until a later reading, in nanoseconds.

@@ -10,7 +10,6 @@ package struct FileLock: Equatable, Sendable {
     /// The device's major and minor number.
     package var device: [UInt32]
     package var inode: UInt64
-    /// The locked bytes.
     package var bytes: ClosedRange<UInt64>
 
     /// Parses a line; `nil` for a lease, and for text of another form.

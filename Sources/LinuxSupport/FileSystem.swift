@@ -15,7 +15,6 @@ package func absolutePath(_ path: String) -> String? {
     return "\(String(cString: directory))/\(path)"
 }
 
-/// An entry of a directory, as from readdir(3).
 package struct DirectoryEntry {
     package let name: String
     /// The type: DT_REG, DT_DIR, …, or DT_UNKNOWN if the file system does not provide it.
@@ -45,7 +44,6 @@ package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> 
     return entries
 }
 
-/// The status of a file, as from stat(2).
 package struct FileStatus {
     package let size: Int
     package let isRegular: Bool

@@ -52,7 +52,6 @@ extension ProcessIdentity: LosslessStringConvertible {
     }
 }
 
-/// A process of this machine, as /proc shows it.
 package struct RunningProcess: Sendable, Equatable {
     package var id: Int32
     package var parent: Int32

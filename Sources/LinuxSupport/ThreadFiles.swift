@@ -10,7 +10,6 @@ package var showsOwnThreads: Bool { access("/proc/self/task/\(clinux_gettid())",
 /// Whether /proc belongs to another PID namespace.
 package var isProcForeign: Bool { access("/proc/self/task", F_OK) == 0 && !showsOwnThreads }
 
-/// The id of the calling thread.
 package var callingThread: Int32 { clinux_gettid() }
 
 /// The files in /proc/<pid>/task/<tid> that diagnoses and captures read.

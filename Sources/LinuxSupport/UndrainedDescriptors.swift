@@ -17,13 +17,11 @@ package struct UndrainedDescriptors {
         var link: String
         var bytes = 0
         var isArmed = true
-        /// The number of times that a disarmed entry was armed again.
         var rearmed = 0
     }
 
     /// The number of updates after which a descriptor counts.
     package static let leastUpdates = 8
-    /// The number of times that it must have been armed again.
     private static let leastRearmed = 2
     /// The largest number of descriptors of the process that are searched for instances.
     private static let maximumDescriptors = 1_024

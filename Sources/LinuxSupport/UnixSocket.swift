@@ -1,7 +1,6 @@
 internal import CLinux
 import Glibc
 
-/// Functions for stream sockets of the local machine (unix(7)).
 package enum UnixSocket {
     /// The longest path of a socket, in bytes: `sun_path` without its zero byte.
     package static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1

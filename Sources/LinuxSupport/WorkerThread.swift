@@ -13,7 +13,6 @@ package final class WorkerThread: @unchecked Sendable {
     private let isKept = Atomic<Bool>(false)
     private let isAbandoned = Atomic<Bool>(false)
     private let ended = Semaphore()
-    /// The kernel ids of all threads of this kind that run now.
     private static let running = Mutex<Set<Int32>>([])
 
     /// The kernel ids of the monitors' own threads; a name would not tell them from unnamed threads of the program.
@@ -96,7 +95,6 @@ package final class WorkerThread: @unchecked Sendable {
         if isKept.exchange(false, ordering: .acquiringAndReleasing) { pthread_join(handle, nil) }
     }
 
-    /// Lets the thread end on its own.
     package func detach() {
         if isKept.exchange(false, ordering: .acquiringAndReleasing) { pthread_detach(handle) }
     }

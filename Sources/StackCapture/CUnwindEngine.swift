@@ -3,8 +3,6 @@ import Glibc
 package import LinuxSupport
 package import StallReports
 
-/// Captures stacks through CUnwind.
-///
 /// Not thread-safe: only the watchdog uses it.
 package final class CUnwindEngine: CaptureEngine {
     let engine: OpaquePointer
@@ -294,7 +292,6 @@ extension CUnwindEngine {
         )
     }
 
-    /// Returns whether the number is a descriptor of an open socket in this process.
     private static func isSocket(_ argument: UInt64) -> Bool {
         guard let descriptor = Int32(exactly: argument) else { return false }
         var status = stat()

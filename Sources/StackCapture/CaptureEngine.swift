@@ -12,7 +12,6 @@ package protocol CaptureEngine: AnyObject {
     /// Reads a thread; throws if it has ended.
     func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading
 
-    /// Returns what a reading says of the thread's capture.
     func status(of probe: ThreadProbe, at reading: ThreadReading) -> ThreadStatus
 
     /// Captures a thread's stack; a read begins with the place in `reading`, the probe's last one.
@@ -69,7 +68,6 @@ package protocol StackCapturing: AnyObject {
 
     var unwinder: Unwinder { get }
 
-    /// Returns the images that are currently mapped.
     func images() -> ImageList
 }
 
@@ -79,12 +77,10 @@ extension StackCapturing {
     }
 }
 
-/// The reason why there is no stack of a thread.
 package enum CaptureFailure: Error, Equatable {
     case noSuchThread
     /// The thread has to be stopped for a stack, and must not be.
     case notStopped
-    /// The thread is running, so that its stack cannot be read.
     case notBlocked
     /// The thread ran during the read.
     case moved

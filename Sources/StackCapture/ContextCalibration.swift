@@ -17,7 +17,6 @@ package struct ContextCalibration: Sendable, Equatable {
     /// Why reports lack the task or the context; `nil` if they do not.
     package var problem: String? { taskProblem ?? threadProblem }
 
-    /// Where a part is on one thread.
     private struct Findings {
         var robustList: Int64?
         var tasks: [Int64] = []
@@ -179,7 +178,6 @@ enum KnownTask {
 
 /// Where the parts of a context are, in bytes from a thread's thread pointer; `nil` for parts that are not known.
 package struct ContextLayout: Sendable, Equatable {
-    /// The place of OpenTelemetry's thread-local variable.
     package struct Record: Sendable, Equatable {
         /// The module id of its image, from 1, by which each thread has a block.
         var module: UInt64
@@ -215,7 +213,6 @@ package struct ContextPublisher: Sendable {
     package var payload: [UInt8]
     /// Calls a function with the known context as the task-local value.
     package var bind: @Sendable (() -> Void) -> Void
-    /// Calls an async function with the known context as the task-local value.
     package var bindAsync: @Sendable (@Sendable () async -> Void) async -> Void
     /// Calls a function in a synchronous scope of the known context.
     package var enter: @Sendable (() -> Void) -> Void

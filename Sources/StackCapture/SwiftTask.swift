@@ -26,7 +26,6 @@ package struct SwiftTask: Sendable, Equatable {
     package var awaitedID: UInt64?
     /// The address of the task whose child it is.
     package var parent: UInt64?
-    /// That task's id.
     package var parentID: UInt64?
     /// The address of the group whose child it is.
     package var group: UInt64?
@@ -60,7 +59,6 @@ package struct SwiftTaskMemory {
     static let maximumChildren = 1_000
     static let maximumCallers = 64
 
-    /// The words of a task.
     private enum Word {
         static let metadata = 0
         /// The job's flags, and the low half of the id.
@@ -135,7 +133,6 @@ package struct SwiftTaskMemory {
         return nil
     }
 
-    /// Reads a task once.
     func task(at address: UInt64) -> SwiftTask? {
         guard address % 16 == 0, let words = memory.words(at: address, count: Word.count),
             words[Word.metadata] == metadata, words[Word.flags] & Self.kindMask == 0

@@ -18,7 +18,6 @@ package struct TaskCalibration: Sendable, Equatable {
     /// Why tasks cannot be read: a sentence without its period; `nil` if they can.
     package private(set) var problem: String?
 
-    /// The calibration of this process, made when it is first asked for.
     package static let ofThisProcess = TaskCalibration()
 
     /// The address by which tasks name the executor of the main actor; 0 if it is not known.
@@ -74,7 +73,6 @@ package struct TaskCalibration: Sendable, Equatable {
 /// Tasks that wait for each other in every way, run on the calling thread.
 private final class KnownTasks: Sendable {
     struct Findings: Sendable {
-        /// The first word of every task.
         var metadata: UInt64
         /// The line of the first check that has failed; `nil` if all are as expected.
         var failedLine: UInt?
@@ -88,7 +86,6 @@ private final class KnownTasks: Sendable {
         @inline(never) func run(_ body: @Sendable () -> Void) { body() }
     }
 
-    /// What the tasks have stored so far.
     private struct Recording {
         var tasks: [String: UInt64] = [:]
         var continuation: UnsafeContinuation<Void, Never>?
@@ -101,7 +98,6 @@ private final class KnownTasks: Sendable {
     private let actor = HeldActor()
     private let executor = KnownTask.Executor()
 
-    /// Stores the address of the current task.
     private func store(_ name: String) {
         let address = SwiftTask.currentAddress
         recording.withLock { $0.tasks[name] = address }

@@ -107,7 +107,6 @@ extension StallReport.CauseKind {
     /// Not explained by anything that the monitor observed.
     public static var unknown: Self { Self(rawValue: "unknown") }
 
-    /// The kinds that this version writes.
     package static var known: [Self] {
         [
             .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .continuation,
@@ -160,7 +159,6 @@ extension StallReport {
         package var reason: String?
     }
 
-    /// A kind of lock, or of another object that threads wait for.
     package typealias LockKind = Word<Lock>
 
     package struct LockOwner: Codable, Sendable, Equatable {
@@ -226,7 +224,6 @@ extension StallReport.LockKind {
     package static var dispatchUnfairLock: Self { Self(rawValue: "dispatchUnfairLock") }
     package static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
     package static var dispatchOnce: Self { Self(rawValue: "dispatchOnce") }
-    /// The end of a thread.
     package static var threadJoin: Self { Self(rawValue: "threadJoin") }
     /// An initialization by `pthread_once`, `call_once` or `swift_once`.
     package static var once: Self { Self(rawValue: "once") }

@@ -117,7 +117,6 @@ extension StallReport {
         })
     }
 
-    /// Changes the system calls and the locks of all threads.
     private mutating func changeWaits(
         call: (inout SystemCall) -> Void = { _ in }, lock: (inout Lock) -> Void = { _ in }
     ) {

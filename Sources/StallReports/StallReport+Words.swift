@@ -27,7 +27,6 @@ extension StallReport {
 
     package typealias FrameKind = Word<Frame>
 
-    /// What the compiler made a function for.
     package typealias GeneratedCode = Word<GeneratedCodeWords>
 
     // The subjects of vocabularies that have none of their own.
@@ -94,9 +93,7 @@ extension StallReport.LoopKind {
     /// The main dispatch queue, in a program that does not run the main run loop.
     package static var mainQueue: Self { Self(rawValue: "mainQueue") }
     package static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
-    /// One of the system's global dispatch queues.
     package static var globalQueue: Self { Self(rawValue: "globalQueue") }
-    /// The thread pool that runs Swift tasks.
     package static var cooperativePool: Self { Self(rawValue: "cooperativePool") }
     package static var eventLoop: Self { Self(rawValue: "eventLoop") }
     /// A serial executor, which runs actors.
@@ -184,13 +181,10 @@ public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
     ///
     /// Turns get a grace period of a fifth of the threshold, at most 50 ms, before they count as stalls.
     case cpuStolen
-    /// The machine was suspended.
     case suspended
-    /// A debugger was attached to the loop's thread.
     case debugger
     /// The app had paused the monitor, or the loop was in an ignored scope.
     case paused
-    /// The thread that runs the loop had ended.
     case threadEnded
     /// The stall repeated a reported one, and was not occurrence 1, 2, 4, 8, … of its fingerprint nor four times as long.
     case repeated

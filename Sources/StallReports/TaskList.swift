@@ -23,7 +23,6 @@ package struct TaskList: Codable, Sendable, Equatable {
         case sleep
         /// The executor with the index ``Task/target``.
         case executor
-        /// Any thread of the task pool.
         case pool
         /// A newer version's word.
         case other

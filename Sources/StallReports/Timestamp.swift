@@ -174,7 +174,6 @@ package func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
     String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0 & 0xf)] }, as: UTF8.self)
 }
 
-/// Returns the hexadecimal digit of a number from 0 to 15.
 private func digit(_ value: UInt8) -> UInt8 {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + (value - 10)
 }

@@ -55,7 +55,6 @@ extension StallReport {
         return .none(isGenerated ? generated : noFunctionOfApp)
     }
 
-    /// The reason for no culprit on a whole stack.
     package static let noFunctionOfApp = "no function of the app is on the stack"
 
     package static func culprit(of frames: [Frame], images: [Image]) -> Culprit? {

@@ -63,7 +63,6 @@ extension Elf64_Sym {
     }
 }
 
-/// Looks for a few functions in a file that may have a million.
 extension ELFFile {
     /// Bytes of names that are read at a time, and the longest name that is found.
     ///
@@ -166,7 +165,6 @@ extension ELFFile {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The index of the first zero from `start` on.
     fileprivate func firstZero(from start: Int) -> Int? {
         guard start < count, let baseAddress, let zero = memchr(baseAddress + start, 0, count - start) else {
             return nil

@@ -100,7 +100,6 @@ final class FunctionClassifier {
 }
 
 enum CodeOwner: Equatable {
-    /// The root package's.
     case app
     /// A package's that the app depends on, or a library's that was compiled elsewhere.
     case dependency

@@ -58,7 +58,6 @@ package enum RuntimeLibrary: Sendable {
     }
 }
 
-/// The module that a Swift function was written in, by its mangled name.
 package enum SwiftModule {
     static let ofToolchain: Set<String> = [
         "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "_Differentiation", "_Volatile", "Cxx",

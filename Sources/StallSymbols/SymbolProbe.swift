@@ -73,7 +73,6 @@ package struct SymbolProbe {
 
 /// Tries the parts of the capabilities that the library and the tool try in the same way.
 package enum HostProbe {
-    /// Returns the system's rules for the calling process.
     package static func environment() -> Capabilities.Environment {
         let status = readSmallFile("/proc/self/status").flatMap(ProcessStatus.init)
         var environment = environment(of: getpid(), status, directory: "/proc/self")
@@ -130,7 +129,6 @@ package enum HostProbe {
         return outcomes ?? [:]
     }
 
-    /// Tries whether the kernel records the page faults of a thread.
     private static func pageFaults(of thread: Int32) -> Capabilities.Outcome {
         var watch = clinux_fault_watch()
         // Under a filter a monitor does not even try it, because the filter may kill the process.
@@ -169,7 +167,6 @@ package enum HostProbe {
 }
 
 extension ThreadFile {
-    /// The feature that needs the file.
     fileprivate var feature: Capabilities.FeatureName {
         switch self {
         case .syscall: .syscall

@@ -26,7 +26,6 @@ extern "C" {
 /// Sections one image may be opened with.
 #define CSYMBOLS_MAX_SECTIONS 32
 
-/// How a call ended.
 typedef enum csymbols_status {
   CSYMBOLS_OK = 0,
   CSYMBOLS_NO_LIBRARY,   ///< libdw.so.1 is not installed, lacks a function, or the executable is static.
@@ -42,7 +41,6 @@ typedef enum csymbols_status {
 
 typedef struct csymbols_image csymbols_image;
 
-/// Where a section is in its file.
 typedef struct csymbols_section {
   const char *_Nonnull name;  ///< Such as ".debug_info". Copied.
   uint64_t offset, size;

@@ -127,8 +127,6 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
 }
 
 // ---- Restarted calls ------------------------------------------------------------------------------------------------
-// Restarts a system call that a stop has interrupted, on aarch64.
-//
 // The result has overwritten x0, the call's first argument, and a tracer cannot read the kernel's copy (orig_x0). But
 // glibc's wrappers load x0 just before the call from a register that the call preserves: "mov x0, x21; …; svc #0". So
 // this code takes the argument from that register, if no jump leads in between. semtimedop(3) and syscall(3) have no
@@ -169,7 +167,6 @@ CUNWIND_BARE static bool has_handlers(pid_t tid) {
   return true;
 }
 
-/// The code around a call.
 typedef struct code_window {
   uint64_t start;
   uint64_t count;

@@ -12,7 +12,6 @@
 
 #include "Unwinding/unwind.h"
 
-/// The length of the longest instruction, in bytes.
 #define LONGEST_INSTRUCTION 15
 /// The most bytes of code that are followed. In a longer function the distance counts as unknown.
 #define FOLLOWED_BYTES 65536u

@@ -22,7 +22,6 @@
 /// The most images that a walk visits. It ends the walk if another thread damages the list meanwhile.
 #define MAX_LINKED_IMAGES 16384u
 
-/// An image in the linker's list.
 typedef struct linked_image {
   uint64_t entry;      ///< The address of the linker's entry, a `struct link_map`.
   uint64_t base;       ///< The load bias (l_addr).
@@ -53,7 +52,6 @@ static bool read_library_segments(linked_image *image) {
 // ---- The record of bytes ---------------------------------------------------------------------------------------------
 // Apart from its beginning and its end, all of it is async-signal-safe.
 
-/// The most bytes of one piece.
 #define MAX_PIECE_BYTES 64u
 /// Half of the maximum (UIO_MAXIOV). The kernel keeps 8 pieces on its stack; any larger number costs one allocation.
 #define PIECES_PER_CALL 512u

@@ -159,7 +159,6 @@ static void remove_handler(int signal_number) {
 }
 
 // ---- The caller's side ----------------------------------------------------------------------------------------------
-// Capture by signal, the caller's side: checks that the signal can arrive, sends it, waits with a bound.
 
 /// The longest time that a handler may need to return after it is done: it competes for the CPU like any thread.
 #define HANDLER_RETURN_NANOSECONDS 5000000ull

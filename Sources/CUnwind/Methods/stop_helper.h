@@ -10,7 +10,6 @@
 #include "Engine/task_context.h"
 #include "Machine/registers.h"
 
-/// The phases of a helper.
 enum {
   CUNWIND_HELPER_BEGINS,
   CUNWIND_HELPER_WAITS,    ///< It waits for the thread to stop, and may have requested the stop.
@@ -19,7 +18,6 @@ enum {
   CUNWIND_HELPER_IS_LEFT,  ///< The parent no longer waits: when the thread stops, the helper only releases it.
 };
 
-/// What a helper has to do.
 typedef struct cunwind_stop_order {
   pid_t tid;
   cunwind_stack_bounds bounds;                   ///< The helper copies the stack within them, unless there is a `walk`.

@@ -106,7 +106,6 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
 #endif
 }
 
-/// The room for a path with a number.
 #define CUNWIND_NUMBERED_PATH_BYTES 64
 
 /// Stores `before`, the number and `after` as a path, without snprintf(3). They have at most 40 bytes beside the number.
@@ -172,7 +171,6 @@ CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLO
 CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 // ---- Deadly calls ----------------------------------------------------------------------------------------------------
-// The system calls for which a seccomp filter may kill.
 
 /// The calls of the engine that few programs make, so that a filter may kill for them.
 typedef enum cunwind_rare_call {

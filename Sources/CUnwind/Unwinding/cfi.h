@@ -48,7 +48,6 @@ typedef struct cunwind_rule {
   uint64_t expression, expression_end;
 } cunwind_rule;
 
-/// The rules at one PC.
 typedef struct cunwind_rules {
   bool is_cfa_expression;  ///< The expression in `cfa` computes the canonical frame address; else register plus offset.
   uint64_t cfa_register;

@@ -37,7 +37,6 @@ static cunwind_step load(cunwind_unwinder *unwinder, uint64_t address, uint64_t 
   return cunwind_read(unwinder, address, value, sizeof *value) ? CUNWIND_STEP_OK : CUNWIND_STEP_NO_MEMORY;
 }
 
-// Finds the caller's value of register `number`.
 static cunwind_step apply(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
                           uint64_t number, uint64_t cfa, uint64_t *value) {
   const cunwind_rule *rule = &rules->registers[number];

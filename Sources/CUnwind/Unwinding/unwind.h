@@ -83,7 +83,6 @@ typedef struct cunwind_unwinder {
   cunwind_only_call only_calls[CUNWIND_ONLY_CALLS];  ///< On aarch64 only.
 } cunwind_unwinder;
 
-/// The result of one step outwards.
 typedef enum cunwind_step {
   CUNWIND_STEP_OK,
   CUNWIND_STEP_OUTERMOST,         ///< The frame is the thread's first function.
