@@ -84,9 +84,7 @@ package struct FileStatus {
     }
 }
 
-/// A descriptor that stays open for long.
-///
-/// A program that closes all descriptors, as daemons do, gives their numbers to other files.
+/// A descriptor that stays open for long: a program that closes all, as daemons do, gives their numbers to other files.
 package struct KeptDescriptor: Sendable {
     package let number: Int32
     private let identity: [UInt64]?

@@ -1,8 +1,7 @@
 internal import CLinux
 
-/// Returns whether `bytes` more can be allocated now, and ``leastRoomBytes`` beside them.
-///
-/// A Swift array that does not fit ends the program. An allocation of another thread may still come between.
+/// Returns whether `bytes` more, and ``leastRoomBytes``, can be allocated now, if no other thread does so meanwhile; a
+/// Swift array that does not fit ends the program.
 package func hasMemory(for bytes: Int) -> Bool { clinux_has_room(bytes + leastRoomBytes) }
 
 /// The memory that is left to the app and to small allocations.

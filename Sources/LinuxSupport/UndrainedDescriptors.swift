@@ -25,13 +25,10 @@ package struct UndrainedDescriptors {
     private static let leastRearmed = 2
     /// The largest number of descriptors of the process that are searched for instances.
     private static let maximumDescriptors = 1_024
-    /// The number of readings in one look.
-    ///
-    /// One in 60 to 500 shows an armed entry, which libdispatch's thread keeps armed for under 1 µs.
+    /// In one look: one in 60 to 500 shows an armed entry, which libdispatch's thread keeps armed for under 1 µs.
     private static let readings = 300
-    /// The time between two readings, in microseconds.
-    ///
-    /// Without it, one in 1,000 to 7,000 shows an armed entry: the kernel locks the instance while it is read.
+    /// In microseconds, between two readings: without it, one in 1,000 to 7,000 shows an armed entry, because the
+    /// kernel locks the instance while it is read.
     private static let pause: UInt32 = 20
 
     private var instances: [Int32] = []

@@ -17,9 +17,8 @@ package enum UnixSocketPeer {
         return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX
     }
 
-    /// Asks the kernel for the inode of the other end, as ss(8) does (sock_diag(7)); `nil` if it does not tell it.
-    ///
-    /// The kernel answers within the call that sends the request.
+    /// Asks the kernel for the inode of the other end, as ss(8) does (sock_diag(7)), and never waits; `nil` if it does
+    /// not tell it.
     package static func inode(ofPeerOf inode: UInt32) -> UInt32? {
         // NETLINK_SOCK_DIAG is 4.
         let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), 4)

@@ -20,9 +20,8 @@ package final class CUnwindEngine: CaptureEngine {
     /// The signal for captures where ptrace is refused, of threads that block ``harmlessSignal``: the only one without an
     /// error that Dispatch's worker threads do not block.
     static let defaultSignal = SIGPROF
-    /// The signal for all other threads.
-    ///
-    /// By default it is ignored, where a pending SIGPROF ends the program that execve(2) starts.
+    /// The signal for all other threads: by default ignored, where a pending SIGPROF ends the program that execve(2)
+    /// starts.
     private static let harmlessSignal = SIGURG
 
     package init() throws(SystemError) {

@@ -66,9 +66,7 @@ package struct CapturedFrame: Sendable, Equatable {
     /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
     var isExact: Bool
     package var kind = CapturedFrameKind.code
-    /// Whether the frame may not be the caller of the one before it.
-    ///
-    /// It was found without call frame information, or frames between the two were left out.
+    /// Whether it may not call the frame before it: found without call frame information, or behind omitted frames.
     package var isUncertain = false
 
     package init(address: UInt64, isExact: Bool, kind: CapturedFrameKind = .code, isUncertain: Bool = false) {

@@ -263,9 +263,8 @@ private final class ResidentPages {
 
     deinit { if file >= 0 { close(file) } }
 
-    /// Returns the parts of a piece that are in memory, and whether another part is swapped out.
-    ///
-    /// Where the system does not show it, the whole piece counts as in memory.
+    /// Returns the parts of a piece that are in memory (all, where the system does not show it), and whether others are
+    /// swapped out.
     func ranges(in piece: Range<UInt64>) -> (resident: [Range<UInt64>], isSwapped: Bool) {
         let first = piece.lowerBound / Self.pageBytes
         let count = Int((piece.upperBound + Self.pageBytes - 1) / Self.pageBytes - first)

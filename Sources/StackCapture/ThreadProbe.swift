@@ -4,8 +4,7 @@ import LinuxSupport
 
 /// The open files of one thread of this process in /proc, and what captures have learned of its stack.
 ///
-/// Not thread-safe. Each file may be missing or empty, as in sandboxes (gVisor) or in a process that is not dumpable. That
-/// costs only what no other file shows, and never means that the thread has ended.
+/// Not thread-safe. A missing or empty file (in gVisor, without PR_SET_DUMPABLE) never means that the thread has ended.
 package final class ThreadProbe {
     package let thread: Int32
     private let directory: String

@@ -14,9 +14,8 @@ extension StallReport {
         /// The time in which the thread was ready to run but had no CPU, in milliseconds.
         package var runQueueMilliseconds: Double
         package var blockedMilliseconds: Double
-        /// The part of the CPU and run-queue time that may have passed right before the turn, in milliseconds.
-        ///
-        /// Large only if the loop was busy before it stalled.
+        /// The CPU and run-queue time, in milliseconds, that may lie before the turn: large only if the loop was busy
+        /// then.
         package var uncertaintyMilliseconds: Double
         /// The share of the CPU time spent in the kernel, 0 to 1; `nil` if that time was too short to tell.
         package var kernelShare: Double?
@@ -34,18 +33,14 @@ extension StallReport {
         /// The time that the host of a virtual machine took from the most affected CPU (steal, proc_stat(5)) since a sample saw
         /// the thread ready to run, in milliseconds; `nil` if it took none, or the thread mostly had a CPU or was blocked.
         package var stolenMilliseconds: Double?
-        /// The file of the last page that the thread waited for; `nil` if unknown.
-        ///
-        /// Needs a kernel that permits perf_event_open(2).
+        /// The file of the last page that the thread waited for; `nil` if unknown, or perf_event_open(2) is refused.
         package var pagedFile: String?
         package var systemCall: SystemCall?
         /// The C library function in which the thread was, if no sample saw a system call.
         package var function: String?
         /// The kernel function in which the thread was blocked (/proc/<pid>/wchan, proc(5)).
         package var waitChannel: String?
-        /// The kernel functions on the thread's stack, innermost first.
-        ///
-        /// `nil` unless the process may read them (CAP_SYS_ADMIN).
+        /// The kernel functions on the thread's stack, innermost first; `nil` unless they may be read (CAP_SYS_ADMIN).
         package var kernelStack: [String]?
         package var lock: Lock?
         package var pressure: Pressure?
@@ -150,10 +145,8 @@ extension StallReport {
         package var label: String?
         /// Whether the owners wait for each other in a cycle.
         package var isDeadlock: Bool
-        /// The chain of owners.
-        ///
-        /// The first one owns this lock, the second one owns the lock for which the first one waits, and so on. The
-        /// monitor has confirmed each owner.
+        /// The owners, all confirmed by the monitor: the first owns this lock, the second the one that the first waits
+        /// for, and so on.
         package var owners: [LockOwner]
         /// The reason why ``owners`` is empty; `nil` if it is not, and if ``Cause/systemCall`` names a file lock's holder.
         package var reason: String?

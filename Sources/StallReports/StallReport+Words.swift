@@ -125,9 +125,7 @@ extension StallReport.CaptureMethod {
 
 extension StallReport.FrameKind {
     package static var code: Self { Self(rawValue: "code") }
-    /// A suspended async function that awaits the function of the frame before it.
-    ///
-    /// It is in the memory of its task, not on a stack.
+    /// A suspended async function, in its task's memory, that awaits the function of the frame before it.
     package static var asyncCaller: Self { Self(rawValue: "asyncCaller") }
 }
 
@@ -181,10 +179,13 @@ public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
     ///
     /// Turns get a grace period of a fifth of the threshold, at most 50 ms, before they count as stalls.
     case cpuStolen
+    /// The machine was suspended.
     case suspended
+    /// A debugger was attached to the loop's thread.
     case debugger
     /// The app had paused the monitor, or the loop was in an ignored scope.
     case paused
+    /// The thread that runs the loop had ended.
     case threadEnded
     /// The stall repeated a reported one, and was not occurrence 1, 2, 4, 8, … of its fingerprint nor four times as long.
     case repeated

@@ -158,9 +158,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         package var version: String = StallWatchVersion.current
         /// The watchdog's own delay when it detected the stall, in milliseconds.
         package var watchdogLateMilliseconds: Double
-        /// The capture methods that the system permits.
-        ///
-        /// `signal` instead of `ptrace` means that the system refuses ptrace(2).
+        /// The capture methods that the system permits: `signal` instead of `ptrace` means that it refuses ptrace(2).
         package var captureMethods: [CaptureMethod]?
         /// Who unwound the stacks: `libunwind` with its version, or `built-in`.
         package var unwinder: String?
@@ -233,9 +231,8 @@ extension StallReport {
         public var pid: Int32
         /// The time at which the process started, precise to 1/100 s; `nil` if unknown.
         package var startedAt: Timestamp?
-        /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat).
-        ///
-        /// Does not change when the wall clock is set. `nil` if unknown.
+        /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat), whatever the wall clock; `nil`
+        /// if unknown.
         package var startTicks: UInt64?
         /// The executable's path; empty if unknown.
         public var executable: String
@@ -246,9 +243,7 @@ extension StallReport {
         public var kernel: String
         /// The host's name.
         public var hostname: String
-        /// The kernel's id of the boot.
-        ///
-        /// Together with ``pid`` and ``startTicks`` it identifies the process permanently. `nil` if unknown.
+        /// The kernel's id of the boot: with ``pid`` and ``startTicks`` it identifies the process; `nil` if unknown.
         package var bootID: String?
         /// The PID namespace that ``pid`` belongs to, as in `pid:[4026531836]`; `nil` if unknown.
         ///

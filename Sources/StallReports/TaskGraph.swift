@@ -114,9 +114,8 @@ package struct TaskGraph {
         }
     }
 
-    /// The memory in which nothing holds the continuation that a task awaits, in bytes; `nil` if that is not known.
-    ///
-    /// Only checked continuations have an object that can be searched for.
+    /// The memory, in bytes, without an object of the checked continuation that a task awaits; `nil` if that is not
+    /// known.
     package func bytesWithoutContinuation(of task: TaskList.Task) -> UInt64? {
         guard task.wait == .continuation, let bytes = task.searchedInVain else { return nil }
         func isChecked(_ frame: StallReport.Frame) -> Bool {

@@ -184,9 +184,7 @@ extension StringProtocol {
         !isEmpty && utf8.allSatisfy { 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
     }
 
-    /// Whether the text contains `part`, byte by byte.
-    ///
-    /// `contains(_:)` of the standard library compares characters and takes ten times as long for names and paths.
+    /// Whether the text contains `part`, byte by byte: `contains(_:)` compares characters in ten times the time.
     package func containsBytes(of part: StaticString) -> Bool {
         part.withUTF8Buffer { part in
             // Of a text that is not stored as UTF-8, a copy.

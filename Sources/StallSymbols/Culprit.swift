@@ -15,11 +15,9 @@ extension StallReport {
     /// function come after everything that runs on the thread on its behalf. A function that left no frame, because it
     /// ended in a jump, needs no line.
     ///
-    /// So a thread that waits for a lock is blamed on the app's function that takes it, a slow `sort` on the function that
-    /// sorts, and a stall inside a library's callback on the closure that the app gave it. Where none of the app's code is
-    /// on the stack, the outermost function of a dependency is blamed: that is what a dependency was asked to do. The modules
-    /// that run event loops come last: they are on every stack of a loop. A frame that may be the app's but has no name
-    /// ends the search, because a function further out is not the one that stalls.
+    /// Where none of the app's code is on the stack, the outermost function of a dependency is blamed: that is what a
+    /// dependency was asked to do. The modules that run event loops come last: they are on every stack of a loop. A frame
+    /// that may be the app's but has no name ends the search, because a function further out is not the one that stalls.
     package static func blame(for frames: [Frame], images: [Image]) -> Blame {
         let stack = turn(frames)
         if let unknown = stack.firstIndex(where: { mayBeApps($0, images) }) {
@@ -157,9 +155,8 @@ extension StallReport {
         return image.reason != nil
     }
 
-    /// Whether the frame's module has the name of one of the toolchain's, while its source was compiled with the app.
-    ///
-    /// The toolchain's own code has no lines there.
+    /// Whether the frame's module is named like one of the toolchain's, but has lines, as only code compiled with the
+    /// app has.
     private static func claimsToBeOfToolchain(_ frame: Frame, _ images: [Image]) -> Bool {
         guard !frame.isInApp, frame.isDependency != true, frame.compilerGenerated == nil, frame.line != nil,
             let file = frame.file, file.hasPrefix("/"), frame.image.map({ images[$0].isInApp == true }) == true,

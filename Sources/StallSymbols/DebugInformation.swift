@@ -64,9 +64,8 @@ final class DebugInformation {
 
     var memoryBytes: Int { Int(clamping: csymbols_image_bytes(image)) }
 
-    /// What runs at the file's virtual address `address`, innermost first; empty when nothing is known.
-    ///
-    /// `deadline`: In nanoseconds of CLOCK_MONOTONIC.
+    /// What runs at the file's virtual address, innermost first, looked up until `deadline` in nanoseconds of
+    /// CLOCK_MONOTONIC; empty when nothing is known.
     func locations(at address: UInt64, deadline: UInt64) -> (locations: [CodeLocation], unavailable: UnavailableReason?)
     {
         var count = 0

@@ -15,9 +15,7 @@ extension ELFFile {
         package let addresses: Range<UInt64>
     }
 
-    /// Bytes of names that ``functions(where:)`` reads.
-    ///
-    /// A file with more is refused. Those of libc are 32 kB.
+    /// Bytes of names that ``functions(where:)`` reads: a file with more is refused; those of libc are 32 kB.
     static let maximumFunctionNamesBytes = 8 << 20
 
     /// `.symtab` if the file has one, else `.dynsym`; `nil` if it has neither.

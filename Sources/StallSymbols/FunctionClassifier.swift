@@ -200,9 +200,8 @@ package struct InAppRule {
         return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
     }
 
-    /// Whether an image without debug information is taken for a dependency, such as a plug-in.
-    ///
-    /// It is the app's only if it was installed with the executable: below its folder, or the one around its `bin`.
+    /// Whether an image without debug information is a dependency, such as a plug-in: it was not installed with the
+    /// executable, below its folder or the one around its `bin`.
     static func isForeign(imageAt path: String, executable: String) -> Bool {
         guard path.hasPrefix("/"), path != executable else { return false }
         if temporaryDirectories.contains(where: { path.hasPrefix($0 + "/") }) { return true }

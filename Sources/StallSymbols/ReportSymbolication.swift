@@ -21,9 +21,7 @@ package struct ReportSymbolication {
             ownExecutable: OwnExecutable.path, timeLimit: nanoseconds(settings.timeLimit), timeout: inProcessTimeout)
     }
 
-    /// Returns the report with as many names and lines as are found.
-    ///
-    /// `whenLate` takes the report as far as it has come, if the time limit is reached before its end.
+    /// Returns the report with the names and lines that are found; `whenLate` takes it unfinished at the time limit.
     package func symbolicate(_ report: StallReport, whenLate: (StallReport) -> Void) -> StallReport {
         let start = monotonicNow()
         let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit)

@@ -1,6 +1,4 @@
-/// A library of the system or of the toolchain, by the names of its functions.
-///
-/// If the library is linked into the executable, only the names show where a function comes from.
+/// A library of the system or of the toolchain, by its functions' names: all that shows it if it is in the executable.
 package enum RuntimeLibrary: Sendable {
     case c, cxx, dispatch, swift, foundation
 
@@ -71,9 +69,8 @@ package enum SwiftModule {
         "StallWatch", "StallSymbols", "StallReports", "StackCapture", "StallWatchTesting",
     ])
 
-    /// The module that a Swift function was written in, or `nil` for a function of another language.
-    ///
-    /// Thunks between functions' types belong to the standard library.
+    /// The module that a Swift function was written in (of a thunk between functions' types, the standard library);
+    /// `nil` for a function of another language.
     package static func of(_ symbol: String) -> String? {
         guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return nil }
         let owner = contextModule(of: symbol.utf8.dropFirst(2))

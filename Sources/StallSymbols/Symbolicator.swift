@@ -148,17 +148,14 @@ package protocol Symbolicating: AnyObject {
     /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String?
 
-    /// Returns the function that the direct call before `returnAddress`, a virtual address in the file, names.
-    ///
-    /// - Returns: `nil` if there is no direct call to the first address of a function.
+    /// Returns the function that the direct call before the virtual address `returnAddress` names by its start; `nil`
+    /// without such a call.
     func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction?
 
     /// Returns the function that starts at the virtual address `address` in the file; `nil` if there is none.
     func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction?
 
-    /// Returns the symbol of the function that the direct call before `returnAddress` reaches through the PLT.
-    ///
-    /// - Returns: `nil` if the call reaches its function in another way.
+    /// Returns the symbol that the direct call before `returnAddress` reaches through the PLT; `nil` for another call.
     func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String?
 
     /// Returns the function that the image exports with that symbol.

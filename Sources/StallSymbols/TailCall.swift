@@ -119,9 +119,8 @@ enum DirectBranch {
 }
 
 extension ELFFile {
-    /// Returns the virtual address that the direct jump at `address` leads to; `nil` if there is none.
-    ///
-    /// Before it there may be a frame that is made and given back at once.
+    /// Returns where the direct jump at `address` leads, also behind a frame that is made and given back at once; `nil`
+    /// without one.
     func jumpTarget(at address: UInt64) -> UInt64? {
         guard let machine = try? header().e_machine, let frame = DirectBranch.emptyFrame(machine: machine) else {
             return nil

@@ -93,8 +93,7 @@ CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const uc
 }
 
 // ---- Async frames ---------------------------------------------------------------------------------------------------
-// Recognizes the prologue of a Swift async function on aarch64.
-//
+// The prologue of a Swift async function on aarch64:
 //   orr x29, x29, #1<<60                 only sometimes
 //   sub sp, sp, #n; stp x29, x30, [sp, #s + 8]; …; str x22, [sp, #s]; add x29, sp, #s + 8
 //

@@ -123,8 +123,7 @@ CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const uc
 }
 
 // ---- Async frames ---------------------------------------------------------------------------------------------------
-// Recognizes the prologue of a Swift async function on x86-64.
-//
+// The prologue of a Swift async function on x86-64:
 //   endbr64; sub $n,%rsp; bts $60,%rbp    each of the three only sometimes
 //   push %rbp; push %r14; lea 8(%rsp),%rbp
 //

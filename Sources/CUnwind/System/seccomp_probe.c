@@ -1,6 +1,4 @@
-// Finds out for which system calls a seccomp filter kills.
-//
-// Most filters return EPERM, which is easy to handle. But service managers kill the caller by default
+// Finds out for which system calls a seccomp filter kills. Service managers kill the caller by default
 // (SECCOMP_RET_KILL_PROCESS and the like; systemd.exec(5), SystemCallFilter=), like a signal with a core dump. So under
 // a filter a child process makes the calls first. If one ends it, the next child goes on with the call after it.
 //

@@ -1,7 +1,5 @@
-// Steps by libunwind's remote interface, over the copied stack.
-//
-// Each step has a cursor of its own, made from the registers of the frame. That keeps the other ways of stepping equal
-// partners, and keeps libunwind from going on by itself where it has no information: it would then guess.
+// Steps by libunwind's remote interface, over the copied stack. Each step has a cursor of its own, made from the frame's
+// registers: libunwind must not go on by itself where it has no information, because it would then guess.
 //
 // libunwind is loaded, and never linked: a library that exports `_Unwind_RaiseException` before libgcc_s takes all C++
 // exceptions of the program, which then take 30 times as long (measured). RTLD_LOCAL keeps its symbols out of the

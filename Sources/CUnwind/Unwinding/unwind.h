@@ -32,11 +32,8 @@
 #define CUNWIND_UNWINDER_NAME_BYTES 32
 #define CUNWIND_UNWINDER_REASON_BYTES 256
 
-/// A loaded libunwind, which makes steps by call frame information.
-///
-/// It is a well-kept library that is loaded if it is installed. Our own stepper guards it, because it may crash on damaged
-/// tables: a PC goes to it only if our parser has accepted the function's entry and the rules at the PC. Ours stands in for
-/// it, where it is missing or fails. The tests compare the two.
+/// A loaded libunwind. Our own stepper guards it, because it may crash on damaged tables: a PC goes to it only if our
+/// parser has accepted the function's entry and the rules at the PC. Ours stands in for it, where it is missing or fails.
 typedef struct cunwind_library {
   char name[CUNWIND_UNWINDER_NAME_BYTES];
 } cunwind_library;

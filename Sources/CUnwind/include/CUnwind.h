@@ -1,7 +1,5 @@
-// CUnwind captures the stacks of threads of this process.
-//
-// It copies a thread's registers and stack by one of three methods (read, stop, signal), and unwinds the copy.
-// The caller's policy chooses the method.
+// CUnwind captures the stacks of threads of this process: it copies a thread's registers and stack by the method that
+// the caller chooses (read, stop, signal), and unwinds the copy.
 //
 // Threads. An engine and everything made from it belong to one thread at a time (the watchdog); two engines are
 // independent of each other. No function here may be called on the thread that is being captured.
@@ -12,8 +10,6 @@
 // is missing (`cunwind_memory_access`).
 //
 // fork(2). A child has a copy of the engine that it must not use; it may destroy it.
-//
-// Signals. Functions that are async-signal-safe say so.
 //
 // Errors. Functions that can fail return a `cunwind_status`; `_create` and `_open` return NULL and set errno.
 
@@ -39,7 +35,6 @@
 extern "C" {
 #endif
 
-/// The result of a call.
 typedef enum cunwind_status {
   CUNWIND_OK = 0,
   CUNWIND_NO_SUCH_THREAD,  ///< The thread has ended, or belongs to another process.
@@ -66,7 +61,6 @@ typedef enum cunwind_end {
   CUNWIND_END_TOO_LONG           ///< The unwind took longer than its bound (50 ms).
 } cunwind_end;
 
-/// How a frame was found.
 typedef enum cunwind_frame_source {
   CUNWIND_FRAME_INITIAL = 0,     ///< The registers themselves.
   CUNWIND_FRAME_CFI,             ///< Call frame information.
@@ -97,7 +91,6 @@ typedef struct cunwind_frame {
 /// The most frames of one stack. If a stack is deeper, its innermost and outermost frames are kept, half of each.
 #define CUNWIND_MAX_FRAMES 512
 
-/// An unwound stack.
 typedef struct cunwind_stack {
   uint32_t frame_count;  ///< The number of frames in `frames`.
   uint32_t omitted_at;   ///< A limit left frames out before this index of `frames`; 0 if none was left out.
