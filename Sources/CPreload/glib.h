@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// The functions of which one has a frame on the stack while GLib runs a main context: g_main_loop_run and
-/// g_main_context_iteration.
+/// One of these has a frame on the stack while GLib runs a main context: g_main_loop_run, g_main_context_iteration.
 #define CPRELOAD_GLIB_FUNCTIONS 2
 
 struct cpreload_range {

@@ -242,8 +242,7 @@ static void say(const char *text) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/// Stands in for daemon(3), with which a child goes on unwatched: without a word the program would seem to have no
-/// stalls.
+/// Stands in for daemon(3), whose child is unwatched: without a word the program would seem to have no stalls.
 int daemon(int keeps_directory, int keeps_streams) {
   if (watched_process != 0 && getpid() == watched_process)
     say("it goes on as a daemon, in a child process, which is not watched: let it run in the foreground");

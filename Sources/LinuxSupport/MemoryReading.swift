@@ -36,8 +36,7 @@ extension MemoryReading {
         }
     }
 
-    /// Returns the C string at `address`, up to 255 bytes or the end of mapped memory; `nil` if it is empty or not
-    /// mapped.
+    /// Returns the C string at `address`, up to 255 bytes or the end of mapped memory; `nil` if empty or unmapped.
     package func string(at address: UInt64) -> String? {
         var text: [UInt8] = []
         // Pieces that do not cross a page, so that a string at the end of a mapping can be read.

@@ -21,8 +21,7 @@ package struct OpenDescriptor: Equatable, Sendable {
 
 /// A search for the processes that have a file open, within bounds.
 ///
-/// It reads links and text in /proc and opens no file of another process. The kernel shows the descriptors of processes of
-/// the same user.
+/// It reads links and text in /proc and opens no file of another process. The kernel shows those of the same user.
 package struct OpenFileSearch: Equatable, Sendable {
     package static let maximumProcesses = 2_000
     /// The longest time for one search, in nanoseconds.

@@ -24,8 +24,7 @@ package enum ThreadFile: String, CaseIterable, Sendable {
         case missing(errno: Int32)
     }
 
-    /// Reads the file in a thread's directory; the thread must wait, because `wchan` and `stack` are empty for a
-    /// running one.
+    /// Reads the file in a thread's directory; `wchan` and `stack` are empty unless the thread waits.
     package func read(in directory: String) -> Answer {
         guard let text = readSmallFile("\(directory)/\(rawValue)") else { return .missing(errno: errno) }
         return isShown(text) ? .shown : .hidden

@@ -94,8 +94,7 @@ struct EpollEntry: Equatable {
     /// Whether the next input is reported; libdispatch's other entries, for output, are never armed for input.
     var isArmed: Bool
 
-    /// Parses a line such as "tfd:       22 events: 40004019 data: …" (ep_show_fdinfo in fs/eventpoll.c); fails for an
-    /// entry that is not of EPOLLONESHOT.
+    /// Parses a line such as "tfd:       22 events: 40004019 data: …" (fs/eventpoll.c); fails without EPOLLONESHOT.
     init?(line: Substring) {
         let words = line.split(separator: " ", maxSplits: 4)
         guard words.count >= 4, words[0] == "tfd:", words[2] == "events:", let descriptor = Int32(words[1]),

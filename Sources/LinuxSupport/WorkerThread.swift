@@ -180,8 +180,7 @@ package final class Semaphore: @unchecked Sendable {
         sem_post(semaphore)
     }
 
-    /// Waits for a post, also after a signal; returns `false` at the deadline, in monotonic nanoseconds (`.max`: no
-    /// end).
+    /// Waits for a post, also after a signal; `false` at the deadline, in monotonic nanoseconds (`.max`: no end).
     @discardableResult
     package func wait(until deadline: UInt64 = .max) -> Bool {
         clinux_semaphore_wait_until(semaphore, deadline) == 0

@@ -24,8 +24,7 @@ package struct ContextCalibration: Sendable, Equatable {
         var scope: Int64 = 0
     }
 
-    /// Calibrates, in less than a millisecond (measured), on two short-lived threads: a pool that is stuck does not
-    /// matter.
+    /// Calibrates, in under a millisecond (measured), on two short-lived threads: a stuck pool does not matter.
     package init(_ publisher: ContextPublisher) {
         let record = CUnwindEngine.threadContextRecord()
         guard let first = WorkerThread.value(of: { Self.find(publisher) }),

@@ -163,8 +163,7 @@ package struct SwiftTaskMemory {
         return task
     }
 
-    /// Returns the addresses of a group's child tasks, about which two readings agree; `nil` if they do not, or there are
-    /// too many.
+    /// Returns the addresses of a group's child tasks; `nil` if two readings do not agree, or there are too many.
     package func children(ofGroup group: UInt64) -> [UInt64]? {
         guard let first = childrenOnce(ofGroup: group), childrenOnce(ofGroup: group) == first else { return nil }
         return first
@@ -244,8 +243,7 @@ package struct SwiftTaskMemory {
     /// Returns the functions that a task which has not begun will call, the innermost first: its closure, and the thunks
     /// around it; the adapter if they are not known.
     private func closures(before context: UInt64) -> [UInt64] {
-        // AsyncContextPrefix and FutureAsyncContextPrefix, before the task's first context, end with the entry, its values
-        // and an error.
+        // AsyncContextPrefix and FutureAsyncContextPrefix, before the first context, end with entry, values, error.
         guard let prefix = memory.words(at: context &- 24, count: 2), prefix[0] != 0 else { return [adapter] }
         var functions = [prefix[0]]
         var values = prefix[1]
@@ -282,8 +280,7 @@ package struct SwiftTaskMemory {
     /// The task of the checked continuation whose object is at an address; 0 once it was resumed.
     func ownerOfContinuation(at address: UInt64) -> UInt64? { memory.word(at: address &+ 16) }
 
-    /// Returns the name of the class of the object at `address`, and whether it is an actor's; `nil` if it has no Swift
-    /// class.
+    /// Returns the class name of the object at `address`, and whether it is an actor's; `nil` if it has no Swift class.
     package func swiftClass(of address: UInt64) -> (name: String, isActor: Bool)? {
         // swift/ABI/Metadata.h without Objective-C: the description is the sixth word of a class's metadata. It is
         // { flags, parent, name }, where the name is the distance to a C string.

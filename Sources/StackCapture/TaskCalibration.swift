@@ -4,8 +4,7 @@ import Synchronization
 
 /// Checks the layout of tasks with tasks in known states: each way to wait, a child of each kind, and a running one.
 ///
-/// A task's layout is private to the Swift runtime. If one of the readings is not exactly the known state, no task is
-/// read at all.
+/// A task's layout is private to the Swift runtime. If a reading is not exactly the known state, no task is read.
 package struct TaskCalibration: Sendable, Equatable {
     /// The first word of every task; 0 if there is a problem.
     package private(set) var metadata: UInt64 = 0
@@ -161,8 +160,7 @@ private final class KnownTasks: Sendable {
 
     /// Resumes the checked continuation; returns the first word of its object, 0 if the object is not as it should be.
     ///
-    /// stdlib/public/Concurrency/CheckedContinuation.swift: the class has the task behind its header, and none once it was
-    /// resumed.
+    /// stdlib/public/Concurrency/CheckedContinuation.swift: the task is behind the header until it is resumed.
     private func resumeChecked() -> UInt64 {
         guard let checked = recording.withLock({ $0.checked }) else { return 0 }
         defer { checked.resume() }

@@ -24,8 +24,7 @@ package struct TaskThread: Sendable, Equatable {
 
 /// Finds the tasks of this process: by their first word in its writable memory, and by their relations.
 ///
-/// It reads through the kernel, so no thread is stopped, and no address can fault. It runs on a thread of the monitor,
-/// and sleeps between slices.
+/// It reads through the kernel, so no thread is stopped and no address can fault, on the monitor's thread, in slices.
 package struct TaskReader {
     package static let maximumTasks = 100_000
     /// The most memory that is searched, in bytes (4 GiB).

@@ -61,8 +61,7 @@ package final class ThreadProbe {
         try? ThreadProbe(thread: thread, files: [files, .briefly]).read()
     }
 
-    /// Reads the thread's files one after another, within about 10 us and none of the thread's time; `nil` if it has
-    /// ended.
+    /// Reads the thread's files in turn, within about 10 us and none of the thread's time; `nil` if it has ended.
     package func read() -> ThreadReading? {
         let time = monotonicNow()
         var status = cunwind_thread_status()

@@ -65,8 +65,7 @@ package struct ThreadReading: Equatable, Sendable {
     package var involuntarySwitches: UInt64?
     /// The activity in /proc/<pid>/syscall, never `.blocked`; `nil` if the system does not show it.
     package var shown: ThreadActivity?
-    /// The kernel function that the thread waits in; `nil` if the thread does not wait or the kernel does not report
-    /// it.
+    /// The kernel function that the thread waits in; `nil` if it does not wait, or the kernel does not report it.
     package var waitChannel: String?
     /// The loop's total wait for events in nanoseconds, set by its diagnosis; 0 if the loop does not report waits.
     package var loopWaited: UInt64 = 0

@@ -50,8 +50,7 @@ package struct ContextPayload: Sendable, Equatable {
 
     /// Creates a payload within the limits: longer texts are cut.
     ///
-    /// Of more attributes, those with the first keys are kept. An id is 32 or 16 hexadecimal digits; any other text, and
-    /// all zeros, is none.
+    /// Of more attributes, those with the first keys are kept. An id is 32 or 16 hexadecimal digits, not all zeros.
     package init(
         label: String, attributes: [String: String] = [:], traceID: String? = nil, spanID: String? = nil,
         isCut: Bool = false

@@ -71,8 +71,7 @@ package struct Fingerprint: Equatable {
         return name
     }
 
-    /// Returns the path that samples for more than half of the time share, or the path with the most time if there is
-    /// none.
+    /// Returns the path that samples for more than half of the time share; without one, the path with the most time.
     private static func agreedPath(_ paths: [(names: [String], weight: Double)]) -> [String] {
         let all = paths.reduce(0) { $0 + $1.weight }
         var agreed: [String] = []

@@ -1,8 +1,7 @@
 extension StallReport {
     /// How a loop used its time while it was saturated, spun or let a mode wait, when the monitor last sampled it.
     package struct Activity: Codable, Sendable, Equatable {
-        /// The mean number of turns in a second; 0 if the loop returned before its first turn each time, or if its mode
-        /// is not watched.
+        /// The mean number of turns in a second; 0 if the loop returned before its first, or its mode is not watched.
         package var turnsPerSecond: Double
         /// The part of the time in which the loop did not wait, 0 to 1; `nil` for a loop that spins.
         package var busyShare: Double?

@@ -14,8 +14,7 @@ extension StallReport {
         /// The time in which the thread was ready to run but had no CPU, in milliseconds.
         package var runQueueMilliseconds: Double
         package var blockedMilliseconds: Double
-        /// The CPU and run-queue time, in milliseconds, that may lie before the turn: large only if the loop was busy
-        /// then.
+        /// The CPU and run-queue time, in milliseconds, that may lie before the turn: small unless the loop was busy.
         package var uncertaintyMilliseconds: Double
         /// The share of the CPU time spent in the kernel, 0 to 1; `nil` if that time was too short to tell.
         package var kernelShare: Double?
@@ -145,8 +144,7 @@ extension StallReport {
         package var label: String?
         /// Whether the owners wait for each other in a cycle.
         package var isDeadlock: Bool
-        /// The owners, all confirmed by the monitor: the first owns this lock, the second the one that the first waits
-        /// for, and so on.
+        /// The owners, all confirmed by the monitor: the first owns this lock, the second what the first waits for.
         package var owners: [LockOwner]
         /// The reason why ``owners`` is empty; `nil` if it is not, and if ``Cause/systemCall`` names a file lock's holder.
         package var reason: String?

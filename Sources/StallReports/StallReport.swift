@@ -36,8 +36,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var loop: LoopDescription
     /// The time by which the stall may have begun earlier, in milliseconds.
     ///
-    /// Present only for loops that the monitor watches by heartbeat, and after the loop ran in a mode that the monitor
-    /// does not watch.
+    /// Present only for loops watched by heartbeat, and after a loop ran in a mode that is not watched.
     package var startUncertaintyMilliseconds: Double?
     /// The number of turns without a wait; only of a saturation, a loop that spins and a mode that starves.
     package var turns: UInt64?

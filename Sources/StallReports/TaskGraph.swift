@@ -114,8 +114,7 @@ package struct TaskGraph {
         }
     }
 
-    /// The memory, in bytes, without an object of the checked continuation that a task awaits; `nil` if that is not
-    /// known.
+    /// The bytes of memory without an object of the checked continuation that a task awaits; `nil` if not known.
     package func bytesWithoutContinuation(of task: TaskList.Task) -> UInt64? {
         guard task.wait == .continuation, let bytes = task.searchedInVain else { return nil }
         func isChecked(_ frame: StallReport.Frame) -> Bool {

@@ -155,8 +155,7 @@ extension StallReport {
         return image.reason != nil
     }
 
-    /// Whether the frame's module is named like one of the toolchain's, but has lines, as only code compiled with the
-    /// app has.
+    /// Whether the frame's module is named like one of the toolchain's, but has lines, so it is the app's.
     private static func claimsToBeOfToolchain(_ frame: Frame, _ images: [Image]) -> Bool {
         guard !frame.isInApp, frame.isDependency != true, frame.compilerGenerated == nil, frame.line != nil,
             let file = frame.file, file.hasPrefix("/"), frame.image.map({ images[$0].isInApp == true }) == true,

@@ -325,8 +325,7 @@ package final class OfflineSymbolication {
         return overflow ? .max : deadline
     }
 
-    /// The report with the names and lines that can be found for its frames until `deadline`, by default within a time
-    /// limit of its own.
+    /// The report with the names and lines found until `deadline`, by default within a time limit of its own.
     package func symbolicate(_ report: StallReport, until deadline: UInt64? = nil) -> StallReport {
         let deadline = deadline ?? self.deadline
         debuginfod?.deadline = deadline

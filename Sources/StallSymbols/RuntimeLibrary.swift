@@ -4,8 +4,7 @@ package enum RuntimeLibrary: Sendable {
 
     /// The library that has a function with that symbol; `nil` for any other function.
     ///
-    /// Names alone: an app may have a C function that begins the same. Where debug information says where a function was
-    /// compiled, that counts.
+    /// Names alone: an app may have a C function that begins the same. Debug information, where it tells, counts more.
     package init?(symbol: String) {
         for (library, prefixes) in Self.prefixes where prefixes.contains(where: { symbol.hasPrefix($0) }) {
             self = library

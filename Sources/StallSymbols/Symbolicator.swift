@@ -148,8 +148,7 @@ package protocol Symbolicating: AnyObject {
     /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String?
 
-    /// Returns the function that the direct call before the virtual address `returnAddress` names by its start; `nil`
-    /// without such a call.
+    /// Returns the function at whose start the direct call before `returnAddress` (virtual) aims; `nil` without one.
     func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction?
 
     /// Returns the function that starts at the virtual address `address` in the file; `nil` if there is none.

@@ -78,8 +78,7 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
   to->known = 0;
   for (int number = 0; number <= CUNWIND_LR; number++) cunwind_set_register(to, number, from->regs[number]);
   cunwind_set_register(to, CUNWIND_SP, from->sp);
-  // A stop meets a blocked thread before the instruction of its call, which then begins again (do_signal). /proc shows
-  // the address after it.
+  // A stop meets a blocked thread before its call's instruction, which is run again (do_signal). /proc shows the next.
   uint32_t code;
   bool is_at_call = cunwind_guarded_read_all(from->pc, &code, sizeof code) && code == SVC;
   cunwind_set_register(to, CUNWIND_PC, from->pc + (is_at_call ? sizeof code : 0));
@@ -97,8 +96,7 @@ CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const uc
 //   orr x29, x29, #1<<60                 only sometimes
 //   sub sp, sp, #n; stp x29, x30, [sp, #s + 8]; …; str x22, [sp, #s]; add x29, sp, #s + 8
 //
-// The extended frame of LLVM's AArch64FrameLowering: x22 is the async context, which no other function stores just
-// below the saved frame pointer.
+// The extended frame of LLVM's AArch64FrameLowering: x22 is the async context, stored below the frame pointer.
 
 /// The most instructions in which the prologue saves registers. There are ten pairs of them.
 #define PROLOGUE_INSTRUCTIONS 14u

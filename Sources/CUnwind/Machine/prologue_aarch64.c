@@ -97,8 +97,7 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
 /// The most bytes of code that are searched. glibc's libc has 1.5 MiB.
 #define SEARCHED_BYTES (4u << 20)
 
-// Returns the address after the only call of the function in its image's code; 0 if there is none, or another one, or a
-// jump from elsewhere.
+// Returns the address after the only call of the function in its image's code; 0: none, another one, or a jump.
 static uint64_t only_call(const cunwind_module *module, uint64_t start, uint64_t end) {
   uint32_t code[CHUNK_INSTRUCTIONS];
   uint64_t found = 0;

@@ -88,8 +88,7 @@ bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
          cunwind_page_cache_read(unwinder->pages, pc, code, sizeof code) && memcmp(code, restorer, sizeof code) == 0;
 }
 
-// struct rt_sigframe (arch/x86/include/asm/sigframe.h): the restorer's address, which the handler has popped on return,
-// then the ucontext.
+// struct rt_sigframe (arch/x86/include/asm/sigframe.h): the restorer's address, popped on return, then the ucontext.
 cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                         cunwind_registers *to) {
   uint64_t saved[REG_RIP + 1];

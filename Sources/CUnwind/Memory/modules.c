@@ -1,7 +1,6 @@
 // dl_iterate_phdr(3) takes the linker's lock, which the stalled thread may hold: in a callback of that same function,
 // or in a dlopen that does not end. So this code reads the list as a debugger does (<link.h>, "rendezvous structure"):
-// from the head `_r_debug.r_map` along the links. Every read is guarded, because another thread may free an entry at
-// any moment.
+// from the head `_r_debug.r_map` along the links. Every read is guarded: another thread may free an entry.
 
 #define _GNU_SOURCE
 #include "Memory/modules.h"

@@ -121,8 +121,7 @@ CUNWIND_BARE static inline void cunwind_number_path(char *path, const char *befo
   path[length] = 0;
 }
 
-/// Reads the beginning of a file as a string into `text`. Returns its length, 0 on failure; negative: it cannot be
-/// opened.
+/// Reads a file's beginning as a string into `text`. Returns its length, 0 on failure; negative: it cannot be opened.
 CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, size_t size) {
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
   long got = file < 0 ? 0 : cunwind_raw(SYS_read, file, (long)text, (long)size - 1, 0, 0, 0);
@@ -189,8 +188,7 @@ typedef enum cunwind_rare_call {
 /// because the C library's leave its own two signals unblocked. Async-signal-safe: yes.
 long cunwind_clone_blocked(unsigned long flags, void *top, uint32_t *tid, int (*function)(void *), void *argument);
 
-/// Reaps a child with any exit signal, within `bound` nanoseconds. True also if the app has reaped it.
-/// Async-signal-safe: yes.
+/// Reaps a child with any exit signal, within `bound` nanoseconds. True also if the app has. Async-signal-safe: yes.
 bool cunwind_reap(pid_t pid, uint64_t bound);
 
 /// Sleeps for `nanoseconds` without the C library's cancellation point. Async-signal-safe: yes.

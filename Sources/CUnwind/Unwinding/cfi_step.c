@@ -1,5 +1,4 @@
-// The step by call frame information: by our own evaluation of the rules, over the copied stack, or by libunwind; and the
-// choice between the two.
+// The step by call frame information: by our own evaluation of the rules, or by libunwind; and the choice between them.
 
 #include <string.h>
 

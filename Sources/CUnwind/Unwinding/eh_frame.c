@@ -5,8 +5,7 @@
 
 /// The most bytes of an augmentation string that are kept. Compilers write "zPLR", "zRS" and the like.
 #define AUGMENTATION_BYTES 8u
-/// The most bytes of an entry: it bounds the time of one step. The longest ones, of functions with thousands of calls,
-/// have some thousands.
+/// The most bytes of an entry, which bounds a step's time. Functions with thousands of calls have some thousands.
 #define MAX_ENTRY_BYTES (64u * 1024)
 /// Compilers write version 1 to .eh_frame; version 3 differs only in the encoding of the return register.
 enum { VERSION_1 = 1, VERSION_3 = 3 };

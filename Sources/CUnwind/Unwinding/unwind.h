@@ -160,14 +160,12 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
 /// Returns whether an instruction is a call.
 bool cunwind_is_call(uint32_t code);
 
-/// Finds the return address of a function that has saved nothing, in which PC is exact, without LR. False: it is not
-/// certain.
+/// Finds the return address of a function that has saved nothing, with an exact PC, without LR. False: not certain.
 bool cunwind_infer_link(cunwind_unwinder *unwinder, const cunwind_registers *from, uint64_t *link);
 #endif
 
 /// Finds the context (`*slot`, with the saved frame pointer in the next word) and the return address in the frame of
-/// the Swift async function that contains `pc`. The frame's CFA is `cfa`. False: it is not an async function, or it has
-/// not set up its frame yet.
+/// the Swift async function that contains `pc`. The frame's CFA is `cfa`. False: not async, or not set up yet.
 bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_exact, uint64_t cfa, uint64_t *slot,
                                uint64_t *return_slot);
 

@@ -157,8 +157,7 @@ typedef struct cunwind_async_callers {
 typedef struct cunwind_capture_info {
   int error;  ///< The errno of statuses that have one, else 0.
   /// The most time for which the thread was kept from running. Stop: from the last check that found it not stopped
-  /// until after its release. Signal: the time in the handler. The sum of both captures if a second one was needed; 0
-  /// for a read.
+  /// until after its release. Signal: the time in the handler. The sum of both captures if there were two; 0: a read.
   uint64_t held_nanoseconds;
   uint64_t capture_nanoseconds;  ///< The duration of the whole call, on the caller's thread.
   uint64_t stack_bytes;          ///< The number of stack bytes copied.
@@ -292,8 +291,7 @@ size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 /// Returns a number that changes whenever the list of images changes. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
 
-/// Copies image number `index` of the list, which is sorted by address. Returns false if there is none.
-/// Async-signal-safe: yes.
+/// Copies image `index` of the list, sorted by address. Returns false if there is none. Async-signal-safe: yes.
 bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, cunwind_image *_Nonnull image);
 
 /// Makes the calling thread run soon after it wakes, and its timed waits end on time. The watchdog's thread calls it
@@ -340,8 +338,7 @@ bool cunwind_wait_restarts_after_stop(const char *_Nonnull name);
 /// Returns the process that traces thread `tid` of this process; 0 if there is none or /proc does not show it.
 pid_t cunwind_tracer(pid_t tid);
 
-/// Returns whether process `pid` is the helper of a capture, of any engine: a child of this process that sends no
-/// signal at its end. A debugger is not.
+/// Returns whether `pid` is the helper of a capture, of any engine: a child that sends no signal at its end.
 bool cunwind_is_stop_helper(pid_t pid);
 
 // ---- Captures -------------------------------------------------------------------------------------------------------
@@ -457,8 +454,7 @@ int64_t cunwind_thread_offset(const void *_Nonnull address);
 size_t cunwind_find_in_thread_storage(uint64_t value, bool leads, uint64_t key, int64_t *_Nonnull offsets,
                                       size_t capacity);
 
-/// The distance from the thread pointer to the address of the thread's vector of TLS blocks, in bytes (glibc:
-/// tcbhead_t).
+/// The bytes from the thread pointer to the address of the thread's vector of TLS blocks (glibc: tcbhead_t).
 #if defined(__x86_64__)
 #define CUNWIND_DTV_OFFSET 8
 #else
