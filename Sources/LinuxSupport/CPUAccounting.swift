@@ -2,8 +2,7 @@ import Glibc
 
 /// The time in nanoseconds that CPU quotas have throttled a thread's cgroups since they were first read.
 ///
-/// Covers the thread's cgroup and its visible ancestors, because a quota limits all groups inside. If the thread moves
-/// to another cgroup, its total stays and the new group adds to it.
+/// Covers the thread's cgroup and its visible ancestors. If it moves to another one, that adds to its total.
 package struct CPUQuota {
     static let maximumDepth = 8
 

@@ -69,8 +69,7 @@ package struct FileLockRequest: Equatable, Sendable {
 
     /// Returns the locks in the text of /proc/locks that keep this request waiting.
     ///
-    /// The text has the request itself, which tells the device. Where several files or ranges could be meant, no lock is
-    /// returned.
+    /// The text has the request itself, which tells the device. Where it is ambiguous, no lock is returned.
     package func holders(in text: String) -> [FileLock] {
         let all = FileLock.all(in: text)
         let own = all.filter { lock in

@@ -51,8 +51,7 @@ package func mappedFile(at address: UInt64, in maps: String) -> String? {
     return nil
 }
 
-/// The executable of this process; /proc/self/exe is the dynamic linker if that was started with the executable's path,
-/// as in `/lib64/ld-linux-x86-64.so.2 ./notes`.
+/// The executable of this process: /proc/self/exe is a dynamic linker that was started as `/lib64/ld-… ./notes`.
 package enum OwnExecutable {
     /// The path; empty if it is not known.
     package static let path = named ?? readLink("/proc/self/exe") ?? ""

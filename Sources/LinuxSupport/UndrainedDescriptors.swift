@@ -40,8 +40,7 @@ package struct UndrainedDescriptors {
     /// Whether every descriptor was drained: once not readable, or with fewer bytes than before.
     package var areAllDrained: Bool { updates > 0 && candidates.isEmpty }
 
-    /// The descriptor that the app has not read in ``leastUpdates`` updates, such as `descriptor 7, pipe:[4711]`; `nil` if
-    /// there is none.
+    /// The descriptor not read in ``leastUpdates`` updates, such as `descriptor 7, pipe:[4711]`; `nil` without one.
     package var found: String? {
         guard updates >= Self.leastUpdates else { return nil }
         let found = candidates.filter { $0.value.rearmed >= Self.leastRearmed }.min { $0.key < $1.key }

@@ -152,8 +152,7 @@ package final class Worker: Sendable {
     /// If called on the worker's thread, makes ``finish(until:)`` not wait for it on any other.
     package func abandonIfCurrent() { current.withLock { $0.thread }?.abandonIfCurrent() }
 
-    /// Waits for the end of the thread, unless called on itself, until a deadline in monotonic nanoseconds; then the thread
-    /// ends on its own.
+    /// Waits for the thread's end, unless called on it, until a deadline in monotonic nanoseconds: then it ends alone.
     package func finish(until deadline: UInt64) { current.withLock { $0.thread.take() }?.finish(until: deadline) }
 }
 

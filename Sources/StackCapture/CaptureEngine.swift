@@ -47,8 +47,7 @@ package protocol StackCapturing: AnyObject {
     /// With `mayWait`, it throws an error whose ``CaptureFailure/isPending`` is set if the thread stays in the kernel, and
     /// the stack is captured when the thread's system call returns: see ``pendingCapture(of:)``.
     ///
-    /// `reading` is the last one of `probe`. A stack that was read has it as its ``CapturedStack/reading`` if it still
-    /// held when the stack was copied.
+    /// `reading` is the last one of `probe`. It is the stack's ``CapturedStack/reading`` if it still held.
     func capture(
         _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool, mayWait: Bool
     ) throws(CaptureFailure) -> CapturedStack

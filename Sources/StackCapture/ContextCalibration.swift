@@ -2,8 +2,7 @@ internal import CUnwind
 import LinuxSupport
 import Synchronization
 
-/// Finds where the runtime keeps a thread's task and its values, and checks it with tasks whose id, name and values are
-/// known.
+/// Finds where the runtime keeps a thread's task and its values, and checks it with tasks that are known.
 ///
 /// The places are in the private memory of the Swift runtime and of glibc. So nothing is assumed: a part whose reading
 /// does not give exactly the known value is not read at all.

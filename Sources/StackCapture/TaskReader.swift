@@ -262,8 +262,7 @@ private final class ResidentPages {
 
     deinit { if file >= 0 { close(file) } }
 
-    /// Returns the parts of a piece that are in memory (all, where the system does not show it), and whether others are
-    /// swapped out.
+    /// Returns the parts of a piece in memory (all, where it is not shown), and whether others are swapped out.
     func ranges(in piece: Range<UInt64>) -> (resident: [Range<UInt64>], isSwapped: Bool) {
         let first = piece.lowerBound / Self.pageBytes
         let count = Int((piece.upperBound + Self.pageBytes - 1) / Self.pageBytes - first)

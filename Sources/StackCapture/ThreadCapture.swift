@@ -148,8 +148,7 @@ package final class ThreadCapture: StackCapturing {
 
 /// The choice of capture methods, a pure function of a thread's status and the system's permissions.
 package struct CapturePolicy: Equatable, Sendable {
-    /// Whether the system permits stopping threads of this process with ptrace; Yama's scopes 2 and 3 and seccomp
-    /// filters forbid it.
+    /// Whether the system permits stopping own threads with ptrace; Yama (2 and 3) and seccomp filters forbid it.
     var mayUsePtrace: Bool
     /// Whether a thread may get a signal where ptrace is refused.
     var maySignal = true

@@ -1,5 +1,4 @@
-/// The bytes of a context that the app publishes: a fixed-size block that the watchdog copies from the memory of a
-/// thread.
+/// The bytes of a context that the app publishes: a fixed-size block that the watchdog copies from a thread.
 ///
 /// The block is written before it is published, and never changed. A checksum proves that a copy is whole and that it is
 /// a context at all. Numbers are in the machine's byte order, because no other machine reads them.

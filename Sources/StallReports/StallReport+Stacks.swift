@@ -134,8 +134,7 @@ extension StallReport {
         package var baseAddress: Address
         /// Whether the image belongs to the app; `nil` if unknown.
         ///
-        /// The app's images are the executable and the libraries outside the directories of the system and the
-        /// toolchain.
+        /// The app's are the executable and libraries outside the system's and the toolchain's directories.
         package var isInApp: Bool?
         /// The reason why names or lines of the image's frames are missing; `nil` if none are.
         package var reason: String?

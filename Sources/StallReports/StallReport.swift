@@ -208,8 +208,7 @@ extension StallReport {
 
     /// The temporary file name for the report of a suppressed repeat.
     ///
-    /// The next stall with the fingerprint adds the file's ``repeats`` to its own and removes the file. When the monitor
-    /// stops, it renames the file to ``fileName``.
+    /// The next such stall adds its ``repeats`` and removes it; a monitor that stops renames it to ``fileName``.
     package var newestFileName: String { fileName.dropLast(".json".utf8.count) + Self.newestSuffix }
 
     /// How the names of such files end.

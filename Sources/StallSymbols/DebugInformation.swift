@@ -64,8 +64,7 @@ final class DebugInformation {
 
     var memoryBytes: Int { Int(clamping: csymbols_image_bytes(image)) }
 
-    /// What runs at the file's virtual address, innermost first, looked up until `deadline` in nanoseconds of
-    /// CLOCK_MONOTONIC; empty when nothing is known.
+    /// What runs at a virtual address, innermost first, until `deadline` in monotonic nanoseconds; empty: unknown.
     func locations(at address: UInt64, deadline: UInt64) -> (locations: [CodeLocation], unavailable: UnavailableReason?)
     {
         var count = 0

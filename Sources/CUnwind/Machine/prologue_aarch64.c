@@ -1,6 +1,5 @@
 // Computes a function's frame pointer where only SP is known. On aarch64 "add x29, sp, #n" sets it, after the record
-// (x29, x30) has been stored there. If an instruction since then moves SP by an amount that it does not contain, the
-// computation fails.
+// (x29, x30) has been stored there. It fails if SP has moved by an amount that is not in the code.
 
 #if defined(__aarch64__)
 

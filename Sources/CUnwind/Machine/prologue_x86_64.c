@@ -1,8 +1,8 @@
 // Computes a function's frame pointer where only SP is known. After "mov %rsp,%rbp", the distance between the two is the
-// sum of all pushes and subtractions since then. So this code follows the function's instructions, in order, from its start
-// to PC: gcc mixes other instructions into its prologues and pushes call arguments. After a return, the distance is that of a jump to
-// there. If a function moves rsp by an amount that is not in the code (alloca, a variable-length array), the distance
-// is unknown. Then the code searches for a frame record that only a call of this function can have written.
+// sum of all pushes and subtractions since then. So this code follows the function from its start to PC: gcc mixes other
+// instructions into its prologues and pushes call arguments. After a return, the distance is that of a jump to there. If
+// a function moves rsp by an amount that is not in the code (alloca, a variable-length array), the distance is unknown.
+// Then the code searches for a frame record that only a call of this function can have written.
 
 #if defined(__x86_64__)
 

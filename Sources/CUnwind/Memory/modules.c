@@ -65,13 +65,6 @@ static bool init_record(cunwind_memory_record *record, size_t capacity) {
   return record->pieces && record->expected && record->present;
 }
 
-static void destroy_record(cunwind_memory_record *record) {
-  if (record->pieces) munmap(record->pieces, record->capacity * sizeof *record->pieces);
-  if (record->expected) munmap(record->expected, record->capacity * MAX_PIECE_BYTES);
-  if (record->present) munmap(record->present, record->capacity * MAX_PIECE_BYTES);
-  memset(record, 0, sizeof *record);
-}
-
 static void clear_record(cunwind_memory_record *record) {
   record->count = record->bytes = 0;
   record->is_complete = true;
@@ -134,7 +127,10 @@ bool cunwind_modules_init(cunwind_modules *modules) {
 void cunwind_modules_destroy(cunwind_modules *modules) {
   if (modules->list) munmap(modules->list, CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   if (modules->paths) munmap(modules->paths, CUNWIND_MAX_PATH_BYTES);
-  destroy_record(&modules->record);
+  cunwind_memory_record *record = &modules->record;
+  if (record->pieces) munmap(record->pieces, record->capacity * sizeof *record->pieces);
+  if (record->expected) munmap(record->expected, record->capacity * MAX_PIECE_BYTES);
+  if (record->present) munmap(record->present, record->capacity * MAX_PIECE_BYTES);
   memset(modules, 0, sizeof *modules);
 }
 

@@ -1,5 +1,5 @@
-// The signal handler, and the app's action that it replaces. The engine's signals are queued with a value that identifies
-// slot and capture. Any other signal belongs to the app, and goes to the previous action.
+// The signal handler, and the app's action that it replaces. The engine's signals are queued with a value that
+// identifies slot and capture. Any other signal belongs to the app, and goes to the previous action.
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -14,8 +14,7 @@
 
 /// The attributes of every function that runs in the helper or in the handler: no stack-protector canary (it is read
 /// through the thread pointer), no shadow memory of a sanitizer, and no loop compiled into a call of the C library.
-/// `no_sanitize` alone keeps ThreadSanitizer's marks of entry and exit, which it counts in the parent's thread-local
-/// storage.
+/// `no_sanitize` alone keeps ThreadSanitizer's marks of entry and exit, in the parent's thread-local storage.
 #if defined(__clang__)
 #define CUNWIND_BARE                                                                \
   __attribute__((no_stack_protector, no_builtin, disable_sanitizer_instrumentation, \

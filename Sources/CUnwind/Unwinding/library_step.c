@@ -207,8 +207,7 @@ static bool find_all(library_stepper *stepper, void *handle) {
          find(handle, SYMBOL(UNW_OBJ(dwarf_search_unwind_table)), &stepper->search_table);
 }
 
-// The library does not tell its version. From 1.7 on it has a function more; the headers know the rest, as it is built
-// and installed with them.
+// The library does not tell its version. From 1.7 on it has a function more; its headers tell the rest.
 static void set_name(library_stepper *stepper, void *handle) {
   bool has_file_names = dlsym(handle, SYMBOL(UNW_OBJ(get_elf_filename))) != NULL;
   bool is_as_built = has_file_names == (UNW_VERSION >= UNW_VERSION_CODE(1, 7));

@@ -268,8 +268,7 @@ cunwind_memory_access cunwind_memory_access_in_use(void);
 bool cunwind_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 
 /// Frees an engine; does nothing for NULL. Restores the signal action that it found, if the current one is still ours,
-/// no other engine uses it, and none of our signals is pending. Waits at most 50 ms, and only for a helper that did not
-/// end in time.
+/// no other engine uses it, and none of our signals is pending. Waits at most 50 ms, only for a helper that is late.
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries a stop on a short-lived thread of its own, to find out whether ptrace works. Returns CUNWIND_OK,
@@ -365,8 +364,7 @@ cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thr
 /// How much longer the helper waits alone for a thread that was asked to stop, in nanoseconds (2 s), so that the
 /// request makes no call of the thread return EINTR. Until then the same thread cannot be stopped again.
 #define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
-/// How long a stop waits for another engine's stop of the same thread, in nanoseconds (2 ms). A stop takes 0.1 ms, unless
-/// the thread stays in the kernel.
+/// How long a stop waits for another engine's stop of the thread, in nanoseconds (2 ms). Most take 0.1 ms.
 #define CUNWIND_BUSY_TIMEOUT_NANOSECONDS 2000000ull
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies its stack, and releases it.
@@ -461,9 +459,8 @@ size_t cunwind_find_in_thread_storage(uint64_t value, bool leads, uint64_t key, 
 #define CUNWIND_DTV_OFFSET 0
 #endif
 
-/// Finds the TLS block of the calling thread that has the variable at `address`: the block's module id, and the
-/// variable's place in it. False: there is none, or the thread's vector of blocks is not as expected. Takes the dynamic
-/// linker's lock.
+/// Finds the calling thread's TLS block with the variable at `address`: its module id, and the variable's place. False:
+/// there is none, or the thread's vector of blocks is not as expected. Takes the dynamic linker's lock.
 bool cunwind_thread_storage_place(const void *_Nonnull address, uint64_t *_Nonnull module, uint64_t *_Nonnull offset);
 
 // ---- Tasks ----------------------------------------------------------------------------------------------------------
