@@ -6,8 +6,6 @@ internal import CoreFoundation
 import Glibc
 
 /// Returns the absolute form of a path, without following links; `nil` with errno if the current directory is unknown.
-///
-/// A program may change its directory later, and another process has its own.
 package func absolutePath(_ path: String) -> String? {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return nil }

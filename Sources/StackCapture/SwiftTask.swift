@@ -1,7 +1,6 @@
 import Glibc
 package import LinuxSupport
 
-/// A task of this process, as it is in memory.
 package struct SwiftTask: Sendable, Equatable {
     /// What a task that is not running waits for.
     package enum Dependency: Sendable, Hashable {

@@ -158,9 +158,7 @@ package struct CapturePolicy: Equatable, Sendable {
     /// The method that keeps a running thread from running, if there is one.
     private var stops: [StallReport.CaptureMethod] { mayUsePtrace ? [.ptrace] : maySignal ? [.signal] : [] }
 
-    /// Returns the methods to try for a thread, in order, until one returns a complete stack.
-    ///
-    /// None for a thread that waits in an unknown system call: it can be neither read nor stopped safely.
+    /// Returns the methods to try in turn until a stack is complete; none for a thread in an unknown system call.
     func methods(for status: ThreadStatus) -> [StallReport.CaptureMethod] {
         // Signals are for running threads only: any handler, whatever its flags, ends a timed wait (signal(7)).
         if status.state == .running { return stops }

@@ -48,9 +48,8 @@ package final class ThreadProbe {
 
     deinit { cunwind_thread_close(handle) }
 
-    /// Reads a thread through the files in `kept`, which are opened if they are another thread's.
-    ///
-    /// A process that is nearly out of descriptors has those of the reading back after it.
+    /// Reads a thread through the files in `kept`, opened if they are another thread's, and closed if descriptors are
+    /// nearly used up.
     package static func read(_ thread: Int32, keeping kept: inout ThreadProbe?) -> ThreadReading? {
         if kept?.thread != thread { kept = try? ThreadProbe(thread: thread) }
         return kept.map { $0.read() } ?? readBriefly(thread)

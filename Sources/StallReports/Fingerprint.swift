@@ -17,7 +17,6 @@
 /// Samples of a busy turn differ in their innermost frames. The path goes inward as long as samples for more than half of
 /// the time agree.
 package struct Fingerprint: Equatable {
-    /// A function of the app on a stack.
     package struct Place: Equatable {
         /// The function's demangled name, or the build ID and offset of a frame without a name.
         package var name: String

@@ -17,9 +17,7 @@ public struct HealthRecord: Codable, Sendable, Equatable {
     public var state: HealthState
     /// The time of the watchdog's check, by the wall clock.
     public var checkedAt: Timestamp
-    /// The time of the watchdog's check, in milliseconds of CLOCK_MONOTONIC, which stops while the machine is suspended.
-    ///
-    /// A reader on the same machine computes the record's age from it.
+    /// The check's time in milliseconds of CLOCK_MONOTONIC (not in suspension), for the record's age on the machine.
     package var checkedAtMonotonicMilliseconds: UInt64
     /// When all loops last made progress, or the monitor began, by the wall clock: the health file's modification time.
     package var progressedAt: Timestamp

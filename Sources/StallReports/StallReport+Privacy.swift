@@ -26,9 +26,7 @@ extension StallReport {
         cause?.summary = summary
     }
 
-    /// Removes the directories from a system call's target, which may list several descriptors and describe each.
-    ///
-    /// If in doubt it removes too much: a path may itself contain commas.
+    /// Removes the directories from a call's target, which may list descriptors; too much where a path has commas.
     private static func withoutDirectories(_ target: String) -> String {
         target.split(separator: ", ", omittingEmptySubsequences: false).map { piece in
             guard piece.contains("/") else { return String(piece) }

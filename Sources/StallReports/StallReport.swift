@@ -8,9 +8,7 @@
 /// within one `schemaVersion`: readers must ignore unknown fields and accept unknown words. Removing a field, or
 /// changing its meaning, starts a new version, which older readers refuse.
 public struct StallReport: Codable, Sendable, Equatable, Identifiable {
-    /// The schema version that this library writes.
-    ///
-    /// It increases when a field is removed or changes its meaning, not when a field is added.
+    /// The schema version that is written: it increases when a field is removed or changes its meaning.
     package static let currentSchemaVersion = 1
 
     package var schemaVersion: Int = Self.currentSchemaVersion
@@ -243,9 +241,7 @@ extension StallReport {
         public var hostname: String
         /// The kernel's id of the boot: with ``pid`` and ``startTicks`` it identifies the process; `nil` if unknown.
         package var bootID: String?
-        /// The PID namespace that ``pid`` belongs to, as in `pid:[4026531836]`; `nil` if unknown.
-        ///
-        /// Containers have their own, also those that share a host name, as in a pod of Kubernetes.
+        /// The PID namespace of ``pid``, each container's own, as in `pid:[4026531836]`; `nil` if unknown.
         package var pidNamespace: String?
 
         package init(

@@ -98,9 +98,8 @@ extension StallReport {
         !isLineExpected(frame, images) && frame.line == nil && Fingerprint.forwardsClosure(frame)
     }
 
-    /// Returns the frames without the deinitializers that only release an object's members.
-    ///
-    /// The runtime calls them for each object of a graph. The function that has released the graph is the one to blame.
+    /// Returns the frames without the deinitializers that the runtime calls only to release an object's members: the
+    /// function that has released the graph is the one to blame.
     private static func withoutReleases(_ frames: [Frame]) -> [Frame] {
         guard frames.contains(where: isDeinitializer) else { return frames }
         var isReleasing = false
@@ -123,9 +122,8 @@ extension StallReport {
         [".deinit", ".__deallocating_deinit"].contains { frame.function?.hasSuffix($0) == true }
     }
 
-    /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source is.
-    ///
-    /// An autoclosure has no line: the function that it was written in is the one to blame.
+    /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source
+    /// is: it has no line, so the function around it is to blame.
     private static func withoutEvaluation(_ frames: [Frame]) -> [Frame] {
         let isWritten = { (frame: Frame) in
             frame.isRuntimeFrame != true && (frame.compilerGenerated == nil || writer(of: frame) != nil)

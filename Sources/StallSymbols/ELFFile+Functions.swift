@@ -62,9 +62,8 @@ extension Elf64_Sym {
 }
 
 extension ELFFile {
-    /// Bytes of names that are read at a time, and the longest name that is found.
-    ///
-    /// Less than the size from which malloc(3) maps memory: freeing 1 MiB once made glibc keep 2 MB for the next.
+    /// Bytes of names read at a time, and of the longest name found: less than malloc(3) maps, because freeing 1 MiB
+    /// once made glibc keep 2 MB for the next.
     static let nameScanBytes = 64 << 10
     /// Functions that a scan finds at most: the others of a file with more are left out.
     static let maximumScannedFunctions = 65_536

@@ -14,9 +14,7 @@ package struct SymbolProbe {
         self.settings = settings
     }
 
-    /// Tries whether libdw can be used.
-    ///
-    /// Unless it is to be loaded, only its file is searched for: a program that never stalls never loads libdw.
+    /// Tries whether libdw can be used; unless `isLoaded`, by its file: a program that never stalls never loads libdw.
     package func libdw(isLoaded: Bool) -> Capabilities.Outcome {
         guard settings.detail == .lines else { return Self.noLines }
         if isLoaded {

@@ -140,9 +140,8 @@ final class Symbolicator: Symbolicating {
 
 /// Finds the names and lines of addresses, on one thread, which is never a monitored one.
 package protocol Symbolicating: AnyObject {
-    /// Finds the functions at the virtual address `offset` in the file of `image`.
-    ///
-    /// After `deadline`, in nanoseconds of CLOCK_MONOTONIC, it returns only known results, marked as unfinished.
+    /// Finds the functions at the file's virtual address `offset`; after `deadline`, in monotonic nanoseconds, only
+    /// known results, marked as unfinished.
     func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress
 
     /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.

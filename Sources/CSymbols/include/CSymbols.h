@@ -23,7 +23,6 @@ extern "C" {
 
 /// Functions inlined into one another at one address that are told. Of a deeper nest the outermost are left out.
 #define CSYMBOLS_MAX_LOCATIONS 128
-/// Sections one image may be opened with.
 #define CSYMBOLS_MAX_SECTIONS 32
 
 typedef enum csymbols_status {
@@ -47,7 +46,6 @@ typedef struct csymbols_section {
   bool is_compressed;  ///< It has SHF_COMPRESSED, and begins with an Elf64_Chdr.
 } csymbols_section;
 
-/// One function that runs at an address.
 typedef struct csymbols_location {
   const char *_Nullable function;  ///< Linkage name, or plain name where there is none. Lives as long as the image.
   const char *_Nullable file;      ///< Path as the compiler recorded it. Lives as long as the image.

@@ -12,7 +12,7 @@
 /// The most bytes of /proc/<tid>/status that are read. A "Groups:" line of more than a thousand groups is longer.
 #define CUNWIND_STATUS_BYTES 16384
 
-/// The places of a thread's files, in the order of `cunwind_thread_file`.
+/// In the order of `cunwind_thread_file`.
 enum {
   CUNWIND_FILE_SCHEDSTAT,
   CUNWIND_FILE_STATUS,

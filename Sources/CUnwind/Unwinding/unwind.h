@@ -46,7 +46,6 @@ enum { CUNWIND_KEPT_COUNT = 6 };
 enum { CUNWIND_KEPT_COUNT = 11 };
 #endif
 
-/// Which stepper may step from a PC.
 typedef enum cunwind_stepper {
   CUNWIND_PC_REFUSED,    ///< None: no table covers it, or its entry or rules are damaged.
   CUNWIND_PC_OUTERMOST,  ///< None: it is in a thread's first function.

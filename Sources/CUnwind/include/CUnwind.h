@@ -196,7 +196,6 @@ typedef struct cunwind_options {
   cunwind_memory_access memory_access;
 } cunwind_options;
 
-/// The first word of a `cunwind_context_scope`.
 #define CUNWIND_SCOPE_MAGIC 0x65706f6353574c53ull
 
 /// A synchronous scope of a context, on the stack or the heap of its thread.
@@ -224,7 +223,6 @@ typedef struct cunwind_context_layout {
   uint64_t payload_offset;  ///< From the object that is its value to the payload.
 } cunwind_context_layout;
 
-/// Whether a context was read, or why not.
 typedef enum cunwind_context_status {
   CUNWIND_CONTEXT_NOT_READ = 0,  ///< The capture's method does not hold the thread, or nothing is known of the layout.
   CUNWIND_CONTEXT_TAKEN,         ///< Read while the thread was stopped or blocked. Each part may be absent.
@@ -239,7 +237,6 @@ typedef enum cunwind_context_status {
 /// The most bytes of OpenTelemetry's thread context record that are read: its recommended limit.
 #define CUNWIND_THREAD_RECORD_BYTES 640
 
-/// What a thread was working on.
 typedef struct cunwind_context {
   uint8_t status;  ///< A `cunwind_context_status`.
   bool has_task;   ///< A Swift task was running on the thread.
@@ -299,7 +296,6 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// the thread runs like any other. Under a seccomp filter a child process tries the call first.
 bool cunwind_request_short_slice(void);
 
-/// Which unwinder makes the steps by call frame information.
 typedef struct cunwind_unwinder_status {
   const char *_Nonnull name;     ///< "libunwind 1.6.2", or "built-in".
   const char *_Nullable reason;  ///< Why it is not libunwind; NULL if it is.
