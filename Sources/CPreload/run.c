@@ -1,5 +1,5 @@
 // Watches the loops of a program that `stallwatch run` has started, with the monitor of the agent. The main thread runs
-// only the constructor, which starts a thread that loads the monitor when the program has a loop, and never without one.
+// only the constructor, which starts a thread that loads the monitor when the program has a loop, never without one.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Steps by libunwind's remote interface, over the copied stack. Each step has a cursor of its own, made from the frame's
+// Steps by libunwind's remote interface, over the copied stack. Each step has its own cursor, made from the frame's
 // registers: libunwind must not go on by itself where it has no information, because it would then guess.
 //
 // libunwind is loaded, and never linked: a library that exports `_Unwind_RaiseException` before libgcc_s takes all C++

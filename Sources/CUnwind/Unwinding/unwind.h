@@ -25,7 +25,6 @@
 #endif
 /// The PCs whose rules are remembered as accepted.
 #define CUNWIND_KNOWN_PCS 1024u
-/// The functions whose calls are remembered.
 #define CUNWIND_ONLY_CALLS 16u
 
 /// The most bytes of an unwinder's name, and of the reason why it is not libunwind.
@@ -33,7 +32,7 @@
 #define CUNWIND_UNWINDER_REASON_BYTES 256
 
 /// A loaded libunwind. Our own stepper guards it, because it may crash on damaged tables: a PC goes to it only if our
-/// parser has accepted the function's entry and the rules at the PC. Ours stands in for it, where it is missing or fails.
+/// parser has accepted the function's entry and the rules at the PC. Ours stands in where it is missing or fails.
 typedef struct cunwind_library {
   char name[CUNWIND_UNWINDER_NAME_BYTES];
 } cunwind_library;
