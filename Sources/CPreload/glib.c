@@ -68,7 +68,7 @@ static struct {
 #define LONGEST_NAME 127
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/// Copies memory that may not be mapped: write(2) copies what is, and does not wait. Returns the count of bytes.
+/// Copies memory that may not be mapped: write(2) copies what is, allocates nothing, never waits. Returns the count.
 static size_t copy(const int *ends, const void *from, void *to, size_t size) {
   ssize_t written = write(ends[1], from, size);
   if (written <= 0) return 0;

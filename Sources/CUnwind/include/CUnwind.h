@@ -360,7 +360,7 @@ cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thr
 /// How much longer the helper waits alone for a thread that was asked to stop, in nanoseconds (2 s), so that the
 /// request makes no call of the thread return EINTR. Until then the same thread cannot be stopped again.
 #define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
-/// How long a stop waits for another engine's stop of the thread, in nanoseconds (2 ms). Most take 0.1 ms.
+/// How long a stop waits for another engine's, in nanoseconds (2 ms). It takes 0.1 ms for a thread not in the kernel.
 #define CUNWIND_BUSY_TIMEOUT_NANOSECONDS 2000000ull
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies its stack, and releases it.
