@@ -39,7 +39,6 @@ typedef void set_priority_function(struct source *source, int priority);
 typedef unsigned attach_function(struct source *source, void *context);
 typedef void unref_function(struct source *source);
 
-/// GLib, once it is found.
 static void *glib;
 static void *(*default_context)(void);
 static poll_function *(*get_poll)(void *context);
@@ -69,8 +68,7 @@ static struct {
 #define LONGEST_NAME 127
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/// Copies memory that may not be mapped: write(2) copies what is, and allocates and waits for nothing. Returns how many
-/// bytes it has copied.
+/// Copies memory that may not be mapped: write(2) copies what is, allocates nothing, never waits. Returns the count.
 static size_t copy(const int *ends, const void *from, void *to, size_t size) {
   ssize_t written = write(ends[1], from, size);
   if (written <= 0) return 0;

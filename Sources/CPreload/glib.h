@@ -5,11 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// The functions of which one has a frame on the stack while GLib runs a main context: g_main_loop_run and
-/// g_main_context_iteration.
+/// One of these has a frame on the stack while GLib runs a main context: g_main_loop_run, g_main_context_iteration.
 #define CPRELOAD_GLIB_FUNCTIONS 2
 
-/// A range of addresses.
 struct cpreload_range {
   uint64_t start;
   uint64_t end;  ///< Equal to `start` for an unknown range.

@@ -36,8 +36,7 @@ int cpreload_start_thread(void *(*body)(void *)) {
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
   int policy = sched_getscheduler(0);
   if (policy == SCHED_FIFO || policy == SCHED_RR) {
-    // A thread of the program that computes would have to wait for it. Priority and policy are those of the attributes: 0
-    // and SCHED_OTHER.
+    // The program's computing threads would have to wait for it. The attributes have priority 0 and SCHED_OTHER.
     pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
   }
   int status = pthread_create(&thread, &attributes, body, NULL);

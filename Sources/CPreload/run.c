@@ -1,7 +1,5 @@
-// Watches the loops of a program that `stallwatch run` has started, with the monitor of the agent.
-//
-// The program's main thread runs only the constructor, which copies a few variables and starts a thread. That thread loads
-// the monitor when the program has a loop, so a program without one never loads it.
+// Watches the loops of a program that `stallwatch run` has started, with the monitor of the agent. The main thread runs
+// only the constructor, which starts a thread that loads the monitor when the program has a loop, never without one.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,7 +32,6 @@
 #define SOON_INTERVAL 100000000
 #define LATE 150
 #define LATE_INTERVAL 999999999
-/// The size of the buffers for sentences, in bytes.
 #define TEXT_BYTES 1024
 
 /// The functions of the agent: see startRun.swift.
@@ -243,8 +240,7 @@ static void say(const char *text) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/// Stands in for daemon(3), with which a child goes on unwatched: without a word the program would seem to have no
-/// stalls.
+/// Stands in for daemon(3), whose child is unwatched: without a word the program would seem to have no stalls.
 int daemon(int keeps_directory, int keeps_streams) {
   if (watched_process != 0 && getpid() == watched_process)
     say("it goes on as a daemon, in a child process, which is not watched: let it run in the foreground");

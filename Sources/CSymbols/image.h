@@ -29,7 +29,6 @@ typedef struct csymbols_outcome {
   csymbols_status status;
 } csymbols_outcome;
 
-/// A compilation unit.
 typedef struct csymbols_unit {
   Dwarf_Die root;
   csymbols_ranges functions;  ///< Owners are offsets of the functions' entries.
@@ -101,7 +100,6 @@ csymbols_status csymbols_lines_admit(csymbols_image *image, csymbols_unit *unit)
 csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,
                                     uint64_t owner);
 
-/// Empties one of the image's tables.
 void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges);
 
 /// The nanoseconds of CLOCK_MONOTONIC.

@@ -59,8 +59,7 @@ static Dwarf_Line *row_before(csymbols_image *image, csymbols_unit *unit, Dwarf_
   return NULL;
 }
 
-// `function` is the one that the address is in, and `innermost` what is inlined into it there, or itself; NULL when it is not
-// known.
+// `function` is the one that the address is in, `innermost` what is inlined into it there, or itself; NULL: not known.
 static place place_of_address(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, Dwarf_Die *innermost,
                               uint64_t address, csymbols_clock *clock) {
   const csymbols_libdw *libdw = image->libdw;

@@ -1,6 +1,5 @@
 import Glibc
 
-/// Functions that write files completely or not at all, and read them.
 package enum AtomicFile {
     /// Creates a file for its owner only, in place of what has the name, even a FIFO, and returns its descriptor.
     package static func create(_ path: String) throws(SystemError) -> Int32 {

@@ -96,7 +96,6 @@ package struct CRC32 {
 
     package init() {}
 
-    /// The checksum of all bytes so far.
     package var value: UInt32 { ~remainder }
 
     package mutating func add(_ bytes: [UInt8]) {

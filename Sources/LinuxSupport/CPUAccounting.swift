@@ -2,10 +2,8 @@ import Glibc
 
 /// The time in nanoseconds that CPU quotas have throttled a thread's cgroups since they were first read.
 ///
-/// Covers the thread's cgroup and its visible ancestors, because a quota limits all groups inside. If the thread moves
-/// to another cgroup, its total stays and the new group adds to it.
+/// Covers the thread's cgroup and its visible ancestors. If it moves to another one, that adds to its total.
 package struct CPUQuota {
-    /// The maximum number of nested groups that are read.
     static let maximumDepth = 8
 
     private var membership: String?
@@ -44,8 +42,7 @@ package struct CPUQuota {
         return sum
     }
 
-    /// Parses `throttled_usec` of a cgroup v2 cpu.stat file, or `throttled_time` (nanoseconds) of a v1 file, to
-    /// nanoseconds.
+    /// Parses `throttled_usec` of a cgroup v2 cpu.stat, or `throttled_time` (nanoseconds) of v1, to nanoseconds.
     static func throttledTime(_ cursor: ByteCursor) -> UInt64? {
         var cursor = cursor
         if cursor.skip(pastLinePrefix: "throttled_usec ") { return cursor.number().map { $0 * 1_000 } }
@@ -82,14 +79,12 @@ package struct CPUSteal: Sendable {
     /// The steal time of each CPU; empty if the kernel does not provide it.
     private let ticks: [UInt64]
 
-    /// Reads /proc/stat: 50 us with two CPUs, and more with each further one, because the kernel adds up all
-    /// interrupts.
+    /// Reads /proc/stat: 50 us with two CPUs, more with each other one, as the kernel adds up all interrupts.
     package init() {
         self.init(readSmallFile("/proc/stat") ?? "", at: monotonicNow())
     }
 
-    /// Parses /proc/stat, read at `time`, in monotonic nanoseconds: `cpu`, the CPU's number, and times; the eighth is
-    /// steal.
+    /// Parses /proc/stat, read at `time` in monotonic nanoseconds: `cpu`, number, and times; the eighth is steal.
     package init(_ text: String, at time: UInt64) {
         var (cursor, ticks) = (ByteCursor(text), [UInt64]())
         // The first line is the sum over all CPUs.
@@ -104,7 +99,6 @@ package struct CPUSteal: Sendable {
         self.time = time
     }
 
-    /// Whether the kernel provides steal time.
     package var hasValues: Bool { !ticks.isEmpty }
 
     /// Returns the time stolen from the most affected CPU until a later reading, in nanoseconds.

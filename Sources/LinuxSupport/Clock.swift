@@ -25,8 +25,7 @@ private func now(_ clock: clockid_t) -> UInt64? {
 
 /// Returns the exact time of a thread on a CPU, in nanoseconds; `nil` if this process has no such thread.
 ///
-/// Takes a system call. pthread_getcpuclockid(3) has the same encoding (include/linux/posix-timers_types.h), but needs a
-/// pthread_t.
+/// Takes a system call. pthread_getcpuclockid(3) encodes it alike (linux/posix-timers_types.h), but needs a pthread_t.
 package func cpuTime(of thread: Int32) -> UInt64? {
     /// The largest id of a thread (PID_MAX_LIMIT): beyond it the encoding would overflow.
     let maximumThread: Int32 = 1 << 22

@@ -10,7 +10,6 @@ package struct FileLock: Equatable, Sendable {
     /// The device's major and minor number.
     package var device: [UInt32]
     package var inode: UInt64
-    /// The locked bytes.
     package var bytes: ClosedRange<UInt64>
 
     /// Parses a line; `nil` for a lease, and for text of another form.
@@ -70,8 +69,7 @@ package struct FileLockRequest: Equatable, Sendable {
 
     /// Returns the locks in the text of /proc/locks that keep this request waiting.
     ///
-    /// The text has the request itself, which tells the device. Where several files or ranges could be meant, no lock is
-    /// returned.
+    /// The text has the request itself, which tells the device. Where it is ambiguous, no lock is returned.
     package func holders(in text: String) -> [FileLock] {
         let all = FileLock.all(in: text)
         let own = all.filter { lock in

@@ -6,8 +6,6 @@ internal import CoreFoundation
 import Glibc
 
 /// Returns the absolute form of a path, without following links; `nil` with errno if the current directory is unknown.
-///
-/// A program may change its directory later, and another process has its own.
 package func absolutePath(_ path: String) -> String? {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return nil }
@@ -15,7 +13,6 @@ package func absolutePath(_ path: String) -> String? {
     return "\(String(cString: directory))/\(path)"
 }
 
-/// An entry of a directory, as from readdir(3).
 package struct DirectoryEntry {
     package let name: String
     /// The type: DT_REG, DT_DIR, …, or DT_UNKNOWN if the file system does not provide it.
@@ -45,7 +42,6 @@ package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> 
     return entries
 }
 
-/// The status of a file, as from stat(2).
 package struct FileStatus {
     package let size: Int
     package let isRegular: Bool
@@ -86,9 +82,7 @@ package struct FileStatus {
     }
 }
 
-/// A descriptor that stays open for long.
-///
-/// A program that closes all descriptors, as daemons do, gives their numbers to other files.
+/// A descriptor that stays open for long: a program that closes all, as daemons do, gives their numbers to other files.
 package struct KeptDescriptor: Sendable {
     package let number: Int32
     private let identity: [UInt64]?

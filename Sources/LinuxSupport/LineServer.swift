@@ -18,7 +18,6 @@ package final class LineServer: Sendable {
     static let requestTime: UInt64 = 1_000_000_000
     /// The longest time until a client has received its answer, in nanoseconds.
     static let answerTime: UInt64 = 2_000_000_000
-    /// The number of connections that wait for their acceptance.
     private static let backlog: Int32 = 16
 
     package let path: String

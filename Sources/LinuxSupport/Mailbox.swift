@@ -48,8 +48,7 @@ package final class Mailbox<Item: Sendable>: Sendable {
         return lost
     }
 
-    /// Returns the oldest item, or waits for one; `nil` at a deadline in monotonic nanoseconds, or once the mailbox is closed
-    /// and empty.
+    /// Returns the oldest item, or waits for one; `nil` at a deadline in monotonic nanoseconds, or if closed and empty.
     ///
     /// Only the reader calls it.
     package func next(until deadline: UInt64 = .max, beforeWaiting prepare: () -> Void = {}) -> Item? {

@@ -1,8 +1,7 @@
 internal import CLinux
 
-/// Returns whether `bytes` more can be allocated now, and ``leastRoomBytes`` beside them.
-///
-/// A Swift array that does not fit ends the program. An allocation of another thread may still come between.
+/// Returns whether `bytes` more, and ``leastRoomBytes``, can be allocated now, if no other thread does so meanwhile; a
+/// Swift array that does not fit ends the program.
 package func hasMemory(for bytes: Int) -> Bool { clinux_has_room(bytes + leastRoomBytes) }
 
 /// The memory that is left to the app and to small allocations.
@@ -37,8 +36,7 @@ extension MemoryReading {
         }
     }
 
-    /// Returns the C string at `address`, up to 255 bytes or the end of mapped memory; `nil` if it is empty or not
-    /// mapped.
+    /// Returns the C string at `address`, up to 255 bytes or the end of mapped memory; `nil` if empty or unmapped.
     package func string(at address: UInt64) -> String? {
         var text: [UInt8] = []
         // Pieces that do not cross a page, so that a string at the end of a mapping can be read.

@@ -4,7 +4,6 @@ import Glibc
 package struct OpenDescriptor: Equatable, Sendable {
     package var process: Int32
     package var number: Int32
-    /// Whether the file may be read, and written, through it.
     package var isReadable, isWritable: Bool
     /// The text of /proc/<pid>/fdinfo/<fd>.
     package var info: String
@@ -22,14 +21,11 @@ package struct OpenDescriptor: Equatable, Sendable {
 
 /// A search for the processes that have a file open, within bounds.
 ///
-/// It reads links and text in /proc and opens no file of another process. The kernel shows the descriptors of processes of
-/// the same user.
+/// It reads links and text in /proc and opens no file of another process. The kernel shows those of the same user.
 package struct OpenFileSearch: Equatable, Sendable {
-    /// The largest number of processes that are looked at.
     package static let maximumProcesses = 2_000
     /// The longest time for one search, in nanoseconds.
     package static let maximumTime: UInt64 = 50_000_000
-    /// The largest number of descriptors that are found.
     package static let maximumFound = 64
 
     package private(set) var found: [OpenDescriptor] = []

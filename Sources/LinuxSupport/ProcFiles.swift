@@ -1,8 +1,7 @@
 internal import CLinux
 import Glibc
 
-/// Returns the contents of a small file, up to `limit` bytes or less than 4096 more; `nil` if it cannot be opened or
-/// read.
+/// Returns the contents of a small file, up to `limit` bytes or less than 4096 more; `nil` if it cannot be read.
 package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -36,8 +35,7 @@ package func fileName(_ path: String) -> String { path.split(separator: "/").las
 /// The number of bytes read of /proc/self/maps: some 10,000 mappings.
 package let maximumMaps = 1 << 20
 
-/// Returns the file mapped at an address, from the text of /proc/<pid>/maps (proc(5)); `nil` if it is in no file
-/// mapping.
+/// Returns the file mapped at an address, from the text of /proc/<pid>/maps (proc(5)); `nil` if there is none.
 package func mappedFile(at address: UInt64, in maps: String) -> String? {
     for line in maps.utf8.split(separator: UInt8(ascii: "\n")) {
         // "begin-end perms offset device inode path"; the path may contain spaces.
@@ -53,8 +51,7 @@ package func mappedFile(at address: UInt64, in maps: String) -> String? {
     return nil
 }
 
-/// The executable of this process; /proc/self/exe is the dynamic linker if that was started with the executable's path,
-/// as in `/lib64/ld-linux-x86-64.so.2 ./notes`.
+/// The executable of this process: /proc/self/exe is a dynamic linker that was started as `/lib64/ld-… ./notes`.
 package enum OwnExecutable {
     /// The path; empty if it is not known.
     package static let path = named ?? readLink("/proc/self/exe") ?? ""
@@ -88,8 +85,7 @@ package struct ProcessStatus: Equatable, Sendable {
     /// Whether the process has CAP_SYS_PTRACE; `nil` if unknown.
     package var maySysPtrace: Bool? { capabilities.map { $0 >> 19 & 1 == 1 } }
 
-    /// Returns whether the text shows a seccomp mode other than 0, or nothing; a kernel without seccomp shows other
-    /// fields.
+    /// Returns whether the text has a seccomp mode other than 0, or nothing; without seccomp it has other fields.
     package static func mayHaveFilter(_ text: String) -> Bool {
         var fields = ByteCursor(text)
         return fields.skip(pastLinePrefix: "Seccomp:") ? fields.number() != 0 : text.isEmpty

@@ -34,9 +34,7 @@ package struct ProcessIdentity: Sendable, Hashable {
         self.bootID = bootID
     }
 
-    /// Whether this process still runs.
-    ///
-    /// A process on another host or in another pid namespace counts as gone. Without /proc each one counts as running.
+    /// Whether this process runs: not on another host or in another pid namespace; without /proc, each one counts.
     package var isAlive: Bool { !showsOwnThreads || ProcessIdentity(pid: pid) == self }
 }
 
@@ -52,7 +50,6 @@ extension ProcessIdentity: LosslessStringConvertible {
     }
 }
 
-/// A process of this machine, as /proc shows it.
 package struct RunningProcess: Sendable, Equatable {
     package var id: Int32
     package var parent: Int32

@@ -11,8 +11,7 @@ package final class ServiceNotifier: Sendable {
     private let address: sockaddr_un
     private let addressLength: socklen_t
 
-    /// Opens a socket for messages to a value of `NOTIFY_SOCKET`: an absolute path, or `@` and a name in the abstract
-    /// namespace.
+    /// Opens a socket for messages to a value of `NOTIFY_SOCKET`: an absolute path, or `@` and an abstract name.
     package init(socket path: String) throws(SystemError) {
         var name = Array(path.utf8)
         var address = sockaddr_un()
@@ -52,8 +51,7 @@ package final class ServiceNotifier: Sendable {
         return count == bytes.count ? nil : count < 0 ? errno : EMSGSIZE
     }
 
-    /// Returns the time between two `WATCHDOG=1`, in nanoseconds: half of `WATCHDOG_USEC`, as sd_watchdog_enabled(3)
-    /// asks.
+    /// Returns the time between two `WATCHDOG=1`, in nanoseconds: half of `WATCHDOG_USEC` (sd_watchdog_enabled(3)).
     package static func watchdogPeriod(microseconds: String?, process: String?, own: Int32 = getpid()) -> UInt64? {
         guard let limit = microseconds.flatMap(UInt64.init), limit > 0, limit < UInt64.max / 1_000 else { return nil }
         guard process.map({ Int32($0) == own }) ?? true else { return nil }

@@ -1,8 +1,6 @@
 internal import CLinux
 
-/// The locks of the streams stdin, stdout and stderr, which threads wait for while another one prints or reads.
-///
-/// The layout is glibc's. It is used only if a private stream, locked by the calling thread, shows it.
+/// The locks of stdin, stdout and stderr, in glibc's layout, if a private stream locked by the caller shows it.
 package struct StandardStreams: Sendable {
     /// The offset of a lock's owner (glibc's _IO_lock_t: an int, an int, a pointer).
     static let ownerOffset: UInt64 = 8

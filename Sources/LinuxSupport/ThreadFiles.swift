@@ -10,7 +10,6 @@ package var showsOwnThreads: Bool { access("/proc/self/task/\(clinux_gettid())",
 /// Whether /proc belongs to another PID namespace.
 package var isProcForeign: Bool { access("/proc/self/task", F_OK) == 0 && !showsOwnThreads }
 
-/// The id of the calling thread.
 package var callingThread: Int32 { clinux_gettid() }
 
 /// The files in /proc/<pid>/task/<tid> that diagnoses and captures read.
@@ -25,8 +24,7 @@ package enum ThreadFile: String, CaseIterable, Sendable {
         case missing(errno: Int32)
     }
 
-    /// Reads the file in a thread's directory; the thread must wait, because `wchan` and `stack` are empty for a
-    /// running one.
+    /// Reads the file in a thread's directory; `wchan` and `stack` are empty unless the thread waits.
     package func read(in directory: String) -> Answer {
         guard let text = readSmallFile("\(directory)/\(rawValue)") else { return .missing(errno: errno) }
         return isShown(text) ? .shown : .hidden

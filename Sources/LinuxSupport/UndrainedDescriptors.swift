@@ -17,23 +17,18 @@ package struct UndrainedDescriptors {
         var link: String
         var bytes = 0
         var isArmed = true
-        /// The number of times that a disarmed entry was armed again.
         var rearmed = 0
     }
 
     /// The number of updates after which a descriptor counts.
     package static let leastUpdates = 8
-    /// The number of times that it must have been armed again.
     private static let leastRearmed = 2
     /// The largest number of descriptors of the process that are searched for instances.
     private static let maximumDescriptors = 1_024
-    /// The number of readings in one look.
-    ///
-    /// One in 60 to 500 shows an armed entry, which libdispatch's thread keeps armed for under 1 µs.
+    /// In one look: one in 60 to 500 shows an armed entry, which libdispatch's thread keeps armed for under 1 µs.
     private static let readings = 300
-    /// The time between two readings, in microseconds.
-    ///
-    /// Without it, one in 1,000 to 7,000 shows an armed entry: the kernel locks the instance while it is read.
+    /// In microseconds, between two readings: without it, one in 1,000 to 7,000 shows an armed entry, because the
+    /// kernel locks the instance while it is read.
     private static let pause: UInt32 = 20
 
     private var instances: [Int32] = []
@@ -45,8 +40,7 @@ package struct UndrainedDescriptors {
     /// Whether every descriptor was drained: once not readable, or with fewer bytes than before.
     package var areAllDrained: Bool { updates > 0 && candidates.isEmpty }
 
-    /// The descriptor that the app has not read in ``leastUpdates`` updates, such as `descriptor 7, pipe:[4711]`; `nil` if
-    /// there is none.
+    /// The descriptor not read in ``leastUpdates`` updates, such as `descriptor 7, pipe:[4711]`; `nil` without one.
     package var found: String? {
         guard updates >= Self.leastUpdates else { return nil }
         let found = candidates.filter { $0.value.rearmed >= Self.leastRearmed }.min { $0.key < $1.key }
@@ -99,8 +93,7 @@ struct EpollEntry: Equatable {
     /// Whether the next input is reported; libdispatch's other entries, for output, are never armed for input.
     var isArmed: Bool
 
-    /// Parses a line such as "tfd:       22 events: 40004019 data: …" (ep_show_fdinfo in fs/eventpoll.c); fails for an
-    /// entry that is not of EPOLLONESHOT.
+    /// Parses a line such as "tfd:       22 events: 40004019 data: …" (fs/eventpoll.c); fails without EPOLLONESHOT.
     init?(line: Substring) {
         let words = line.split(separator: " ", maxSplits: 4)
         guard words.count >= 4, words[0] == "tfd:", words[2] == "events:", let descriptor = Int32(words[1]),

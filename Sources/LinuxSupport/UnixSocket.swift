@@ -1,13 +1,11 @@
 internal import CLinux
 import Glibc
 
-/// Functions for stream sockets of the local machine (unix(7)).
 package enum UnixSocket {
     /// The longest path of a socket, in bytes: `sun_path` without its zero byte.
     package static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// Creates a socket that only this process's user may open, in place of one that no process listens on any more,
-    /// and listens without blocking.
+    /// Creates a socket for this process's user only, in place of one without a listener, and listens without blocking.
     package static func listen(at path: String, backlog: Int32) throws(SystemError) -> Int32 {
         let advice = "choose another directory for the control socket"
         guard path.utf8.count <= maximumPathBytes else {
@@ -77,8 +75,7 @@ package enum UnixSocket {
         return clinux_peer(descriptor, &process, &user) ? (process, user) : nil
     }
 
-    /// Waits until a descriptor is ready for POLLIN or POLLOUT; returns `false` at the deadline, in monotonic
-    /// nanoseconds.
+    /// Waits until a descriptor is ready for POLLIN or POLLOUT; `false` at the deadline, in monotonic nanoseconds.
     package static func wait(for descriptor: Int32, _ events: Int32, until deadline: UInt64) -> Bool {
         while true {
             var polled = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)

@@ -4,8 +4,7 @@ import Glibc
 package enum UnixSocketPeer {
     /// Returns the process that made the connection's other end (SO_PEERCRED in unix(7)); `nil` if there is none.
     ///
-    /// It is 0 for a process of another PID namespace. Both ends of a socketpair(2) name its caller, also where a child
-    /// has one of them.
+    /// It is 0 for a process of another PID namespace. Both ends of a socketpair(2) name its caller.
     package static func process(of descriptor: Int32) -> Int32? {
         // Without a connection the kernel tells the user -1.
         guard isUnix(descriptor), let peer = UnixSocket.peer(of: descriptor), peer.user != .max else { return nil }
@@ -17,9 +16,7 @@ package enum UnixSocketPeer {
         return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX
     }
 
-    /// Asks the kernel for the inode of the other end, as ss(8) does (sock_diag(7)); `nil` if it does not tell it.
-    ///
-    /// The kernel answers within the call that sends the request.
+    /// Asks the kernel for the inode of the other end, as ss(8) does (sock_diag(7)), and never waits; `nil` if unknown.
     package static func inode(ofPeerOf inode: UInt32) -> UInt32? {
         // NETLINK_SOCK_DIAG is 4.
         let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), 4)

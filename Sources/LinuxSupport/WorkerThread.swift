@@ -13,7 +13,6 @@ package final class WorkerThread: @unchecked Sendable {
     private let isKept = Atomic<Bool>(false)
     private let isAbandoned = Atomic<Bool>(false)
     private let ended = Semaphore()
-    /// The kernel ids of all threads of this kind that run now.
     private static let running = Mutex<Set<Int32>>([])
 
     /// The kernel ids of the monitors' own threads; a name would not tell them from unnamed threads of the program.
@@ -96,7 +95,6 @@ package final class WorkerThread: @unchecked Sendable {
         if isKept.exchange(false, ordering: .acquiringAndReleasing) { pthread_join(handle, nil) }
     }
 
-    /// Lets the thread end on its own.
     package func detach() {
         if isKept.exchange(false, ordering: .acquiringAndReleasing) { pthread_detach(handle) }
     }
@@ -154,8 +152,7 @@ package final class Worker: Sendable {
     /// If called on the worker's thread, makes ``finish(until:)`` not wait for it on any other.
     package func abandonIfCurrent() { current.withLock { $0.thread }?.abandonIfCurrent() }
 
-    /// Waits for the end of the thread, unless called on itself, until a deadline in monotonic nanoseconds; then the thread
-    /// ends on its own.
+    /// Waits for the thread's end, unless called on it, until a deadline in monotonic nanoseconds: then it ends alone.
     package func finish(until deadline: UInt64) { current.withLock { $0.thread.take() }?.finish(until: deadline) }
 }
 
@@ -182,8 +179,7 @@ package final class Semaphore: @unchecked Sendable {
         sem_post(semaphore)
     }
 
-    /// Waits for a post, also after a signal; returns `false` at the deadline, in monotonic nanoseconds (`.max`: no
-    /// end).
+    /// Waits for a post, also after a signal; `false` at the deadline, in monotonic nanoseconds (`.max`: no end).
     @discardableResult
     package func wait(until deadline: UInt64 = .max) -> Bool {
         clinux_semaphore_wait_until(semaphore, deadline) == 0

@@ -1,11 +1,9 @@
 internal import CUnwind
 import Glibc
 
-/// The contexts that captures read: what the thread is working on.
 extension CUnwindEngine {
     /// The most bytes of a task's name that are read.
     static let maximumTaskName = Int(CUNWIND_TASK_NAME_BYTES)
-    /// The most places of a value in a thread's storage that are returned.
     private static let maximumPlaces = 16
 
     func addContext(to captured: inout CapturedStack) {

@@ -3,8 +3,6 @@ import Glibc
 package import LinuxSupport
 package import StallReports
 
-/// Captures stacks through CUnwind.
-///
 /// Not thread-safe: only the watchdog uses it.
 package final class CUnwindEngine: CaptureEngine {
     let engine: OpaquePointer
@@ -22,9 +20,7 @@ package final class CUnwindEngine: CaptureEngine {
     /// The signal for captures where ptrace is refused, of threads that block ``harmlessSignal``: the only one without an
     /// error that Dispatch's worker threads do not block.
     static let defaultSignal = SIGPROF
-    /// The signal for all other threads.
-    ///
-    /// By default it is ignored, where a pending SIGPROF ends the program that execve(2) starts.
+    /// The signal for all other threads: ignored by default, while a pending SIGPROF ends what execve(2) starts.
     private static let harmlessSignal = SIGURG
 
     package init() throws(SystemError) {
@@ -94,8 +90,7 @@ package final class CUnwindEngine: CaptureEngine {
                 isInterruptedByStop: cunwind_call_is_interrupted_by_stop(
                     Int64(call.number), Self.isSocket(call.argument(0))))
         case nil:
-            // Without /proc, only the thread's clock shows whether it runs. A stop could interrupt the call of one that
-            // waits.
+            // Without /proc, only the thread's clock shows whether it runs. A stop could interrupt a waiting call.
             if reading.state == 0 {
                 return Self.isRunning(probe.thread)
                     ? ThreadStatus(state: .running)
@@ -294,7 +289,6 @@ extension CUnwindEngine {
         )
     }
 
-    /// Returns whether the number is a descriptor of an open socket in this process.
     private static func isSocket(_ argument: UInt64) -> Bool {
         guard let descriptor = Int32(exactly: argument) else { return false }
         var status = stat()

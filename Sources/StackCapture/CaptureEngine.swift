@@ -12,7 +12,6 @@ package protocol CaptureEngine: AnyObject {
     /// Reads a thread; throws if it has ended.
     func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading
 
-    /// Returns what a reading says of the thread's capture.
     func status(of probe: ThreadProbe, at reading: ThreadReading) -> ThreadStatus
 
     /// Captures a thread's stack; a read begins with the place in `reading`, the probe's last one.
@@ -48,8 +47,7 @@ package protocol StackCapturing: AnyObject {
     /// With `mayWait`, it throws an error whose ``CaptureFailure/isPending`` is set if the thread stays in the kernel, and
     /// the stack is captured when the thread's system call returns: see ``pendingCapture(of:)``.
     ///
-    /// `reading` is the last one of `probe`. A stack that was read has it as its ``CapturedStack/reading`` if it still
-    /// held when the stack was copied.
+    /// `reading` is the last one of `probe`. It is the stack's ``CapturedStack/reading`` if it still held.
     func capture(
         _ probe: ThreadProbe, at reading: ThreadReading, mayStop: Bool, mayWait: Bool
     ) throws(CaptureFailure) -> CapturedStack
@@ -69,7 +67,6 @@ package protocol StackCapturing: AnyObject {
 
     var unwinder: Unwinder { get }
 
-    /// Returns the images that are currently mapped.
     func images() -> ImageList
 }
 
@@ -79,12 +76,10 @@ extension StackCapturing {
     }
 }
 
-/// The reason why there is no stack of a thread.
 package enum CaptureFailure: Error, Equatable {
     case noSuchThread
     /// The thread has to be stopped for a stack, and must not be.
     case notStopped
-    /// The thread is running, so that its stack cannot be read.
     case notBlocked
     /// The thread ran during the read.
     case moved

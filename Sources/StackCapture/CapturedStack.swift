@@ -41,7 +41,6 @@ package struct CapturedStack: Sendable, Equatable {
     }
 }
 
-/// The system call that a running thread was in.
 package struct CapturedCall: Sendable, Equatable {
     /// The call's number; `nil` if the code does not show it.
     package var number: Int?
@@ -53,7 +52,6 @@ package struct CapturedCall: Sendable, Equatable {
     package var hasReturned: Bool
 }
 
-/// What a frame stands for.
 package enum CapturedFrameKind: UInt64, Sendable {
     /// A function on the thread's stack.
     case code
@@ -63,16 +61,12 @@ package enum CapturedFrameKind: UInt64, Sendable {
     case taskStart
 }
 
-/// One frame, not yet symbolicated.
 package struct CapturedFrame: Sendable, Equatable {
-    /// The frame's program counter.
     package var address: UInt64
     /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
     var isExact: Bool
     package var kind = CapturedFrameKind.code
-    /// Whether the frame may not be the caller of the one before it.
-    ///
-    /// It was found without call frame information, or frames between the two were left out.
+    /// Whether it may not call the frame before it: found without call frame information, or behind omitted frames.
     package var isUncertain = false
 
     package init(address: UInt64, isExact: Bool, kind: CapturedFrameKind = .code, isUncertain: Bool = false) {
@@ -139,13 +133,11 @@ package struct ImageList: Sendable, Equatable {
     }
 }
 
-/// An image (ELF file) that is mapped into this process.
 package struct LoadedImage: Sendable, Hashable {
     /// The file's path, never empty for the executable.
     package var path: String
     /// The address in this process of the file's virtual address 0.
     package var base: UInt64
-    /// The addresses from the image's lowest to its highest one.
     package var addresses: Range<UInt64>
     /// The bytes of the build ID; empty if the file has none.
     package var buildID: [UInt8]

@@ -2,8 +2,7 @@ internal import CUnwind
 import LinuxSupport
 import Synchronization
 
-/// Finds where the runtime keeps a thread's task and its values, and checks it with tasks whose id, name and values are
-/// known.
+/// Finds where the runtime keeps a thread's task and its values, and checks it with tasks that are known.
 ///
 /// The places are in the private memory of the Swift runtime and of glibc. So nothing is assumed: a part whose reading
 /// does not give exactly the known value is not read at all.
@@ -17,7 +16,6 @@ package struct ContextCalibration: Sendable, Equatable {
     /// Why reports lack the task or the context; `nil` if they do not.
     package var problem: String? { taskProblem ?? threadProblem }
 
-    /// Where a part is on one thread.
     private struct Findings {
         var robustList: Int64?
         var tasks: [Int64] = []
@@ -25,8 +23,7 @@ package struct ContextCalibration: Sendable, Equatable {
         var scope: Int64 = 0
     }
 
-    /// Calibrates, in less than a millisecond (measured), on two short-lived threads: a pool that is stuck does not
-    /// matter.
+    /// Calibrates, in under a millisecond (measured), on two short-lived threads: a stuck pool does not matter.
     package init(_ publisher: ContextPublisher) {
         let record = CUnwindEngine.threadContextRecord()
         guard let first = WorkerThread.value(of: { Self.find(publisher) }),
@@ -179,7 +176,6 @@ enum KnownTask {
 
 /// Where the parts of a context are, in bytes from a thread's thread pointer; `nil` for parts that are not known.
 package struct ContextLayout: Sendable, Equatable {
-    /// The place of OpenTelemetry's thread-local variable.
     package struct Record: Sendable, Equatable {
         /// The module id of its image, from 1, by which each thread has a block.
         var module: UInt64
@@ -215,7 +211,6 @@ package struct ContextPublisher: Sendable {
     package var payload: [UInt8]
     /// Calls a function with the known context as the task-local value.
     package var bind: @Sendable (() -> Void) -> Void
-    /// Calls an async function with the known context as the task-local value.
     package var bindAsync: @Sendable (@Sendable () async -> Void) async -> Void
     /// Calls a function in a synchronous scope of the known context.
     package var enter: @Sendable (() -> Void) -> Void

@@ -1,7 +1,6 @@
 import Glibc
 package import LinuxSupport
 
-/// A task of this process, as it is in memory.
 package struct SwiftTask: Sendable, Equatable {
     /// What a task that is not running waits for.
     package enum Dependency: Sendable, Hashable {
@@ -26,7 +25,6 @@ package struct SwiftTask: Sendable, Equatable {
     package var awaitedID: UInt64?
     /// The address of the task whose child it is.
     package var parent: UInt64?
-    /// That task's id.
     package var parentID: UInt64?
     /// The address of the group whose child it is.
     package var group: UInt64?
@@ -60,7 +58,6 @@ package struct SwiftTaskMemory {
     static let maximumChildren = 1_000
     static let maximumCallers = 64
 
-    /// The words of a task.
     private enum Word {
         static let metadata = 0
         /// The job's flags, and the low half of the id.
@@ -135,7 +132,6 @@ package struct SwiftTaskMemory {
         return nil
     }
 
-    /// Reads a task once.
     func task(at address: UInt64) -> SwiftTask? {
         guard address % 16 == 0, let words = memory.words(at: address, count: Word.count),
             words[Word.metadata] == metadata, words[Word.flags] & Self.kindMask == 0
@@ -166,8 +162,7 @@ package struct SwiftTaskMemory {
         return task
     }
 
-    /// Returns the addresses of a group's child tasks, about which two readings agree; `nil` if they do not, or there are
-    /// too many.
+    /// Returns the addresses of a group's child tasks; `nil` if two readings do not agree, or there are too many.
     package func children(ofGroup group: UInt64) -> [UInt64]? {
         guard let first = childrenOnce(ofGroup: group), childrenOnce(ofGroup: group) == first else { return nil }
         return first
@@ -247,8 +242,7 @@ package struct SwiftTaskMemory {
     /// Returns the functions that a task which has not begun will call, the innermost first: its closure, and the thunks
     /// around it; the adapter if they are not known.
     private func closures(before context: UInt64) -> [UInt64] {
-        // AsyncContextPrefix and FutureAsyncContextPrefix, before the task's first context, end with the entry, its values
-        // and an error.
+        // AsyncContextPrefix and FutureAsyncContextPrefix, before the first context, end with entry, values, error.
         guard let prefix = memory.words(at: context &- 24, count: 2), prefix[0] != 0 else { return [adapter] }
         var functions = [prefix[0]]
         var values = prefix[1]
@@ -285,8 +279,7 @@ package struct SwiftTaskMemory {
     /// The task of the checked continuation whose object is at an address; 0 once it was resumed.
     func ownerOfContinuation(at address: UInt64) -> UInt64? { memory.word(at: address &+ 16) }
 
-    /// Returns the name of the class of the object at `address`, and whether it is an actor's; `nil` if it has no Swift
-    /// class.
+    /// Returns the class name of the object at `address`, and whether it is an actor's; `nil` if it has no Swift class.
     package func swiftClass(of address: UInt64) -> (name: String, isActor: Bool)? {
         // swift/ABI/Metadata.h without Objective-C: the description is the sixth word of a class's metadata. It is
         // { flags, parent, name }, where the name is the distance to a C string.

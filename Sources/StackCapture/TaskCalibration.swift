@@ -4,8 +4,7 @@ import Synchronization
 
 /// Checks the layout of tasks with tasks in known states: each way to wait, a child of each kind, and a running one.
 ///
-/// A task's layout is private to the Swift runtime. If one of the readings is not exactly the known state, no task is
-/// read at all.
+/// A task's layout is private to the Swift runtime. If a reading is not exactly the known state, no task is read.
 package struct TaskCalibration: Sendable, Equatable {
     /// The first word of every task; 0 if there is a problem.
     package private(set) var metadata: UInt64 = 0
@@ -18,7 +17,6 @@ package struct TaskCalibration: Sendable, Equatable {
     /// Why tasks cannot be read: a sentence without its period; `nil` if they can.
     package private(set) var problem: String?
 
-    /// The calibration of this process, made when it is first asked for.
     package static let ofThisProcess = TaskCalibration()
 
     /// The address by which tasks name the executor of the main actor; 0 if it is not known.
@@ -74,7 +72,6 @@ package struct TaskCalibration: Sendable, Equatable {
 /// Tasks that wait for each other in every way, run on the calling thread.
 private final class KnownTasks: Sendable {
     struct Findings: Sendable {
-        /// The first word of every task.
         var metadata: UInt64
         /// The line of the first check that has failed; `nil` if all are as expected.
         var failedLine: UInt?
@@ -88,7 +85,6 @@ private final class KnownTasks: Sendable {
         @inline(never) func run(_ body: @Sendable () -> Void) { body() }
     }
 
-    /// What the tasks have stored so far.
     private struct Recording {
         var tasks: [String: UInt64] = [:]
         var continuation: UnsafeContinuation<Void, Never>?
@@ -101,7 +97,6 @@ private final class KnownTasks: Sendable {
     private let actor = HeldActor()
     private let executor = KnownTask.Executor()
 
-    /// Stores the address of the current task.
     private func store(_ name: String) {
         let address = SwiftTask.currentAddress
         recording.withLock { $0.tasks[name] = address }
@@ -165,8 +160,7 @@ private final class KnownTasks: Sendable {
 
     /// Resumes the checked continuation; returns the first word of its object, 0 if the object is not as it should be.
     ///
-    /// stdlib/public/Concurrency/CheckedContinuation.swift: the class has the task behind its header, and none once it was
-    /// resumed.
+    /// stdlib/public/Concurrency/CheckedContinuation.swift: the task is behind the header until it is resumed.
     private func resumeChecked() -> UInt64 {
         guard let checked = recording.withLock({ $0.checked }) else { return 0 }
         defer { checked.resume() }

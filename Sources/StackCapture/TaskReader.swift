@@ -24,8 +24,7 @@ package struct TaskThread: Sendable, Equatable {
 
 /// Finds the tasks of this process: by their first word in its writable memory, and by their relations.
 ///
-/// It reads through the kernel, so no thread is stopped, and no address can fault. It runs on a thread of the monitor,
-/// and sleeps between slices.
+/// It reads through the kernel, so no thread is stopped and no address can fault, on the monitor's thread, in slices.
 package struct TaskReader {
     package static let maximumTasks = 100_000
     /// The most memory that is searched, in bytes (4 GiB).
@@ -58,9 +57,8 @@ package struct TaskReader {
             GuardedMemory(), metadata: calibration.metadata, adapter: calibration.adapter)
     }
 
-    /// Reads all tasks, first those at `addresses` that are known; takes at most five seconds.
-    ///
-    /// Without a search, it reads only those, what they wait for, and what threads run.
+    /// Reads all tasks, those at known `addresses` first, in at most five seconds; without a search only those, what
+    /// they wait for, and what threads run.
     package func read(from addresses: [UInt64] = [], isSearching: Bool = true) -> TaskReading {
         let deadline = monotonicNow() &+ Self.longestTime
         var reading = TaskReading()
@@ -252,9 +250,8 @@ private final class ResidentPages {
     /// The flags of an entry of /proc/self/pagemap (proc_pid_pagemap(5)).
     private static let isPresent: UInt64 = 1 << 63
     private static let isSwapped: UInt64 = 1 << 62
-    /// A page that madvise(MADV_GUARD_INSTALL) has made inaccessible (PM_GUARD_REGION, Linux 6.15).
-    ///
-    /// It has the flag of a swapped page, too. glibc has one below each thread's stack from 2.42 on.
+    /// An inaccessible page of MADV_GUARD_INSTALL (PM_GUARD_REGION, Linux 6.15), with the flag of a swapped one, too:
+    /// glibc has one below each thread's stack from 2.42 on.
     private static let isGuard: UInt64 = 1 << 58
 
     private let file: Int32
@@ -263,9 +260,7 @@ private final class ResidentPages {
 
     deinit { if file >= 0 { close(file) } }
 
-    /// Returns the parts of a piece that are in memory, and whether another part is swapped out.
-    ///
-    /// Where the system does not show it, the whole piece counts as in memory.
+    /// Returns the parts of a piece in memory (all, where it is not shown), and whether others are swapped out.
     func ranges(in piece: Range<UInt64>) -> (resident: [Range<UInt64>], isSwapped: Bool) {
         let first = piece.lowerBound / Self.pageBytes
         let count = Int((piece.upperBound + Self.pageBytes - 1) / Self.pageBytes - first)

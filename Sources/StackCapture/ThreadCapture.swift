@@ -148,8 +148,7 @@ package final class ThreadCapture: StackCapturing {
 
 /// The choice of capture methods, a pure function of a thread's status and the system's permissions.
 package struct CapturePolicy: Equatable, Sendable {
-    /// Whether the system permits stopping threads of this process with ptrace; Yama's scopes 2 and 3 and seccomp
-    /// filters forbid it.
+    /// Whether the system permits stopping own threads with ptrace; Yama (2 and 3) and seccomp filters forbid it.
     var mayUsePtrace: Bool
     /// Whether a thread may get a signal where ptrace is refused.
     var maySignal = true
@@ -159,9 +158,7 @@ package struct CapturePolicy: Equatable, Sendable {
     /// The method that keeps a running thread from running, if there is one.
     private var stops: [StallReport.CaptureMethod] { mayUsePtrace ? [.ptrace] : maySignal ? [.signal] : [] }
 
-    /// Returns the methods to try for a thread, in order, until one returns a complete stack.
-    ///
-    /// None for a thread that waits in an unknown system call: it can be neither read nor stopped safely.
+    /// Returns the methods to try in turn until a stack is complete; none for a thread in an unknown system call.
     func methods(for status: ThreadStatus) -> [StallReport.CaptureMethod] {
         // Signals are for running threads only: any handler, whatever its flags, ends a timed wait (signal(7)).
         if status.state == .running { return stops }

@@ -4,8 +4,7 @@ import LinuxSupport
 
 /// The open files of one thread of this process in /proc, and what captures have learned of its stack.
 ///
-/// Not thread-safe. Each file may be missing or empty, as in sandboxes (gVisor) or in a process that is not dumpable. That
-/// costs only what no other file shows, and never means that the thread has ended.
+/// Not thread-safe. A missing or empty file (in gVisor, without PR_SET_DUMPABLE) never means that the thread has ended.
 package final class ThreadProbe {
     package let thread: Int32
     private let directory: String
@@ -49,9 +48,8 @@ package final class ThreadProbe {
 
     deinit { cunwind_thread_close(handle) }
 
-    /// Reads a thread through the files in `kept`, which are opened if they are another thread's.
-    ///
-    /// A process that is nearly out of descriptors has those of the reading back after it.
+    /// Reads a thread through the files in `kept`, opened if they are another thread's, and closed if descriptors are
+    /// nearly used up.
     package static func read(_ thread: Int32, keeping kept: inout ThreadProbe?) -> ThreadReading? {
         if kept?.thread != thread { kept = try? ThreadProbe(thread: thread) }
         return kept.map { $0.read() } ?? readBriefly(thread)
@@ -62,8 +60,7 @@ package final class ThreadProbe {
         try? ThreadProbe(thread: thread, files: [files, .briefly]).read()
     }
 
-    /// Reads the thread's files one after another, within about 10 us and none of the thread's time; `nil` if it has
-    /// ended.
+    /// Reads the thread's files in turn, within about 10 us and none of the thread's time; `nil` if it has ended.
     package func read() -> ThreadReading? {
         let time = monotonicNow()
         var status = cunwind_thread_status()

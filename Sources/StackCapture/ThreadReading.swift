@@ -65,16 +65,11 @@ package struct ThreadReading: Equatable, Sendable {
     package var involuntarySwitches: UInt64?
     /// The activity in /proc/<pid>/syscall, never `.blocked`; `nil` if the system does not show it.
     package var shown: ThreadActivity?
-    /// The kernel function that the thread waits in; `nil` if the thread does not wait or the kernel does not report
-    /// it.
+    /// The kernel function that the thread waits in; `nil` if it does not wait, or the kernel does not report it.
     package var waitChannel: String?
-    /// The total time that the thread's loop has waited for events, in nanoseconds; 0 if the loop does not report waits.
-    ///
-    /// The loop's diagnosis sets it.
+    /// The loop's total wait for events in nanoseconds, set by its diagnosis; 0 if the loop does not report waits.
     package var loopWaited: UInt64 = 0
-    /// The total time for which CPU quotas have throttled the thread's cgroups, in nanoseconds.
-    ///
-    /// The loop's diagnosis sets it.
+    /// The total time in nanoseconds for which CPU quotas throttled the thread's cgroups, set by the loop's diagnosis.
     package var throttled: UInt64 = 0
 
     /// Whether the kernel shows ``runQueue``; if not, it is 0.

@@ -35,9 +35,7 @@ struct CapabilityRow: Sendable {
 
     let name: Name
     let title: String
-    /// Whether reports are complete without the feature.
-    ///
-    /// Most of these are missing in every container: a monitor without them is not degraded.
+    /// Whether reports are complete without it: most such are missing in every container, which degrades no monitor.
     let isOptional: Bool
     /// What reports lack without it: a sentence without its period.
     let loss: @Sendable (_ missing: Set<Name>) -> String

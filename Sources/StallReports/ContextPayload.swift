@@ -1,5 +1,4 @@
-/// The bytes of a context that the app publishes: a fixed-size block that the watchdog copies from the memory of a
-/// thread.
+/// The bytes of a context that the app publishes: a fixed-size block that the watchdog copies from a thread.
 ///
 /// The block is written before it is published, and never changed. A checksum proves that a copy is whole and that it is
 /// a context at all. Numbers are in the machine's byte order, because no other machine reads them.
@@ -50,8 +49,7 @@ package struct ContextPayload: Sendable, Equatable {
 
     /// Creates a payload within the limits: longer texts are cut.
     ///
-    /// Of more attributes, those with the first keys are kept. An id is 32 or 16 hexadecimal digits; any other text, and
-    /// all zeros, is none.
+    /// Of more attributes, those with the first keys are kept. An id is 32 or 16 hexadecimal digits, not all zeros.
     package init(
         label: String, attributes: [String: String] = [:], traceID: String? = nil, spanID: String? = nil,
         isCut: Bool = false

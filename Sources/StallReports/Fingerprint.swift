@@ -17,7 +17,6 @@
 /// Samples of a busy turn differ in their innermost frames. The path goes inward as long as samples for more than half of
 /// the time agree.
 package struct Fingerprint: Equatable {
-    /// A function of the app on a stack.
     package struct Place: Equatable {
         /// The function's demangled name, or the build ID and offset of a frame without a name.
         package var name: String
@@ -71,8 +70,7 @@ package struct Fingerprint: Equatable {
         return name
     }
 
-    /// Returns the path that samples for more than half of the time share, or the path with the most time if there is
-    /// none.
+    /// Returns the path that samples for more than half of the time share; without one, the path with the most time.
     private static func agreedPath(_ paths: [(names: [String], weight: Double)]) -> [String] {
         let all = paths.reduce(0) { $0 + $1.weight }
         var agreed: [String] = []

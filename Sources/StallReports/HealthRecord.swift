@@ -17,13 +17,9 @@ public struct HealthRecord: Codable, Sendable, Equatable {
     public var state: HealthState
     /// The time of the watchdog's check, by the wall clock.
     public var checkedAt: Timestamp
-    /// The time of the watchdog's check, in milliseconds of CLOCK_MONOTONIC, which stops while the machine is suspended.
-    ///
-    /// A reader on the same machine computes the record's age from it.
+    /// The check's time in milliseconds of CLOCK_MONOTONIC (not in suspension), for the record's age on the machine.
     package var checkedAtMonotonicMilliseconds: UInt64
-    /// When all loops last made progress, by the wall clock; the start of the monitor if they have not yet.
-    ///
-    /// It is also the modification time of the health file.
+    /// When all loops last made progress, or the monitor began, by the wall clock: the health file's modification time.
     package var progressedAt: Timestamp
     /// The time between two records in the health file, in milliseconds; `nil` if there is no such file.
     package var intervalMilliseconds: Double?

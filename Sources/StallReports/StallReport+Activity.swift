@@ -1,24 +1,18 @@
 extension StallReport {
     /// How a loop used its time while it was saturated, spun or let a mode wait, when the monitor last sampled it.
     package struct Activity: Codable, Sendable, Equatable {
-        /// The mean number of turns in a second; 0 if the loop returned before its first turn each time, or if its mode
-        /// is not watched.
+        /// The mean number of turns in a second; 0 if the loop returned before its first, or its mode is not watched.
         package var turnsPerSecond: Double
         /// The part of the time in which the loop did not wait, 0 to 1; `nil` for a loop that spins.
         package var busyShare: Double?
         /// The part of the time for which the loop's thread was on a CPU, 0 to 1; `nil` if unknown.
         package var cpuShare: Double?
-        /// The descriptor that was always readable and that the app did not read, such as `descriptor 7, pipe:[4711]`.
-        ///
+        /// The descriptor that was always readable and that the app did not read, such as `descriptor 7, pipe:[4711]`;
         /// `nil` if the monitor found none, or did not look.
         package var readyDescriptor: String?
-        /// Whether the app ran the loop in a mode without sources and timers, in which it returns at once.
-        ///
-        /// `nil` if it did not.
+        /// Whether the app ran the loop in a mode without sources and timers, so that it returns at once; `nil` if not.
         package var isModeEmpty: Bool?
-        /// The mode that was not served, while the loop ran in the mode that ``StallReport/loop`` names.
-        ///
-        /// `nil` if none is known to have starved.
+        /// The mode that starved while the loop ran in the one that ``StallReport/loop`` names; `nil` if none is known.
         package var awaitedMode: String?
         /// Whether a timer of that mode was due; `nil` if no mode starved.
         package var isTimerDue: Bool?

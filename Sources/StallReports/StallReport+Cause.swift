@@ -14,9 +14,7 @@ extension StallReport {
         /// The time in which the thread was ready to run but had no CPU, in milliseconds.
         package var runQueueMilliseconds: Double
         package var blockedMilliseconds: Double
-        /// The part of the CPU and run-queue time that may have passed right before the turn, in milliseconds.
-        ///
-        /// Large only if the loop was busy before it stalled.
+        /// The CPU and run-queue time, in milliseconds, that may lie before the turn: small unless the loop was busy.
         package var uncertaintyMilliseconds: Double
         /// The share of the CPU time spent in the kernel, 0 to 1; `nil` if that time was too short to tell.
         package var kernelShare: Double?
@@ -34,18 +32,14 @@ extension StallReport {
         /// The time that the host of a virtual machine took from the most affected CPU (steal, proc_stat(5)) since a sample saw
         /// the thread ready to run, in milliseconds; `nil` if it took none, or the thread mostly had a CPU or was blocked.
         package var stolenMilliseconds: Double?
-        /// The file of the last page that the thread waited for; `nil` if unknown.
-        ///
-        /// Needs a kernel that permits perf_event_open(2).
+        /// The file of the last page that the thread waited for; `nil` if unknown, or perf_event_open(2) is refused.
         package var pagedFile: String?
         package var systemCall: SystemCall?
         /// The C library function in which the thread was, if no sample saw a system call.
         package var function: String?
         /// The kernel function in which the thread was blocked (/proc/<pid>/wchan, proc(5)).
         package var waitChannel: String?
-        /// The kernel functions on the thread's stack, innermost first.
-        ///
-        /// `nil` unless the process may read them (CAP_SYS_ADMIN).
+        /// The kernel functions on the thread's stack, innermost first; `nil` unless they may be read (CAP_SYS_ADMIN).
         package var kernelStack: [String]?
         package var lock: Lock?
         package var pressure: Pressure?
@@ -107,7 +101,6 @@ extension StallReport.CauseKind {
     /// Not explained by anything that the monitor observed.
     public static var unknown: Self { Self(rawValue: "unknown") }
 
-    /// The kinds that this version writes.
     package static var known: [Self] {
         [
             .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .continuation,
@@ -151,16 +144,12 @@ extension StallReport {
         package var label: String?
         /// Whether the owners wait for each other in a cycle.
         package var isDeadlock: Bool
-        /// The chain of owners.
-        ///
-        /// The first one owns this lock, the second one owns the lock for which the first one waits, and so on. The
-        /// monitor has confirmed each owner.
+        /// The owners, all confirmed by the monitor: the first owns this lock, the second what the first waits for.
         package var owners: [LockOwner]
         /// The reason why ``owners`` is empty; `nil` if it is not, and if ``Cause/systemCall`` names a file lock's holder.
         package var reason: String?
     }
 
-    /// A kind of lock, or of another object that threads wait for.
     package typealias LockKind = Word<Lock>
 
     package struct LockOwner: Codable, Sendable, Equatable {
@@ -226,7 +215,6 @@ extension StallReport.LockKind {
     package static var dispatchUnfairLock: Self { Self(rawValue: "dispatchUnfairLock") }
     package static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
     package static var dispatchOnce: Self { Self(rawValue: "dispatchOnce") }
-    /// The end of a thread.
     package static var threadJoin: Self { Self(rawValue: "threadJoin") }
     /// An initialization by `pthread_once`, `call_once` or `swift_once`.
     package static var once: Self { Self(rawValue: "once") }

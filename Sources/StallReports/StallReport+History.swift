@@ -1,7 +1,6 @@
 extension StallReport {
-    /// What the watched loops did in the seconds before a stall, and the other loops during it.
-    ///
-    /// Its times are relative to the beginning of the stall, ``StallReport/startedAt``: negative before it.
+    /// What the watched loops did in the seconds before a stall, and the other loops during it; its times are relative
+    /// to ``StallReport/startedAt``, negative before it.
     package struct History: Codable, Sendable, Equatable {
         /// The time before the stall that the history covers, in milliseconds: 5,000.
         package var windowMilliseconds: Double

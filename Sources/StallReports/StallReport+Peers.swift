@@ -34,7 +34,6 @@ extension StallReport.PeerRole {
     package static var writer: Self { Self(rawValue: "writer") }
     /// It had the pipe open for reading.
     package static var reader: Self { Self(rawValue: "reader") }
-    /// It was the awaited child.
     package static var child: Self { Self(rawValue: "child") }
 }
 

@@ -26,9 +26,7 @@ extension StallReport {
         cause?.summary = summary
     }
 
-    /// Removes the directories from a system call's target, which may list several descriptors and describe each.
-    ///
-    /// If in doubt it removes too much: a path may itself contain commas.
+    /// Removes the directories from a call's target, which may list descriptors; too much where a path has commas.
     private static func withoutDirectories(_ target: String) -> String {
         target.split(separator: ", ", omittingEmptySubsequences: false).map { piece in
             guard piece.contains("/") else { return String(piece) }
@@ -117,7 +115,6 @@ extension StallReport {
         })
     }
 
-    /// Changes the system calls and the locks of all threads.
     private mutating func changeWaits(
         call: (inout SystemCall) -> Void = { _ in }, lock: (inout Lock) -> Void = { _ in }
     ) {

@@ -3,9 +3,7 @@ extension StallReport {
     public struct Sample: Codable, Sendable, Equatable {
         /// The age of the turn at the time of the sample, in milliseconds.
         public var atMilliseconds: Double
-        /// The part of the stall's duration that the sample stands for, in milliseconds.
-        ///
-        /// The parts of all samples add up to the duration. `nil` in reports of versions that did not measure it.
+        /// The sample's part of the duration in milliseconds; `nil` from versions that did not measure it.
         package var weightMilliseconds: Double?
         /// How often the thread was seen in this place, if more than once.
         ///
@@ -24,9 +22,7 @@ extension StallReport {
         ///
         /// Groups in the app's code come first; among those, and among the others, larger groups come first.
         public var workers: [WorkerGroup]?
-        /// Whether the same turn still ran after the capture.
-        ///
-        /// If not, the stack may belong to a later turn.
+        /// Whether the same turn still ran after the capture; if not, the stack may belong to a later turn.
         package var isValid: Bool
         /// Whether the stack reaches the thread's first function.
         package var isComplete: Bool
@@ -63,9 +59,7 @@ extension StallReport {
         package var heldMicroseconds: Double = 0
         /// The system call in which the thread was blocked; `nil` if it was in none, or the system does not show it.
         package var systemCall: SystemCall?
-        /// The lock for which the thread waited; `nil` if it waited for none.
-        ///
-        /// It has one owner at most, without a stack: the owner has an entry of its own.
+        /// The lock that it waited for, with at most one owner, whose stack is in its own entry; `nil` for none.
         package var lock: Lock?
     }
 
@@ -90,18 +84,14 @@ extension StallReport {
         public var line: Int?
         /// The column in the line, from 1; `nil` if unknown.
         package var column: Int?
-        /// Whether the function is inlined into the next frame's function; `nil` means no.
-        ///
-        /// The next frame then has the same image and offset.
+        /// Whether the function is inlined into the next frame's, which has the same image and offset; `nil` means no.
         package var isInlined: Bool?
         /// Whether the function left no frame; `nil` means no.
         ///
         /// The call in the next frame names it, but it had gone on by a jump into the frame before: it ended in a call, or
         /// its code is shared with another function. ``offset`` is its first address, and ``line`` that of its declaration.
         package var isTailCall: Bool?
-        /// Whether the frame may not be the caller of the one before it; `nil` means no.
-        ///
-        /// It was found without unwind information, or frames between the two were left out.
+        /// Whether it may not call the frame before it (no unwind information, or frames left out); `nil` means no.
         package var isUncertain: Bool?
         /// Whether the code belongs to the app: to the root package.
         public var isInApp: Bool
@@ -109,16 +99,12 @@ extension StallReport {
         package var isDependency: Bool?
         /// True for a frame that only passes a call on (a thunk, the run loop's own): readers may fold it.
         package var isRuntimeFrame: Bool?
-        /// What the compiler made the function for; `nil` for a function that was written.
-        ///
-        /// Such a function is never blamed.
+        /// What the compiler made the function for, which is then never blamed; `nil` for a function that was written.
         package var compilerGenerated: GeneratedCode?
         /// The reason why the name or line is missing, unless the image has the reason.
         package var reason: String?
         package var kind: FrameKind
-        /// Whether the frame is the last async caller of a task; `nil` means no.
-        ///
-        /// The frames after it do not wait for this task.
+        /// Whether the frame is its task's last async caller, for which later frames do not wait; `nil` means no.
         package var isTaskStart: Bool?
     }
 
@@ -132,10 +118,8 @@ extension StallReport {
         public var buildID: String?
         /// The address in the process of the file's virtual address 0.
         package var baseAddress: Address
-        /// Whether the image belongs to the app; `nil` if unknown.
-        ///
-        /// The app's images are the executable and the libraries outside the directories of the system and the
-        /// toolchain.
+        /// Whether the image is the app's: the executable, or a library outside the system's and toolchain's
+        /// directories; `nil` if unknown.
         package var isInApp: Bool?
         /// The reason why names or lines of the image's frames are missing; `nil` if none are.
         package var reason: String?

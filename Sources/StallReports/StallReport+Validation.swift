@@ -2,9 +2,7 @@ extension StallReport {
     /// 16 MiB: a report with twenty different stacks of 512 frames each takes about 6 MiB.
     package static let maximumBytes = 16 << 20
 
-    /// The exclusive upper bound of every duration in a report: 1e15, in the duration's own unit.
-    ///
-    /// In milliseconds that is 30,000 years. It converts to whole microseconds without an overflow of `Int64`.
+    /// The exclusive bound of every duration, in its unit (30,000 years): as whole microseconds it fits into `Int64`.
     package static let maximumMilliseconds = 1e15
 
     /// The largest count: the largest whole number that every reader of JSON keeps, 2^53 - 1 (RFC 8259, section 6).

@@ -27,7 +27,6 @@ extension StallReport {
 
     package typealias FrameKind = Word<Frame>
 
-    /// What the compiler made a function for.
     package typealias GeneratedCode = Word<GeneratedCodeWords>
 
     // The subjects of vocabularies that have none of their own.
@@ -94,9 +93,7 @@ extension StallReport.LoopKind {
     /// The main dispatch queue, in a program that does not run the main run loop.
     package static var mainQueue: Self { Self(rawValue: "mainQueue") }
     package static var dispatchQueue: Self { Self(rawValue: "dispatchQueue") }
-    /// One of the system's global dispatch queues.
     package static var globalQueue: Self { Self(rawValue: "globalQueue") }
-    /// The thread pool that runs Swift tasks.
     package static var cooperativePool: Self { Self(rawValue: "cooperativePool") }
     package static var eventLoop: Self { Self(rawValue: "eventLoop") }
     /// A serial executor, which runs actors.
@@ -128,9 +125,7 @@ extension StallReport.CaptureMethod {
 
 extension StallReport.FrameKind {
     package static var code: Self { Self(rawValue: "code") }
-    /// A suspended async function that awaits the function of the frame before it.
-    ///
-    /// It is in the memory of its task, not on a stack.
+    /// A suspended async function, in its task's memory, that awaits the function of the frame before it.
     package static var asyncCaller: Self { Self(rawValue: "asyncCaller") }
 }
 

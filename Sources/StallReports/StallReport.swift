@@ -8,9 +8,7 @@
 /// within one `schemaVersion`: readers must ignore unknown fields and accept unknown words. Removing a field, or
 /// changing its meaning, starts a new version, which older readers refuse.
 public struct StallReport: Codable, Sendable, Equatable, Identifiable {
-    /// The schema version that this library writes.
-    ///
-    /// It increases when a field is removed or changes its meaning, not when a field is added.
+    /// The schema version that is written: it increases when a field is removed or changes its meaning.
     package static let currentSchemaVersion = 1
 
     package var schemaVersion: Int = Self.currentSchemaVersion
@@ -36,8 +34,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var loop: LoopDescription
     /// The time by which the stall may have begun earlier, in milliseconds.
     ///
-    /// Present only for loops that the monitor watches by heartbeat, and after the loop ran in a mode that the monitor
-    /// does not watch.
+    /// Present only for loops watched by heartbeat, and after a loop ran in a mode that is not watched.
     package var startUncertaintyMilliseconds: Double?
     /// The number of turns without a wait; only of a saturation, a loop that spins and a mode that starves.
     package var turns: UInt64?
@@ -158,9 +155,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         package var version: String = StallWatchVersion.current
         /// The watchdog's own delay when it detected the stall, in milliseconds.
         package var watchdogLateMilliseconds: Double
-        /// The capture methods that the system permits.
-        ///
-        /// `signal` instead of `ptrace` means that the system refuses ptrace(2).
+        /// The capture methods that the system permits: `signal` instead of `ptrace` means that it refuses ptrace(2).
         package var captureMethods: [CaptureMethod]?
         /// Who unwound the stacks: `libunwind` with its version, or `built-in`.
         package var unwinder: String?
@@ -211,8 +206,7 @@ extension StallReport {
 
     /// The temporary file name for the report of a suppressed repeat.
     ///
-    /// The next stall with the fingerprint adds the file's ``repeats`` to its own and removes the file. When the monitor
-    /// stops, it renames the file to ``fileName``.
+    /// The next such stall adds its ``repeats`` and removes it; a monitor that stops renames it to ``fileName``.
     package var newestFileName: String { fileName.dropLast(".json".utf8.count) + Self.newestSuffix }
 
     /// How the names of such files end.
@@ -233,9 +227,8 @@ extension StallReport {
         public var pid: Int32
         /// The time at which the process started, precise to 1/100 s; `nil` if unknown.
         package var startedAt: Timestamp?
-        /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat).
-        ///
-        /// Does not change when the wall clock is set. `nil` if unknown.
+        /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat), whatever the wall clock; `nil`
+        /// if unknown.
         package var startTicks: UInt64?
         /// The executable's path; empty if unknown.
         public var executable: String
@@ -246,13 +239,9 @@ extension StallReport {
         public var kernel: String
         /// The host's name.
         public var hostname: String
-        /// The kernel's id of the boot.
-        ///
-        /// Together with ``pid`` and ``startTicks`` it identifies the process permanently. `nil` if unknown.
+        /// The kernel's id of the boot: with ``pid`` and ``startTicks`` it identifies the process; `nil` if unknown.
         package var bootID: String?
-        /// The PID namespace that ``pid`` belongs to, as in `pid:[4026531836]`; `nil` if unknown.
-        ///
-        /// Containers have their own, also those that share a host name, as in a pod of Kubernetes.
+        /// The PID namespace of ``pid``, each container's own, as in `pid:[4026531836]`; `nil` if unknown.
         package var pidNamespace: String?
 
         package init(

@@ -1,6 +1,4 @@
-/// What one task waits for, and what that waits for, to the end.
-///
-/// A pure value of a list, whose tasks are sorted by their ids.
+/// What one task waits for, and what that waits for, to the end: a pure value of a list whose tasks are sorted by id.
 package struct TaskChain: Sendable, Equatable {
     /// Why a chain goes no further.
     package enum End: Sendable, Equatable {

@@ -1,6 +1,4 @@
-/// What the tasks of a list wait for, to the end of each chain, in words.
-///
-/// A pure value of a list and its report, which have no ``TaskList/fault(stacks:)``.
+/// What the tasks of a list without a ``TaskList/fault(stacks:)`` wait for, to the end of each chain, in words.
 package struct TaskGraph {
     /// The most links of a chain that are put into words.
     static let maximumLinks = 12
@@ -12,7 +10,6 @@ package struct TaskGraph {
     private let threads: [Int32: StallReport.OtherThread]
     /// The ids of tasks that wait for each other in a circle.
     package let deadlocked: Set<UInt64>
-    /// The task that each thread runs.
     private let runs: [Int32: Int]
 
     package init(_ list: TaskList, _ report: StallReport) {
@@ -114,9 +111,7 @@ package struct TaskGraph {
         }
     }
 
-    /// The memory in which nothing holds the continuation that a task awaits, in bytes; `nil` if that is not known.
-    ///
-    /// Only checked continuations have an object that can be searched for.
+    /// The bytes of memory without an object of the checked continuation that a task awaits; `nil` if not known.
     package func bytesWithoutContinuation(of task: TaskList.Task) -> UInt64? {
         guard task.wait == .continuation, let bytes = task.searchedInVain else { return nil }
         func isChecked(_ frame: StallReport.Frame) -> Bool {

@@ -23,7 +23,6 @@ package struct TaskList: Codable, Sendable, Equatable {
         case sleep
         /// The executor with the index ``Task/target``.
         case executor
-        /// Any thread of the task pool.
         case pool
         /// A newer version's word.
         case other
@@ -44,8 +43,7 @@ package struct TaskList: Codable, Sendable, Equatable {
         /// The index of its async functions in the report's stacks, the innermost first; `nil` if they are not known.
         package var stack: Int?
         package var isCanceled: Bool?
-        /// The bytes of memory that were searched in vain for the checked continuation that it may await; `nil` if one was
-        /// found, or that is not known.
+        /// The bytes of memory searched in vain for its checked continuation; `nil` if found, or not known.
         package var searchedInVain: UInt64?
         /// The number of equal tasks that it stands for, itself included; `nil` means 1.
         package var count: Int?

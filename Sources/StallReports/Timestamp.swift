@@ -174,7 +174,6 @@ package func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
     String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0 & 0xf)] }, as: UTF8.self)
 }
 
-/// Returns the hexadecimal digit of a number from 0 to 15.
 private func digit(_ value: UInt8) -> UInt8 {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + (value - 10)
 }
@@ -185,9 +184,7 @@ extension StringProtocol {
         !isEmpty && utf8.allSatisfy { 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
     }
 
-    /// Whether the text contains `part`, byte by byte.
-    ///
-    /// `contains(_:)` of the standard library compares characters and takes ten times as long for names and paths.
+    /// Whether the text contains `part`, byte by byte: `contains(_:)` compares characters in ten times the time.
     package func containsBytes(of part: StaticString) -> Bool {
         part.withUTF8Buffer { part in
             // Of a text that is not stored as UTF-8, a copy.

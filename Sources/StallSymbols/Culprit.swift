@@ -15,11 +15,9 @@ extension StallReport {
     /// function come after everything that runs on the thread on its behalf. A function that left no frame, because it
     /// ended in a jump, needs no line.
     ///
-    /// So a thread that waits for a lock is blamed on the app's function that takes it, a slow `sort` on the function that
-    /// sorts, and a stall inside a library's callback on the closure that the app gave it. Where none of the app's code is
-    /// on the stack, the outermost function of a dependency is blamed: that is what a dependency was asked to do. The modules
-    /// that run event loops come last: they are on every stack of a loop. A frame that may be the app's but has no name
-    /// ends the search, because a function further out is not the one that stalls.
+    /// Where none of the app's code is on the stack, the outermost function of a dependency is blamed: that is what a
+    /// dependency was asked to do. The modules that run event loops come last: they are on every stack of a loop. A frame
+    /// that may be the app's but has no name ends the search, because a function further out is not the one that stalls.
     package static func blame(for frames: [Frame], images: [Image]) -> Blame {
         let stack = turn(frames)
         if let unknown = stack.firstIndex(where: { mayBeApps($0, images) }) {
@@ -55,7 +53,6 @@ extension StallReport {
         return .none(isGenerated ? generated : noFunctionOfApp)
     }
 
-    /// The reason for no culprit on a whole stack.
     package static let noFunctionOfApp = "no function of the app is on the stack"
 
     package static func culprit(of frames: [Frame], images: [Image]) -> Culprit? {
@@ -101,9 +98,8 @@ extension StallReport {
         !isLineExpected(frame, images) && frame.line == nil && Fingerprint.forwardsClosure(frame)
     }
 
-    /// Returns the frames without the deinitializers that only release an object's members.
-    ///
-    /// The runtime calls them for each object of a graph. The function that has released the graph is the one to blame.
+    /// Returns the frames without the deinitializers that the runtime calls only to release an object's members: the
+    /// function that has released the graph is the one to blame.
     private static func withoutReleases(_ frames: [Frame]) -> [Frame] {
         guard frames.contains(where: isDeinitializer) else { return frames }
         var isReleasing = false
@@ -126,9 +122,8 @@ extension StallReport {
         [".deinit", ".__deallocating_deinit"].contains { frame.function?.hasSuffix($0) == true }
     }
 
-    /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source is.
-    ///
-    /// An autoclosure has no line: the function that it was written in is the one to blame.
+    /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source
+    /// is: it has no line, so the function around it is to blame.
     private static func withoutEvaluation(_ frames: [Frame]) -> [Frame] {
         let isWritten = { (frame: Frame) in
             frame.isRuntimeFrame != true && (frame.compilerGenerated == nil || writer(of: frame) != nil)
@@ -158,9 +153,7 @@ extension StallReport {
         return image.reason != nil
     }
 
-    /// Whether the frame's module has the name of one of the toolchain's, while its source was compiled with the app.
-    ///
-    /// The toolchain's own code has no lines there.
+    /// Whether the frame's module is named like one of the toolchain's, but has lines, so it is the app's.
     private static func claimsToBeOfToolchain(_ frame: Frame, _ images: [Image]) -> Bool {
         guard !frame.isInApp, frame.isDependency != true, frame.compilerGenerated == nil, frame.line != nil,
             let file = frame.file, file.hasPrefix("/"), frame.image.map({ images[$0].isInApp == true }) == true,

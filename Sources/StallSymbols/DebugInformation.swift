@@ -64,9 +64,7 @@ final class DebugInformation {
 
     var memoryBytes: Int { Int(clamping: csymbols_image_bytes(image)) }
 
-    /// What runs at the file's virtual address `address`, innermost first; empty when nothing is known.
-    ///
-    /// `deadline`: In nanoseconds of CLOCK_MONOTONIC.
+    /// What runs at a virtual address, innermost first, until `deadline` in monotonic nanoseconds; empty: unknown.
     func locations(at address: UInt64, deadline: UInt64) -> (locations: [CodeLocation], unavailable: UnavailableReason?)
     {
         var count = 0

@@ -15,9 +15,7 @@ extension ELFFile {
         package let addresses: Range<UInt64>
     }
 
-    /// Bytes of names that ``functions(where:)`` reads.
-    ///
-    /// A file with more is refused. Those of libc are 32 kB.
+    /// Bytes of names that ``functions(where:)`` reads: a file with more is refused; those of libc are 32 kB.
     static let maximumFunctionNamesBytes = 8 << 20
 
     /// `.symtab` if the file has one, else `.dynsym`; `nil` if it has neither.
@@ -63,11 +61,9 @@ extension Elf64_Sym {
     }
 }
 
-/// Looks for a few functions in a file that may have a million.
 extension ELFFile {
-    /// Bytes of names that are read at a time, and the longest name that is found.
-    ///
-    /// Less than the size from which malloc(3) maps memory: freeing 1 MiB once made glibc keep 2 MB for the next.
+    /// Bytes of names read at a time, and of the longest name found: less than malloc(3) maps, because freeing 1 MiB
+    /// once made glibc keep 2 MB for the next.
     static let nameScanBytes = 64 << 10
     /// Functions that a scan finds at most: the others of a file with more are left out.
     static let maximumScannedFunctions = 65_536
@@ -166,7 +162,6 @@ extension ELFFile {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The index of the first zero from `start` on.
     fileprivate func firstZero(from start: Int) -> Int? {
         guard start < count, let baseAddress, let zero = memchr(baseAddress + start, 0, count - start) else {
             return nil

@@ -63,7 +63,6 @@ package final class ELFFile {
         return Array(Self.records(of: type, in: contents))
     }
 
-    /// The whole records of a table.
     static func records<Record>(
         of type: Record.Type, in table: [UInt8]
     ) -> LazyMapSequence<Range<Int>, Record> {
@@ -117,7 +116,6 @@ package final class ELFFile {
     }
 }
 
-/// What a file says about itself and its debug information.
 extension ELFFile {
     static let maximumSectionNameBytes = 64
     static let maximumSectionNamesBytes = 8 << 20
@@ -200,7 +198,6 @@ extension ELFFile {
     }
 }
 
-/// What a file says about how the kernel and the dynamic linker run it.
 extension ELFFile {
     /// Linkers write about a dozen; a file with more counts as damaged.
     static let maximumProgramHeaders = 1_024

@@ -80,8 +80,7 @@ struct ELFSymbolTable {
     /// Returns whether a nameless address lies between two functions of the system's or the toolchain's libraries.
     ///
     /// Then its function is of such a library, too, because a linker keeps the functions of one object file together:
-    /// functions that the compiler has merged have no symbol. Needs `.symtab`: of functions that are not exported,
-    /// `.dynsym` shows nothing.
+    /// functions that the compiler has merged have no symbol. Needs `.symtab`: `.dynsym` lacks what is not exported.
     func isAmongLibraries(_ address: UInt64) -> Bool {
         guard isComplete, let before = index.lastBegun(before: address).first,
             let after = index.firstBegun(after: address)
@@ -93,9 +92,8 @@ struct ELFSymbolTable {
 
     /// How far a function reaches, unless another one begins before.
     ///
-    /// Assembly may leave the size out: then to the end of its section. In `.dynsym` the next function may be a local one,
-    /// so the address alone counts: the package manager gives `main` no size, and most of a stripped executable comes
-    /// after it.
+    /// Assembly may leave the size out: then to the end of its section. In `.dynsym` the next function may be a local
+    /// one, so the address alone counts: the package manager gives `main` no size, and most code comes after it.
     private func size(of symbol: Elf64_Sym) -> UInt64 {
         guard symbol.st_size == 0 else { return symbol.st_size }
         guard isComplete else { return 1 }

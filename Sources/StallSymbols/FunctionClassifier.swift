@@ -100,7 +100,6 @@ final class FunctionClassifier {
 }
 
 enum CodeOwner: Equatable {
-    /// The root package's.
     case app
     /// A package's that the app depends on, or a library's that was compiled elsewhere.
     case dependency
@@ -141,14 +140,12 @@ func isMacroExpansion(_ path: String) -> Bool { path.containsBytes(of: "/@__swif
 enum PackageCheckout {
     /// The folders in the package manager's scratch directory (`.build`, `SourcePackages`) with the dependencies' sources.
     ///
-    /// The first has Git checkouts, the second has archives from a package registry (Workspace+Configuration.swift of the
-    /// package manager).
+    /// The first has Git checkouts, the second has archives from a package registry (Workspace+Configuration.swift).
     private static let folders = ["/checkouts/", "/registry/downloads/"].map { Array($0.utf8) }
 
     /// Returns whether the source file at `path` belongs to a dependency.
     ///
-    /// The compiler runs in the root package's directory. If that itself lies in a folder with such a name, the folder is
-    /// not the package manager's.
+    /// The compiler runs in the root package's directory. A folder of such a name around that is not the manager's.
     static func contains(_ path: String, compiledIn directory: String?) -> Bool {
         let path = Array(path.utf8)
         let directory = directory.map { Array($0.utf8) + [UInt8(ascii: "/")] } ?? []
@@ -201,9 +198,8 @@ package struct InAppRule {
         return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
     }
 
-    /// Whether an image without debug information is taken for a dependency, such as a plug-in.
-    ///
-    /// It is the app's only if it was installed with the executable: below its folder, or the one around its `bin`.
+    /// Whether an image without debug information is a dependency, such as a plug-in: it was not installed with the
+    /// executable, below its folder or the one around its `bin`.
     static func isForeign(imageAt path: String, executable: String) -> Bool {
         guard path.hasPrefix("/"), path != executable else { return false }
         if temporaryDirectories.contains(where: { path.hasPrefix($0 + "/") }) { return true }

@@ -21,9 +21,7 @@ package struct ReportSymbolication {
             ownExecutable: OwnExecutable.path, timeLimit: nanoseconds(settings.timeLimit), timeout: inProcessTimeout)
     }
 
-    /// Returns the report with as many names and lines as are found.
-    ///
-    /// `whenLate` takes the report as far as it has come, if the time limit is reached before its end.
+    /// Returns the report with the names and lines that are found; `whenLate` takes it unfinished at the time limit.
     package func symbolicate(_ report: StallReport, whenLate: (StallReport) -> Void) -> StallReport {
         let start = monotonicNow()
         let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit)
@@ -327,8 +325,7 @@ package final class OfflineSymbolication {
         return overflow ? .max : deadline
     }
 
-    /// The report with the names and lines that can be found for its frames until `deadline`, by default within a time
-    /// limit of its own.
+    /// The report with the names and lines found until `deadline`, by default within a time limit of its own.
     package func symbolicate(_ report: StallReport, until deadline: UInt64? = nil) -> StallReport {
         let deadline = deadline ?? self.deadline
         debuginfod?.deadline = deadline

@@ -1,13 +1,10 @@
-/// A library of the system or of the toolchain, by the names of its functions.
-///
-/// If the library is linked into the executable, only the names show where a function comes from.
+/// A library of the system or of the toolchain, by its functions' names: all that shows it if it is in the executable.
 package enum RuntimeLibrary: Sendable {
     case c, cxx, dispatch, swift, foundation
 
     /// The library that has a function with that symbol; `nil` for any other function.
     ///
-    /// Names alone: an app may have a C function that begins the same. Where debug information says where a function was
-    /// compiled, that counts.
+    /// Names alone: an app may have a C function that begins the same. Debug information, where it tells, counts more.
     package init?(symbol: String) {
         for (library, prefixes) in Self.prefixes where prefixes.contains(where: { symbol.hasPrefix($0) }) {
             self = library
@@ -58,7 +55,6 @@ package enum RuntimeLibrary: Sendable {
     }
 }
 
-/// The module that a Swift function was written in, by its mangled name.
 package enum SwiftModule {
     static let ofToolchain: Set<String> = [
         "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "_Differentiation", "_Volatile", "Cxx",
@@ -72,9 +68,8 @@ package enum SwiftModule {
         "StallWatch", "StallSymbols", "StallReports", "StackCapture", "StallWatchTesting",
     ])
 
-    /// The module that a Swift function was written in, or `nil` for a function of another language.
-    ///
-    /// Thunks between functions' types belong to the standard library.
+    /// The module that a Swift function was written in (of a thunk between functions' types, the standard library);
+    /// `nil` for a function of another language.
     package static func of(_ symbol: String) -> String? {
         guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return nil }
         let owner = contextModule(of: symbol.utf8.dropFirst(2))

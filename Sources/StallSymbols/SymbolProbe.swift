@@ -14,9 +14,7 @@ package struct SymbolProbe {
         self.settings = settings
     }
 
-    /// Tries whether libdw can be used.
-    ///
-    /// Unless it is to be loaded, only its file is searched for: a program that never stalls never loads libdw.
+    /// Tries whether libdw can be used; unless `isLoaded`, by its file: a program that never stalls never loads libdw.
     package func libdw(isLoaded: Bool) -> Capabilities.Outcome {
         guard settings.detail == .lines else { return Self.noLines }
         if isLoaded {
@@ -73,7 +71,6 @@ package struct SymbolProbe {
 
 /// Tries the parts of the capabilities that the library and the tool try in the same way.
 package enum HostProbe {
-    /// Returns the system's rules for the calling process.
     package static func environment() -> Capabilities.Environment {
         let status = readSmallFile("/proc/self/status").flatMap(ProcessStatus.init)
         var environment = environment(of: getpid(), status, directory: "/proc/self")
@@ -130,7 +127,6 @@ package enum HostProbe {
         return outcomes ?? [:]
     }
 
-    /// Tries whether the kernel records the page faults of a thread.
     private static func pageFaults(of thread: Int32) -> Capabilities.Outcome {
         var watch = clinux_fault_watch()
         // Under a filter a monitor does not even try it, because the filter may kill the process.
@@ -169,7 +165,6 @@ package enum HostProbe {
 }
 
 extension ThreadFile {
-    /// The feature that needs the file.
     fileprivate var feature: Capabilities.FeatureName {
         switch self {
         case .syscall: .syscall

@@ -140,25 +140,20 @@ final class Symbolicator: Symbolicating {
 
 /// Finds the names and lines of addresses, on one thread, which is never a monitored one.
 package protocol Symbolicating: AnyObject {
-    /// Finds the functions at the virtual address `offset` in the file of `image`.
-    ///
-    /// After `deadline`, in nanoseconds of CLOCK_MONOTONIC, it returns only known results, marked as unfinished.
+    /// Finds the functions at the file's virtual address `offset`; after `deadline`, in monotonic nanoseconds, only
+    /// known results, marked as unfinished.
     func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress
 
     /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String?
 
-    /// Returns the function that the direct call before `returnAddress`, a virtual address in the file, names.
-    ///
-    /// - Returns: `nil` if there is no direct call to the first address of a function.
+    /// Returns the function at whose start the direct call before `returnAddress` (virtual) aims; `nil` without one.
     func calledFunction(before returnAddress: UInt64, in image: ImageIdentity) -> CalledFunction?
 
     /// Returns the function that starts at the virtual address `address` in the file; `nil` if there is none.
     func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction?
 
-    /// Returns the symbol of the function that the direct call before `returnAddress` reaches through the PLT.
-    ///
-    /// - Returns: `nil` if the call reaches its function in another way.
+    /// Returns the symbol that the direct call before `returnAddress` reaches through the PLT; `nil` for another call.
     func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String?
 
     /// Returns the function that the image exports with that symbol.

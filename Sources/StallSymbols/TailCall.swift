@@ -3,8 +3,7 @@ import StallReports
 
 /// A function that the call instruction before a return address names.
 ///
-/// A function that ends in a jump, or whose body the optimizer has folded into another one's, leaves no frame. The call
-/// still names it.
+/// A function that ends in a jump, or whose body was folded into another one's, leaves no frame; the call names it.
 package struct CalledFunction: Sendable, Equatable {
     var symbol: String
     var addresses: Range<UInt64>
@@ -119,9 +118,7 @@ enum DirectBranch {
 }
 
 extension ELFFile {
-    /// Returns the virtual address that the direct jump at `address` leads to; `nil` if there is none.
-    ///
-    /// Before it there may be a frame that is made and given back at once.
+    /// Returns where the direct jump at `address`, or behind an empty frame there, leads; `nil` without one.
     func jumpTarget(at address: UInt64) -> UInt64? {
         guard let machine = try? header().e_machine, let frame = DirectBranch.emptyFrame(machine: machine) else {
             return nil

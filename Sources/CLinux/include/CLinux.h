@@ -126,23 +126,20 @@ void clinux_unwatch_faults(struct clinux_fault_watch *_Nonnull watch);
 /// Whether the file at `path` has capabilities (setcap(8)). A system call. Async-signal-safe: yes.
 bool clinux_has_file_capabilities(const char *_Nonnull path);
 
-/// Whether others of the same user may read this process's memory and trace it (PR_GET_DUMPABLE). Async-signal-safe:
-/// yes.
+/// Whether others of the user may read this process's memory and trace it (PR_GET_DUMPABLE). Async-signal-safe: yes.
 bool clinux_is_dumpable(void);
 
 /// The number of bytes that may be read from a pipe, a terminal or a stream socket, 0 at its end; -1 if it is not
 /// readable, or is another file. Reads nothing, and never waits.
 long clinux_unread_bytes(int descriptor);
 
-/// Creates a pipe that neither blocks nor is inherited (pipe2(2)). Returns 0 or an error number. Async-signal-safe:
-/// yes.
+/// Creates a pipe that neither blocks nor is inherited. Returns 0 or an error number. Async-signal-safe: yes.
 int clinux_pipe(int ends[_Nonnull 2]);
 
 /// Accepts a connection that neither blocks nor is inherited (accept4(2)); -1 with errno. Async-signal-safe: yes.
 int clinux_accept(int listener);
 
-/// Stores the peer of the connection `socket` (SO_PEERCRED). Returns whether the kernel told it. Async-signal-safe:
-/// yes.
+/// Stores the peer of a connection (SO_PEERCRED). Returns whether the kernel told it. Async-signal-safe: yes.
 bool clinux_peer(int socket, pid_t *_Nonnull process, uid_t *_Nonnull user);
 
 /// Whether the lock of a stdio stream has the layout of glibc's _IO_lock_t here: a word, a count, and the owner, which is
@@ -186,8 +183,7 @@ struct clinux_scope *_Nullable clinux_innermost_scope(void);
 /// The address of the calling thread's variable with the address of the innermost scope. Async-signal-safe: yes.
 const void *_Nonnull clinux_scope_variable(void);
 
-/// The queue that runs the calling code, which may end at any time (dispatch_get_current_queue(3)); NULL without
-/// libdispatch.
+/// The queue that runs the calling code, and may end at any time; NULL without libdispatch.
 const void *_Nullable clinux_current_queue(void);
 
 /// The short, readable form of a mangled Swift or C++ name; with `is_long` the long form of a Swift name, with the modules in

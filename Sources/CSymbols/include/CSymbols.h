@@ -23,10 +23,8 @@ extern "C" {
 
 /// Functions inlined into one another at one address that are told. Of a deeper nest the outermost are left out.
 #define CSYMBOLS_MAX_LOCATIONS 128
-/// Sections one image may be opened with.
 #define CSYMBOLS_MAX_SECTIONS 32
 
-/// How a call ended.
 typedef enum csymbols_status {
   CSYMBOLS_OK = 0,
   CSYMBOLS_NO_LIBRARY,   ///< libdw.so.1 is not installed, lacks a function, or the executable is static.
@@ -42,14 +40,12 @@ typedef enum csymbols_status {
 
 typedef struct csymbols_image csymbols_image;
 
-/// Where a section is in its file.
 typedef struct csymbols_section {
   const char *_Nonnull name;  ///< Such as ".debug_info". Copied.
   uint64_t offset, size;
   bool is_compressed;  ///< It has SHF_COMPRESSED, and begins with an Elf64_Chdr.
 } csymbols_section;
 
-/// One function that runs at an address.
 typedef struct csymbols_location {
   const char *_Nullable function;  ///< Linkage name, or plain name where there is none. Lives as long as the image.
   const char *_Nullable file;      ///< Path as the compiler recorded it. Lives as long as the image.

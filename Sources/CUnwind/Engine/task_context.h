@@ -24,7 +24,6 @@ typedef struct cunwind_async_frame {
   uint64_t return_address;
 } cunwind_async_frame;
 
-/// A context that was read.
 typedef struct cunwind_async_context {
   uint64_t parent;
   uint64_t resume;

@@ -1,8 +1,7 @@
 // The status of a thread: schedstat, status, stat, syscall and wchan of /proc/self/task/<tid>, kept open and parsed by hand.
 //
-// Any of these files may be missing or empty: sandboxes (gVisor) have fewer than Linux, and in a process that is not
-// dumpable, files with addresses belong to root. A missing file costs only the data that no other file has. It never
-// means that the thread has ended: only a missing directory does.
+// Any of them may be missing or empty: sandboxes (gVisor) have fewer than Linux, and in a process that is not dumpable,
+// files with addresses belong to root. Only a missing directory, no missing file, means that the thread has ended.
 
 #define _GNU_SOURCE
 #include "Engine/thread_files.h"

@@ -12,7 +12,7 @@
 /// The most bytes of /proc/<tid>/status that are read. A "Groups:" line of more than a thousand groups is longer.
 #define CUNWIND_STATUS_BYTES 16384
 
-/// The places of a thread's files, in the order of `cunwind_thread_file`.
+/// In the order of `cunwind_thread_file`.
 enum {
   CUNWIND_FILE_SCHEDSTAT,
   CUNWIND_FILE_STATUS,
@@ -50,8 +50,7 @@ cunwind_status cunwind_thread_may_be_read(const cunwind_thread *thread);
 /// Sees anew where the thread is, before its stack is read: CUNWIND_OK, _NOT_BLOCKED, _NOT_SHOWN or _NO_SUCH_THREAD.
 cunwind_status cunwind_thread_before_read(cunwind_thread *thread);
 
-/// Inspects it afterwards: CUNWIND_OK if it stayed blocked in the place that was seen, else CUNWIND_MOVED or
-/// _NO_SUCH_THREAD.
+/// Inspects it afterwards: CUNWIND_OK if it stayed blocked in the place that was seen, else _MOVED or _NO_SUCH_THREAD.
 cunwind_status cunwind_thread_after_read(cunwind_thread *thread);
 
 #pragma GCC visibility pop

@@ -78,8 +78,7 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
   to->known = 0;
   for (int number = 0; number <= CUNWIND_LR; number++) cunwind_set_register(to, number, from->regs[number]);
   cunwind_set_register(to, CUNWIND_SP, from->sp);
-  // A stop meets a blocked thread before the instruction of its call, which then begins again (do_signal). /proc shows
-  // the address after it.
+  // A stop meets a blocked thread before its call's instruction, which is run again (do_signal). /proc shows the next.
   uint32_t code;
   bool is_at_call = cunwind_guarded_read_all(from->pc, &code, sizeof code) && code == SVC;
   cunwind_set_register(to, CUNWIND_PC, from->pc + (is_at_call ? sizeof code : 0));
@@ -93,13 +92,11 @@ CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const uc
 }
 
 // ---- Async frames ---------------------------------------------------------------------------------------------------
-// Recognizes the prologue of a Swift async function on aarch64.
-//
+// The prologue of a Swift async function on aarch64:
 //   orr x29, x29, #1<<60                 only sometimes
 //   sub sp, sp, #n; stp x29, x30, [sp, #s + 8]; …; str x22, [sp, #s]; add x29, sp, #s + 8
 //
-// The extended frame of LLVM's AArch64FrameLowering: x22 is the async context, which no other function stores just
-// below the saved frame pointer.
+// The extended frame of LLVM's AArch64FrameLowering: x22 is the async context, stored below the frame pointer.
 
 /// The most instructions in which the prologue saves registers. There are ten pairs of them.
 #define PROLOGUE_INSTRUCTIONS 14u
@@ -127,8 +124,6 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
 }
 
 // ---- Restarted calls ------------------------------------------------------------------------------------------------
-// Restarts a system call that a stop has interrupted, on aarch64.
-//
 // The result has overwritten x0, the call's first argument, and a tracer cannot read the kernel's copy (orig_x0). But
 // glibc's wrappers load x0 just before the call from a register that the call preserves: "mov x0, x21; …; svc #0". So
 // this code takes the argument from that register, if no jump leads in between. semtimedop(3) and syscall(3) have no
@@ -169,7 +164,6 @@ CUNWIND_BARE static bool has_handlers(pid_t tid) {
   return true;
 }
 
-/// The code around a call.
 typedef struct code_window {
   uint64_t start;
   uint64_t count;

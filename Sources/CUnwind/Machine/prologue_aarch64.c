@@ -1,6 +1,5 @@
 // Computes a function's frame pointer where only SP is known. On aarch64 "add x29, sp, #n" sets it, after the record
-// (x29, x30) has been stored there. If an instruction since then moves SP by an amount that it does not contain, the
-// computation fails.
+// (x29, x30) has been stored there. It fails if SP has moved by an amount that is not in the code.
 
 #if defined(__aarch64__)
 
@@ -97,8 +96,7 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
 /// The most bytes of code that are searched. glibc's libc has 1.5 MiB.
 #define SEARCHED_BYTES (4u << 20)
 
-// Returns the address after the only call of the function in its image's code; 0 if there is none, or another one, or a
-// jump from elsewhere.
+// Returns the address after the only call of the function in its image's code; 0: none, another one, or a jump.
 static uint64_t only_call(const cunwind_module *module, uint64_t start, uint64_t end) {
   uint32_t code[CHUNK_INSTRUCTIONS];
   uint64_t found = 0;

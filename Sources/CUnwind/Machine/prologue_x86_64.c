@@ -1,10 +1,8 @@
-// Computes a function's frame pointer where only SP is known.
-//
-// After "mov %rsp,%rbp", the distance between the two registers is the sum of all pushes and subtractions since then.
-// So this code follows the function's instructions, in order, from its start to PC. Patterns are not enough: gcc mixes
-// other instructions into its prologues and pushes call arguments. After a return, the distance is that of a jump to
-// there. If a function moves rsp by an amount that is not in the code (alloca, a variable-length array), the distance
-// is unknown. Then the code searches for a frame record that only a call of this function can have written.
+// Computes a function's frame pointer where only SP is known. After "mov %rsp,%rbp", the distance between the two is the
+// sum of all pushes and subtractions since then. So this code follows the function from its start to PC: gcc mixes other
+// instructions into its prologues and pushes call arguments. After a return, the distance is that of a jump to there. If
+// a function moves rsp by an amount that is not in the code (alloca, a variable-length array), the distance is unknown.
+// Then the code searches for a frame record that only a call of this function can have written.
 
 #if defined(__x86_64__)
 
@@ -12,7 +10,6 @@
 
 #include "Unwinding/unwind.h"
 
-/// The length of the longest instruction, in bytes.
 #define LONGEST_INSTRUCTION 15
 /// The most bytes of code that are followed. In a longer function the distance counts as unknown.
 #define FOLLOWED_BYTES 65536u

@@ -15,7 +15,6 @@
 enum { CUNWIND_FP = 6, CUNWIND_SP = 7, CUNWIND_PC = 16, CUNWIND_REGISTER_COUNT = 17 };
 /// The number of bytes below SP that a leaf function may use (psABI 3.2.2).
 #define CUNWIND_RED_ZONE_BYTES 128u
-/// The field of the stack pointer in `cunwind_ptrace_registers`.
 #define CUNWIND_PTRACE_SP rsp
 #else
 enum { CUNWIND_FP = 29, CUNWIND_LR = 30, CUNWIND_SP = 31, CUNWIND_PC = 32, CUNWIND_REGISTER_COUNT = 33 };
@@ -40,7 +39,6 @@ static inline void cunwind_set_register(cunwind_registers *registers, int number
 
 #pragma GCC visibility push(hidden)
 
-/// The registers with a system call's arguments.
 extern const uint8_t cunwind_argument_registers[6];
 
 /// The registers from PTRACE_GETREGSET's NT_PRSTATUS.

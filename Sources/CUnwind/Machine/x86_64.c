@@ -17,7 +17,6 @@
 /// The length of the longest call without prefixes: FF /2 with SIB and a 32-bit displacement.
 #define LONGEST_CALL 7
 
-/// Where a signal's context has each register.
 static const uint8_t context_places[CUNWIND_REGISTER_COUNT] = {
     REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
     REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
@@ -89,8 +88,7 @@ bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
          cunwind_page_cache_read(unwinder->pages, pc, code, sizeof code) && memcmp(code, restorer, sizeof code) == 0;
 }
 
-// struct rt_sigframe (arch/x86/include/asm/sigframe.h): the restorer's address, which the handler has popped on return,
-// then the ucontext.
+// struct rt_sigframe (arch/x86/include/asm/sigframe.h): the restorer's address, popped on return, then the ucontext.
 cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                         cunwind_registers *to) {
   uint64_t saved[REG_RIP + 1];
@@ -106,7 +104,6 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
 const uint8_t cunwind_kept_registers[CUNWIND_KEPT_COUNT] = {CUNWIND_FP, 3, 12, 13, 14, 15};
 
 // ---- Registers ------------------------------------------------------------------------------------------------------
-// Registers on x86-64: from ptrace, and from a signal handler's context.
 
 void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from) {
   const uint64_t values[CUNWIND_REGISTER_COUNT] = {
@@ -125,8 +122,7 @@ CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const uc
 }
 
 // ---- Async frames ---------------------------------------------------------------------------------------------------
-// Recognizes the prologue of a Swift async function on x86-64.
-//
+// The prologue of a Swift async function on x86-64:
 //   endbr64; sub $n,%rsp; bts $60,%rbp    each of the three only sometimes
 //   push %rbp; push %r14; lea 8(%rsp),%rbp
 //

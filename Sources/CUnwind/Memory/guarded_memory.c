@@ -1,12 +1,10 @@
 // Reads of this process's own memory by the kernel, so that a bad address is an error and not a signal.
 //
 // There are three ways, because each is forbidden on some systems. process_vm_readv(2) is the fastest, but the default
-// seccomp profiles of older container runtimes refuse it. /proc/self/mem works in any dumpable process. In the third
-// way the kernel copies through a pipe, with calls that every program needs: write(2) of unmapped memory returns
-// EFAULT. It takes two calls per page and, during a read, two descriptors. A handler for SIGSEGV would be faster, but
-// the app or its crash reporter may have one.
-//
-// The first two need no ptrace permission within the caller's own thread group (__ptrace_may_access permits it first).
+// seccomp profiles of older container runtimes refuse it. /proc/self/mem works in any dumpable process. Both need no
+// ptrace permission within the caller's own thread group (__ptrace_may_access permits it first). In the third way the
+// kernel copies through a pipe: write(2) of unmapped memory returns EFAULT. It takes two calls per page and, during a
+// read, two descriptors. A handler for SIGSEGV would be faster, but the app or its crash reporter may have one.
 
 #define _GNU_SOURCE
 #include "Memory/guarded_memory.h"

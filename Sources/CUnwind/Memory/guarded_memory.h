@@ -58,8 +58,7 @@ void cunwind_page_cache_destroy(cunwind_page_cache *cache);
 /// Forgets all pages. Call it when an image was loaded or unloaded.
 void cunwind_page_cache_flush(cunwind_page_cache *cache);
 
-/// Reads through the cache. Only for memory that does not change while the images stay loaded: read-only segments and
-/// unwind tables.
+/// Reads through the cache. Only for what is constant while images stay loaded: read-only segments, unwind tables.
 bool cunwind_page_cache_read(cunwind_page_cache *cache, uint64_t address, void *to, size_t length);
 
 #pragma GCC visibility pop

@@ -1,7 +1,6 @@
 // dl_iterate_phdr(3) takes the linker's lock, which the stalled thread may hold: in a callback of that same function,
 // or in a dlopen that does not end. So this code reads the list as a debugger does (<link.h>, "rendezvous structure"):
-// from the head `_r_debug.r_map` along the links. Every read is guarded, because another thread may free an entry at
-// any moment.
+// from the head `_r_debug.r_map` along the links. Every read is guarded: another thread may free an entry.
 
 #define _GNU_SOURCE
 #include "Memory/modules.h"
@@ -22,7 +21,6 @@
 /// The most images that a walk visits. It ends the walk if another thread damages the list meanwhile.
 #define MAX_LINKED_IMAGES 16384u
 
-/// An image in the linker's list.
 typedef struct linked_image {
   uint64_t entry;      ///< The address of the linker's entry, a `struct link_map`.
   uint64_t base;       ///< The load bias (l_addr).
@@ -53,7 +51,6 @@ static bool read_library_segments(linked_image *image) {
 // ---- The record of bytes ---------------------------------------------------------------------------------------------
 // Apart from its beginning and its end, all of it is async-signal-safe.
 
-/// The most bytes of one piece.
 #define MAX_PIECE_BYTES 64u
 /// Half of the maximum (UIO_MAXIOV). The kernel keeps 8 pieces on its stack; any larger number costs one allocation.
 #define PIECES_PER_CALL 512u
@@ -66,13 +63,6 @@ static bool init_record(cunwind_memory_record *record, size_t capacity) {
   record->expected = cunwind_map(capacity * MAX_PIECE_BYTES, MAP_NORESERVE);
   record->present = cunwind_map(capacity * MAX_PIECE_BYTES, MAP_NORESERVE);
   return record->pieces && record->expected && record->present;
-}
-
-static void destroy_record(cunwind_memory_record *record) {
-  if (record->pieces) munmap(record->pieces, record->capacity * sizeof *record->pieces);
-  if (record->expected) munmap(record->expected, record->capacity * MAX_PIECE_BYTES);
-  if (record->present) munmap(record->present, record->capacity * MAX_PIECE_BYTES);
-  memset(record, 0, sizeof *record);
 }
 
 static void clear_record(cunwind_memory_record *record) {
@@ -137,7 +127,10 @@ bool cunwind_modules_init(cunwind_modules *modules) {
 void cunwind_modules_destroy(cunwind_modules *modules) {
   if (modules->list) munmap(modules->list, CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   if (modules->paths) munmap(modules->paths, CUNWIND_MAX_PATH_BYTES);
-  destroy_record(&modules->record);
+  cunwind_memory_record *record = &modules->record;
+  if (record->pieces) munmap(record->pieces, record->capacity * sizeof *record->pieces);
+  if (record->expected) munmap(record->expected, record->capacity * MAX_PIECE_BYTES);
+  if (record->present) munmap(record->present, record->capacity * MAX_PIECE_BYTES);
   memset(modules, 0, sizeof *modules);
 }
 

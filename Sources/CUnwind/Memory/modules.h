@@ -48,8 +48,7 @@ typedef struct cunwind_modules {
 bool cunwind_modules_init(cunwind_modules *modules);
 void cunwind_modules_destroy(cunwind_modules *modules);
 
-/// Rebuilds the list if images were loaded or unloaded, and returns whether it did. Takes no lock. Must not run while a
-/// capture uses the list.
+/// Rebuilds the list if the images changed, and returns whether it did. Takes no lock. Not while a capture uses it.
 bool cunwind_modules_refresh(cunwind_modules *modules);
 
 /// Returns the image that contains `address`, or NULL.

@@ -1,5 +1,4 @@
-// Creates helper processes, waits for them with a bound, and reaps them; keeps those whose threads have not left the kernel
-// yet, as pending stops.
+// Creates helper processes, waits for them with a bound, and reaps them; keeps those of threads in the kernel pending.
 
 #define _GNU_SOURCE
 #include <linux/futex.h>

@@ -2,10 +2,9 @@
 // library functions by stop signals"; io_getevents(2), io_uring_enter(2)). For the kernel, a stop signal and a stop by
 // ptrace are the same: the thread leaves the call in both cases.
 //
-// A thread that is blocked in such a call is only read. But a thread that is running may enter such a call in the few
-// microseconds before the stop reaches it. Then the helper restarts the call, as the kernel restarts every other call
-// (arch_do_signal_or_restart, for ERESTARTNOHAND): it sets the program counter back to the system call instruction
-// (Machine/x86_64.c, aarch64.c). The wait so far is lost, but it was only microseconds long.
+// A thread that is blocked in such a call is only read. A running one may enter such a call in the few microseconds
+// before the stop reaches it, whose wait is then lost: the helper restarts it, as the kernel does every other call
+// (arch_do_signal_or_restart, for ERESTARTNOHAND), by setting the program counter back to the system call instruction.
 
 #define _GNU_SOURCE
 #include <elf.h>

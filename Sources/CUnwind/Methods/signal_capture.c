@@ -1,7 +1,5 @@
-// The signal handler, and the app's action that it replaces.
-//
-// The engine's signals are queued with a value that identifies slot and capture. Any other signal belongs to the app,
-// and goes to the previous action.
+// The signal handler, and the app's action that it replaces. The engine's signals are queued with a value that
+// identifies slot and capture. Any other signal belongs to the app, and goes to the previous action.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -123,8 +121,7 @@ static bool is_handler_ours(int signal_number, struct sigaction *current) {
 }
 
 // Installs our handler, and keeps the previous action to chain to. False with errno: EBUSY if the app has replaced ours.
-// Then the engine does not replace that one in turn: it may chain to the
-// engine's, and the two would call each other forever.
+// That one is not replaced in turn: it may chain to the engine's, and the two would call each other forever.
 static bool install_handler(int signal_number) {
   struct sigaction current = {.sa_flags = 0};
   if (is_handler_ours(signal_number, &current)) return true;
@@ -159,7 +156,6 @@ static void remove_handler(int signal_number) {
 }
 
 // ---- The caller's side ----------------------------------------------------------------------------------------------
-// Capture by signal, the caller's side: checks that the signal can arrive, sends it, waits with a bound.
 
 /// The longest time that a handler may need to return after it is done: it competes for the CPU like any thread.
 #define HANDLER_RETURN_NANOSECONDS 5000000ull

@@ -10,7 +10,6 @@
 #include "Engine/task_context.h"
 #include "Machine/registers.h"
 
-/// The phases of a helper.
 enum {
   CUNWIND_HELPER_BEGINS,
   CUNWIND_HELPER_WAITS,    ///< It waits for the thread to stop, and may have requested the stop.
@@ -19,7 +18,6 @@ enum {
   CUNWIND_HELPER_IS_LEFT,  ///< The parent no longer waits: when the thread stops, the helper only releases it.
 };
 
-/// What a helper has to do.
 typedef struct cunwind_stop_order {
   pid_t tid;
   cunwind_stack_bounds bounds;                   ///< The helper copies the stack within them, unless there is a `walk`.
@@ -81,12 +79,10 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper);
 /// helper is left, so that its memory can be reused. Async-signal-safe: yes.
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
 
-/// Creates a helper process that runs cunwind_stop_helper() with the request. Returns its id, or a negative errno.
-/// Async-signal-safe: yes.
+/// Creates a process that runs cunwind_stop_helper(). Returns its id, or a negative errno. Async-signal-safe: yes.
 long cunwind_make_helper(cunwind_helper_memory *helper);
 
-/// Waits until `alive` is 0, and the helper no longer runs our code, at most `bound` nanoseconds. Async-signal-safe:
-/// yes.
+/// Waits until `alive` is 0: the helper has left our code; at most `bound` nanoseconds. Async-signal-safe: yes.
 bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound);
 
 /// Makes the thread begin its system call again, if the stop alone would make the call return EINTR. For the stop
@@ -110,12 +106,10 @@ bool cunwind_has_pending_signal(pid_t tid, long interrupted_call, uint64_t fifth
 void cunwind_store_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
                           cunwind_capture_info *info);
 
-/// Allocates a helper's memory, with a copy, which replaces that of a stop that is set aside. False: no place or no
-/// memory is left.
+/// Allocates a helper's memory, with a copy, to replace that of a stop set aside. False: no place or memory is left.
 bool cunwind_prepare_spare(cunwind_engine *engine);
 
-/// Sets aside the helper that still waits for `tid`; the spare one takes its place.
-/// Async-signal-safe: yes.
+/// Sets aside the helper that still waits for `tid`; the spare takes its place. Async-signal-safe: yes.
 void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted);
 
 /// Returns CUNWIND_OK if no earlier stop of the thread is under way, CUNWIND_PENDING if one is and its result is

@@ -14,8 +14,7 @@
 
 /// The attributes of every function that runs in the helper or in the handler: no stack-protector canary (it is read
 /// through the thread pointer), no shadow memory of a sanitizer, and no loop compiled into a call of the C library.
-/// `no_sanitize` alone keeps ThreadSanitizer's marks of entry and exit, which it counts in the parent's thread-local
-/// storage.
+/// `no_sanitize` alone keeps ThreadSanitizer's marks of entry and exit, in the parent's thread-local storage.
 #if defined(__clang__)
 #define CUNWIND_BARE                                                                \
   __attribute__((no_stack_protector, no_builtin, disable_sanitizer_instrumentation, \
@@ -106,7 +105,6 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
 #endif
 }
 
-/// The room for a path with a number.
 #define CUNWIND_NUMBERED_PATH_BYTES 64
 
 /// Stores `before`, the number and `after` as a path, without snprintf(3). They have at most 40 bytes beside the number.
@@ -122,8 +120,7 @@ CUNWIND_BARE static inline void cunwind_number_path(char *path, const char *befo
   path[length] = 0;
 }
 
-/// Reads the beginning of a file as a string into `text`. Returns its length, 0 on failure; negative: it cannot be
-/// opened.
+/// Reads a file's beginning as a string into `text`. Returns its length, 0 on failure; negative: it cannot be opened.
 CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, size_t size) {
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
   long got = file < 0 ? 0 : cunwind_raw(SYS_read, file, (long)text, (long)size - 1, 0, 0, 0);
@@ -172,7 +169,6 @@ CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLO
 CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 // ---- Deadly calls ----------------------------------------------------------------------------------------------------
-// The system calls for which a seccomp filter may kill.
 
 /// The calls of the engine that few programs make, so that a filter may kill for them.
 typedef enum cunwind_rare_call {
@@ -191,8 +187,7 @@ typedef enum cunwind_rare_call {
 /// because the C library's leave its own two signals unblocked. Async-signal-safe: yes.
 long cunwind_clone_blocked(unsigned long flags, void *top, uint32_t *tid, int (*function)(void *), void *argument);
 
-/// Reaps a child with any exit signal, within `bound` nanoseconds. True also if the app has reaped it.
-/// Async-signal-safe: yes.
+/// Reaps a child with any exit signal, within `bound` nanoseconds. True also if the app has. Async-signal-safe: yes.
 bool cunwind_reap(pid_t pid, uint64_t bound);
 
 /// Sleeps for `nanoseconds` without the C library's cancellation point. Async-signal-safe: yes.

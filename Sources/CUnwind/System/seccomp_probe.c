@@ -1,6 +1,4 @@
-// Finds out for which system calls a seccomp filter kills.
-//
-// Most filters return EPERM, which is easy to handle. But service managers kill the caller by default
+// Finds out for which system calls a seccomp filter kills. Service managers kill the caller by default
 // (SECCOMP_RET_KILL_PROCESS and the like; systemd.exec(5), SystemCallFilter=), like a signal with a core dump. So under
 // a filter a child process makes the calls first. If one ends it, the next child goes on with the call after it.
 //
@@ -50,8 +48,7 @@ typedef struct trials {
 } trials;
 
 // Keeps the child from leaving a core dump, which would be the app's memory. A limit of 1 byte also holds for a core
-// pattern with a pipe, which a limit of 0 does not (fs/coredump.c). PR_SET_DUMPABLE belongs to the memory, not to the
-// process.
+// pattern with a pipe, which a limit of 0 does not (fs/coredump.c). PR_SET_DUMPABLE belongs to the memory.
 CUNWIND_BARE static void forbid_core_dump(bool shares_memory) {
   if (!shares_memory) cunwind_raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
   struct rlimit limit;

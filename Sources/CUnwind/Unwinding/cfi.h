@@ -48,7 +48,6 @@ typedef struct cunwind_rule {
   uint64_t expression, expression_end;
 } cunwind_rule;
 
-/// The rules at one PC.
 typedef struct cunwind_rules {
   bool is_cfa_expression;  ///< The expression in `cfa` computes the canonical frame address; else register plus offset.
   uint64_t cfa_register;
@@ -60,13 +59,11 @@ typedef struct cunwind_rules {
 
 #pragma GCC visibility push(hidden)
 
-/// Finds the function that contains `pc`. False: no table of the image covers it, or it is damaged. Bounded; never
-/// faults.
+/// Finds the function that contains `pc`. False: no table covers it, or it is damaged. Bounded; never faults.
 bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
                            cunwind_function *function);
 
-/// Runs the instructions of `function` up to `pc`. False: they are damaged, or use unknown operations. Bounded; never
-/// faults.
+/// Runs the instructions of `function` up to `pc`. False: they are damaged or unknown. Bounded; never faults.
 bool cunwind_find_rules(cunwind_page_cache *pages, const cunwind_function *function, uint64_t pc, cunwind_rules *rules);
 
 /// Read numbers of `size` bytes (1, 2, 4, 8), and of variable length (DWARF 5, 7.6). 0 after a failure.

@@ -1,5 +1,4 @@
-// The step by call frame information: by our own evaluation of the rules, over the copied stack, or by libunwind; and the
-// choice between the two.
+// The step by call frame information: by our own evaluation of the rules, or by libunwind; and the choice between them.
 
 #include <string.h>
 
@@ -37,7 +36,6 @@ static cunwind_step load(cunwind_unwinder *unwinder, uint64_t address, uint64_t 
   return cunwind_read(unwinder, address, value, sizeof *value) ? CUNWIND_STEP_OK : CUNWIND_STEP_NO_MEMORY;
 }
 
-// Finds the caller's value of register `number`.
 static cunwind_step apply(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
                           uint64_t number, uint64_t cfa, uint64_t *value) {
   const cunwind_rule *rule = &rules->registers[number];

@@ -1,5 +1,4 @@
-// DWARF expressions (version 5, section 2.5), as used in call frame information: in linkage stubs, functions that
-// realign the stack, and signal frames.
+// DWARF expressions (version 5, section 2.5), of linkage stubs, functions that realign the stack, and signal frames.
 
 #include <string.h>
 

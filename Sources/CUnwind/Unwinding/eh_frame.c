@@ -5,8 +5,7 @@
 
 /// The most bytes of an augmentation string that are kept. Compilers write "zPLR", "zRS" and the like.
 #define AUGMENTATION_BYTES 8u
-/// The most bytes of an entry: it bounds the time of one step. The longest ones, of functions with thousands of calls,
-/// have some thousands.
+/// The most bytes of an entry, which bounds a step's time. Functions with thousands of calls have some thousands.
 #define MAX_ENTRY_BYTES (64u * 1024)
 /// Compilers write version 1 to .eh_frame; version 3 differs only in the encoding of the return register.
 enum { VERSION_1 = 1, VERSION_3 = 3 };
@@ -28,27 +27,21 @@ int64_t cunwind_read_signed(cunwind_bytes *from, unsigned size) {
   return (int64_t)(cunwind_read_fixed(from, size) << unused) >> unused;
 }
 
-uint64_t cunwind_read_uleb128(cunwind_bytes *from) {
-  uint64_t value = 0;
-  for (unsigned shift = 0; !from->has_failed; shift += 7) {
-    uint64_t byte = cunwind_read_fixed(from, 1);
-    if (shift < 64) value |= (byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-  return 0;
-}
-
-int64_t cunwind_read_sleb128(cunwind_bytes *from) {
+static uint64_t read_leb128(cunwind_bytes *from, bool is_signed) {
   uint64_t value = 0;
   for (unsigned shift = 0; !from->has_failed; shift += 7) {
     uint64_t byte = cunwind_read_fixed(from, 1);
     if (shift < 64) value |= (byte & 0x7f) << shift;
     if (byte >= 0x80) continue;
-    if ((byte & 0x40) && shift + 7 < 64) value |= ~0ull << (shift + 7);
-    return (int64_t)value;
+    if (is_signed && (byte & 0x40) && shift + 7 < 64) value |= ~0ull << (shift + 7);
+    return value;
   }
   return 0;
 }
+
+uint64_t cunwind_read_uleb128(cunwind_bytes *from) { return read_leb128(from, false); }
+
+int64_t cunwind_read_sleb128(cunwind_bytes *from) { return (int64_t)read_leb128(from, true); }
 
 uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding) {
   // The sizes by form; 0: it is unknown. Form 0 has the size of an address, and those from 8 on have a sign.

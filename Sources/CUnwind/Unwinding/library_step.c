@@ -1,7 +1,5 @@
-// Steps by libunwind's remote interface, over the copied stack.
-//
-// Each step has a cursor of its own, made from the registers of the frame. That keeps the other ways of stepping equal
-// partners, and keeps libunwind from going on by itself where it has no information: it would then guess.
+// Steps by libunwind's remote interface, over the copied stack. Each step has its own cursor, made from the frame's
+// registers: libunwind must not go on by itself where it has no information, because it would then guess.
 //
 // libunwind is loaded, and never linked: a library that exports `_Unwind_RaiseException` before libgcc_s takes all C++
 // exceptions of the program, which then take 30 times as long (measured). RTLD_LOCAL keeps its symbols out of the
@@ -209,8 +207,7 @@ static bool find_all(library_stepper *stepper, void *handle) {
          find(handle, SYMBOL(UNW_OBJ(dwarf_search_unwind_table)), &stepper->search_table);
 }
 
-// The library does not tell its version. From 1.7 on it has a function more; the headers know the rest, as it is built
-// and installed with them.
+// The library does not tell its version. From 1.7 on it has a function more; its headers tell the rest.
 static void set_name(library_stepper *stepper, void *handle) {
   bool has_file_names = dlsym(handle, SYMBOL(UNW_OBJ(get_elf_filename))) != NULL;
   bool is_as_built = has_file_names == (UNW_VERSION >= UNW_VERSION_CODE(1, 7));

@@ -26,12 +26,9 @@ cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cun
 }
 
 // ---- Call sites -----------------------------------------------------------------------------------------------------
-// Steps where no unwind information covers the PC.
-//
-// Large parts of the Swift toolchain's own libraries have no unwind information. But a function's return address is
-// always the first word above its locals, and follows a call instruction. So this step takes the next such word
-// outwards, unless it is left over from an earlier call. The frame pointer is either saved right below that word, or
-// unchanged.
+// Steps where no unwind information covers the PC, as in large parts of the Swift toolchain's libraries. A function's
+// return address is always the first word above its locals, and follows a call instruction. So this step takes the next
+// such word outwards, unless it is left over from an earlier call. The frame pointer is saved below it, or unchanged.
 
 // Sets the caller's registers, if only the function's return address is known. The function may have saved and changed
 // every callee-saved register, but no compiler uses the frame pointer for other values in a function that does not save

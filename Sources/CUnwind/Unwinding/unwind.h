@@ -25,18 +25,14 @@
 #endif
 /// The PCs whose rules are remembered as accepted.
 #define CUNWIND_KNOWN_PCS 1024u
-/// The functions whose calls are remembered.
 #define CUNWIND_ONLY_CALLS 16u
 
 /// The most bytes of an unwinder's name, and of the reason why it is not libunwind.
 #define CUNWIND_UNWINDER_NAME_BYTES 32
 #define CUNWIND_UNWINDER_REASON_BYTES 256
 
-/// A loaded libunwind, which makes steps by call frame information.
-///
-/// It is a well-kept library that is loaded if it is installed. Our own stepper guards it, because it may crash on damaged
-/// tables: a PC goes to it only if our parser has accepted the function's entry and the rules at the PC. Ours stands in for
-/// it, where it is missing or fails. The tests compare the two.
+/// A loaded libunwind. Our own stepper guards it, because it may crash on damaged tables: a PC goes to it only if our
+/// parser has accepted the function's entry and the rules at the PC. Ours stands in where it is missing or fails.
 typedef struct cunwind_library {
   char name[CUNWIND_UNWINDER_NAME_BYTES];
 } cunwind_library;
@@ -49,7 +45,6 @@ enum { CUNWIND_KEPT_COUNT = 6 };
 enum { CUNWIND_KEPT_COUNT = 11 };
 #endif
 
-/// Which stepper may step from a PC.
 typedef enum cunwind_stepper {
   CUNWIND_PC_REFUSED,    ///< None: no table covers it, or its entry or rules are damaged.
   CUNWIND_PC_OUTERMOST,  ///< None: it is in a thread's first function.
@@ -83,7 +78,6 @@ typedef struct cunwind_unwinder {
   cunwind_only_call only_calls[CUNWIND_ONLY_CALLS];  ///< On aarch64 only.
 } cunwind_unwinder;
 
-/// The result of one step outwards.
 typedef enum cunwind_step {
   CUNWIND_STEP_OK,
   CUNWIND_STEP_OUTERMOST,         ///< The frame is the thread's first function.
@@ -164,14 +158,12 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
 /// Returns whether an instruction is a call.
 bool cunwind_is_call(uint32_t code);
 
-/// Finds the return address of a function that has saved nothing, in which PC is exact, without LR. False: it is not
-/// certain.
+/// Finds the return address of a function that has saved nothing, with an exact PC, without LR. False: not certain.
 bool cunwind_infer_link(cunwind_unwinder *unwinder, const cunwind_registers *from, uint64_t *link);
 #endif
 
 /// Finds the context (`*slot`, with the saved frame pointer in the next word) and the return address in the frame of
-/// the Swift async function that contains `pc`. The frame's CFA is `cfa`. False: it is not an async function, or it has
-/// not set up its frame yet.
+/// the Swift async function that contains `pc`. The frame's CFA is `cfa`. False: not async, or not set up yet.
 bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_exact, uint64_t cfa, uint64_t *slot,
                                uint64_t *return_slot);
 

@@ -1,7 +1,5 @@
-// CUnwind captures the stacks of threads of this process.
-//
-// It copies a thread's registers and stack by one of three methods (read, stop, signal), and unwinds the copy.
-// The caller's policy chooses the method.
+// CUnwind captures the stacks of threads of this process: it copies a thread's registers and stack by the method that
+// the caller chooses (read, stop, signal), and unwinds the copy.
 //
 // Threads. An engine and everything made from it belong to one thread at a time (the watchdog); two engines are
 // independent of each other. No function here may be called on the thread that is being captured.
@@ -12,8 +10,6 @@
 // is missing (`cunwind_memory_access`).
 //
 // fork(2). A child has a copy of the engine that it must not use; it may destroy it.
-//
-// Signals. Functions that are async-signal-safe say so.
 //
 // Errors. Functions that can fail return a `cunwind_status`; `_create` and `_open` return NULL and set errno.
 
@@ -39,7 +35,6 @@
 extern "C" {
 #endif
 
-/// The result of a call.
 typedef enum cunwind_status {
   CUNWIND_OK = 0,
   CUNWIND_NO_SUCH_THREAD,  ///< The thread has ended, or belongs to another process.
@@ -66,7 +61,6 @@ typedef enum cunwind_end {
   CUNWIND_END_TOO_LONG           ///< The unwind took longer than its bound (50 ms).
 } cunwind_end;
 
-/// How a frame was found.
 typedef enum cunwind_frame_source {
   CUNWIND_FRAME_INITIAL = 0,     ///< The registers themselves.
   CUNWIND_FRAME_CFI,             ///< Call frame information.
@@ -97,7 +91,6 @@ typedef struct cunwind_frame {
 /// The most frames of one stack. If a stack is deeper, its innermost and outermost frames are kept, half of each.
 #define CUNWIND_MAX_FRAMES 512
 
-/// An unwound stack.
 typedef struct cunwind_stack {
   uint32_t frame_count;  ///< The number of frames in `frames`.
   uint32_t omitted_at;   ///< A limit left frames out before this index of `frames`; 0 if none was left out.
@@ -164,8 +157,7 @@ typedef struct cunwind_async_callers {
 typedef struct cunwind_capture_info {
   int error;  ///< The errno of statuses that have one, else 0.
   /// The most time for which the thread was kept from running. Stop: from the last check that found it not stopped
-  /// until after its release. Signal: the time in the handler. The sum of both captures if a second one was needed; 0
-  /// for a read.
+  /// until after its release. Signal: the time in the handler. The sum of both captures if there were two; 0: a read.
   uint64_t held_nanoseconds;
   uint64_t capture_nanoseconds;  ///< The duration of the whole call, on the caller's thread.
   uint64_t stack_bytes;          ///< The number of stack bytes copied.
@@ -204,7 +196,6 @@ typedef struct cunwind_options {
   cunwind_memory_access memory_access;
 } cunwind_options;
 
-/// The first word of a `cunwind_context_scope`.
 #define CUNWIND_SCOPE_MAGIC 0x65706f6353574c53ull
 
 /// A synchronous scope of a context, on the stack or the heap of its thread.
@@ -232,7 +223,6 @@ typedef struct cunwind_context_layout {
   uint64_t payload_offset;  ///< From the object that is its value to the payload.
 } cunwind_context_layout;
 
-/// Whether a context was read, or why not.
 typedef enum cunwind_context_status {
   CUNWIND_CONTEXT_NOT_READ = 0,  ///< The capture's method does not hold the thread, or nothing is known of the layout.
   CUNWIND_CONTEXT_TAKEN,         ///< Read while the thread was stopped or blocked. Each part may be absent.
@@ -247,7 +237,6 @@ typedef enum cunwind_context_status {
 /// The most bytes of OpenTelemetry's thread context record that are read: its recommended limit.
 #define CUNWIND_THREAD_RECORD_BYTES 640
 
-/// What a thread was working on.
 typedef struct cunwind_context {
   uint8_t status;  ///< A `cunwind_context_status`.
   bool has_task;   ///< A Swift task was running on the thread.
@@ -276,8 +265,7 @@ cunwind_memory_access cunwind_memory_access_in_use(void);
 bool cunwind_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 
 /// Frees an engine; does nothing for NULL. Restores the signal action that it found, if the current one is still ours,
-/// no other engine uses it, and none of our signals is pending. Waits at most 50 ms, and only for a helper that did not
-/// end in time.
+/// no other engine uses it, and none of our signals is pending. Waits at most 50 ms, only for a helper that is late.
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries a stop on a short-lived thread of its own, to find out whether ptrace works. Returns CUNWIND_OK,
@@ -299,8 +287,7 @@ size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 /// Returns a number that changes whenever the list of images changes. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
 
-/// Copies image number `index` of the list, which is sorted by address. Returns false if there is none.
-/// Async-signal-safe: yes.
+/// Copies image `index` of the list, sorted by address. Returns false if there is none. Async-signal-safe: yes.
 bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, cunwind_image *_Nonnull image);
 
 /// Makes the calling thread run soon after it wakes, and its timed waits end on time. The watchdog's thread calls it
@@ -309,7 +296,6 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// the thread runs like any other. Under a seccomp filter a child process tries the call first.
 bool cunwind_request_short_slice(void);
 
-/// Which unwinder makes the steps by call frame information.
 typedef struct cunwind_unwinder_status {
   const char *_Nonnull name;     ///< "libunwind 1.6.2", or "built-in".
   const char *_Nullable reason;  ///< Why it is not libunwind; NULL if it is.
@@ -347,8 +333,7 @@ bool cunwind_wait_restarts_after_stop(const char *_Nonnull name);
 /// Returns the process that traces thread `tid` of this process; 0 if there is none or /proc does not show it.
 pid_t cunwind_tracer(pid_t tid);
 
-/// Returns whether process `pid` is the helper of a capture, of any engine: a child of this process that sends no
-/// signal at its end. A debugger is not.
+/// Returns whether `pid` is the helper of a capture, of any engine: a child that sends no signal at its end.
 bool cunwind_is_stop_helper(pid_t pid);
 
 // ---- Captures -------------------------------------------------------------------------------------------------------
@@ -375,8 +360,7 @@ cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thr
 /// How much longer the helper waits alone for a thread that was asked to stop, in nanoseconds (2 s), so that the
 /// request makes no call of the thread return EINTR. Until then the same thread cannot be stopped again.
 #define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
-/// How long a stop waits for another engine's stop of the same thread, in nanoseconds (2 ms). A stop takes 0.1 ms, unless
-/// the thread stays in the kernel.
+/// How long a stop waits for another engine's, in nanoseconds (2 ms). It takes 0.1 ms for a thread not in the kernel.
 #define CUNWIND_BUSY_TIMEOUT_NANOSECONDS 2000000ull
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies its stack, and releases it.
@@ -464,17 +448,15 @@ int64_t cunwind_thread_offset(const void *_Nonnull address);
 size_t cunwind_find_in_thread_storage(uint64_t value, bool leads, uint64_t key, int64_t *_Nonnull offsets,
                                       size_t capacity);
 
-/// The distance from the thread pointer to the address of the thread's vector of TLS blocks, in bytes (glibc:
-/// tcbhead_t).
+/// The bytes from the thread pointer to the address of the thread's vector of TLS blocks (glibc: tcbhead_t).
 #if defined(__x86_64__)
 #define CUNWIND_DTV_OFFSET 8
 #else
 #define CUNWIND_DTV_OFFSET 0
 #endif
 
-/// Finds the TLS block of the calling thread that has the variable at `address`: the block's module id, and the
-/// variable's place in it. False: there is none, or the thread's vector of blocks is not as expected. Takes the dynamic
-/// linker's lock.
+/// Finds the calling thread's TLS block with the variable at `address`: its module id, and the variable's place. False:
+/// there is none, or the thread's vector of blocks is not as expected. Takes the dynamic linker's lock.
 bool cunwind_thread_storage_place(const void *_Nonnull address, uint64_t *_Nonnull module, uint64_t *_Nonnull offset);
 
 // ---- Tasks ----------------------------------------------------------------------------------------------------------
