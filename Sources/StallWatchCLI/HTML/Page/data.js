@@ -116,6 +116,7 @@ function groupsOf(indices) {
       total: timeOf(list), p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
       max, cause: heaviest(weights(list, causeOf)), loop: heaviest(loops),
       culprit: heaviest(weights(blamed, (stall) => text(stalls.culprit[stall]))),
+      place: heaviest(weights(blamed, (stall) => text(stalls.place[stall]) || "")),
       loops: loops.size, longest: longestOf(list), last, sideTimes: sideTimes(list),
       // "new", "gone" or "regressed".
       change: Object.hasOwn(data.changes, text(key)) ? data.changes[text(key)] : null,

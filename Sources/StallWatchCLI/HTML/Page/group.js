@@ -63,7 +63,7 @@ function callerOf(stall) {
 function groupWords(group) {
   const caller = callerOf(group.longest);
   const loop = data.loops.some((each) => each.label !== group.loop) && "on " + group.loop + (group.loops > 1 ? " +" + (group.loops - 1) : "");
-  return [group.change, fileName(text(stalls.place[group.longest]) || ""), caller && "called by " + caller, loop].filter(Boolean);
+  return [group.change, fileName(group.place || ""), caller && "called by " + caller, loop].filter(Boolean);
 }
 
 const groupTitle = (group) => element(
