@@ -5,17 +5,10 @@ import StallReports
 import StallWatch
 import Synchronization
 
-/// Starts the monitor of a program that `stallwatch run` has started.
+/// Starts the monitor of a program of `stallwatch run`; the result is 0, or 1 after a failure.
 ///
-/// CPreload calls it by name, once, on a thread of its own.
-///
-/// - Parameters:
-///   - threshold: The duration from which a turn is a stall, in nanoseconds.
-///   - loops: The loops to watch, as the sum of their values of `enum cpreload_loop`; GLib's is watched later.
-///   - output: The path of the directory for reports.
-///   - reason: Receives the reason after a failure, ended by a zero byte.
-///   - size: The size of `reason` in bytes.
-/// - Returns: 0, or 1 after a failure.
+/// CPreload calls it by name, once, on its own thread. `threshold` is in nanoseconds; `loops` is the sum of values of
+/// `enum cpreload_loop`, without GLib's; `reason`, of `size` bytes, receives the reason, ended by a zero byte.
 @_cdecl("stallwatch_run_start")
 public func startRun(
     _ threshold: UInt64, _ loops: Int32, _ output: UnsafePointer<CChar>, _ reason: UnsafeMutablePointer<CChar>,
@@ -35,17 +28,12 @@ public func startRun(
 /// The size of the buffer for what a loop's thread works on, in bytes.
 private let sourceBytes = 144
 
-/// Watches GLib's default main context.
+/// Watches GLib's default main context; the result is the handle for `stallwatch_begin_turn`, `nil` after a failure.
 ///
-/// - Parameters:
-///   - functions: The first and the following address of each function of which one has a frame on the stack while the
-///     context runs, one pair after another; both are equal for an unknown function.
-///   - count: The number of pairs.
-///   - isFollowed: Returns a value other than 0 as long as the context reports its turns. The monitor's watchdog calls it.
-///   - source: Stores what the loop's thread works on; an empty text if that is not known. The watchdog calls it.
-///   - reason: Receives the reason after a failure, ended by a zero byte.
-///   - size: The size of `reason` in bytes.
-/// - Returns: The handle for `stallwatch_begin_turn` and `stallwatch_end_turn`; `nil` after a failure.
+/// `functions` has the first and the following address of each function of which one has a frame on the stack while the
+/// context runs, in `count` pairs, equal ones for an unknown function. The watchdog calls `isFollowed`, which returns 0
+/// when the context does not report its turns, and `source`, which stores what the loop's thread works on, or an empty
+/// text. `reason`, of `size` bytes, receives the reason after a failure, ended by a zero byte.
 @_cdecl("stallwatch_run_watch_glib")
 public func watchGLib(
     _ functions: UnsafePointer<UInt64>, _ count: Int, _ isFollowed: @escaping @convention(c) @Sendable () -> Int32,
@@ -74,12 +62,9 @@ public func watchGLib(
     }
 }
 
-/// Stops the monitor, and says how many stalls it has found.
+/// Stops the monitor, and stores how many stalls it has found in `text`, of `size` bytes, ended by a zero byte.
 ///
-/// - Parameters:
-///   - text: Receives the sentence, ended by a zero byte.
-///   - size: The size of `text` in bytes.
-/// - Returns: 1, or 0 if there was no stall and there is no sentence.
+/// The result is 1, or 0 if there was no stall and there is no sentence.
 @_cdecl("stallwatch_run_finish")
 public func finishRun(_ text: UnsafeMutablePointer<CChar>, _ size: Int) -> Int {
     guard let sentence = RunMonitor.current.withLock({ $0 })?.finish() else { return 0 }
@@ -87,7 +72,6 @@ public func finishRun(_ text: UnsafeMutablePointer<CChar>, _ size: Int) -> Int {
     return 1
 }
 
-/// The monitor of a program that `stallwatch run` has started.
 struct RunMonitor {
     static let current = Mutex<RunMonitor?>(nil)
 
@@ -136,16 +120,10 @@ struct RunMonitor {
     }
 }
 
-/// Captures all threads of this process and writes their report into a directory.
+/// Captures all threads of this process and writes their report into a directory; the result is 0, or 1 without one.
 ///
-/// CPreload calls it in the processes of `stallwatch test`, by name, on a thread of its own.
-///
-/// - Parameters:
-///   - milliseconds: The time without progress.
-///   - directory: The directory's path.
-///   - answer: Receives the report's path or, after a failure, the reason, ended by a zero byte.
-///   - size: The size of `answer` in bytes.
-/// - Returns: 0, or 1 if there is no report.
+/// CPreload calls it in the processes of `stallwatch test`, by name, on a thread of its own. `milliseconds` is the time
+/// without progress; `answer`, of `size` bytes, receives the report's path or the reason, ended by a zero byte.
 @_cdecl("stallwatch_dump_hang")
 public func dumpHang(
     _ milliseconds: UInt64, _ directory: UnsafePointer<CChar>, _ answer: UnsafeMutablePointer<CChar>, _ size: Int

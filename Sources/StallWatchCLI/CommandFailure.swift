@@ -1,6 +1,5 @@
 import Glibc
 
-/// An error that ends a command: a sentence that says what to do, and an exit status.
 struct CommandFailure: Error, Equatable {
     /// Exit statuses: 1 and 2 as of grep(1), the others of sysexits.h.
     enum Status: Int32 {
@@ -46,7 +45,6 @@ struct CommandFailure: Error, Equatable {
         self.init("\(path) cannot be written", errno, isBroken ? .inputOutput : .cannotCreate)
     }
 
-    /// A program for which execve(2) or posix_spawn(3) has failed.
     init(starting path: String, errno: Int32) {
         let status = errno == ENOENT ? Status.notFound : .notExecutable
         self.init(status, "\(path) cannot be started: \(String(cString: strerror(errno)))")

@@ -83,7 +83,6 @@ struct StallWatchCommand: ParsableCommand {
     )
 }
 
-/// The treatment of signals that this process was started with, for a program that takes its place.
 struct InheritedSignals {
     private var mask = sigset_t()
     private var pipe = sigaction()
@@ -101,7 +100,6 @@ struct InheritedSignals {
     }
 }
 
-/// What the command line means before it is parsed.
 enum Invocation {
     /// The arguments with the command that they leave out: `top` for a path, or for ``ReportFiles/standardFolder``.
     ///
@@ -153,7 +151,6 @@ enum Invocation {
 }
 
 enum Removed {
-    /// The words of a command line, and what to use in their place.
     static let table: [(words: String, instead: String)] = [
         ("ship", "let a log agent read the NDJSON sink, as docs/guides/Fleet.md shows"),
         ("profile", "use swift-profile-recorder or perf"),

@@ -2,10 +2,8 @@ import Glibc
 import LinuxSupport
 import Synchronization
 
-/// Handles signals that end the tool: Ctrl-C, `kill`, a closed terminal.
-///
-/// A separate thread waits for these signals (sigwait(3)), so the handling is ordinary code: it removes temporary files and
-/// ends the process with the same signal, as shells expect. A command can handle the first signal instead.
+/// A thread that waits for signals which end the tool (sigwait(3)), so that the handling is ordinary code: it removes
+/// temporary files, and ends the process with the same signal, as shells expect.
 enum Interruption {
     private static let signals = [SIGINT, SIGTERM, SIGHUP]
 
@@ -45,7 +43,6 @@ enum Interruption {
     /// Registers a temporary file, which is removed if a signal ends the process.
     static func remember(_ path: String) { state.withLock { _ = $0.temporaryFiles.insert(path) } }
 
-    /// Unregisters a file that is gone or no longer temporary.
     static func forget(_ path: String) { state.withLock { _ = $0.temporaryFiles.remove(path) } }
 
     /// Calls `handler` on another thread at the next signal; the one after that ends the process.
@@ -92,12 +89,10 @@ enum Interruption {
     }
 }
 
-/// Whether a signal has asked a command to end, and the wait that it ends.
 final class StopRequest: Sendable {
     private let flag = Mutex(false)
     private let semaphore = Semaphore()
 
-    /// Makes a request that the next signal sets.
     static func bySignal() -> StopRequest {
         let request = StopRequest()
         Interruption.handle { request.set() }

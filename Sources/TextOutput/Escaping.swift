@@ -1,19 +1,14 @@
-// Names in reports come from anywhere. Each reader of the output has one function here that makes a text plain for it.
-//
-// All of them go by Unicode scalar. By `Character`, a quote with a combining mark or a joiner after it is not a quote, and
+// All go by Unicode scalar: by `Character`, a quote with a combining mark or a joiner after it is not a quote, and
 // stays one for the reader.
 
 extension String {
-    /// The text for a terminal, in one line: without controls, which a terminal obeys, and without line separators and
-    /// changes of the text direction.
+    /// One line for a terminal: without controls, line separators and changes of the text direction.
     package var printable: String {
         if utf8.allSatisfy({ 0x20..<0x7f ~= $0 }) { return self }
         return mappingScalars { $0.isControl ? "\u{fffd}" : nil }
     }
 
-    /// The text for XML 1.0: as content, or as an attribute's value in quotes.
-    ///
-    /// It stays in one line, and is no workflow command where a CI system prints the document.
+    /// For XML 1.0, as content or an attribute's value in quotes; one line, and no workflow command where CI prints it.
     package var escapedForXML: String {
         // Whether the text begins, after blanks, as a workflow command does.
         var isCommand = unicodeScalars.drop(while: \.isBlank).starts(with: "::".unicodeScalars)
@@ -37,8 +32,7 @@ extension String {
         }
     }
 
-    /// The text as the message of a workflow command of GitHub's runner (docs.github.com, "Workflow commands for GitHub
-    /// Actions").
+    /// By docs.github.com, "Workflow commands for GitHub Actions".
     package var escapedForWorkflowMessage: String {
         mappingScalars { scalar in
             switch scalar {
@@ -50,13 +44,10 @@ extension String {
         }
     }
 
-    /// The text as the value of a workflow command's property.
     package var escapedForWorkflowProperty: String {
         escapedForWorkflowMessage.mappingScalars { $0 == ":" ? "%3A" : $0 == "," ? "%2C" : nil }
     }
 
-    /// The text in which no line is a workflow command.
-    ///
     /// GitHub's runner obeys a line of output that begins with `::` after blanks, or that has `##[` anywhere.
     package var withoutWorkflowCommands: String {
         guard utf8.contains(where: { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "#") }) else { return self }
@@ -102,10 +93,8 @@ extension Unicode.Scalar {
     fileprivate var isBlank: Bool { properties.isWhitespace || isControl }
 }
 
-/// JSON for a terminal, and for a page.
 package enum PlainJSON {
-    /// Writes `<`, `>` and `&` as `\u` escapes, so that the document is safe in a `<script>` element of HTML, which ends at the
-    /// first `</script`.
+    /// With `<`, `>` and `&` as `\u` escapes: a `<script>` element of HTML ends at the first `</script`.
     package static func escapedForScript(_ json: [UInt8]) -> [UInt8] {
         let marks: [UInt8: String] = [
             UInt8(ascii: "<"): "\\u003c", UInt8(ascii: ">"): "\\u003e", UInt8(ascii: "&"): "\\u0026",
@@ -115,9 +104,8 @@ package enum PlainJSON {
         }
     }
 
-    /// Writes the controls in a JSON document's strings as `\u` escapes, and `##[`, which GitHub's runner would obey.
-    ///
-    /// A JSON writer escapes only the controls below U+0020. Outside strings, the document has ASCII only.
+    /// Escapes controls, of which JSON writers escape only those below U+0020, and `##[`, which GitHub's runner
+    /// would obey; outside strings, the document has ASCII only.
     package static func escaped(_ json: [UInt8]) -> [UInt8] {
         // The first bytes of what isControl has over U+0020, and a sign that is rare in reports.
         let marks: [UInt8] = [0x7f, 0xc2, 0xd8, 0xe2, UInt8(ascii: "#")]

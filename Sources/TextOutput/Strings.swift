@@ -1,17 +1,14 @@
 extension String {
-    /// The number of terminal columns it takes.
     package var columns: Int {
         utf8.allSatisfy { $0 < 0x80 } ? utf8.count : reduce(0) { $0 + $1.columns }
     }
 
-    /// The text in at most `width` columns, with an ellipsis if it is cut.
     package func truncated(to width: Int) -> String {
         guard columns > width else { return self }
         guard width > 0 else { return "" }
         return prefix(columns: width - 1, mayBeEmpty: true) + "…"
     }
 
-    /// The text in at most `width` columns, with an ellipsis in its middle if it is cut.
     package func truncatedInMiddle(to width: Int) -> String {
         guard columns > width else { return self }
         guard width > 2 else { return truncated(to: width) }
@@ -19,15 +16,12 @@ extension String {
         return truncated(to: width - end.columns) + end
     }
 
-    /// The text with spaces up to `width` columns.
     package func padded(to width: Int, _ alignment: Alignment = .left) -> String {
         let spaces = String(repeating: " ", count: Swift.max(width - columns, 0))
         return alignment == .left ? self + spaces : spaces + self
     }
 
-    /// The text in lines of at most `width` columns, broken at spaces and within words that are longer than a line.
-    ///
-    /// Each line after the first, which keeps its own indentation, begins with `indentation`.
+    /// Breaks at spaces and within too long words; each line but the first, which keeps its own, gets `indentation`.
     package func wrapped(to width: Int?, indentation: String = "") -> String {
         guard let width, columns > width else { return self }
         // Room for text remains even on a very narrow terminal.

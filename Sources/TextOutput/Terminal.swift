@@ -1,6 +1,5 @@
 import Glibc
 
-/// The abilities of standard output.
 package struct Terminal: Sendable {
     package var isTerminal = false
     /// Columns per line; `nil` for no limit.
@@ -65,14 +64,10 @@ package struct Terminal: Sendable {
     }
 }
 
-/// The characters that the user's locale has.
 package enum LocaleCharacters {
-    /// Whether text may have characters outside ASCII in this process's locale.
     package static let areUnicode = areUnicode { name in getenv(name).map { String(cString: $0) } }
 
-    /// Decides by the first of LC_ALL, LC_CTYPE and LANG that is not empty (locale(7)).
-    ///
-    /// Without any of them, as in most containers, the terminal outside has UTF-8 all the same.
+    /// By the first of LC_ALL, LC_CTYPE and LANG that is not empty (locale(7)); UTF-8 without any, as in containers.
     package static func areUnicode(_ variable: (String) -> String?) -> Bool {
         let values = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(variable)
         guard let locale = values.first(where: { !$0.isEmpty })?.lowercased() else { return true }
@@ -87,9 +82,7 @@ extension String {
         "├": "|", "└": "`", "│": "|", "─": "-", "×": "x", "≈": "~", "±": "~", "→": ">", "←": "<", "µ": "u", "·": ".",
     ]
 
-    /// The text for a locale without UTF-8: drawn in ASCII; other characters, as in names, stay.
-    ///
-    /// An ellipsis that cuts a word becomes `~`, so that lines keep their width, and another one three dots.
+    /// Other characters stay; an ellipsis that cuts a word becomes `~`, to keep the width, and another three dots.
     package var drawnInASCII: String {
         guard !utf8.allSatisfy({ $0 < 0x80 }) else { return self }
         var last: Unicode.Scalar = " "

@@ -1,4 +1,3 @@
-/// A text table that fits the terminal.
 package struct TextTable {
     package struct Column {
         var title: String
@@ -34,12 +33,10 @@ package struct TextTable {
 
     package let columns: [Column]
     package private(set) var rows: [[String]] = []
-    /// The style of each row's first cell.
     private var styles: [Terminal.Style?] = []
 
     package init(_ columns: [Column]) { self.columns = columns }
 
-    /// Adds a row with a cell for each column; `style` is for its first cell.
     package mutating func add(_ cells: [String], style: Terminal.Style? = nil) {
         precondition(cells.count == columns.count, "a row has a cell for each column")
         rows.append(cells.map(\.printable))
@@ -112,7 +109,6 @@ package struct TextTable {
         places.reduce(0) { $0 + $1.width } + Self.gap.count * (places.count - 1)
     }
 
-    /// Shrinks the flexible columns as needed, but not below `minimum`.
     private func shrink(_ places: [Place], to minimum: (Column) -> Int, in available: Int) -> [Place] {
         var places = places
         var excess = width(of: places) - available

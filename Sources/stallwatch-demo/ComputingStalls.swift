@@ -12,7 +12,6 @@ func compute(for duration: Duration) {
     errno = Int32(truncatingIfNeeded: value)
 }
 
-/// Computes while eight other threads for each CPU compute.
 func computeAmongRivals(for duration: Duration) {
     for _ in 0..<8 * ProcessInfo.processInfo.activeProcessorCount {
         Thread.detachNewThread { compute(for: duration) }

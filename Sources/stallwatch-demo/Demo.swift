@@ -55,7 +55,6 @@ struct Demo: ParsableCommand {
         RunLoop.main.run()
     }
 
-    /// Makes each stall, and prints its report; returns the names of those without one.
     private static func report(
         _ stalls: [Stall], to monitor: StallMonitor, in directory: String
     ) async throws -> [String] {
@@ -76,7 +75,6 @@ struct Demo: ParsableCommand {
     }
 }
 
-/// The reports that the demo has not printed yet.
 private actor Inbox {
     private var reports: [StallReport] = []
 

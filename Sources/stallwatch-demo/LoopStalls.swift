@@ -17,7 +17,6 @@ func blockQueue(_ monitor: StallMonitor) async throws {
     }
 }
 
-/// Makes more tasks wait for a semaphore than the pool has threads.
 func blockTaskPool(_ monitor: StallMonitor) async throws {
     let loop = try monitor.watch(.cooperativePool(label: "tasks"))
     defer { loop.stop() }
@@ -74,7 +73,6 @@ private func trackMouse(in loop: RunLoop) {
     mouse.invalidate()
 }
 
-/// Awaits a reply that comes a second later.
 func awaitLateReply(_ monitor: StallMonitor) async {
     await monitor.withLimit(.milliseconds(250), "GET /feed") {
         await withCheckedContinuation { reply in

@@ -1,11 +1,9 @@
 import Foundation
 import StallWatch
 
-/// A way to stall a loop.
 struct Stall: Sendable {
     let name: String
     let summary: String
-    /// The label of the loop that stalls.
     let loop: String
     /// Stalls, and returns when that is over.
     let run: @Sendable (StallMonitor) async throws -> Void

@@ -7,7 +7,6 @@ func sleepTooLong(for duration: Duration) {
     Thread.sleep(forTimeInterval: duration.seconds)
 }
 
-/// Waits for a lock that the thread `lock-holder` keeps while it sleeps.
 func waitForLock(for duration: Duration) {
     let lock = PthreadLock()
     lock.hold(by: "lock-holder") { sleepTooLong(for: duration) }
@@ -15,7 +14,6 @@ func waitForLock(for duration: Duration) {
     lock.release()
 }
 
-/// Two threads want each other's locks, until the main thread gives up.
 func waitForEachOther(for duration: Duration) {
     let mine = PthreadLock()
     let other = PthreadLock()
@@ -28,7 +26,6 @@ func waitForEachOther(for duration: Duration) {
     mine.release()
 }
 
-/// Writes to a file, and waits until the disk has it, again and again.
 func flushFile(for duration: Duration) throws {
     let file = try ScratchFile(megabytes: 1)
     let block = [UInt8](repeating: 8, count: 4_096)
@@ -85,7 +82,6 @@ final class PthreadLock: @unchecked Sendable {
 
     func release() { pthread_mutex_unlock(mutex) }
 
-    /// Waits for the lock for a time at most, and returns whether the thread has it.
     func acquire(within duration: Duration) -> Bool {
         var end = timespec()
         clock_gettime(CLOCK_REALTIME, &end)
@@ -95,7 +91,6 @@ final class PthreadLock: @unchecked Sendable {
         return pthread_mutex_timedlock(mutex, &end) == 0
     }
 
-    /// Starts a thread that holds the lock during `work`, and returns once it does.
     func hold(by name: String, _ work: @escaping @Sendable () -> Void) {
         let isHeld = DispatchSemaphore(value: 0)
         Thread.detachNewThread { [self] in

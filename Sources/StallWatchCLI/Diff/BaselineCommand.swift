@@ -28,7 +28,6 @@ struct BaselineUpdateCommand: ParsableCommand {
             """
     )
     static let standardDays = 30
-    /// A larger file is no baseline.
     private static let maximumBytes = 16 << 20
 
     @OptionGroup var selection: ReportSelection

@@ -52,7 +52,6 @@ struct Comparison: Encodable {
         return shown + conclusion.map { $0.wrapped(to: terminal.width, indentation: "  ") + "\n" }.joined()
     }
 
-    /// The number of changes, the basis of the rates, and a warning where there is too little of it: a line each.
     var conclusion: [String] {
         let counts = GroupChange.Direction.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
         let counted = [base, new].map { StallWatchCLI.counted($0.groups.count, "stall", "stalls") }
@@ -88,7 +87,6 @@ struct Comparison: Encodable {
         set.time.source == .reports && set.groups.reports == 0 ? "for an unknown time" : set.time.words
     }
 
-    /// A table in Markdown and the sentences of the text output.
     func markdown(showsSame: Bool) -> String {
         let shown = changes.filter { showsSame || $0.kind != .same }
         let rows = shown.map { change in
@@ -161,10 +159,8 @@ struct GroupChange: Encodable, Sendable {
             }
     }
 
-    /// Whether `left` loses more time per hour than `right`, beyond chance.
-    ///
-    /// Either each stall takes longer, or there are more stalls by over two standard deviations. The count of independent
-    /// events varies by its square root.
+    /// Whether each stall takes longer, or there are more stalls by over two standard deviations: the count of
+    /// independent events varies by its square root.
     static func isMore(_ left: Side, than right: Side, tolerance: Double) -> Bool {
         let factor = 1 + tolerance
         guard left.millisecondsPerHour > right.millisecondsPerHour * factor else { return false }
@@ -200,7 +196,6 @@ extension GroupChange.Side {
 }
 
 extension Finding {
-    /// A change of a group, an error if it is of one of the `failing` kinds.
     init(_ change: GroupChange, failing: [GroupChange.Direction]) {
         self.init(change.group)
         let sides = [("before", change.base), ("now", change.new)].map { name, side in

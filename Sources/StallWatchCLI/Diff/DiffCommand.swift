@@ -136,9 +136,7 @@ struct ReportSet: Encodable {
     let groups: StallGroups
     let time: MonitoredTime
 
-    /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
-    ///
-    /// A side without reports is a program that never stalled. `values` receives those that filters may name.
+    /// `path` is a file, a directory or `-`; `hours` is the monitored time, if known; without reports, nothing stalled.
     init(
         _ path: String, filters: FilterOptions, strict: Bool, hours: Double?, _ values: FilterValues
     ) throws {

@@ -50,7 +50,6 @@ struct DoctorCommand: ParsableCommand {
     }
 }
 
-/// What an issue about another system has to say: where the tool runs, and what it found.
 struct SystemDescription {
     var distribution = "unknown"
     /// "glibc 2.36".
@@ -94,9 +93,7 @@ struct SystemDescription {
     }
 }
 
-/// The output of `doctor --json`.
 struct Diagnosis: Encodable, Equatable {
-    /// Whose findings the capabilities are.
     enum Source: String, Encodable {
         /// The tool tried them itself.
         case tool
@@ -111,7 +108,6 @@ struct Diagnosis: Encodable, Equatable {
     var process: InspectedProcess?
 }
 
-/// The text of a diagnosis: what works, what is missing, what to set.
 extension Diagnosis {
     private static let indentation = "    "
 
@@ -180,7 +176,6 @@ extension Diagnosis {
         return lines
     }
 
-    /// The features that were not tried, with one line for each reason.
     private func notTried(_ features: [Capabilities.Feature]) -> [String] {
         var reasons = Numbered<String>()
         for feature in features { _ = reasons.number(of: feature.detail ?? "") }

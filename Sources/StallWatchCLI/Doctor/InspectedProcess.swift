@@ -91,7 +91,6 @@ extension Diagnosis {
             process: InspectedProcess(pid: pid, reportDirectory: answer?.reportDirectory))
     }
 
-    /// What works in a process that is started like the tool.
     static func ofTool() -> Diagnosis {
         var outcomes = HostProbe.sources()
         outcomes.merge(CaptureProbe.outcomes(mayUsePtrace: nil)) { $1 }

@@ -54,11 +54,8 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     }
 }
 
-/// Collapsed stacks, the input of flamegraph.pl, inferno and speedscope.
-///
-/// Each stack has one line: its functions from the outermost to the innermost, separated by semicolons, then a blank and
-/// the stalled time in whole microseconds. The first function is the loop, so that loops appear side by side. Lines are
-/// sorted.
+/// Collapsed stacks, the input of flamegraph.pl, inferno and speedscope: a line for each, sorted, as in
+/// `loop;outermost;innermost 1234`, in whole microseconds.
 enum CollapsedStacks {
     static func data(_ profile: StallProfile) -> [UInt8] {
         var weights: [Stack: Int] = [:]

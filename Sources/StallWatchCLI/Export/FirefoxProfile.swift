@@ -1,13 +1,10 @@
 import StallReports
 
-/// A profile for the Firefox Profiler (profiler.firefox.com): its processed profile format, version 70.
+/// The Firefox Profiler's processed profile format, version 70, which newer versions of the page upgrade.
 ///
-/// Newer versions of the page upgrade older files, so one version serves all later ones. The fields are those of
-/// `src/types/profile.ts` at that version (firefox-devtools/profiler, df31314e1).
-///
-/// Each loop becomes a thread. Each part of a stall becomes a sample at the time at which the part began; its weight
-/// (`tracing-ms`) is the part's duration. Each stall also becomes a marker, and so does each turn of the loop that was no
-/// stall. A loop of which only turns are known is a thread without samples.
+/// The fields are those of `src/types/profile.ts` (firefox-devtools/profiler, df31314e1). Each loop becomes a
+/// thread, each part of a stall a sample at its beginning with its duration as weight (`tracing-ms`), each stall and
+/// each turn a marker.
 struct FirefoxProfile {
     private let profile: StallProfile
     private var strings = Numbered<String>()

@@ -1,4 +1,3 @@
-/// A JSON value whose form is decided where it is made.
 enum JSONValue: Encodable {
     case null
     case bool(Bool)
@@ -6,7 +5,6 @@ enum JSONValue: Encodable {
     case string(String)
     case array([JSONValue])
     case object([(String, JSONValue)])
-    /// A column of numbers, stored as one value.
     case ints([Int])
     /// Indices; a missing one is written as null.
     case indices([Int?])

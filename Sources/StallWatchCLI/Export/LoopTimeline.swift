@@ -15,7 +15,6 @@ struct LoopTimeline: Equatable {
 
         /// The place among spans in order that do not overlap; `nil` if it overlaps one of them.
         fileprivate func index(in spans: [Span]) -> Int? {
-            // The first span that ends after this one begins.
             let index = spans.prefixCount { $0.end <= begin }
             return index < spans.count && spans[index].begin < end ? nil : index
         }
@@ -31,10 +30,7 @@ struct LoopTimeline: Equatable {
     var loop: Lane
     var spans: [Span]
 
-    /// Arranges the stalls and turns of a profile by loop, in the order in which the loops occur.
-    ///
-    /// Several reports may have the same turn, at times that differ by the rounding of a clock. A turn that overlaps another
-    /// one, or a stall, is the same and left out.
+    /// Turns of several reports that overlap, by the rounding of a clock, are the same one, and so is one in a stall.
     static func timelines(of profile: StallProfile) -> [LoopTimeline] {
         var loops = Numbered<Lane>()
         var spans: [Lane: [Span]] = [:]

@@ -1,11 +1,8 @@
 import LinuxSupport
 import StallReports
 
-/// A profile for pprof: the message `Profile` of its profile.proto, in a gzip file.
-///
-/// Each sample has two values, as declared in `sample_type`: the number of stalls, and the stalled time in microseconds,
-/// which pprof shows by default. Its labels name the process, the loop, the kind and the cause (`pprof -tagfocus`). Field
-/// numbers are those of google/pprof's `proto/profile.proto`.
+/// The message `Profile` of google/pprof's `proto/profile.proto`, in a gzip file: each sample has the number of stalls,
+/// the stalled time in microseconds, which pprof shows by default, and labels (`pprof -tagfocus`).
 struct PprofProfile {
     private let profile: StallProfile
     /// The string table, in which index 0 has to be the empty string (profile.proto).
@@ -116,9 +113,7 @@ struct PprofProfile {
     private mutating func index(of string: String) -> Int { strings.number(of: string) }
 }
 
-/// A gzip file (RFC 1952) whose contents are stored and not compressed (RFC 1951, 3.2.4).
-///
-/// profile.proto requires gzip for a profile on disk. Stored blocks need no compressor, and every gzip reader accepts them.
+/// A gzip file (RFC 1952), which profile.proto requires; stored blocks (RFC 1951, 3.2.4) need no compressor.
 enum GzipFile {
     /// The maximum size of a stored block in bytes: its length field has 16 bits.
     private static let blockSize = 0xffff

@@ -34,7 +34,6 @@ struct ProtobufWriter {
         message(field) { for (index, number) in numbers.enumerated() { $0.number(index + 1, number) } }
     }
 
-    /// Bytes, or a message that has been written.
     private mutating func data(_ field: Int, _ contents: [UInt8]) {
         tag(field, wireType: 2)
         varint(UInt64(contents.count))

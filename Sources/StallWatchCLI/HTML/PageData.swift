@@ -4,7 +4,6 @@ import TextOutput
 /// The page's data, with each text, function and stack once: 20,000 whole reports take half a gigabyte.
 struct PageData {
     private var stacks = StackTable()
-    /// What the stalls refer to by number.
     private var strings = Numbered<String>()
     private var loops = Numbered<StallProfile.LoopIdentity>()
     private var metadata = Numbered<[String: String]>()
@@ -14,7 +13,6 @@ struct PageData {
     private var ids: [String] = []
     /// The stacks' shares of the stalls' time, those of one stall after another.
     private var shares = ColumnTable()
-    /// What few stalls have, by the stall's number.
     private var details: [Detail: [(stall: String, value: JSONValue)]] = [:]
     var history = VersionHistory()
     /// How long the programs were watched; `nil` without rates, as in a comparison.
@@ -29,10 +27,8 @@ struct PageData {
 
     private enum Detail: String, CaseIterable { case locks, peers, threads, contexts, history }
 
-    /// The address of a place in the source: a file of the reader's machine.
     static let standardLink = "file://{file}"
 
-    /// Creates data without reports; `sides` is empty if nothing is compared.
     init(comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: []), link: String = standardLink) {
         self.sides = sides
         self.link = link
@@ -41,7 +37,6 @@ struct PageData {
 
     var count: Int { ids.count }
 
-    /// Adds a report, to a side of the comparison if there is one.
     mutating func add(_ report: StallReport, side: Int = 0) {
         addDetails(of: report)
         history.add(ReportSummary(report))
@@ -57,7 +52,6 @@ struct PageData {
             ("loop", loops.number(of: StallProfile.LoopIdentity(report))), ("kind", text(report.kind.rawValue)),
             ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),
             ("fingerprint", text(report.fingerprint)), ("repeats", report.repeats),
-            // The duration with those of the repeats, and the longest of them.
             ("total", StallWeights.microseconds(report.totalMilliseconds)),
             ("greatest", StallWeights.microseconds(report.greatestMilliseconds)),
             ("culprit", text(culprit?.function)), ("place", text(place)),
@@ -106,7 +100,6 @@ struct PageData {
         }
     }
 
-    /// The reasons of samples without a stack, each once with the number of samples.
     private static func reasons(of report: StallReport) -> String? {
         let all = report.samples.compactMap(\.reason)
         var different = Numbered<String>()
@@ -141,7 +134,6 @@ struct PageData {
         return ["window": .int(StallWeights.microseconds(history.windowMilliseconds)), "loops": .array(values)]
     }
 
-    /// Other threads are rare and structured, too.
     private mutating func describe(_ other: StallReport.OtherThread, of report: StallReport) -> JSONValue {
         [
             "thread": .optional(other.thread.id), "name": .optional(other.thread.name),
@@ -182,7 +174,6 @@ struct PageData {
         return PlainJSON.escapedForScript(JSONOutput.bytes(JSONValue.object(columns + rare), isIndented: false))
     }
 
-    /// The stalls per hour of each fingerprint, in words.
     private var rates: [(String, JSONValue)] {
         let rates = time.map { history.rates(in: $0) } ?? [:]
         return rates.sorted { $0.key < $1.key }.map { ($0.key, .string("\($0.value.words) (\($0.value.interval))")) }
@@ -224,7 +215,6 @@ struct PageData {
     }
 }
 
-/// A table by columns, as JSON has it in the fewest bytes.
 private struct ColumnTable {
     typealias Cell = (name: String, value: Int?)
 

@@ -67,7 +67,6 @@ struct HealthCommand: ParsableCommand {
         if verdict.status != .healthy { throw ExitCode(verdict.status.rawValue) }
     }
 
-    /// Reads the record with its verdict; a record that is out of date gets some time to be replaced.
     private func read() throws -> (HealthRecord, HealthVerdict) {
         let target = HealthTarget(target)
         let path = try target.path()
@@ -85,7 +84,6 @@ struct HealthCommand: ParsableCommand {
     }
 }
 
-/// The place where `health` reads a record: a process, or a health file.
 enum HealthTarget: Equatable {
     case process(Int32)
     case file(String)

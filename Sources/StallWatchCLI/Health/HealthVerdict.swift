@@ -13,7 +13,6 @@ struct HealthVerdict: Equatable {
 
     enum Process: Equatable {
         case running
-        /// No thread of it can run.
         case paused(ProcessPause)
         /// It has ended, or the machine has been restarted.
         case ended

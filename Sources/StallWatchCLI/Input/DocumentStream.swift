@@ -1,11 +1,9 @@
 import Glibc
 import StallReports
 
-/// Cuts a file or a pipe into JSON documents.
+/// Cuts a file or a pipe into JSON documents: by the first line, one a line (NDJSON), or with any indentation.
 ///
-/// The first line decides between two forms: one document a line (NDJSON), or documents one after another with any
-/// indentation (`cat stalls/*.json | stallwatch top -`). A broken document ends where a later line begins with a brace, so the
-/// next one is still found.
+/// A broken document ends where a later line begins with a brace, so the next one is still found.
 final class DocumentStream {
     /// The bytes of one document, which may not be JSON.
     struct Document: Equatable {
@@ -19,7 +17,6 @@ final class DocumentStream {
     /// Whether there is one document a line; `nil` before the first one.
     private var isLines: Bool?
     private var buffer: [UInt8] = []
-    /// Index in the buffer of the first byte that has not been returned.
     private var start = 0
     private var line = 1
     private var isAtEnd = false

@@ -8,7 +8,6 @@ final class FileReader {
 
     private let descriptor: Int32
     private let path: String
-    /// What was read while the reader waited for a writer.
     private var early: [UInt8] = []
 
     /// Opens the file at `path`, or standard input for `-`; a named pipe may have no writer for some seconds.
@@ -62,7 +61,6 @@ final class FileReader {
         return bytes
     }
 
-    /// A whole file; throws why it cannot be read, in words.
     static func contents(of path: String, limit: Int = StallReport.maximumBytes) throws(UnreadableReport) -> [UInt8] {
         if let bytes = AtomicFile.read(path, limit: limit) { return bytes }
         var error = errno

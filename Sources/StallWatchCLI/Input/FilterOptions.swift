@@ -64,7 +64,6 @@ struct FilterOptions: ParsableArguments {
         )
     }
 
-    /// Finds the files at `paths`, for commands that declare their paths themselves.
     func read(_ paths: [String], strict: Bool) throws -> ReadReports {
         ReadReports(files: try ReportFiles(paths: paths), filter: filter, isStrict: strict)
     }
@@ -163,7 +162,6 @@ extension DurationArgument: CustomStringConvertible {
 struct TimeArgument: Sendable, Equatable {
     let time: Timestamp
 
-    /// Reads a day, a day with a time, or an age.
     init(parsing text: String) throws {
         try self.init(parsing: text, now: Timestamp(microsecondsSince1970: Int64(Glibc.time(nil)) * 1_000_000))
     }

@@ -2,10 +2,9 @@ import Foundation
 import StallReports
 import TextOutput
 
-/// The reports that a command line selects, read in batches.
+/// The reports that a command line selects, read in batches; of several with one id, only the first one read counts.
 ///
-/// Unreadable reports are named on standard error, skipped and counted. Of several reports with one id, only the first one
-/// read counts. Each ``forEach(_:side:_:)`` reads the files anew; standard input can be read once.
+/// Unreadable reports are named on standard error, skipped and counted. Standard input can be read once.
 struct ReadReports {
     let files: ReportFiles
     let filter: ReportFilter
@@ -19,9 +18,6 @@ struct ReadReports {
     private static let batch = (reports: 128, bytes: 32 << 20)
 
     /// Passes the reports that match ``filter`` to `body`, in the order of ``ReportFiles/files``.
-    ///
-    /// Each report is decoded once, on one of several threads. With `side`, the reports are one of several sides, which may
-    /// have none that matches; `side` receives the values that filters may name.
     ///
     /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report, if a faulty one is found and
     ///   ``isStrict`` is set, or, without `side`, if no report matches or a filter has an unknown value.
@@ -51,9 +47,7 @@ struct ReadReports {
         throw CommandFailure(.nothing, "No report matches: \(counted(read, "report was", "reports were")) read.")
     }
 
-    /// Decodes each report on one of several threads and passes it to `body` in their order.
-    ///
-    /// A report for which `decode` throws is faulty. A second report with the same id does not count.
+    /// A report for which `decode` throws is faulty, and a second report with the same id does not count.
     private func forEachDocument<Form: Sendable>(
         _ decode: @escaping @Sendable ([UInt8]) throws(UnreadableReport) -> ReportReading<Form>.Result,
         body: (ReportReading<Form>.Result, ReportOrigin) throws -> Void
@@ -144,13 +138,11 @@ extension StallReport {
     }
 }
 
-/// A report of which only the summary is decoded.
 struct UndecodedReport: Sendable {
     let summary: ReportSummary
     let json: [UInt8]
 }
 
-/// What a command reads of each report: a ``ReportSummary``, or the whole report, too.
 struct ReportReading<Form: Sendable>: Sendable {
     typealias Result = (summary: ReportSummary, form: Form?)
 
@@ -172,7 +164,6 @@ extension ReportReading<ReportSummary> {
 }
 
 extension ReportReading<UndecodedReport> {
-    /// The summary with the JSON, for a command that decodes few of the reports whole.
     static var undecoded: Self {
         Self { json, filter throws(UnreadableReport) in
             let summary = try ReportSummary(json: json, .init(functions: filter.needsFunctions))

@@ -12,7 +12,6 @@ struct ReportFiles {
     private(set) var files: [ReportFile] = []
     /// Other JSON files below the directories, such as statistics.
     private(set) var others: [String] = []
-    /// Unreadable directories below the given ones, with the reason.
     private(set) var faults: [(path: String, reason: String)] = []
 
     init(paths: [String]) throws(CommandFailure) {
@@ -33,8 +32,6 @@ struct ReportFiles {
     }
 
     /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1` or `stalls.ndjson-20261127`, its rotations.
-    ///
-    /// What another program has made of one has other letters at the end.
     static func hasLines(_ name: String) -> Bool {
         let plain = String(name.reversed().drop { "0123456789-._T".contains($0) }.reversed())
         return [".ndjson", ".jsonl"].contains { plain.hasSuffix($0) }
@@ -46,9 +43,7 @@ struct ReportFiles {
         return name.hasSuffix(".json") ? .report : .stream
     }
 
-    /// Adds the files of a directory and of those below it.
-    ///
-    /// Symbolic links to directories are not followed: they may form a cycle. Returns whether it could be read.
+    /// Returns whether it could be read; does not follow symbolic links to directories, which may form a cycle.
     private mutating func search(_ directory: String) -> Bool {
         guard let entries = directoryEntries(directory) else { return false }
         let prefix = directory.hasSuffix("/") ? directory : directory + "/"

@@ -43,7 +43,6 @@ struct ControlClient {
         return nil
     }
 
-    /// The failure for an answer that does not come, or lacks what it was asked for.
     var noAnswer: CommandFailure {
         CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
     }

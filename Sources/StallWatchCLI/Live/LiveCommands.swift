@@ -108,7 +108,6 @@ struct StacksCommand: ParsableCommand {
         try StandardOutput.write(view.threads + (answer.tasks.map(tasks) ?? ""))
     }
 
-    /// A line about the Swift tasks, after an empty one.
     private func tasks(_ list: TaskList) -> String {
         func number(_ isRight: (TaskList.Task) -> Bool) -> Int {
             list.tasks.filter(isRight).reduce(0) { $0 + ($1.count ?? 1) }
@@ -148,7 +147,6 @@ enum LoopStateText {
         return table.text(for: terminal)
     }
 
-    /// "waits", "in a turn for 12 ms", "stalled for 3.20 s".
     static func state(of loop: LoopStatistics) -> String {
         guard let turn = loop.currentTurn else { return "waits" }
         return "\(loop.isStalled ? "stalled" : "in a turn") for \(turn.text)"

@@ -21,9 +21,7 @@ struct PolledProcess {
         name = readLink("/proc/\(pid)/exe").map(fileName) ?? "process"
     }
 
-    /// Asks for the present state; throws if the process has ended, or can no longer be asked.
-    ///
-    /// If the process gives no answer in time, the frame stays and says so.
+    /// Throws if the process has ended, or cannot be asked; without an answer in time, the frame stays and says so.
     mutating func update() throws(CommandFailure) {
         do throws(CommandFailure) {
             let answer = try client.answer(to: .watch)

@@ -119,7 +119,6 @@ struct WatchCommand: ParsableCommand {
     private static let rowsOfOnce = 200
 }
 
-/// The alternate screen of the terminal, which is as before when it is closed.
 final class LiveScreen {
     /// The alternate screen with a clear page and no cursor, and back (xterm's control sequences).
     private static let open = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[2J"

@@ -1,6 +1,5 @@
 import StallReports
 
-/// What the user of `watch` has chosen with keys.
 struct WatchControls: Equatable {
     enum Key: Equatable {
         case up, down, enter, back, sort, help, quit, other
@@ -27,7 +26,6 @@ struct WatchControls: Equatable {
     var order = Order.newest
     /// The chosen group; `nil` for the first.
     var selected: WatchGroup.Key?
-    /// Whether the chosen group's latest stall is shown.
     var isOpen = false
     /// The lines of the opened stall that are scrolled out.
     var scrolled = 0
@@ -38,7 +36,6 @@ struct WatchControls: Equatable {
         groups.isEmpty ? nil : groups.firstIndex { $0.key == selected } ?? 0
     }
 
-    /// The controls after a key; `groups` are those on the screen, in their order.
     func after(_ key: Key, _ groups: [WatchGroup]) -> WatchControls {
         var next = self
         switch key {
@@ -132,7 +129,6 @@ struct LoadHistory: Equatable {
     private static func second(_ time: Timestamp) -> Int64 { time.microsecondsSince1970 / 1_000_000 }
 }
 
-/// A row of bars of eight heights.
 enum Sparkline {
     private static let bars: [Character] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
 

@@ -3,7 +3,6 @@ import TextOutput
 
 /// The screen of `watch` at one moment, which `watch --json` prints for each interval.
 struct WatchFrame: Encodable {
-    /// A loop, and its load over the last interval.
     struct LoopRow: Equatable, Encodable {
         var state: LoopStatistics
         /// The share of the interval that the loop has spent in turns, 0 to 1; `nil` if it is not known yet.
@@ -41,9 +40,7 @@ struct WatchFrame: Encodable {
     /// The rows beside the loops and the stalls: title, blank, head of the loops, blank, head of the stalls.
     private static let fixedRows = 5
 
-    /// The lines of the screen: at most as many as the terminal has rows, each with at most as many columns as it has.
-    ///
-    /// `opened` is the text of the opened stall, if its report was found.
+    /// At most as many lines and columns as the terminal has; `opened` is the opened stall's text, if it was found.
     func lines(
         in size: Size, for terminal: Terminal, _ controls: WatchControls = WatchControls(), opened: String? = nil
     ) -> [String] {
@@ -125,7 +122,6 @@ struct WatchFrame: Encodable {
         return order.prefix(max(room - 1, 1)).sorted().map { loops[$0] }
     }
 
-    /// Returns the lines of a group: its number, age, loop, duration and function, and its latest cause as a sentence.
     private func lines(of group: WatchGroup, isChosen: Bool, _ columns: Int, _ terminal: Terminal) -> [String] {
         let stall = group.latest
         let age = max(Double(time.microsecondsSince1970 - stall.startedAt.microsecondsSince1970) / 1_000, 0)
@@ -146,7 +142,6 @@ struct WatchFrame: Encodable {
         return [first] + rest.prefix(Self.rowsOfSentence)
     }
 
-    /// "4 s", "3 min", "2 h".
     static func age(_ milliseconds: Double) -> String {
         let seconds = Int(min(max(milliseconds / 1_000, 0), 1e9))
         return seconds < 60 ? "\(seconds) s" : seconds < 3_600 ? "\(seconds / 60) min" : "\(seconds / 3_600) h"
@@ -155,8 +150,6 @@ struct WatchFrame: Encodable {
     private static let rowsOfSentence = 3
 }
 
-/// The columns of the loops on the screen of `watch`: label, load of the last minute, share, state, p99, threshold and
-/// stalls.
 struct WatchLoopLine {
     private static let gap = "  "
     /// "100.0 %".

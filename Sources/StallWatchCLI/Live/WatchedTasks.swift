@@ -46,7 +46,6 @@ final class WatchedTasks: Sendable {
     }
 }
 
-/// How long tasks have not moved, by readings one after another.
 struct TaskStandings {
     struct Summary: Encodable, Equatable, Sendable {
         var count: Int

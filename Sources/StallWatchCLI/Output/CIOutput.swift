@@ -26,7 +26,6 @@ enum CIOutput {
     }
 }
 
-/// A stall, or a group of stalls, as CI systems show it.
 struct Finding: Equatable {
     enum Severity: String, CaseIterable {
         case error, warning
@@ -59,16 +58,11 @@ extension Finding {
     }
 }
 
-/// Annotations for GitHub Actions: lines of output that the runner shows at a file's line.
-///
-/// The grammar is `::severity file=…,line=…,title=…::message`, with some characters as percent codes (docs.github.com,
-/// "Workflow commands for GitHub Actions").
+/// Lines `::severity file=…,line=…,title=…::message` (docs.github.com, "Workflow commands for GitHub Actions").
 enum GitHubAnnotations {
     static let maximumShown = 10
 
-    /// The lines, each with a line feed; a last one tells the number that GitHub would drop.
-    ///
-    /// Findings that passed have none. `root` is the checkout, without a slash at the end. Files in it are named relative to it.
+    /// A last line tells the number that GitHub would drop; `root` is the checkout, without a slash at the end.
     static func text(_ findings: [Finding], root: String) -> String {
         var text = ""
         var dropped = 0

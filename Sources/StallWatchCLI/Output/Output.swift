@@ -29,7 +29,6 @@ enum StandardError {
 }
 
 extension String {
-    /// The text as the reader's locale and log can take it.
     fileprivate var forThisReader: String {
         let text = LocaleCharacters.areUnicode ? self : drawnInASCII
         return Self.isForWorkflow ? text.withoutWorkflowCommands : text
@@ -118,7 +117,6 @@ struct FormatOptions: ParsableArguments {
 
 enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
     case text, json, markdown
-    /// Annotations for GitHub Actions, with a job summary in Markdown.
     case github
     case junit
 }
@@ -152,7 +150,6 @@ struct TextOrJSONOptions: ParsableArguments {
     }
 }
 
-/// A value with further members beside its own in JSON.
 struct Joined<Base: Encodable, Others: Encodable>: Encodable {
     let base: Base
     let others: Others

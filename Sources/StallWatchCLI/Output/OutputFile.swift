@@ -27,7 +27,6 @@ struct OutputFile {
     /// Writes or replaces the file; if it throws, nothing has changed.
     func write(_ bytes: [UInt8]) throws { try write { put throws(CommandFailure) in try put(bytes) } }
 
-    /// Writes or replaces the file in pieces, which `body` passes to its argument.
     func write(_ body: ((_ bytes: [UInt8]) throws(CommandFailure) -> Void) throws -> Void) throws {
         let name = target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex
         let temporary = "\(target[..<name]).\(target[name...]).\(getpid()).tmp"
@@ -59,9 +58,7 @@ struct Destination {
     /// `nil` for standard output.
     let file: OutputFile?
 
-    /// A file, or standard output for `-`, which may not be a terminal if the result is binary.
-    ///
-    /// - Throws: A ``CommandFailure`` for a path that cannot be a file, before anything is read.
+    /// Throws ``CommandFailure``, before anything is read, if it cannot be a file, or is binary for a terminal.
     init(_ path: String, isBinary: Bool) throws {
         guard path == "-" else {
             file = try OutputFile(path: path)
@@ -74,7 +71,6 @@ struct Destination {
         file = nil
     }
 
-    /// Writes bytes, and says on standard error which file has them: `12 stalls`.
     func write(_ bytes: [UInt8], of contents: String) throws {
         guard let file else { return try StandardOutput.write(bytes) }
         try file.write(bytes)

@@ -3,7 +3,6 @@ import LinuxSupport
 import StallReports
 import TextOutput
 
-/// "1 report", "2 reports".
 func counted(_ count: Int, _ one: String, _ many: String) -> String { "\(count) \(count == 1 ? one : many)" }
 
 /// A path without its last part; `.` for a bare name.

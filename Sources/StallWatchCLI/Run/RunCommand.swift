@@ -120,7 +120,6 @@ enum LoopChoice: String, CaseIterable, ExpressibleByArgument {
     }
 }
 
-/// The settings of `stallwatch run`, from its options and from variables of the environment.
 struct RunSettings: Equatable {
     /// The variables that do the same as the options, and that the program does not receive.
     enum Variable: String, CaseIterable {

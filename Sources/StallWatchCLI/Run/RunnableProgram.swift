@@ -3,14 +3,12 @@ import LinuxSupport
 import StallReports
 import StallSymbols
 
-/// A program into which the monitor can be loaded.
 struct RunnableProgram {
     let path: String
 
     /// The most interpreters one after another (the kernel's limit in search_binary_handler).
     private static let mostInterpreters = 5
 
-    /// Finds a program by its path or its name in PATH, and checks that the monitor can be loaded into it.
     init(_ name: String, search: ProgramSearch) throws(CommandFailure) {
         path = try search.path(of: name)
         // A script runs its interpreter: that is the program with the loop.
@@ -65,10 +63,8 @@ struct RunnableProgram {
     #endif
 }
 
-/// An executable file, with what decides whether the preloaded library works in it.
 enum ProgramFile: Equatable {
     case program(ELFFile.Program)
-    /// A script, with the words of its first line.
     case script([String])
 
     /// The longest first line of a script, in bytes (BINPRM_BUF_SIZE).
@@ -112,9 +108,7 @@ enum ProgramFile: Equatable {
         CommandFailure(.notExecutable, "\(path) cannot be checked, so it is not started: \(error.description)")
     }
 
-    /// The words of a script's first line, as the kernel splits them: the interpreter, and the rest as one argument.
-    ///
-    /// `nil` if a file with this beginning is no script.
+    /// The interpreter and the rest as one argument, as the kernel splits them; `nil` if the file is no script.
     static func words(ofFirstLine start: [UInt8]) -> [String]? {
         guard start.starts(with: "#!".utf8) else { return nil }
         let line = String(decoding: start.dropFirst(2).prefix { $0 != UInt8(ascii: "\n") && $0 != 0 }, as: UTF8.self)

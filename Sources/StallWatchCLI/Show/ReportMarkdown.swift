@@ -1,7 +1,6 @@
 import StallReports
 import TextOutput
 
-/// A report in Markdown, complete and short enough for an issue.
 struct ReportMarkdown {
     let view: ReportView
 
@@ -54,7 +53,6 @@ struct ReportMarkdown {
         return MarkdownText.table(["", ""], rows.compactMap { name, value in value.map { [name, $0] } })
     }
 
-    /// The lock's chain, the processes and the stacks, as in the terminal; a last line tells how many lines are left out.
     private func stacks(lines room: Int) -> String {
         let text = [view.lockChain, view.peers, view.stacks].filter { !$0.isEmpty }.joined(separator: "\n")
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

@@ -2,7 +2,6 @@ import StallReports
 import TextOutput
 
 extension ReportView {
-    /// The samples' stacks: one stack as a list, several merged into a tree weighted by time.
     var stacks: String {
         let sampled = report.samples.filter { $0.isValid && $0.stack != nil }
         let distinct = Set(sampled.compactMap(\.stack))
@@ -24,7 +23,6 @@ extension ReportView {
         }.joined()
     }
 
-    /// The reasons for samples without a stack: each once, with the times.
     private var missingStacks: String {
         var reasons = Numbered<String?>()
         var times: [[Double]] = []

@@ -19,7 +19,6 @@ struct ReportView {
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
-    /// All threads: the locks and processes, the stack of the watched one and those of the others.
     var threads: String {
         [lockChain, peers, waitingTasks, watchedThread + stacks, otherThreads].filter { !$0.isEmpty }.joined(
             separator: "\n")
@@ -46,21 +45,17 @@ struct ReportView {
         return lines
     }
 
-    /// The report's summary with durations as elsewhere in this view.
     private var sentence: String {
         stall(loop: report.loop.label) { $0 } + (report.callout.map { " (\($0.rawValue))" } ?? "")
     }
 
-    /// Which loop stalled, for how long and where.
-    ///
-    /// The label is in the output format; `code` formats a function's name for it.
+    /// `loop` is in the output format, for which `code` formats a function's name.
     func stall(loop: String, code: (String) -> String) -> String {
         let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
         let place = report.culprit.map { "\(share) in \(code($0.function))" } ?? ""
         return "\(loop) \(report.verb) \(report.durationMilliseconds.duration)\(place)"
     }
 
-    /// The text with a line feed, in lines that fit the terminal.
     func paragraph(_ text: String, indentation: String = "  ", _ style: Terminal.Style? = nil) -> String {
         text.printable.wrapped(to: terminal.width, indentation: indentation).split(separator: "\n").map { line in
             (style.map { terminal.style(String(line), $0) } ?? String(line)) + "\n"
@@ -100,7 +95,6 @@ struct ReportView {
         return cells
     }
 
-    /// What an overdue operation waits for: each link below the one that waits for it.
     private var waitChain: String {
         (report.waits ?? []).enumerated().map { depth, wait in
             let indentation = String(repeating: "  ", count: min(depth, 10) + 1)
@@ -110,7 +104,6 @@ struct ReportView {
 
     private static let maximumTaskLines = 5
 
-    /// The tasks that the stall keeps waiting, one line for those in the same function.
     private var waitingTasks: String {
         guard let list = report.tasks, list.tasks.contains(where: { $0.wait != nil }) else { return "" }
         let groups = TaskGraph(list, report).groups { $0.wait != nil }
@@ -159,7 +152,6 @@ struct ReportView {
         return paragraph("Next: stallwatch " + command, indentation: "      ", .faint)
     }
 
-    /// The awaited lock, its owner, and the lock that the owner awaits in turn.
     var lockChain: String {
         guard let lock = report.cause?.lock else { return "" }
         let label = lock.label.map { " \"\($0)\"" } ?? ""
@@ -184,7 +176,6 @@ struct ReportView {
         return text
     }
 
-    /// The processes that the thread's call, or the call of a lock's owner, waits for.
     var peers: String {
         let calls = report.cause?.callsWithPeers ?? []
         guard !calls.isEmpty else { return "" }

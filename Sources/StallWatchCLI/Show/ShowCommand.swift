@@ -136,7 +136,6 @@ struct ShowCommand: ParsableCommand {
     }
 }
 
-/// The words of `show`: paths, and digits that select reports.
 struct SelectedPaths {
     private static let leastDigits = 6
 
@@ -160,6 +159,5 @@ struct SelectedPaths {
 }
 
 extension ReportSummary {
-    /// Whether the report's id begins or ends with some digits.
     fileprivate func hasID(_ digits: String) -> Bool { id.hasPrefix(digits) || id.hasSuffix(digits) }
 }

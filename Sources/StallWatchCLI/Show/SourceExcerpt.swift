@@ -25,21 +25,16 @@ struct SourceOptions: ParsableArguments {
 
 /// The source files that may be shown: a report may name any file of this machine as its source.
 struct SourceFiles: Sendable {
-    /// The suffixes of source files whose functions are on stacks of Swift programs.
     static let suffixes: Set = [
         "swift", "c", "h", "cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "inl", "ipp", "m", "mm", "s", "S", "rs",
     ]
-    /// A larger source file is not read.
     static let maximumBytes = 8 << 20
 
     private let roots: [String]
 
     init(below directories: [String]) { roots = directories.compactMap(resolvedPath) }
 
-    /// Reads the lines of a source file by the path that the compiler recorded.
-    ///
-    /// A relative path is looked for in each directory. There are no lines if no such source file is below the
-    /// directories, or if it is too large.
+    /// A relative path is looked for in each directory; no lines if the file is not below them, or is too large.
     func lines(of path: String) -> [Substring] {
         let candidates = path.hasPrefix("/") ? [path] : roots.map { $0 + "/" + path }
         for file in candidates.compactMap(resolvedPath) where isShown(file) {
@@ -62,7 +57,6 @@ struct SourceExcerpt {
     static let context = 3
 
     var first: Int
-    /// The index of the place's own line.
     var place: Int
     var lines: [String]
 

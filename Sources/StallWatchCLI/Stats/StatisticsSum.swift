@@ -3,7 +3,6 @@ import Glibc
 import LinuxSupport
 import StallReports
 
-/// Statistics files added up.
 struct StatisticsSum: Sendable {
     private(set) var files = 0
     private(set) var total = MonitorStatistics()
@@ -40,7 +39,6 @@ struct StatisticsSum: Sendable {
 }
 
 extension MonitorStatistics {
-    /// A larger file is not a statistics file.
     private static let maximumBytes = 16 << 20
 
     init(path: String) throws(UnreadableReport) {

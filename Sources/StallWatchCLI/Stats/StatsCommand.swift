@@ -71,11 +71,9 @@ struct StatsCommand: ParsableCommand {
 }
 
 extension Duration {
-    /// The duration as the tool shows it, such as "3.20 s".
     var text: String { (self / .milliseconds(1)).duration }
 }
 
-/// The durations of a loop's turns as bars, one for each power of two.
 enum TurnHistogramText {
     private static let width = 40
 

@@ -119,7 +119,6 @@ struct SymbolicateCommand: ParsableCommand {
     }
 }
 
-/// Prints reports: a single one indented, several one per line.
 private struct PrintedReports {
     private var first: StallReport?
     private var count = 0
@@ -140,7 +139,6 @@ private struct PrintedReports {
     }
 }
 
-/// The images with frames that lack names, or lines in the app's own code.
 struct MissingImages: Encodable {
     private(set) var reports = 0
     private(set) var frames = 0
@@ -153,7 +151,6 @@ struct MissingImages: Encodable {
         let path: String
         let buildID: String?
         var unnamedFrames = 0
-        /// Frames of the app's own code with a function and without a line.
         var framesWithoutLine = 0
         var reason: String?
     }

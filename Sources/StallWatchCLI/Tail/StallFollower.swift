@@ -20,7 +20,6 @@ struct StallFollower {
     /// The most ids in memory; over it, all but the ongoing ones are dropped.
     private static let maximumReported = 100_000
 
-    /// Records a report that existed before the start, without an event.
     mutating func skip(_ report: ReportSummary) { reported[report.id] = Self.event(of: report) }
 
     mutating func update(with report: ReportSummary) -> Event? {
@@ -64,7 +63,6 @@ struct FollowedDirectory {
 
     var ongoing: [ReportSummary] { follower.ongoing.values.sorted { $0.startedAt < $1.startedAt } }
 
-    /// Prints the events of new and changed reports; with `skipsEnded`, only those of ongoing stalls.
     mutating func poll(_ printer: TailPrinter, skipsEnded: Bool = false) throws {
         for path in watch.changes() {
             guard let report = read(path) else { continue }
@@ -77,7 +75,6 @@ struct FollowedDirectory {
         for report in follower.dead(isGone: \.processIsGone) { try printer.print(.died, report) }
     }
 
-    /// Reads a report, or prints why it cannot be read.
     private func read(_ path: String) -> ReportSummary? {
         do throws(UnreadableReport) {
             return try ReportSummary(json: FileReader.contents(of: path), .init(functions: filter.needsFunctions))
@@ -90,12 +87,8 @@ struct FollowedDirectory {
     }
 }
 
-/// Finds the new and changed reports in a directory.
-///
-/// Polls instead of using inotify(7), which does not see changes by other machines on a shared file system. Writing or
-/// replacing a report changes the directory's time, so an idle poll costs one stat(2).
+/// Polls: inotify(7) does not see changes by other machines on a shared file system; an idle poll costs one stat(2).
 struct DirectoryWatch {
-    /// A report's file as of the last read.
     private struct Seen: Equatable {
         var changedAt: Int
         var size: Int

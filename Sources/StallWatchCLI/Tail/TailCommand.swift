@@ -60,7 +60,6 @@ struct TailCommand: ParsableCommand {
     private static let period: UInt64 = 200_000_000
 }
 
-/// Prints a line per event and, on a terminal, a status line that is updated in place.
 final class TailPrinter {
     private let terminal: Terminal
     private let isJSON: Bool

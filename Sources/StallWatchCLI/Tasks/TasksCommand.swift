@@ -110,7 +110,6 @@ struct TasksText {
         return text + (left > 0 ? "" : "… only the first \(Self.maximumTree) lines: --task shows one task.\n")
     }
 
-    /// A task with its functions, and the tasks that it waits for.
     func chain(from id: UInt64) -> String {
         guard let task = graph.task(id) else { return "" }
         let functions = graph.functions(of: task).map { "    \($0.printable)\n" }.joined()
@@ -142,11 +141,9 @@ struct TasksText {
             var parent: UInt64?
             var group: UInt64?
             var isCanceled: Bool?
-            /// The app's function that it is in.
             var function: String?
             var file: String?
             var line: Int?
-            /// The chain of waits in one sentence.
             var sentence: String
         }
         var groups: [TaskGraph.Group]

@@ -4,7 +4,6 @@ import StallReports
 import StallSymbols
 import TextOutput
 
-/// Asks the test processes of a run that hangs what their threads do, and puts it into words.
 struct HangReporter {
     /// The longest wait for a process to answer, in nanoseconds.
     private static let longestAnswer: UInt64 = 20_000_000_000
@@ -13,10 +12,7 @@ struct HangReporter {
 
     let requests: String
 
-    /// Puts into words what hangs of a command, and writes a report of each process to a directory.
-    ///
-    /// `now` is in monotonic nanoseconds. The result is `nil` if no test process runs and no test has begun: a build is no
-    /// hang.
+    /// `now` is in monotonic nanoseconds; `nil` if no test process runs and no test has begun: a build is no hang.
     func text(of run: pid_t, _ progress: TestRun.Progress, into directory: String, at now: UInt64) -> String? {
         let processes = RunningProcess.descendants(of: run, among: RunningProcess.all())
         let offering = processes.filter { access(request(of: $0.id), F_OK) == 0 }
@@ -78,7 +74,6 @@ struct HangReporter {
         }
     }
 
-    /// What the kernel shows of the threads of a process that cannot answer.
     private func threads(of process: pid_t) -> [String] {
         let directory = "/proc/\(process)/task"
         let ids = (directoryEntries(directory) ?? []).compactMap { Int32($0.name) }.sorted()

@@ -83,7 +83,6 @@ struct TestCommand: ParsableCommand {
     }
 }
 
-/// The directory in which the test processes of one run offer requests.
 struct RequestDirectory {
     let path: String
 
@@ -104,7 +103,6 @@ struct RequestDirectory {
 enum PreloadedLibraries {
     static let names = (preload: "libStallWatchPreload.so", agent: "libStallWatchAgent.so")
 
-    /// Returns the variables that load the libraries, the agent by the variable with this name.
     static func environment(agent variable: String) throws(CommandFailure) -> [String: String] {
         let directory = try directory()
         return ["LD_PRELOAD": try preloaded(in: directory), variable: "\(directory)/\(names.agent)"]

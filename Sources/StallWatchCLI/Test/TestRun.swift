@@ -2,10 +2,8 @@ import Glibc
 import LinuxSupport
 import Synchronization
 
-/// A command that runs tests, and what its output has shown so far.
 final class TestRun: Sendable {
-    /// How long output is still read after the command has ended, in nanoseconds: a process that it leaves behind may keep
-    /// the pipe open.
+    /// In nanoseconds: a process that the command leaves behind may keep the pipe open.
     private static let longestRest: UInt64 = 2_000_000_000
 
     struct Progress {
@@ -19,8 +17,6 @@ final class TestRun: Sendable {
     private let status = Mutex<Int32?>(nil)
     private let outputsEnded = Semaphore()
 
-    /// Starts a command with this process's standard input, and with variables to add or to replace.
-    ///
     /// `limit` is the time without progress that is a hang, in nanoseconds.
     ///
     /// - Throws: ``CommandFailure`` if the program cannot be started, or the system has no pipe or thread.
@@ -81,7 +77,6 @@ final class TestRun: Sendable {
         ended.post()
     }
 
-    /// Copies one output of the command to this process's, and notes each line.
     private func forward(_ from: Int32, to: Int32) {
         defer {
             close(from)
@@ -112,7 +107,6 @@ final class TestRun: Sendable {
         }
     }
 
-    /// The part of a line that is read for a test's name.
     private static let longestLine = 4_096
 
     private static func makePipe() throws(CommandFailure) -> (read: Int32, write: Int32) {
@@ -156,16 +150,13 @@ final class TestRun: Sendable {
     }
 }
 
-/// The tests that a run has begun and not finished, as its output tells.
-///
-/// It knows the lines of Swift Testing and of XCTest. Lines of other tools are progress without names.
+/// By the lines of Swift Testing and of XCTest; lines of other tools are progress without names.
 struct TestProgress: Equatable {
     struct Running: Equatable {
         var name: String
         var began: UInt64
     }
 
-    /// The tests that have begun and not ended, in the order of their beginnings.
     private(set) var running: [Running] = []
     private(set) var hasBegun = false
 

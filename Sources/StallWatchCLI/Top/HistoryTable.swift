@@ -1,7 +1,6 @@
 import StallReports
 import TextOutput
 
-/// The output of `top --history`: since when stalls are known, in which versions, and how often.
 struct HistoryTable: Encodable {
     struct Row: Encodable {
         let fingerprint: String?

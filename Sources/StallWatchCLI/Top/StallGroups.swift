@@ -28,7 +28,6 @@ struct StallGroups: Sendable {
         }.map(\.group)
     }
 
-    /// The value that equal stalls share.
     enum Grouping: String, CaseIterable, Sendable {
         case fingerprint, culprit, cause, loop, caller, context
 
@@ -44,7 +43,6 @@ struct StallGroups: Sendable {
         }
     }
 
-    /// The column that groups are sorted by.
     enum Order: String, CaseIterable, Sendable {
         case total, count, p50, p95, max, last
 
@@ -61,7 +59,6 @@ struct StallGroups: Sendable {
     }
 }
 
-/// Stalls that have the same key: a fingerprint, or another value that groups them.
 struct StallGroup: Sendable, Equatable {
     /// `nil` for reports without one.
     let key: String?

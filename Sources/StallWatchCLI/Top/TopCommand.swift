@@ -125,7 +125,6 @@ struct TopReport: Encodable {
         let reports: Int
         let repeats: Int
         let totalMilliseconds: Double
-        /// Whether the total is estimated: a report of an older version does not say what its repeats lasted.
         let isEstimated: Bool
         let p50Milliseconds: Double
         let p95Milliseconds: Double

@@ -17,7 +17,6 @@ struct TopTable {
     let shown: [StallGroup]
     var paths = [ReportFiles.standardFolder]
 
-    /// The number of groups that fit a terminal's height.
     static func limit(for terminal: Terminal) -> Int {
         terminal.height.map { max($0 - otherLines, leastGroups) } ?? standardLimit
     }
@@ -70,7 +69,6 @@ struct TopTable {
         return "Next: \(command.joined(separator: " "))".printable
     }
 
-    /// Marks sums over reports that do not say what the stalls lasted that they stand for.
     private func estimate(_ group: StallGroup) -> String { group.isEstimated ? "≈" : "" }
 
     private func share(_ milliseconds: Double) -> String {
@@ -100,7 +98,6 @@ struct TopTable {
         return group.callers.dropFirst(depth).first ?? group.callers.last ?? "-"
     }
 
-    /// The number of digits that distinguishes the fingerprints of all groups.
     private var fingerprintDigits: Int {
         let fingerprints = Set(groups.all.compactMap(\.fingerprint))
         let isUnique = { (digits: Int) in Set(fingerprints.map { $0.prefix(digits) }).count == fingerprints.count }

@@ -28,7 +28,6 @@ struct VersionHistory: Sendable {
     private var allSpans: ProcessSpans
     private let filter: ReportFilter
 
-    /// Creates a history without reports, of those that match a filter.
     init(_ filter: ReportFilter = ReportFilter()) {
         self.filter = filter
         allSpans = ProcessSpans(filter)
@@ -62,7 +61,6 @@ struct VersionHistory: Sendable {
     /// How long all processes with a report were watched: a lower bound.
     var hours: Double { allSpans.hours }
 
-    /// The number of stalls with a fingerprint in each of `versions`.
     func counts(of fingerprint: String?, in versions: [Version]) -> [Int] {
         let known = fingerprint.flatMap { counts[$0] } ?? [:]
         return versions.map { known[$0.name] ?? 0 }
@@ -73,7 +71,6 @@ struct VersionHistory: Sendable {
         return counts.compactMapValues { known in Self.change(versions.map { known[$0.name] ?? 0 }, versions) }
     }
 
-    /// How often each fingerprint stalled per hour of `time`.
     func rates(in time: MonitoredTime) -> [String: HourlyRate] {
         counts.mapValues { HourlyRate(count: $0.values.reduce(0, &+), hours: time.hours) }
     }
@@ -107,9 +104,8 @@ struct HourlyRate: Encodable, Sendable, Equatable {
     let low: Double
     let high: Double
 
-    /// The rate of independent events; `count` and `hours` are not negative.
-    ///
-    /// Byar's approximation of the Poisson limits (Breslow and Day, Statistical Methods in Cancer Research II, 1987).
+    /// Byar's approximation of the Poisson limits (Breslow and Day, Statistical Methods in Cancer Research II, 1987);
+    /// `count` and `hours` are not negative.
     init(count: Int, hours: Double) {
         let hours = max(hours, MonitoredTime.minimumHours)
         let quantile = 1.96
@@ -124,7 +120,6 @@ struct HourlyRate: Encodable, Sendable, Equatable {
     }
 
     var words: String { Self.words(perHour) }
-    /// The bounds: "0.20 to 1.35".
     var interval: String { "\(Self.words(low)) to \(Self.words(high))" }
 
     /// A rate with as many digits as it needs to differ from 0.
@@ -153,10 +148,8 @@ struct MonitoredTime: Encodable, Sendable, Equatable {
         self.source = source
     }
 
-    /// The best of: what the command line says, the statistics files among `files`, and what the reports show.
-    ///
-    /// A file may have the statistics of the last run only, and there the reports show more. They count a process from its
-    /// own start, so a tenth more is no contradiction.
+    /// The best: a file may have the last run only, and reports count from a process's own start, so a tenth more
+    /// is no contradiction.
     init(given: Double? = nil, statistics files: [String], reports: Double) {
         if let given {
             self.init(hours: given, source: .given)
@@ -184,7 +177,6 @@ struct ProcessSpans {
     private var spans: [StallReport.ProcessDescription: (start: Int64, end: Int64)] = [:]
     private let since, until: Int64
 
-    /// Creates a sum that counts no time outside of a filter's period.
     init(_ filter: ReportFilter = ReportFilter()) {
         since = filter.since?.microsecondsSince1970 ?? .min
         until = filter.until?.microsecondsSince1970 ?? .max

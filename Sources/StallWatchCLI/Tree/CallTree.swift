@@ -1,18 +1,13 @@
 import StallReports
 import TextOutput
 
-/// The stacks of many stalls, merged by function and weighted by stalled time.
 struct CallTree {
     enum Direction: String, CaseIterable {
-        /// The threads' first functions, with their callees below.
         case topDown = "top-down"
-        /// The functions where the time was spent, with their callers below.
         case bottomUp = "bottom-up"
     }
 
-    /// A function, in the place that its callers (or callees) give it.
     struct Node {
-        /// Index into the table's functions.
         var function: Int
         /// Index into ``nodes``, less than this node's own; `nil` at the top.
         var parent: Int?
@@ -67,7 +62,6 @@ struct CallTree {
         for (node, time) in zip(stacks.values, times) { add(calls(of: node), time, stalls: count) }
     }
 
-    /// The tree with every node's children in order.
     func finished() -> CallTree {
         var tree = self
         for (index, node) in nodes.enumerated() {
@@ -93,7 +87,6 @@ struct CallTree {
         return direction == .topDown ? calls.reversed() : calls
     }
 
-    /// A function on a stack, and the line that it was at.
     private typealias Call = (function: Int, line: Int?)
 
     private mutating func add(_ calls: [Call], _ share: Int, stalls: Int) {
@@ -113,20 +106,15 @@ struct CallTree {
     }
 }
 
-/// A call tree as lines of text.
-///
-/// A function with one caller stands right below it, so the indentation shows branches and not depth: stacks of thirty
-/// frames fit the terminal.
+/// A function with one caller stands right below it, so that stacks of thirty frames fit the terminal.
 struct CallTreeText {
     struct Line: Equatable {
         /// Stalled time in microseconds; `nil` where it is that of the line above.
         var microseconds: Int?
-        /// The text before the name: `│  ├─ `.
         var indentation: String
         var name: String
         var image: String?
         var isInApp: Bool
-        /// The file's name and the line, if they are known.
         var place: String?
     }
 
@@ -137,9 +125,7 @@ struct CallTreeText {
     private let minimum: Int
     private let foldsOthers: Bool
 
-    /// The lines of a finished tree; `minimum` is the least share of all stalled time that is shown, 0 to 100 percent.
-    ///
-    /// `foldsOthers` shows only the ends of a run of functions that are not the app's.
+    /// `minimum` is in percent of all stalled time; `foldsOthers` shows only the ends of runs that are not the app's.
     init(_ tree: CallTree, minimumPercent minimum: Double, foldsOthers: Bool = false) {
         self.tree = tree
         self.foldsOthers = foldsOthers
@@ -209,7 +195,6 @@ struct CallTreeText {
 }
 
 extension CallTreeText.Line {
-    /// The line: the share of `all` microseconds, the time, a mark of the app's code, and the function with its place.
     func text(of all: Int, for terminal: Terminal) -> String {
         let percent = microseconds.map { (Double($0) / Double(max(all, 1)) * 100).fixed(1) + " %" } ?? ""
         let time = microseconds.map { (Double($0) / 1_000).duration } ?? ""

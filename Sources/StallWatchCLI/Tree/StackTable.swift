@@ -14,17 +14,13 @@ struct StackTable {
         var name: String
         var symbol: String?
         var image: String?
-        /// The source file as the compiler recorded it.
         var file: String?
         var isInApp: Bool
         var isRuntimeFrame: Bool
     }
 
-    /// A place in a function that a thread was at.
     struct FrameEntry: Hashable {
-        /// Index into ``functions``.
         var function: Int
-        /// Index into ``images``.
         var image: Int?
         /// The address in the image's file; without an image, the address itself.
         var address: UInt64
@@ -40,11 +36,9 @@ struct StackTable {
         var isInlined: Bool { inlineDepth > 0 }
     }
 
-    /// A stack: a frame, and the stack of its callers.
     struct Node: Hashable {
         /// Index into ``nodes``, less than this node's own; `nil` for a thread's first function.
         var caller: Int?
-        /// Index into ``frames``.
         var frame: Int
     }
 
@@ -58,7 +52,6 @@ struct StackTable {
     var frames: [FrameEntry] { frameTable.values }
     var nodes: [Node] { nodeTable.values }
 
-    /// A report's frame with its inlining depth in one stack.
     private struct KnownFrame: Hashable {
         var index: Int
         var inlineDepth: Int
@@ -88,7 +81,6 @@ struct StackTable {
         }
     }
 
-    /// Adds one stack of a report; returns the node of its innermost frame.
     mutating func add(stack: Int, of report: StallReport) -> Int {
         var frames: [KnownFrame: Int] = [:]
         return add(stack, isComplete: true, of: report, &frames)
@@ -149,7 +141,6 @@ struct StackTable {
         )
     }
 
-    /// A frame with a remark instead of code.
     private mutating func marker(_ name: String) -> Int {
         let function = Function(name: name, isInApp: false, isRuntimeFrame: false)
         return insert(FrameEntry(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))
@@ -173,7 +164,6 @@ struct Numbered<Value: Hashable> {
     private(set) var values: [Value] = []
     private var numbers: [Value: Int] = [:]
 
-    /// Gives the first numbers to `values`.
     init(_ values: [Value] = []) { for value in values { _ = number(of: value) } }
 
     mutating func number(of value: Value) -> Int {

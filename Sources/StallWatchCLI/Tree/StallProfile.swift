@@ -1,6 +1,5 @@
 import StallReports
 
-/// The stalls of many reports, as the source of every profile format.
 struct StallProfile {
     struct Process: Hashable {
         var name: String
@@ -18,7 +17,6 @@ struct StallProfile {
     }
 
     struct Stall {
-        /// Index into ``StallProfile/loops``.
         var loop: Int
         var startedAt: Timestamp
         var microseconds: Int
@@ -33,7 +31,6 @@ struct StallProfile {
         /// By which its shares are multiplied to stand for its repeats, too.
         var factor = 1.0
 
-        /// ``shares``, with those of the stalls that it stands for.
         var allShares: [(node: Int, microseconds: Int)] {
             shares.map { ($0.node, StallWeights.scaled($0.microseconds, by: factor)) }
         }
@@ -76,11 +73,7 @@ extension StallProfile.LoopIdentity {
     }
 }
 
-/// Divides a stall's time among its samples.
-///
-/// Samples are few and unevenly spaced, so counting them says little. Each stands for the time that the report says, or, in
-/// a report that does not, for the moments that it is the nearest sample to. The shares of a stall add up to its duration,
-/// to the microsecond.
+/// Divides a stall's time among its samples, to the microsecond: as the report says, or each moment to the nearest one.
 ///
 /// - The first sample also gets the time before it, which has no samples.
 /// - A sample that may show a later turn (not ``StallReport/Sample/isValid``) has no stack, and counts only where there is no
@@ -96,13 +89,9 @@ enum StallWeights {
         var microseconds: Int
     }
 
-    /// The longest duration that is counted, in microseconds: 115 days.
-    ///
-    /// A damaged report may claim 10¹⁵ ms for itself or for the stalls that it stands for; the sum of 900,000 such reports still
-    /// fits an `Int`.
+    /// 115 days: a damaged report may claim 10¹⁵ ms, and the sum of 900,000 such reports still fits an `Int`.
     static let maximumMicroseconds = 10_000_000_000_000
 
-    /// By which a report's shares are multiplied to stand for the stalls that it counts, too.
     static func factor(of report: StallReport) -> Double {
         let own = report.durationMilliseconds
         let total = min(report.totalMilliseconds, Double(maximumMicroseconds) / 1_000)
@@ -145,7 +134,6 @@ enum StallWeights {
         var given = 0
         return groups.flatMap { group in
             done += group.threads.count
-            // From the running sum, so that rounding errors do not add up.
             let upToHere = microseconds / workers * done + microseconds % workers * done / workers
             defer { given = upToHere }
             return share(group.stack, true, upToHere - given)

@@ -59,8 +59,7 @@ function viewOf(address) {
   };
 }
 
-// Writes the address. A step that refines the one before it (another letter of the search, the next stall) takes its place,
-// so that Back leaves it in one step.
+// A step that refines the one before it (a letter of the search) takes its place, so that Back leaves it in one step.
 const address = {
   written: location.hash.slice(1),
   refined: null,

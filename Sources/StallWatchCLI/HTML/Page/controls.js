@@ -19,7 +19,6 @@ function makeControls(filters, changed) {
     makeSelect("side", "both sides", data.sides.map((_, side) => side), (side) => data.sides[side].name),
   ];
 
-  // A choice between values; hidden where there is nothing to choose.
   function makeSelect(name, none, values, words = (value) => value) {
     const select = byId("filter-" + name);
     select.replaceChildren(
@@ -45,14 +44,12 @@ function makeControls(filters, changed) {
     };
   }
 
-  // Durations below the longest stall's.
   function minimums() {
     const longest = stalls.duration.reduce((a, b) => Math.max(a, b), 0);
     const shortest = stalls.duration.reduce((a, b) => Math.min(a, b), longest);
     return [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60].map((seconds) => seconds * 1e6).filter((time) => shortest < time && time <= longest);
   }
 
-  // Filters that have no control of their own, each as a button that removes it.
   function chips() {
     const made = [];
     const chip = (id, words, remove) =>
@@ -80,7 +77,6 @@ function makeControls(filters, changed) {
     return made;
   }
 
-  // The causes as buttons that hide and show their stalls.
   function drawCauses() {
     const times = tally(allStalls.map((stall) => [causeOf(stall), stalls.total[stall]]));
     const focused = document.activeElement && document.activeElement.dataset.cause;

@@ -29,7 +29,6 @@ const percent = (part, whole) => (whole > 0 ? ((part / whole) * 100).toFixed(1) 
 const number = (value) => value.toLocaleString("en");
 const counted = (count, one, many) => number(count) + " " + (count === 1 ? one : many);
 
-// A time since the first stall as a UTC date.
 const dateOf = (start) => new Date((data.begin + start) / 1000);
 const timeText = (start) => dateOf(start).toISOString().replace("T", " ").replace("Z", " UTC");
 // The same with the reader's own time, where that is another: 2026-11-21 08:00:00.123456 UTC (13:30:00 UTC+05:30).

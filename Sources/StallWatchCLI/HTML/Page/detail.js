@@ -35,11 +35,9 @@ function showDetail(host, stall) {
   drawChart = chart.draw;
 }
 
-// Draws the flame chart of the shown stall again, after a change of size or colours.
 let drawChart = () => {};
 
-// The samples in order of time, where they differ: the parts, and the function that draws them once they are on the page. The
-// workers of a pool run at the same time, so that their samples have no order.
+// The samples in order of time, where they differ; workers of a pool run at the same time, so theirs have no order.
 function timeChart(stall) {
   const shares = sharesOf(stall);
   const isPool = data.loops[stalls.loop[stall]].thread === null;
@@ -57,7 +55,6 @@ function timeChart(stall) {
   };
 }
 
-// The culprit's place, from its package's root.
 const wherePlace = (stall) => placeLink(text(stalls.place[stall]), packagePath(text(stalls.place[stall])));
 
 // What is known about a stall besides its cause and stacks: [name, words].
@@ -110,7 +107,6 @@ function ownerText(owner) {
   return "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + doing + place;
 }
 
-// The chain of owners: the lock's owner, the owner of the lock that this owner waits for, and so on.
 function lockChain(stall) {
   const lock = data.locks[stall];
   if (!lock) return [];
@@ -119,11 +115,9 @@ function lockChain(stall) {
   return [...parts, ...lock.owners.map((owner) => foldedStack(ownerText(owner), owner.node, true))];
 }
 
-// A title and a list, if there is anything in it.
 const titledList = (title, lines) => lines.length === 0 ? []
   : [element("h3", {}, title), element("ul", { class: "reasons" }, ...lines.map((line) => element("li", {}, line)))];
 
-// The processes that the call waits for: a clause for each.
 const peers = (stall) => titledList("Waits for", data.peers[stall] || []);
 
 const missingStacks = (stall) => titledList("Samples without a whole stack", linesOf(stalls.reasons[stall]));
@@ -155,7 +149,6 @@ function sourceLines(stall) {
   return [element("h3", {}, "Source"), element("div", { class: "source", tabindex: "0", role: "group", "aria-label": "Source lines" }, ...rows)];
 }
 
-// A line for each loop with its turns in the seconds before the stall, and during it.
 function whatLedToIt(stall) {
   const history = data.history[stall];
   if (!history) return [];

@@ -21,14 +21,12 @@ function nodesThrough(isWanted) {
 
 const hasStackIn = (stall, flags) => sharesOf(stall).some(([node]) => flags[node] === 1);
 
-// The keys and values of a set of metadata.
 function pairsOf(set) {
   const list = data.metadata[set].map(text);
   return list.flatMap((key, index) => (index % 2 === 0 ? [[key, list[index + 1]]] : []));
 }
 const pairText = ([key, value]) => key + "=" + value;
 
-// A test of whether a stall has the words in a function, its cause, its loop, its context, its metadata or elsewhere in its report.
 function searchTest(words) {
   const pattern = words.trim().toLowerCase();
   const matches = (string) => string !== null && string.toLowerCase().includes(pattern);
@@ -72,8 +70,7 @@ function filterTest(filters) {
 }
 const inGroup = (filters) => (stall) => filters.group === undefined || stalls.fingerprint[stall] === filters.group;
 
-// What a choice of loop, process, context or metadata offers: the values with the most stalled time first. The search finds the
-// values beyond the limit.
+// The values with the most stalled time come first; the search finds those beyond the limit.
 const maximumChoices = 100;
 function choices(valuesOf) {
   const times = tally(allStalls.flatMap((stall) => valuesOf(stall).map((value) => [value, stalls.total[stall]])));

@@ -84,7 +84,6 @@ function makeFlame(canvas, words, matchWords, { moved }) {
   }
 
   const changeText = (node) => isComparison && node.count > 0 ? node.sideTimes.map((time, side) => rateText(rate(time, side))).join(" → ") : null;
-  // How many stalls have the node, or in one stall, when it was.
   const countText = (node) => node.count > 0 ? counted(node.count, "stall", "stalls") : duration(node.begin) + " to " + duration(node.begin + node.total);
 
   function describe() {
@@ -208,7 +207,6 @@ function makeFlame(canvas, words, matchWords, { moved }) {
       describe();
     },
     draw,
-    // Zooms into the next match.
     next() {
       const list = found();
       if (list.length > 0) zoomTo(list[(list.indexOf(zoom) + 1) % list.length]);

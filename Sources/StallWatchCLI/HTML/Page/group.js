@@ -11,7 +11,6 @@ const sizesOf = (list) => list.flatMap((stall) => {
 
 const lastStart = stalls.start.reduce((a, b) => Math.max(a, b), 0);
 
-// How many stalls are in each of `count` equal parts from `first` to `last`.
 function histogram(pairs, count, first, last) {
   const bins = new Array(count).fill(0);
   for (const [value, weight] of pairs) {
@@ -21,7 +20,6 @@ function histogram(pairs, count, first, last) {
   return bins;
 }
 
-// A bar for each number; `words` says what a bar stands for.
 function barsOf(title, bins, words) {
   const most = Math.max(...bins);
   const bars = bins.map((count, index) => element("span", {
@@ -32,16 +30,13 @@ function barsOf(title, bins, words) {
   return element("div", { class: "bars", role: "img", "aria-label": label }, ...bars);
 }
 
-// Bars under a title and over an axis with a word at each end.
 const barChart = (title, bins, ends, words) =>
   [element("h3", {}, title), barsOf(title, bins, words), element("div", { class: "axis" }, ...ends.map((end) => element("span", {}, end)))];
 
-// How many of the stalls are in each of `count` equal parts of the page's time, and the words for a part.
 const overTime = (list, count) => histogram(sizesOf(list).map(([start, , weight]) => [start, weight]), count, 0, lastStart);
 const partOfTime = (index, count) => timeText(lastStart * index / count).slice(0, 19);
 const partWords = (count) => (index) => partOfTime(index, count) + " to " + partOfTime(index + 1, count).slice(11);
 
-// A small chart of a group's stalls over time, for its row in the list.
 const sparkline = (group) => barsOf("Over time", overTime(group.stalls, 24), partWords(24));
 
 // The app's function that called a stall's culprit, by the stack with the most time; null if it is not known.
@@ -58,8 +53,6 @@ function callerOf(stall) {
   return null;
 }
 
-// What tells a group from others, beside its culprit: new, gone or regressed; the file and line; the caller; and the loop where
-// there are several.
 function groupWords(group) {
   const caller = callerOf(group.longest);
   const loop = data.loops.some((each) => each.label !== group.loop) && "on " + group.loop + (group.loops > 1 ? " +" + (group.loops - 1) : "");
@@ -79,7 +72,6 @@ function durations(sizes) {
   return barChart("Durations", histogram(logs, count, first, last), [end(0), end(count)], (index) => end(index) + " to " + end(index + 1));
 }
 
-// A row for each value, the one with the most stalled time first, with a bar of its share.
 function breakdown(title, list, valueOf) {
   const rows = new Map();
   for (const stall of list) {
@@ -108,7 +100,6 @@ function rateOfGroup(group) {
 
 const versionOf = (stall) => (pairsOf(stalls.metadata[stall]).find(([key]) => key === "version") || [])[1];
 
-// Shows the group of these stalls.
 function showGroup(host, list) {
   if (list.length === 0) return host.replaceChildren(element("p", { class: "empty" }, "No stall matches."));
   const [group] = groupsOf(list);

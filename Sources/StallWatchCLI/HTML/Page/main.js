@@ -108,7 +108,6 @@ function chooseStall(stall) {
   writeAddress("stall");
 }
 
-// Shows the chosen stall, or the chosen group if there is one.
 function showView(name) {
   view = name;
   const hasGroup = filters.group !== undefined;
@@ -120,7 +119,6 @@ function showView(name) {
   }
 }
 
-// Shows the stalls that the filters let through, the flame graph zoomed along a path.
 function update(path = []) {
   const kept = allStalls.filter(filterTest(filters));
   const groups = groupsOf(kept);
@@ -140,7 +138,6 @@ function update(path = []) {
   controls.draw(chosen);
 }
 
-// After a step of the user: shows it and writes it to the address.
 function changed(refines) {
   update();
   writeAddress(refines);
@@ -154,7 +151,6 @@ function writeAddress(refines) {
   address.write(addressOf(shown), refines);
 }
 
-// Shows the view of an address.
 function restore(words) {
   const wanted = viewOf(words);
   Object.assign(filters, wanted.filters);

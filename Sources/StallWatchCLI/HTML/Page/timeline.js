@@ -20,7 +20,6 @@ function makeTimeline(canvas, words, { show, brushed }) {
   const laneTimes = tally(allStalls.map((stall) => [data.loops[stalls.loop[stall]].label, stalls.total[stall]]));
   const lanes = [...laneTimes.keys()].sort((a, b) => laneTimes.get(b) - laneTimes.get(a));
   const laneOf = data.loops.map((loop) => lanes.indexOf(loop.label));
-  // The lanes that are shown, from top to bottom.
   let rows = [];
   const rowOf = (stall) => rows.indexOf(laneOf[stalls.loop[stall]]);
 
@@ -43,7 +42,6 @@ function makeTimeline(canvas, words, { show, brushed }) {
     return 7 + (laneHeight - 13) * (Math.log(Math.max(stalls.duration[stall], 1) / Math.max(shortest, 1)) / span);
   };
 
-  // The baseline of a row's bars.
   const floor = (row) => axisHeight + (row + 1) * laneHeight;
   const plotWidth = () => canvas.clientWidth - labelWidth - 12;
   const x = (time) => labelWidth + ((time - view.from) / (view.to - view.from)) * plotWidth();
@@ -210,7 +208,6 @@ function makeTimeline(canvas, words, { show, brushed }) {
       view = range === null ? { ...all } : { from: range[0], to: Math.max(range[1], range[0] + 1000) };
     },
     reset() { view = { ...all }; },
-    // Draws, with or without the loops that are nearly empty.
     fold(wanted) {
       isFolded = wanted;
       draw();
@@ -235,7 +232,6 @@ function sized(canvas, wanted) {
   return context;
 }
 
-// The longest beginning of a text that fits.
 function fitted(context, words, width) {
   if (context.measureText(words).width <= width) return words;
   let low = 0, high = words.length;
