@@ -152,7 +152,6 @@ struct AsyncLibrary: Sendable {
         @convention(c) (UnsafePointer<CChar>, @convention(c) () -> Void, @convention(c) () -> Void) -> Bool
 
     let path: String
-    /// The path of the library with symbols.
     let symbols: String
     private let start: Start
 
@@ -262,9 +261,8 @@ final class StallGate: Sendable {
         wait { thread.load(ordering: .acquiring) != 0 } ? thread.load(ordering: .relaxed) : nil
     }
 
-    /// Resumes the stalling thread and waits for the scenario's end, for at most 2 minutes.
-    ///
-    /// Afterwards the gate is ready for the next scenario.
+    /// Resumes the stalling thread and waits for the scenario's end, for at most 2 minutes; afterwards the gate is
+    /// ready for the next scenario.
     func open() -> Bool {
         isOpen.store(true, ordering: .releasing)
         opened.post()

@@ -17,9 +17,8 @@ import TestSupport
         let isOver = Atomic<Bool>(false)
     }
 
-    /// A thread has one tracer at a time, and a second one is refused.
-    ///
-    /// That must not look like a system without ptrace, in which threads get signals.
+    /// A thread has one tracer at a time, and a second one is refused; that must not look like a system without ptrace,
+    /// in which threads get signals.
     @Test func `engines that stop one thread stay with ptrace`() throws {
         let shared = Shared()
         let spinner = try WorkerThread(name: "spinner") {

@@ -184,13 +184,7 @@ final class StalledThread: Sendable {
 
     private init() {}
 
-    /// Stalls a thread and returns the report.
-    ///
-    /// - Parameters:
-    ///   - redact: The configuration's redaction.
-    ///   - body: The code of the thread; it calls its parameter, which stalls.
-    /// - Returns: The report; `nil` if there is none in time.
-    /// - Throws: The errors of the monitor and the thread.
+    /// Stalls a thread and returns the report, `nil` if none comes in time; `body` calls its parameter, which stalls.
     static func report(
         redact: (@Sendable (inout StallReport) -> Void)? = nil,
         _ body: @escaping @Sendable (_ stall: @escaping @Sendable (Way) -> Void) -> Void

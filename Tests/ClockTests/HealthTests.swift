@@ -196,9 +196,8 @@ extension TemporaryDirectory {
     }
 }
 
-/// A service of the test host, with its health file and the messages that it sends to its service manager.
-///
-/// It ends with this object at the latest.
+/// A service of the test host, with its health file and the messages that it sends to its service manager; it ends with
+/// this object at the latest.
 final class HealthHostProcess {
     /// What the manager expects: a `WATCHDOG=1` every 400 ms at most, so one is sent every 200 ms.
     static let limitMicroseconds = 400_000
@@ -210,12 +209,7 @@ final class HealthHostProcess {
     private let output = Pipe()
     private let errors = Pipe()
 
-    /// Starts the service.
-    ///
-    /// - Parameters:
-    ///   - words: How it hangs, and how it escalates.
-    ///   - environment: More variables of its environment.
-    /// - Throws: An error if the service cannot be started.
+    /// Starts the service; `words` say how it hangs, and how it escalates.
     init(_ words: String..., environment: [String: String] = [:]) throws {
         directory = try TemporaryDirectory()
         manager = try DatagramReceiver(isAbstract: false)

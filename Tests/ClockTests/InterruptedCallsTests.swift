@@ -13,14 +13,11 @@ import TestSupport
 @testable import StallSymbols
 @testable import StallWatch
 
-/// A capture has no effect on blocking calls: no EINTR, no early return, and a complete stack every time.
-///
-/// That the same calls under a plain signal fail is a check of the engine, with the other ones.
+/// A capture has no effect on blocking calls: no EINTR, no early return, and a complete stack every time; that the same
+/// calls under a plain signal fail is a check of the engine, with the other ones.
 @Suite(.serialized) struct InterruptedCallsTests {
     static let captures = 200
-    /// The duration of each blocking call.
-    ///
-    /// sleep(3) always takes at least a second.
+    /// The duration of each blocking call; sleep(3) always takes at least a second.
     static let milliseconds: UInt32 = 12
 
     @Test(arguments: 0..<cunwind_test_call_count())

@@ -191,9 +191,8 @@ import TestSupport
 /// threads by their ids.
 nonisolated(unsafe) private var forkedMonitor: StallMonitor?
 
-/// Runs one turn of the calling thread's loop, with its observers.
-///
-/// The turn does not wait, because a thread of libdispatch ends a wait and a forked child has none.
+/// Runs one turn of the calling thread's loop, with its observers; the turn does not wait, because a thread of
+/// libdispatch ends a wait and a forked child has none.
 private func turnOnce() {
     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false)
 }

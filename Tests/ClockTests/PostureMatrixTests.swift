@@ -106,9 +106,7 @@ import TestSupport
     }
 }
 
-/// The capabilities of a monitor in a process of its own.
-///
-/// ``PostureMatrixTests`` compares them with its reports.
+/// The capabilities of a monitor in a process of its own; ``PostureMatrixTests`` compares them with its reports.
 @Suite(.serialized) struct CapabilityTests {
     private let directory = TemporaryDirectory.ofTest()
 

@@ -59,11 +59,7 @@ struct PostureRun: Sendable {
     /// What `stallwatch doctor` says in the same posture; `nil` if it failed.
     let diagnosis: Capabilities?
 
-    /// - Parameters:
-    ///   - posture: The posture.
-    ///   - libraries: The preloaded libraries `forbid` and `hide`.
-    ///   - file: A large file that no other program uses.
-    /// - Throws: An error if the program cannot be started, or a report cannot be read.
+    /// `libraries` are the preloaded `forbid` and `hide`, and `file` is a large file that no other program uses.
     init(_ posture: Posture, libraries: [String], file: String) throws {
         self.posture = posture
         let directory = try TemporaryDirectory()

@@ -92,9 +92,8 @@ struct SymbolicationDebugFileTests {
     }
 }
 
-/// Debug files from a server, requested only if the caller permits it, and within the caller's time limit.
-///
-/// The client runs in a separate process, because libdebuginfod reads its servers and cache from the environment.
+/// Debug files from a server, requested only if the caller permits it, and within the caller's time limit; the client
+/// runs in a separate process, because libdebuginfod reads its servers and cache from the environment.
 @Suite("Debug files from debuginfod", .needsToolchain, .serialized)
 struct SymbolicationDebuginfodTests {
     private let directory = TemporaryDirectory.ofTest()

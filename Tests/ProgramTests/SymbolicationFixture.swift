@@ -8,9 +8,7 @@ import Testing
 @testable import StallSymbols
 @testable import StallWatch
 
-/// Executables for address lookups.
-///
-/// Each is built once per run, when it is first needed.
+/// Executables for address lookups; each is built once per run, when it is first needed.
 enum SymbolicationFixture {
     /// 20 MB of optimized Swift with the static standard library.
     static let release = Result { try swift("release", types: 24, ["-O", "-static-stdlib"]) }

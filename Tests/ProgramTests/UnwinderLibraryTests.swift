@@ -7,9 +7,7 @@ import Testing
 
 /// What loading libunwind does to a program, and what a library of its name does that is another.
 @Suite struct UnwinderLibraryTests {
-    /// Runs a program with one stall.
-    ///
-    /// - Returns: Its report.
+    /// Runs a program with one stall; returns its report.
     private func stall(in directory: TemporaryDirectory, environment: [String]) throws -> StallReport {
         let host = try TestHost(["stalls", directory.path("reports"), "50", "1", "200", "200"], wrapper: environment)
         #expect(host.finish().last == "S 1")
@@ -70,9 +68,8 @@ import Testing
     }
 }
 
-/// SECURITY.md lists the system calls of the monitor, and strace(1) shows them.
-///
-/// A process has one tracer, so captures by ptrace fail under strace and their calls are not seen.
+/// SECURITY.md lists the system calls of the monitor, and strace(1) shows them; a process has one tracer, so captures
+/// by ptrace fail under strace and their calls are not seen.
 @Suite struct SystemCallListTests {
     @Test(.enabled(if: Command.find("strace") != nil, "strace is not installed"))
     func `every system call of the monitor is listed in SECURITY.md`() throws {
@@ -143,9 +140,8 @@ import Testing
     private var reports: String { directory.path }
 
     private static let mainStalls = 8
-    /// Limits on the address space in KiB, and how often the program runs under each.
-    ///
-    /// Without a monitor it needs some 90,000, and 310,000 is where libdw ended most runs.
+    /// Limits on the address space in KiB, and how often the program runs under each; without a monitor it needs some
+    /// 90,000, and 310,000 is where libdw ended most runs.
     private static let addresses = [(160_000, 2), (200_000, 2), (250_000, 2), (310_000, 8), (400_000, 2)]
 
     @Test(arguments: addresses)

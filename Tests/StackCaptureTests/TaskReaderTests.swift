@@ -87,9 +87,8 @@ import Testing
         memory[0x6000 + next] = 0x7000
         return memory
     }()
-    /// Where a task has the next child of its group, before the group: behind its parent.
-    ///
-    /// A task's size depends on the architecture.
+    /// Where a task has the next child of its group, before the group: behind its parent; a task's size depends on the
+    /// architecture.
     private static let next = SwiftTaskMemory.taskBytes + 8
 
     @Test(

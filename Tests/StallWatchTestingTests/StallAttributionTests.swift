@@ -20,9 +20,8 @@ import Testing
         )
     }
 
-    /// Returns a report of 1,000 ms.
-    ///
-    /// Each sample has its functions, innermost first, or `nil` for no stack, and its milliseconds.
+    /// Returns a report of 1,000 ms; each sample has its functions, innermost first, or `nil` for no stack, and its
+    /// milliseconds.
     private static func report(_ samples: [(functions: [String]?, weight: Double)]) throws -> StallReport {
         var report = try StallReport.literal()
         report.durationMilliseconds = 1_000

@@ -54,9 +54,8 @@ package struct Command {
         return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name).path
     }
 
-    /// Runs the program and waits for its end.
-    ///
-    /// Standard output and error go to files: a pipe could fill up, or stay open in a child of the program.
+    /// Runs the program and waits for its end; standard output and error go to files: a pipe could fill up, or stay
+    /// open in a child of the program.
     package func run() throws -> Output {
         let files = try TemporaryDirectory()
         let process = process()
@@ -75,10 +74,7 @@ package struct Command {
         )
     }
 
-    /// Runs the program, waits for its end, and returns its standard output.
-    ///
-    /// - Returns: The standard output.
-    /// - Throws: ``Failure`` with the whole output if the exit status is not 0.
+    /// Runs the program and returns its standard output; throws ``Failure`` with all output if its status is not 0.
     @discardableResult
     package func succeed() throws -> String {
         let output = try run()
@@ -103,9 +99,8 @@ extension Process {
     /// The time limit for a program in a test, in seconds; no program needs nearly as long, even on a busy machine.
     package static let timeout: TimeInterval = 600
 
-    /// Starts the program, and kills it if it still runs after `seconds`.
-    ///
-    /// So a test that waits for the program, or reads all of its output, fails instead of hanging.
+    /// Starts the program, and kills it if it still runs after `seconds`; so a test that waits for the program, or
+    /// reads all of its output, fails instead of hanging.
     package func run(atMost seconds: TimeInterval = timeout) throws {
         let ended = DispatchSemaphore(value: 0)
         terminationHandler = { _ in ended.signal() }
@@ -115,9 +110,8 @@ extension Process {
         }
     }
 
-    /// Kills the program, unless it has ended, without waiting for its end.
-    ///
-    /// Does not use SIGTERM: the program inherits the signal mask of a dispatch worker, which blocks SIGTERM.
+    /// Kills the program, unless it has ended, without waiting for its end; does not use SIGTERM: the program inherits
+    /// the signal mask of a dispatch worker, which blocks SIGTERM.
     package func kill() {
         if isRunning { _ = Glibc.kill(processIdentifier, SIGKILL) }
     }
@@ -130,13 +124,8 @@ package enum Repository {
     /// The directory of the programs that tests compile or run in addition to the package's targets.
     package static let support = root.appendingPathComponent("Tests/Support")
 
-    /// Runs `Tests/Programs/validate-reports.py` on a directory of reports.
-    ///
-    /// - Parameters:
-    ///   - path: The directory's path.
-    ///   - isStrict: Whether a field that is not in the schema is a fault.
-    /// - Returns: The script's output and status. A nonzero status is not an error here.
-    /// - Throws: An error if the script cannot be started.
+    /// Runs `Tests/Programs/validate-reports.py` on a directory of reports, where a nonzero status is no error; if
+    /// `isStrict`, a field that is not in the schema is a fault.
     package static func validateReports(_ path: String, isStrict: Bool = true) throws -> Command.Output {
         let script = root.appendingPathComponent("Tests/Programs/validate-reports.py").path
         let options = isStrict ? ["--strict"] : []

@@ -2,9 +2,8 @@ import Foundation
 import Glibc
 package import StallReports
 
-/// The restrictions under which a system runs a program, such as a container's.
-///
-/// They are set up with a preloaded library, with namespaces and with another user.
+/// The restrictions under which a system runs a program, such as a container's; they are set up with a preloaded
+/// library, with namespaces and with another user.
 package struct Posture: Sendable {
     /// A part of a report that a posture may cost.
     package enum Part: String, Sendable {
@@ -83,9 +82,8 @@ extension Posture {
 
     package static let none = Posture("none")
 
-    /// The files that gVisor lacks.
-    ///
-    /// Nothing says which call a blocked thread is in, so it can be neither read nor stopped.
+    /// The files that gVisor lacks; nothing says which call a blocked thread is in, so it can be neither read nor
+    /// stopped.
     package static let sandboxed: Posture = {
         var posture = Posture("gVisor's files")
         posture.missingFiles = ["syscall", "wchan", "schedstat", "stack"]
@@ -94,9 +92,8 @@ extension Posture {
         return posture
     }()
 
-    /// The /proc of another PID namespace, which shows no thread under its id.
-    ///
-    /// Only the thread's CPU clock shows whether it runs: a blocked one can be neither read nor stopped.
+    /// The /proc of another PID namespace, which shows no thread under its id; only the thread's CPU clock shows
+    /// whether it runs: a blocked one can be neither read nor stopped.
     package static let foreignProc: Posture = {
         var posture = sandboxed
         posture.name = "another PID namespace's /proc"
@@ -186,12 +183,8 @@ extension Posture {
         return Set(missing + (isDumpable ? [] : [.ptrace, .syscall]) + foreign)
     }
 
-    /// Returns the command, with its arguments, that runs a program in this posture; the program's own words follow.
-    ///
-    /// - Parameters:
-    ///   - directory: The directory that stays writable.
-    ///   - libraries: The preloaded libraries Tests/Support/Preload/forbid.c and hide.c.
-    /// - Returns: The command's words.
+    /// Returns the words of the command that runs a program in this posture, without the program's own; `directory`
+    /// stays writable, and `libraries` are the preloaded Tests/Support/Preload/forbid.c and hide.c.
     package func command(in directory: String, preloading libraries: [String]) -> [String] {
         var words: [String] = []
         switch machine {
@@ -249,9 +242,7 @@ package enum YamaScope {
         }
     }
 
-    /// Returns whether the scope can be set, and set back.
-    ///
-    /// Scope 3 cannot be left.
+    /// Returns whether the scope can be set, and set back; scope 3 cannot be left.
     package static func canBecome(_ scope: Int) -> Bool {
         guard let current, current < 3, scope < 3 else { return false }
         return FileManager.default.isWritableFile(atPath: path)

@@ -21,9 +21,8 @@ package enum Tool {
         return try Command(program: "/usr/bin/env", arguments: ["python3", path] + arguments).run()
     }
 
-    /// Runs the scenarios, which stall real loops, and writes the reports to `directory`.
-    ///
-    /// Beside other tests a stall may last longer than was injected, so they are run once more if that is all its fault.
+    /// Runs the scenarios, which stall real loops, and writes the reports to `directory`; beside other tests a stall
+    /// may last longer than was injected, so they are run once more if that is all its fault.
     package static func runScenarios(into directory: String) throws {
         let scenarios = ["cpu-spin", "sleep", "lock", "timer", "source0"]
         let run = try Command(
@@ -78,17 +77,14 @@ package enum Tool {
     }
 }
 
-/// A process of the test host.
-///
-/// It ends with this object at the latest.
+/// A process of the test host; it ends with this object at the latest.
 package final class TestHost {
     package let process: Process
     private let output = Pipe()
     private var text = Data()
 
-    /// Starts the host with these arguments, through the command `wrapper` if it is not empty.
-    ///
-    /// `program` is a copy of the host; `nil` for the host itself.
+    /// Starts the host with these arguments, through the command `wrapper` if it is not empty; `program` is a copy of
+    /// the host; `nil` for the host itself.
     package init(_ arguments: [String], wrapper: [String] = [], program: String? = nil) throws {
         let words = wrapper + [try program ?? Command.product("stallwatch-test-host")] + arguments
         process = Command(
@@ -111,9 +107,7 @@ package final class TestHost {
 
     package var pid: Int32 { process.processIdentifier }
 
-    /// Waits for the first line.
-    ///
-    /// The host writes each line with one call.
+    /// Waits for the first line; the host writes each line with one call.
     package func firstLine() -> String {
         text += output.fileHandleForReading.availableData
         return String(decoding: text.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
@@ -130,9 +124,7 @@ package final class TestHost {
         return Array(lines.prefix { $0 != last })
     }
 
-    /// Waits for the end of the process.
-    ///
-    /// - Returns: The lines of its output.
+    /// Waits for the end of the process; returns the lines of its output.
     package func finish() -> [String] {
         text += output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
@@ -243,10 +235,7 @@ package final class DatagramReceiver: Sendable {
     private let descriptor: Int32
     private let directory: TemporaryDirectory?
 
-    /// Creates a socket.
-    ///
-    /// - Parameter isAbstract: Whether its name is in the abstract namespace instead of a directory.
-    /// - Throws: ``Failure`` if the system has no socket.
+    /// Creates a socket; if `isAbstract`, its name is in the abstract namespace instead of a directory.
     package init(isAbstract: Bool = false) throws {
         directory = isAbstract ? nil : try TemporaryDirectory()
         name = directory?.path("notify") ?? "@stallwatch-tests-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"

@@ -103,9 +103,7 @@ extension StallReport {
     }
 }
 
-/// The number of excuses that a whole test run may need.
-///
-/// Past it, the clock excuses nothing.
+/// The number of excuses that a whole test run may need; past it, the clock excuses nothing.
 private let excuseLimit = 10
 private let excuses = Atomic<Int>(0)
 
@@ -115,9 +113,8 @@ private func mayExcuse() -> Bool {
 }
 
 extension CPUSteal {
-    /// Turns the failures in `body` into known issues, if the host has taken too much CPU since this was read.
-    ///
-    /// Only for expectations that the clock decides: no program in the machine can see or prevent such a delay.
+    /// Turns the failures in `body` into known issues, if the host has taken too much CPU since this was read; only for
+    /// expectations that the clock decides: no program in the machine can see or prevent such a delay.
     package func excuses(_ body: () -> Void) {
         withKnownIssue("the host gave this machine's CPUs to others", isIntermittent: true) {
             body()
@@ -132,16 +129,10 @@ package let maximumMeasurements = 5
 
 /// Repeats a measurement while the host of the virtual machine takes its CPUs away (see ``CPUSteal``).
 ///
-/// Only `isOnTime` can cause a repetition. An expectation inside `measure` is judged in every attempt.
-///
-/// - Parameters:
-///   - watchHost: Starts to watch the host. The result says whether it has since taken too much.
-///   - record: Records a repetition; by default as a known issue, which Swift Testing counts and prints at the end.
-///   - isolation: The caller's.
-///   - measure: Measures once.
-///   - isOnTime: Whether the measurement is the expected one. The clock decides that, and nothing else may.
-/// - Returns: The first measurement that is on time or undisturbed, or else the last one. The test judges it.
-/// - Throws: The error of `measure`.
+/// Only `isOnTime`, which the clock alone may decide, can cause a repetition. An expectation inside `measure` is judged
+/// in every attempt. The result of `watchHost` says whether the host has since taken too much. `record` records a
+/// repetition; by default as a known issue, which Swift Testing counts and prints at the end. Returns the first
+/// measurement that is on time or undisturbed, or else the last one, which the test judges.
 package func remeasured<Value>(
     watchHost: () -> () -> Bool = {
         let steal = CPUSteal()

@@ -7,11 +7,7 @@ package final class TemporaryDirectory: Sendable {
     /// The directory's path, without a slash at the end.
     package let path: String
 
-    /// Creates an empty directory.
-    ///
-    /// - Parameter isInMemory: Whether the directory is in memory where the system has such a file system, for tests
-    ///   that must not wait for a disk.
-    /// - Throws: The file manager's error if the directory cannot be created.
+    /// Creates an empty directory; if `isInMemory`, in memory where possible, for tests that must not wait for a disk.
     package convenience init(isInMemory: Bool = false) throws {
         self.init(inMemory: isInMemory)
         try create()
@@ -28,9 +24,8 @@ package final class TemporaryDirectory: Sendable {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }
 
-    /// Returns an empty directory for a suite's property, so that each test has its own.
-    ///
-    /// If it cannot be created, that is an issue of the test.
+    /// Returns an empty directory for a suite's property, so that each test has its own; if it cannot be created, that
+    /// is an issue of the test.
     package static func ofTest() -> TemporaryDirectory {
         let directory = TemporaryDirectory(inMemory: false)
         do { try directory.create() } catch { Issue.record(error) }
@@ -51,9 +46,7 @@ package final class TemporaryDirectory: Sendable {
     @discardableResult
     package func write(_ name: String, _ text: String) throws -> String { try write(name, Array(text.utf8)) }
 
-    /// Writes a file in the directory, and returns the file's path.
-    ///
-    /// Creates missing directories in `name`.
+    /// Writes a file in the directory, and returns the file's path; creates missing directories in `name`.
     @discardableResult
     package func write(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
         let file = URL(fileURLWithPath: path(name))

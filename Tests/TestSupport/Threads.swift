@@ -18,7 +18,6 @@ package final class EpollThread: Sendable {
         let isKnown = Semaphore()
     }
 
-    /// - Throws: ``SystemError`` if the system refuses the thread.
     package init() throws(SystemError) {
         var event: Int32 = -1
         let descriptor = cunwind_test_epoll(&event)
@@ -65,12 +64,7 @@ package func ownThread() -> Int32? {
     readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }
 }
 
-/// Waits for another thread to make a condition true, checking every 5 ms.
-///
-/// - Parameters:
-///   - seconds: The longest time to wait.
-///   - condition: The condition.
-/// - Returns: Whether the condition became true.
+/// Waits up to `seconds` for another thread to make a condition true, checking every 5 ms; returns whether it did.
 package func eventually(within seconds: Int = 20, _ condition: () -> Bool) -> Bool {
     for _ in 0..<seconds * 200 {
         if condition() { return true }

@@ -85,9 +85,7 @@ import Testing
                 name.unicodeScalars.map { isControl($0) && !kept.unicodeScalars.contains($0) ? "\u{fffd}" : $0 }))
     }
 
-    /// The text of a workflow command, by UTF-8.
-    ///
-    /// Foundation's function drops a byte order mark at the beginning.
+    /// The text of a workflow command, by UTF-8; Foundation's function drops a byte order mark at the beginning.
     private static func percentDecoded(_ text: String) -> String {
         var result: [UInt8] = []
         var rest = Array(text.utf8)[...]

@@ -3,9 +3,8 @@ import Foundation
 import StallWatch
 import Synchronization
 
-/// Healthy loops of five kinds, all at the same time: none of them may give a report, however long they run.
-///
-/// One of them takes a CPU, and the others together less than another one: a loop without a CPU stalls.
+/// Healthy loops of five kinds, all at the same time: none of them may give a report, however long they run; one of
+/// them takes a CPU, and the others together less than another one: a loop without a CPU stalls.
 struct HealthyRun {
     let length: Duration
     let threshold: Duration

@@ -1,8 +1,7 @@
 import StallReports
 
-/// A report's JSON with places for what differs between stalls of one kind.
-///
-/// Encoding a report takes some hundred times as long as filling in its template.
+/// A report's JSON with places for what differs between stalls of one kind; encoding a report takes some hundred times
+/// as long as filling in its template.
 struct ReportTemplate {
     struct Occurrence {
         var id: String

@@ -1,9 +1,8 @@
 import Foundation
 import StallWatch
 
-/// The required contents of a scenario's report, apart from its duration.
-///
-/// A field that is `nil` is not judged, because it does not apply or is random.
+/// The required contents of a scenario's report, apart from its duration; a field that is `nil` is not judged, because
+/// it does not apply or is random.
 struct ExpectedReport: Equatable, Sendable {
     var kind = StallKind.stall
     var loop = "main"
@@ -35,9 +34,7 @@ struct ExpectedReport: Equatable, Sendable {
     var besides: String?
     /// The id of the rule that says what to do, or ``noAdvice``.
     var advice: String?
-    /// The number of reports.
-    ///
-    /// All of them must have these contents.
+    /// The number of reports; all of them must have these contents.
     var count = 1
     /// Functions for each report, in any order: the culprit, and functions that its stack has from there outwards.
     var stacks: [[String]] = []
@@ -144,9 +141,7 @@ struct ReportedStall: Equatable, Sendable {
     var mode: String?
     var callout: StallReport.Callout?
     var milliseconds: Double
-    /// By how much the stall may have begun earlier.
-    ///
-    /// Not zero for a loop with a heartbeat.
+    /// By how much the stall may have begun earlier; not zero for a loop with a heartbeat.
     var startUncertainty = 0.0
     var function: String?
     var sourceFile: String?

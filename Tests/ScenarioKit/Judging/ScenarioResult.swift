@@ -40,9 +40,7 @@ extension ScenarioResult {
 
     /// How far a reported duration may be from the injected one, in milliseconds.
     static let toleratedMilliseconds = 5.0
-    /// The same as a part of the injected duration.
-    ///
-    /// The larger tolerance applies.
+    /// The same as a part of the injected duration; the larger tolerance applies.
     static let toleratedPart = 0.02
 
     /// How far the sum of the parts of a stall's time may be from its duration, in addition to ``toleratedPart`` of it.
@@ -58,9 +56,7 @@ extension ScenarioResult {
 }
 
 extension Outcome {
-    /// The result.
-    ///
-    /// If several things are wrong, the most informative one.
+    /// The result; if several things are wrong, the most informative one.
     var result: ScenarioResult {
         if hasFailed { return .noResult }
         if unavailable != nil { return .notAvailable }
@@ -161,19 +157,16 @@ extension ReportedStall {
         incompleteSamples * ScenarioResult.samplesPerIncompleteOne > samples
     }
 
-    /// Whether the stall can have taken `injected` milliseconds.
-    ///
-    /// Allows for the uncertain begin of the stall, and for `waited` milliseconds in which the thread waited for a CPU outside
-    /// the measured time.
+    /// Whether the stall can have taken `injected` milliseconds; allows for the uncertain begin of the stall, and for
+    /// `waited` milliseconds in which the thread waited for a CPU outside the measured time.
     fileprivate func isClose(to injected: Double, waited: Double = 0) -> Bool {
         let tolerance = ScenarioResult.tolerance(injected)
         return milliseconds - tolerance - waited <= injected && injected <= milliseconds + startUncertainty + tolerance
     }
 }
 
-/// One run of a scenario: the injected stalls and the reports of them.
-///
-/// The summary file keeps it without what the scenario says itself, so that the reports can be judged again.
+/// One run of a scenario: the injected stalls and the reports of them; the summary file keeps it without what the
+/// scenario says itself, so that the reports can be judged again.
 struct Outcome: Codable, Equatable, Sendable {
     private enum CodingKeys: CodingKey {
         case scenario, thresholdMilliseconds, injected, reports, notCounted, suppressedStalls, runnableMilliseconds,
@@ -192,9 +185,8 @@ struct Outcome: Codable, Equatable, Sendable {
     var suppressedStalls = 0
     /// How long the main thread was ready to run without a CPU during the run, by the kernel's count.
     var runnableMilliseconds = 0.0
-    /// The part of ``runnableMilliseconds`` by which a turn may be longer than the time measured in it.
-    ///
-    /// Zero except in a soak, where much else wants a CPU.
+    /// The part of ``runnableMilliseconds`` by which a turn may be longer than the time measured in it; zero except in
+    /// a soak, where much else wants a CPU.
     var waitedMilliseconds = 0.0
     /// The id of the process for which the thread waits.
     var peer: Int32?

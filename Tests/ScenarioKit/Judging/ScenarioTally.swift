@@ -8,9 +8,7 @@ struct ScenarioTally: Equatable, Sendable {
     /// The number of things that a machine may lack for scenarios: two libraries, a cgroup of version 1, nice workers of
     /// libdispatch, a disk, and a global that a process initializes only once.
     static let unavailableLimit = 6
-    /// The share of runs that may be inconclusive.
-    ///
-    /// One run always may.
+    /// The share of runs that may be inconclusive; one run always may.
     static let inconclusiveShare = 0.02
 
     private(set) var counts: [ScenarioResult: Int] = [:]
@@ -107,8 +105,6 @@ struct BlameCounts: Equatable, Sendable {
 
 extension Outcome {
     /// Reads the outcomes of `scenarios` from a summary file, with the reports as they are in `directory` now.
-    ///
-    /// - Throws: `ScenariosFailure` if the file is no summary of them, or if a report is missing or damaged.
     static func read(
         _ path: String, of scenarios: [Scenario], reportsIn directory: String
     ) throws(ScenariosFailure) -> [Outcome] {
@@ -174,9 +170,7 @@ struct Summary: Encodable {
     }
 }
 
-/// A JSON file with the results, for programs.
-///
-/// It appears as a whole.
+/// A JSON file with the results, for programs; it appears as a whole.
 struct SummaryFile {
     private let path: String
 

@@ -41,9 +41,7 @@ struct ChildProcess: Sendable {
         output = outputRead
     }
 
-    /// Starts a program of that shape, which writes its reports to `directory`.
-    ///
-    /// Its stalls take as long as `stall`.
+    /// Starts a program of that shape, which writes its reports to `directory`; its stalls take as long as `stall`.
     init(
         _ shape: HostShape, threshold: Duration, directory: String, stall: Duration = .zero,
         executable: String = program
@@ -67,11 +65,7 @@ struct ChildProcess: Sendable {
         }
     }
 
-    /// Closes the child's standard input and waits for its end.
-    ///
-    /// Kills it after `limit`.
-    ///
-    /// - Returns: How the child ended, and its output up to a pipe's capacity.
+    /// Closes the child's standard input and waits for its end, or kills it after `limit`; output: a pipe's capacity.
     func finish(within limit: Duration) async -> Ending {
         close(input)
         let end = ContinuousClock.now + limit
@@ -99,9 +93,7 @@ struct ChildProcess: Sendable {
             try answer.map { try JSONDecoder().decode(HostResult.self, from: Data($0.utf8)) }
         }
 
-        /// The signal that ended it, or 0.
-        ///
-        /// The next byte of the status is the exit status (wait(2)).
+        /// The signal that ended it, or 0; the next byte of the status is the exit status (wait(2)).
         var signal: Int32 { status & 0x7f }
 
         var description: String {
@@ -121,13 +113,7 @@ struct ChildProcess: Sendable {
 }
 
 extension ScenarioContext {
-    /// Runs a program of that shape as a child, and adds its reports to this scenario's.
-    ///
-    /// - Parameters:
-    ///   - shape: The program.
-    ///   - body: Runs while the child does.
-    /// - Returns: The durations of its stalls.
-    /// - Throws: `ScenariosFailure` if the child cannot be started, ``NoResult`` if it fails.
+    /// Runs a program of that shape as a child beside `body`, and takes its reports; returns its stalls' durations.
     func host(
         _ shape: HostShape, while body: (ChildProcess) async -> Void = { _ in }
     ) async throws -> [Duration] {

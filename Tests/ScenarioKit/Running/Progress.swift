@@ -36,26 +36,16 @@ struct Progress: Sendable {
 /// evidence about StallWatch, so the scenario runs again. Each repetition is printed and counted. Every other result
 /// stands, whatever the host does.
 struct RetryPolicy: Sendable {
-    /// The number of times that a scenario runs at most.
-    ///
-    /// The last attempt stands.
+    /// The number of times that a scenario runs at most; the last attempt stands.
     static let maximumAttempts = 5
 
-    /// Starts to watch the host.
-    ///
-    /// The result says whether the host has since taken more than a disturbing share.
+    /// Starts to watch the host; the result says whether the host has since taken more than a disturbing share.
     var watchHost: @Sendable () -> @Sendable () -> Bool = {
         let steal = CPUSteal()
         return { steal.isDisturbing }
     }
 
-    /// Runs a scenario until its result stands.
-    ///
-    /// - Parameters:
-    ///   - attempt: Runs the scenario once.
-    ///   - onRetry: Called with each outcome that does not stand.
-    /// - Returns: The outcome that stands, with the number of attempts before it.
-    /// - Throws: The errors of `attempt` and `onRetry`.
+    /// Runs a scenario until its result stands, and calls `onRetry` with each that does not; returns their number, too.
     func settle(
         _ attempt: () async throws(ScenariosFailure) -> Outcome, onRetry: (Outcome) throws(ScenariosFailure) -> Void
     ) async throws(ScenariosFailure) -> Outcome {
@@ -76,9 +66,8 @@ struct RetryPolicy: Sendable {
 }
 
 extension ScenarioResult {
-    /// Whether the clock decides this result: it is evidence only if the machine gave the program its CPUs.
-    ///
-    /// A wrong function, owner, cause or mode, a lost report and a crash are wrong at any speed.
+    /// Whether the clock decides this result: it is evidence only if the machine gave the program its CPUs; a wrong
+    /// function, owner, cause or mode, a lost report and a crash are wrong at any speed.
     var isDecidedByTheClock: Bool {
         switch self {
         case .wrongDuration, .wrongSplit, .falseAlarm, .suppressed: true
@@ -88,9 +77,7 @@ extension ScenarioResult {
         }
     }
 
-    /// Whether the scenario runs again.
-    ///
-    /// An inconclusive run has judged nothing, so a repetition excuses nothing.
+    /// Whether the scenario runs again; an inconclusive run has judged nothing, so a repetition excuses nothing.
     fileprivate func mayRunAgain(isDisturbed: Bool) -> Bool {
         self == .inconclusive || isDecidedByTheClock && isDisturbed
     }

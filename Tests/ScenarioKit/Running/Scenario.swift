@@ -7,9 +7,8 @@ import TextOutput
 
 /// Something that happens to a loop, and the report that it must give.
 struct Scenario: Sendable {
-    /// Runs the scenario, and returns once the loop has no work left.
-    ///
-    /// The result is the measured duration of each injected stall.
+    /// Runs the scenario, and returns once the loop has no work left; the result is the measured duration of each
+    /// injected stall.
     typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
 
     let name: String
@@ -25,9 +24,7 @@ struct Scenario: Sendable {
     var toleratedCause: String?
     let run: Run
 
-    /// A scenario that must give a report.
-    ///
-    /// `run` returns the duration of the only stall.
+    /// A scenario that must give a report; `run` returns the duration of the only stall.
     static func stalling(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport,
         run: @escaping @Sendable (ScenarioContext) async throws -> Duration
@@ -35,16 +32,14 @@ struct Scenario: Sendable {
         stallingOften(name, summary, times: stallFactor, expected) { [try await run($0)] }
     }
 
-    /// A scenario that must give several reports.
     static func stallingOften(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport, run: @escaping Run
     ) -> Scenario {
         Scenario(name: name, summary: summary, stallFactor: stallFactor, expected: expected, run: run)
     }
 
-    /// A scenario that must give no report.
-    ///
-    /// Reports of `toleratedCause` are allowed, because other threads do delay the loop.
+    /// A scenario that must give no report; reports of `toleratedCause` are allowed, because other threads do delay the
+    /// loop.
     static func quiet(
         _ name: String, _ summary: String, suppressed: SuppressionReason? = nil,
         tolerating toleratedCause: String? = nil, run: @escaping @Sendable (ScenarioContext) async throws -> Void
@@ -127,9 +122,7 @@ final class ScenarioContext: Sendable {
         self.inbox = inbox
     }
 
-    /// Starts another monitor for this scenario.
-    ///
-    /// It stops once its reports have arrived.
+    /// Starts another monitor for this scenario; it stops once its reports have arrived.
     @discardableResult
     func watch(
         _ loops: WatchedLoop..., threshold loopThreshold: Duration? = nil,
@@ -200,9 +193,7 @@ actor ReportInbox {
         }
     }
 
-    /// Waits for `count` reports, for `limit` at most, and then `settling` longer for unexpected ones.
-    ///
-    /// - Returns: All reports since the last call.
+    /// Waits up to `limit` for `count` reports, then `settling` for unexpected ones; returns all since the last call.
     func reports(atLeast count: Int, within limit: Duration, settling: Duration) async -> [StallReport] {
         let end = ContinuousClock.now + limit
         while waiting.count < count, ContinuousClock.now < end { await pause(.milliseconds(5)) }
@@ -210,9 +201,7 @@ actor ReportInbox {
         return takeAll()
     }
 
-    /// Waits for the end of all streams, which comes after their monitors have stopped.
-    ///
-    /// - Returns: All reports since the last call.
+    /// Waits for the end of all streams, after that of their monitors; returns all reports since the last call.
     func rest() async -> [StallReport] {
         for reader in readers.values { await reader.value }
         return takeAll()

@@ -12,9 +12,7 @@ struct ScenarioRunner: Sendable {
     let grantsWaits: Bool
     private let inbox = ReportInbox()
 
-    /// How long after a stall's end its report may arrive.
-    ///
-    /// A report takes some 10 ms, and much longer on a busy disk.
+    /// How long after a stall's end its report may arrive; a report takes some 10 ms, and much longer on a busy disk.
     static let timeout = Duration.seconds(5)
     /// How long the loop stays idle after each scenario, for an unexpected report to arrive and for the loop to wait.
     static let settling = Duration.milliseconds(300)
@@ -31,22 +29,13 @@ struct ScenarioRunner: Sendable {
         await inbox.open(monitor.makeReports())
     }
 
-    /// Stops the monitor.
-    ///
-    /// - Returns: The reports that came too late to belong to a scenario. Each of them is a false alarm.
-    /// - Throws: `ScenariosFailure` if a report cannot be written or read.
+    /// Stops the monitor; returns the reports that came too late to belong to a scenario: each is a false alarm.
     func finish() async throws(ScenariosFailure) -> [ReportedStall] {
         monitor.stop()
         return try await read(inbox.rest().map(\.fileName))
     }
 
-    /// Runs a scenario until its result stands (``RetryPolicy``).
-    ///
-    /// - Parameters:
-    ///   - scenario: The scenario.
-    ///   - onRetry: Called with each outcome that does not stand.
-    /// - Returns: The outcome that stands.
-    /// - Throws: `ScenariosFailure` if the scenario fails, or if a report cannot be written or read.
+    /// Runs a scenario until its result stands (``RetryPolicy``), and calls `onRetry` with each outcome that does not.
     func judge(
         _ scenario: Scenario, onRetry: (Outcome) throws(ScenariosFailure) -> Void
     ) async throws(ScenariosFailure) -> Outcome {
@@ -55,8 +44,6 @@ struct ScenarioRunner: Sendable {
     }
 
     /// Runs each scenario once, in order, with a line for each, and stops the monitor.
-    ///
-    /// - Throws: `ScenariosFailure` if a scenario fails, or if a report cannot be written or read.
     func judgeAll(_ scenarios: [Scenario], _ progress: Progress) async throws(ScenariosFailure) -> [Outcome] {
         var outcomes: [Outcome] = []
         for (index, scenario) in scenarios.enumerated() {
@@ -132,17 +119,14 @@ extension SuppressionReason {
     fileprivate static let withoutCPU: [Self] = [.processStopped, .cpuStolen, .suspended]
 }
 
-/// The order of a round that runs two scenarios at a time.
-///
-/// At most one of the two computes for long, because the other one and the watchdogs need the second CPU.
+/// The order of a round that runs two scenarios at a time; at most one of the two computes for long, because the other
+/// one and the watchdogs need the second CPU.
 final class ScenarioLanes: Sendable {
     enum Lane: Sendable {
         case computing, blocking
     }
 
-    /// Scenarios that compete for CPUs or for the disk.
-    ///
-    /// They run one after another, when all others are over.
+    /// Scenarios that compete for CPUs or for the disk; they run one after another, when all others are over.
     static let alone: Set<String> = [
         "starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy",
         "priority-inversion", "priority-inversion-queue", "background-owner", "file-read", "file-write", "cured-fsync",
@@ -162,9 +146,7 @@ final class ScenarioLanes: Sendable {
         rest = Mutex(Rest(computing: shared.filter(\.computes)[...], blocking: shared.filter { !$0.computes }[...]))
     }
 
-    /// Removes and returns the next scenario of a lane.
-    ///
-    /// An empty computing lane helps with the blocking scenarios.
+    /// Removes and returns the next scenario of a lane; an empty computing lane helps with the blocking scenarios.
     func next(_ lane: Lane) -> Scenario? {
         rest.withLock { rest in
             if lane == .computing, let scenario = rest.computing.popFirst() { return scenario }

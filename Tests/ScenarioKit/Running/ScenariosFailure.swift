@@ -3,9 +3,7 @@ import LinuxSupport
 import StallWatch
 
 enum StandardError {
-    /// Writes the text at once.
-    ///
-    /// Ignores a failure, because there is nowhere to report it.
+    /// Writes the text at once; ignores a failure, because there is nowhere to report it.
     static func write(_ text: String) {
         _ = writeAll(Array(text.utf8), to: STDERR_FILENO)
     }
@@ -62,9 +60,7 @@ struct ScenariosFailure: Error, Equatable {
 }
 
 extension ScenariosFailure.Status {
-    /// A full or broken disk is an input/output error.
-    ///
-    /// Every other error concerns the path.
+    /// A full or broken disk is an input/output error; every other error concerns the path.
     init(ofFileError error: Int32) {
         switch error {
         case ENOSPC, EDQUOT, EFBIG, EIO: self = .inputOutput

@@ -26,8 +26,6 @@ struct StressRounds: Sendable {
     var executable = ChildProcess.program
 
     /// Runs all rounds, with a line for each wrong result and each round.
-    ///
-    /// - Throws: `ScenariosFailure` if a process cannot be started, or if standard output cannot be written.
     func run() async throws(ScenariosFailure) -> ScenarioTally {
         var tally = ScenarioTally()
         for round in 1...count {

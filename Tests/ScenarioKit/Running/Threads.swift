@@ -38,17 +38,15 @@ func pause(_ duration: Duration) async {
     try? await Task.sleep(for: duration)
 }
 
-/// Counts the signals that ask a program to end, so that the soak can end in order.
-///
-/// All threads block them except one that waits for them, so that none interrupts another thread's call.
+/// Counts the signals that ask a program to end, so that the soak can end in order; all threads block them except one
+/// that waits for them, so that none interrupts another thread's call.
 final class Interruption: Sendable {
     private static let signals = [SIGINT, SIGTERM, SIGHUP]
 
     private let received = Atomic<Int32>(0)
 
-    /// Blocks the signals and starts to count them.
-    ///
-    /// Call it on the main thread before it starts others, because they inherit its mask.
+    /// Blocks the signals and starts to count them; call it on the main thread before it starts others, because they
+    /// inherit its mask.
     init() {
         var set = Self.set
         pthread_sigmask(SIG_BLOCK, &set, nil)

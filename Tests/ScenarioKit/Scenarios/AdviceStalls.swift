@@ -94,7 +94,6 @@ final class Picture: @unchecked Sendable {
     /// Four bytes each.
     private var pixels = (0..<4 * side * side).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 5) }
 
-    /// - Throws: ``NotAvailable`` where libpng is not installed.
     init() throws(NotAvailable) {
         guard let library = dlopen("libpng16.so.16", RTLD_NOW),
             let write = dlsym(library, "png_image_write_to_memory"), let read = dlsym(library, "png_image_finish_read"),

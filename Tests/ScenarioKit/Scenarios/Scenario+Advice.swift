@@ -118,7 +118,6 @@ extension Scenario {
         }
     }
 
-    /// The same with a file.
     private static func moved(
         _ rule: String, _ summary: String, megabytes: Int, isDirty: Bool = false,
         _ work: @escaping @Sendable (ScratchFile, Duration) -> Void

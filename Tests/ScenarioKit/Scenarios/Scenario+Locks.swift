@@ -45,7 +45,6 @@ extension Scenario {
         ) { lock, _ in lock.pass() }
     }
 
-    /// The same with a kind of pthread mutex.
     private static func mutex(
         _ name: String, _ summary: String, _ make: @escaping @Sendable () -> PthreadLock
     ) -> [Scenario] {

@@ -41,9 +41,8 @@ func closeWithUnsentData(_ data: UnsentData) {
 }
 
 extension Scenario {
-    /// Stalls that wait for another process, or for a thread that does.
-    ///
-    /// The report must name that process and its activity.
+    /// Stalls that wait for another process, or for a thread that does; the report must name that process and its
+    /// activity.
     static let peerScenarios: [Scenario] = [
         .inMainLoop(
             "flock-of-child", "flock(2) on a file that a child has locked",

@@ -193,9 +193,8 @@ private final class PoolExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) { threads.enqueue(job) }
 }
 
-/// Occupies all threads of a pool for `duration`, and returns how long the pool could start nothing else.
-///
-/// `submit` submits an item to the pool, and `work` occupies a thread for the given time.
+/// Occupies all threads of a pool for `duration`, and returns how long the pool could start nothing else; `submit`
+/// submits an item to the pool, and `work` occupies a thread for the given time.
 private func fillPool(
     for duration: Duration, _ submit: (@escaping @Sendable () -> Void) -> Void,
     _ work: @escaping @Sendable (Duration) -> Void

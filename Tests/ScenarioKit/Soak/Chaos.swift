@@ -15,9 +15,7 @@ final class Chaos: Sendable {
         )
     }
 
-    /// Pauses exactly these kinds.
-    ///
-    /// Returns once none of their actions is in progress.
+    /// Pauses exactly these kinds; returns once none of their actions is in progress.
     func leaveOut(_ kinds: Set<ChaosKind>) {
         for (kind, maker) in makers { maker.leaveOut(kinds.contains(kind)) }
     }
@@ -32,17 +30,15 @@ extension Scenario {
         return Self.endingByTheWallClock.contains(name) ? [.clock] : []
     }
 
-    /// Scenarios that wait until a moment of the wall clock.
-    ///
-    /// A moment computed while the clock is set back has passed when the clock is restored.
+    /// Scenarios that wait until a moment of the wall clock; a moment computed while the clock is set back has passed
+    /// when the clock is restored.
     static let endingByTheWallClock: Set<String> = [
         "timer", "source0", "perform-block", "semaphore", "deadlock-main-queue", "deadlock-self", "deadlock-two",
         "deadlock-three",
     ]
 
-    /// Scenarios with 5 ms of CPU time in 100.
-    ///
-    /// Page copies after a fork(2), and waits for another thread's lock, would be a large part of that.
+    /// Scenarios with 5 ms of CPU time in 100; page copies after a fork(2), and waits for another thread's lock, would
+    /// be a large part of that.
     static let shortOfCPU: Set<String> = ["throttled"]
 }
 
@@ -106,9 +102,7 @@ final class ChaosMaker: Sendable {
     private let stopping = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
 
-    /// Starts the thread.
-    ///
-    /// Each pause is 0.5 to 1.5 times `pause`, which is in milliseconds.
+    /// Starts the thread; each pause is 0.5 to 1.5 times `pause`, which is in milliseconds.
     init(_ name: String, pause: Int, seed: UInt64, _ act: @escaping @Sendable () -> ChaosResult) {
         Thread.detachNewThread { [self] in
             NamedThread.nameThisThread("do-\(name)")
@@ -122,9 +116,7 @@ final class ChaosMaker: Sendable {
         }
     }
 
-    /// Pauses or resumes.
-    ///
-    /// Returns once no action is in progress.
+    /// Pauses or resumes; returns once no action is in progress.
     func leaveOut(_ isLeftOut: Bool) {
         state.withLock { $0.isLeftOut = isLeftOut }
     }
@@ -141,9 +133,7 @@ final class ChaosMaker: Sendable {
         }
     }
 
-    /// Ends the thread and returns its counts.
-    ///
-    /// Call it once.
+    /// Ends the thread and returns its counts; call it once.
     func stop() -> ChaosCount {
         stopping.signal()
         ended.wait()

@@ -7,17 +7,13 @@ import Glibc
 /// Readings fluctuate: pools end their threads after some time, and freed memory is kept. A leak is in every later reading.
 /// So the growth is the least reading of the later half minus the least of the earlier half.
 struct HealthHistory {
-    /// Whether caches are filled and pools have their threads.
-    ///
-    /// Only later readings count.
+    /// Whether caches are filled and pools have their threads; only later readings count.
     private(set) var isWarm = false
     private(set) var readings: [ProcessHealth] = []
     /// The last reading, warm or not.
     private(set) var last: ProcessHealth?
 
-    /// The least number of readings in each half.
-    ///
-    /// Fewer would compare one scenario with another.
+    /// The least number of readings in each half; fewer would compare one scenario with another.
     static let leastPerHalf = 3
 
     mutating func warmUpIsOver() {
@@ -86,9 +82,7 @@ struct ProcessHealth: Encodable, Equatable, Sendable {
 }
 
 extension ProcessHealth {
-    /// Reads the text of /proc/self/status.
-    ///
-    /// Fails if a line is missing.
+    /// Reads the text of /proc/self/status; fails if a line is missing.
     init?(status: String, memory: Int, descriptors: Int, mappings: Int) {
         var values: [Substring: Int] = [:]
         for line in status.split(separator: "\n") {
@@ -120,9 +114,7 @@ struct LeftChild: Equatable, Encodable, Sendable {
     /// `Z` for a zombie (proc_pid_stat(5)).
     var state: String
 
-    /// Reads the text of /proc/<pid>/stat.
-    ///
-    /// Fails if the process is no child of `parent`.
+    /// Reads the text of /proc/<pid>/stat; fails if the process is no child of `parent`.
     init?(stat: String, of parent: pid_t) {
         // The name is in parentheses and may contain some.
         guard let open = stat.firstIndex(of: "("), let close = stat.lastIndex(of: ")"), open < close else { return nil }

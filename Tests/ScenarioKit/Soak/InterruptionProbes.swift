@@ -7,9 +7,8 @@ import Glibc
 import StallWatch
 import Synchronization
 
-/// Threads in system calls that a signal would end with EINTR, while a monitor captures them.
-///
-/// Each call is a turn over the threshold of a loop, so the monitor captures it several times and reports it.
+/// Threads in system calls that a signal would end with EINTR, while a monitor captures them; each call is a turn over
+/// the threshold of a loop, so the monitor captures it several times and reports it.
 final class InterruptionProbes: Sendable {
     struct Count: Equatable, Encodable, Sendable {
         var calls = 0
@@ -157,12 +156,9 @@ enum ColdStart {
         }
     }
 
-    /// Evicts the pages, and then makes the main loop turn once for each kind of callout.
+    /// Evicts the pages, and then makes the main loop turn once for each callout; returns whether the kernel can.
     ///
     /// So the time that the loop's own code takes to come back is no part of the stall that a scenario measures.
-    ///
-    /// - Parameter turnOnce: Makes the main loop turn once for each kind of callout.
-    /// - Returns: Whether the kernel supports it.
     static func prepare(_ turnOnce: @Sendable () async -> Void) async -> Bool {
         let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
         var isDone = false

@@ -1,10 +1,9 @@
 import StallWatch
 import Glibc
 
-/// Scenarios for a long time, in an order that a seed gives, beside threads that fork, throw, map memory and more.
-///
-/// It judges each scenario, and that the process does not grow, leaves no child behind, and that no call of its threads was
-/// interrupted or returned early.
+/// Scenarios for a long time, in an order that a seed gives, beside threads that fork, throw, map memory and more; it
+/// judges each scenario, and that the process does not grow, leaves no child behind, and that no call of its threads
+/// was interrupted or returned early.
 struct Soak: Sendable {
     let length: GivenDuration
     let seed: UInt64
@@ -15,14 +14,10 @@ struct Soak: Sendable {
     /// Makes the main loop turn once for each kind of callout.
     let turnOnce: @Sendable () async -> Void
 
-    /// The part of the time that only warms up.
-    ///
-    /// It has one whole round at least.
+    /// The part of the time that only warms up; it has one whole round at least.
     static let warmUp = 1.0 / 6
 
     /// Runs the soak, with a line for each failure and each round, and stops the monitor.
-    ///
-    /// - Throws: `ScenariosFailure` if a scenario fails, or if a report cannot be written or read.
     func run() async throws(ScenariosFailure) -> SoakTotals {
         try StandardOutput.write(
             "soak for \(length), rounds of \(scenarios.count) scenarios. The same order again: --seed \(seed)\n"
@@ -108,9 +103,8 @@ struct ScenarioRounds {
     private let scenarios: [Scenario]
     private var random: SplitMix64
     private var round: ArraySlice<Scenario> = []
-    /// The number of finished rounds.
-    ///
-    /// A round is finished when `next` has returned the first scenario of the following one.
+    /// The number of finished rounds; a round is finished when `next` has returned the first scenario of the following
+    /// one.
     private(set) var completed = -1
 
     /// Rounds of `scenarios`, which must not be empty.

@@ -8,9 +8,7 @@ struct SoakTotals: Encodable, Sendable {
         var reports: [String]
     }
 
-    /// The number of failures with details.
-    ///
-    /// More of them are only counted.
+    /// The number of failures with details; more of them are only counted.
     static let listedFailures = 100
     private static let afterTheLast = "(after the last)"
 
@@ -70,9 +68,7 @@ struct SoakTotals: Encodable, Sendable {
 }
 
 extension SoakTotals {
-    /// Everything that is wrong, one phrase each.
-    ///
-    /// Empty if the soak has passed.
+    /// Everything that is wrong, one phrase each; empty if the soak has passed.
     var problems: [String] {
         var problems: [String] = []
         func add(_ count: Int, _ text: String) {

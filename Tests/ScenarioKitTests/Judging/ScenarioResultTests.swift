@@ -19,9 +19,7 @@ extension Outcome {
 
 /// Each result that the judge can give, for a right outcome after one change.
 @Suite struct ScenarioResultTests {
-    /// The outcome of a stall of 500 ms.
-    ///
-    /// A few more fields than those that most scenarios judge.
+    /// The outcome of a stall of 500 ms; a few more fields than those that most scenarios judge.
     private static let right: Outcome = {
         var expected = ExpectedReport(mode: "tracking", callout: .timer, function: "stall()", cause: "lock")
         (expected.owner, expected.advice) = ("holder", "sleep")

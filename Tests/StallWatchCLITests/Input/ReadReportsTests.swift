@@ -61,7 +61,6 @@ import TestSupport
     }
 }
 
-/// Unreadable, missing and broken input, for every command.
 @Suite struct BadInputTests {
     private let scratch = TemporaryDirectory.ofTest()
 

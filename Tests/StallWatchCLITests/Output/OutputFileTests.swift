@@ -76,9 +76,8 @@ import TextOutput
         }
     }
 
-    /// SIGTERM during writing leaves no temporary file, and each report is whole.
-    ///
-    /// SIGTERM is handled like Ctrl-C, which background jobs of a shell ignore.
+    /// SIGTERM during writing leaves no temporary file, and each report is whole; SIGTERM is handled like Ctrl-C, which
+    /// background jobs of a shell ignore.
     @Test func anInterruptionLeavesNoPartialFile() throws {
         let lines = (0..<3_000).map { ReportFixture(number: $0).line }.joined()
         let input = try scratch.write("stalls.ndjson", lines)

@@ -102,7 +102,6 @@ import Testing
     }
 }
 
-/// What the tool shows of the processes that a call waits for.
 @Suite struct PeerOutputTests {
     private func folder() throws -> TemporaryDirectory {
         let scratch = try TemporaryDirectory()

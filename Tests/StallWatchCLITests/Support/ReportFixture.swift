@@ -144,10 +144,8 @@ enum StackFixture {
         var workers: [(stack: [String]?, threads: Int)] = []
     }
 
-    /// A report.
-    ///
-    /// `work` is a function of the app, `libc!wait` a function of a library, `~thunk` a runtime frame, and `^part` a
-    /// function that is inlined into the next one.
+    /// A report; `work` is a function of the app, `libc!wait` a function of a library, `~thunk` a runtime frame, and
+    /// `^part` a function that is inlined into the next one.
     static func report(
         _ milliseconds: Double, loop: String = "main", startedAt: String = "2026-11-21T08:00:00.000000Z",
         fingerprint: String? = "00000000000000aa", cause: String? = "cpu", base: String = "0x1000", _ samples: [Sample]

@@ -71,9 +71,8 @@ extension TemporaryDirectory {
 
 private struct StuckReporter: Error {}
 
-/// Runs a reporter's threads while `body` submits, and returns when everything has been delivered.
-///
-/// Gives up a reporter that does not end within two minutes.
+/// Runs a reporter's threads while `body` submits, and returns when everything has been delivered; gives up a reporter
+/// that does not end within two minutes.
 func withReporter(
     _ sinks: [ReportOutput], hooks: HookSink = .init(), settings: Reporter.Settings = .fixture(),
     _ body: (Reporter) throws -> Void

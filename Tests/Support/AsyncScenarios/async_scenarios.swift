@@ -1,14 +1,11 @@
 // Async functions that stall with known callers. The tests compile this file with and without the optimizer, stripped
 // and not, and load it.
 
-/// Stalls the calling thread for the test.
-///
-/// Set it before a scenario starts, never while one runs.
+/// Stalls the calling thread for the test; set it before a scenario starts, never while one runs.
 nonisolated(unsafe) private var stall: @convention(c) () -> Void = {}
 
-/// Starts the scenario of that name in a new task, which calls `stalling` at its end and then `finished`.
-///
-/// Returns false if there is no such scenario.
+/// Starts the scenario of that name in a new task, which calls `stalling` at its end and then `finished`; returns false
+/// if there is no such scenario.
 @_cdecl("start_async_scenario")
 public func start(
     _ name: UnsafePointer<CChar>, _ stalling: @escaping @convention(c) () -> Void,

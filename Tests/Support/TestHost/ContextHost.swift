@@ -31,10 +31,8 @@ enum ContextHost {
         monitor.stop()
     }
 
-    /// Stalls the main thread once with each kind of OpenTelemetry's record.
-    ///
-    /// The library that has it is preloaded, or loaded here: then its thread-local storage is not allocated before its
-    /// first use.
+    /// Stalls the main thread once with each kind of OpenTelemetry's record; the library that has it is preloaded, or
+    /// loaded here: then its thread-local storage is not allocated before its first use.
     private static func publishSpans(directory: String, library: String?) throws {
         if let library, dlopen(library, RTLD_NOW | RTLD_GLOBAL) == nil { exit(66) }
         guard let symbol = dlsym(nil, "publish_span") else { exit(66) }

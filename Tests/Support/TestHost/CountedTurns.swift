@@ -93,9 +93,7 @@ struct CountedTurns {
     }
 }
 
-/// Counts turns down and stops the loop.
-///
-/// Used only on the main thread.
+/// Counts turns down and stops the loop; used only on the main thread.
 private final class Countdown {
     private var left: Int
     var source: CFRunLoopSource?

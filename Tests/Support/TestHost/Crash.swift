@@ -132,9 +132,7 @@ struct FullDisk {
         tell("stalls \(statistics.stalls), lost \(statistics.reportsLost)")
     }
 
-    /// Mounts the tmpfs.
-    ///
-    /// Call it only in a private mount namespace, in which the test starts the process.
+    /// Mounts the tmpfs; call it only in a private mount namespace, in which the test starts the process.
     func mount() -> Bool {
         Glibc.mount("tmpfs", directory, "tmpfs", 0, "size=256k") == 0
     }

@@ -5,9 +5,8 @@ import Foundation
 import Glibc
 import StallWatch
 
-/// One stall of the main run loop for each main cause, one after another.
-///
-/// Prints the monitor's capabilities, and then a line for each stall: its name, its begin in microseconds since 1970, its duration and its thread's CPU time in
+/// One stall of the main run loop for each main cause, one after another; prints the monitor's capabilities, and then a
+/// line for each stall: its name, its begin in microseconds since 1970, its duration and its thread's CPU time in
 /// microseconds, its page faults that went to a disk, and whether its call returned EINTR or early.
 struct MainStalls {
     private let monitor: StallMonitor
@@ -19,8 +18,7 @@ struct MainStalls {
     /// What the process does to itself after the start, by name (`Posture.AfterStart`).
     private let afterStart = ProcessInfo.processInfo.environment["AFTER_START"]
 
-    /// - Parameter arguments: The directory of the reports, the threshold and the duration in milliseconds, and the file.
-    /// - Throws: `StallWatchError` if the monitor cannot be made.
+    /// The directory of the reports, the threshold and the duration in milliseconds, and the file.
     init(_ arguments: ArraySlice<String>) throws {
         let words = Array(arguments)
         guard words.count == 4, let threshold = Int(words[1]), let duration = Int(words[2]) else { exit(64) }
@@ -92,9 +90,7 @@ struct MainStalls {
     }
 }
 
-/// A mutex that another thread holds for a while.
-///
-/// The mutex is shared by the two threads and outlives both.
+/// A mutex that another thread holds for a while; the mutex is shared by the two threads and outlives both.
 private final class HeldMutex: @unchecked Sendable {
     let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
@@ -215,9 +211,8 @@ enum Limits {
     /// Threads beside the main thread, as many as a report has at most.
     private static let threads = 62
 
-    /// Stalls once among many threads that are all captured.
-    ///
-    /// Prints the number of open descriptors before the stall and after it.
+    /// Stalls once among many threads that are all captured; prints the number of open descriptors before the stall and
+    /// after it.
     static func captureManyThreads(directory: String) throws {
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [.directory(directory)])
         configuration.detection.capturesAllThreads = true

@@ -5,9 +5,8 @@ import Glibc
 import StallWatch
 import Synchronization
 
-/// A program with a control socket whose 500 named tasks wait in known ways, until it is killed.
-///
-/// It prints each task with what it waits for, as `E`, the name, the state, the wait and the target, with tabs between.
+/// A program with a control socket whose 500 named tasks wait in known ways, until it is killed; it prints each task
+/// with what it waits for, as `E`, the name, the state, the wait and the target, with tabs between.
 final class TaskHost: Sendable {
     private let began = Atomic<Int>(0)
     private let continuations = Mutex<[UnsafeContinuation<Void, Never>]>([])

@@ -49,9 +49,8 @@ import StallWatch
         }
     }
 
-    /// Stalls `COUNT` times for random durations; prints each as `B <monotonic ns>` … `E <monotonic ns>`.
-    ///
-    /// Then prints the number of stalls suppressed because of a debugger, if any, and the number of reported stalls.
+    /// Stalls `COUNT` times for random durations; prints each as `B <monotonic ns>` … `E <monotonic ns>`; then prints
+    /// the number of stalls suppressed because of a debugger, if any, and the number of reported stalls.
     private static func stalls(_ arguments: [String]) throws {
         let numbers = arguments.dropFirst(3).compactMap(Int.init)
         guard numbers.count == 4 else { exit(64) }

@@ -36,8 +36,7 @@ int32_t stalls_open_event(void);
 /// Adds one to an eventfd(2). Async-signal-safe: yes.
 void stalls_signal_event(int32_t descriptor);
 
-/// Calls `work` in a callback of dl_iterate_phdr(3), which holds the dynamic loader's lock.
-/// Async-signal-safe: no.
+/// Calls `work` in a callback of dl_iterate_phdr(3), which holds the dynamic loader's lock. Async-signal-safe: no.
 void stalls_with_loader_lock(void (*_Nonnull work)(void *_Nullable argument), void *_Nullable argument);
 
 /// Makes the calling thread's resolver(3) ask only the name server at this port of 127.0.0.1, once, for so many seconds, at

@@ -48,9 +48,7 @@ final class ScratchFile: Sendable {
     let descriptor: Int32
     let size: Int
 
-    /// Makes the file in a directory and flushes it to the disk, unless `isDirty`.
-    ///
-    /// - Throws: ``NotAvailable`` if there is no disk behind the directory (tmpfs(5)), or no room on it.
+    /// Makes the file in a directory with room and a disk behind it (tmpfs(5)), and flushes it, unless `isDirty`.
     init(megabytes: Int, isDirty: Bool = false, in directory: String) throws(NotAvailable) {
         var name = Array("\(directory)/stallwatch-scratch-XXXXXX".utf8CString)
         descriptor = mkstemp(&name)

@@ -8,8 +8,6 @@ final class PeerProcess: Sendable {
     let id: Int32
 
     /// Starts a child that does something for `duration` from now on, and that the report has to name.
-    ///
-    /// - Throws: ``NotAvailable`` if no child can be made.
     init(
         _ kind: stalls_peer_kind, descriptor: Int32 = -1, path: String? = nil, in context: ScenarioContext,
         for duration: Duration
@@ -29,7 +27,6 @@ final class LockFile: Sendable {
     let descriptor: Int32
     let peer: PeerProcess
 
-    /// - Throws: ``NotAvailable`` if no child can be made.
     init(_ kind: stalls_peer_kind, in context: ScenarioContext) throws(NotAvailable) {
         let path = "\(context.directory)/stallwatch-locked-\(getpid())"
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -46,7 +43,6 @@ final class UnsentData: Sendable {
     /// The end whose close(2) waits until then.
     let sender: Int32
 
-    /// - Throws: ``NotAvailable`` if no connection can be made.
     init(for duration: Duration) throws(NotAvailable) {
         var ends: [Int32] = [-1, -1]
         guard stalls_make_unsent_data(&ends) else { throw NotAvailable(reason: "no connection can be made") }
@@ -85,7 +81,6 @@ final class BlockedOutput: @unchecked Sendable {
     private let before: UnsafeMutableRawPointer
     private let isPrinted = DispatchSemaphore(value: 0)
 
-    /// - Throws: ``NotAvailable`` if no pipe can be made.
     init(in context: ScenarioContext) throws(NotAvailable) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw NotAvailable(reason: "no pipe can be made") }

@@ -107,7 +107,6 @@ struct QuotaGroup: Sendable {
     /// The group of the thread that makes this one.
     private let before: String
 
-    /// - Throws: ``NotAvailable`` if no such group can be made.
     init(share: Double) throws(NotAvailable) {
         path = Self.root + "/stallwatch-scenarios-\(getpid())"
         let groups = CPUQuota.candidates(readSmallFile("/proc/thread-self/cgroup") ?? "").map {

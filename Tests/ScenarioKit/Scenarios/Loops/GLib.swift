@@ -2,9 +2,8 @@ import Foundation
 import Glibc
 import StallWatch
 
-/// The functions of GLib that a main loop needs, from the system's shared library.
-///
-/// A program that uses GLib includes its headers instead, and calls the functions of CStallWatch.h in C.
+/// The functions of GLib that a main loop needs, from the system's shared library; a program that uses GLib includes
+/// its headers instead, and calls the functions of CStallWatch.h in C.
 struct GLib: @unchecked Sendable {
     // `@unchecked Sendable`: the addresses of functions never change, because the library stays open.
     private let library: UnsafeMutableRawPointer

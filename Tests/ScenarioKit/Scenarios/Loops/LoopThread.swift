@@ -73,9 +73,8 @@ final class LoopThread: @unchecked Sendable {
 }
 
 extension ScenarioContext {
-    /// Watches the loop of a new thread while `body` runs, and ends the thread.
-    ///
-    /// The loop runs in `style`, in `modes` beside the common ones, and is watched as `loop` says.
+    /// Watches the loop of a new thread while `body` runs, and ends the thread; the loop runs in `style`, in `modes`
+    /// beside the common ones, and is watched as `loop` says.
     func withLoop<Result: Sendable>(
         _ label: String, modes: [String] = [], _ style: @escaping LoopThread.Style = LoopThread.runOnce,
         watched loop: ((RunLoop) -> WatchedLoop)? = nil, threshold: Duration? = nil,

@@ -2,9 +2,7 @@ import Testing
 
 @testable import StallWatch
 
-/// The decisions on given snapshots and times.
-///
-/// The threshold is 100.
+/// The decisions on given snapshots and times; the threshold is 100.
 @Suite struct StallDetectorTests {
     private var detector = StallDetector(threshold: 100)
 
@@ -114,9 +112,7 @@ import Testing
         #expect(detector.decide(between(1), at: 2_000_000).actions.count == 1, "the end is still seen")
     }
 
-    /// After a stop of the whole process, several samples may be overdue.
-    ///
-    /// One sample shows all that can be seen now.
+    /// After a stop of the whole process, several samples may be overdue; one sample shows all that can be seen now.
     @Test mutating func aLatePollTakesOneSampleAndDelaysTheNext() throws {
         let late = detector.decide(turn(1, began: 1_000), at: 9_000)
         #expect(late.actions.count == 1)

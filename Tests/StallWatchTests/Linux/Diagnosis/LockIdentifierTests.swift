@@ -105,9 +105,8 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(identify(try futex(lockPI), [Int32(bitPattern: 0xc000_0000 | 103)], raw)?.owner == nil)
     }
 
-    /// The kind of such a lock depends on the function that called futex(2).
-    ///
-    /// Swift's Mutex, swift_once and libdispatch use such a futex; a stripped executable does not show which.
+    /// The kind of such a lock depends on the function that called futex(2); Swift's Mutex, swift_once and libdispatch
+    /// use such a futex; a stripped executable does not show which.
     @Test(arguments: [
         ("libswiftCore.so", false, AwaitedLock.Kind.once), ("libswift_Concurrency.so", false, .once),
         ("libswiftSynchronization.so", false, .swiftMutex), ("libdispatch.so", false, .dispatchUnfairLock),

@@ -33,9 +33,8 @@ import Testing
         close(file)
     }
 
-    /// Simulates a descriptor that another thread has closed.
-    ///
-    /// Uses an invalid number, because another test could reopen the number of a closed descriptor.
+    /// Simulates a descriptor that another thread has closed; uses an invalid number, because another test could reopen
+    /// the number of a closed descriptor.
     @Test func aClosedDescriptorHasNoName() throws {
         #expect(try target("read", 1_000_000) == nil)
         #expect(try target("read", UInt64(UInt32.max)) == nil)

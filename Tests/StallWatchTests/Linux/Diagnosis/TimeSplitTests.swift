@@ -237,6 +237,5 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
     }
 }
 
-/// Whether the kernel reports this process's page faults to it.
 private let mayWatchFaults =
     readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }.flatMap(PageFaultWatch.init) != nil

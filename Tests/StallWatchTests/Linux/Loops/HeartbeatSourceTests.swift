@@ -5,9 +5,8 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// Heartbeats of a loop whose items the test runs.
-///
-/// Times are small numbers, because the test passes them; only the items that run read the clock.
+/// Heartbeats of a loop whose items the test runs; times are small numbers, because the test passes them; only the
+/// items that run read the clock.
 @Suite struct HeartbeatSourceTests {
     private final class Loop: Sendable {
         let items = Mutex<[@Sendable () -> Void]>([])

@@ -5,9 +5,7 @@ import Testing
 
 @testable import StallWatch
 
-/// The turns that follow from given activities.
-///
-/// Times are small numbers, because the recorder uses no clock.
+/// The turns that follow from given activities; times are small numbers, because the recorder uses no clock.
 @Suite struct TurnRecorderTests {
     let alarm = WatchdogAlarm()
     let recorder: TurnRecorder

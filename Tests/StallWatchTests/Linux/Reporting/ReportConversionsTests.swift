@@ -21,7 +21,6 @@ import Testing
     }
 }
 
-/// The locks of threads beside the loop's in a report.
 @Suite struct OtherThreadLockTests {
     private func thread(_ id: Int32, waitsFor owner: Int32?, isDeadlock: Bool = false) -> StallRecord.OtherThread {
         let memory: (any MemoryReading)? = nil
@@ -57,7 +56,6 @@ import Testing
     }
 }
 
-/// What a report says that the thread was working on.
 @Suite struct ReportContextTests {
     private func captured(_ label: String, task: UInt64? = nil) -> CapturedContext {
         CapturedContext(task: task.map { .init(id: $0) }, payload: ContextPayload(label: label).bytes)

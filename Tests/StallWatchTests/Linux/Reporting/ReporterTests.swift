@@ -10,9 +10,8 @@ import TestSupport
 @testable import StallReports
 @testable import StallWatch
 
-/// Runs the reporter on the test's own thread; records submitted before that wait in the mailbox.
-///
-/// The time limit fails a test whose stream does not end.
+/// Runs the reporter on the test's own thread; records submitted before that wait in the mailbox; the time limit fails
+/// a test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct ReporterTests {
     private let scratch = TemporaryDirectory.ofTest()
     private let handler = InMemoryLogHandler()
@@ -197,7 +196,6 @@ import TestSupport
     }
 }
 
-/// Reports many stalls to all sinks.
 @Suite struct ReporterLoadTests {
     @Test func `a thousand stalls of 50 fingerprints stay within the quota`() throws {
         let scratch = try TemporaryDirectory()

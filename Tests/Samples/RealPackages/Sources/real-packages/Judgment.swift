@@ -76,7 +76,6 @@ private struct LockDocument: Decodable {
 
 /// A stall with what its report has to say.
 struct LabeledStall: Sendable {
-    /// The loop that stalls.
     enum Loop: String, Sendable {
         case main, nio, queue
     }
@@ -85,7 +84,6 @@ struct LabeledStall: Sendable {
     var label: String
     /// The functions that may be blamed, by base name: one, except where the optimizer merges functions.
     var culprits: [String]
-    /// The source file of those functions.
     var file: String
     var causes: Set<StallReport.CauseKind>
     /// The kind of the lock, as in the report's JSON.

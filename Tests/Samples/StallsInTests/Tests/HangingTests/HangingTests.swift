@@ -1,9 +1,7 @@
 import Foundation
 import Testing
 
-/// Tests that never end by themselves.
-///
-/// Each one runs alone, and is ended from outside.
+/// Tests that never end by themselves; each one runs alone, and is ended from outside.
 struct HangingTests {
     @Test func deadlock() throws {
         let first = NSLock(), second = NSLock()

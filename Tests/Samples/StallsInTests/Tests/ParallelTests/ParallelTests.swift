@@ -2,9 +2,8 @@ import Notes
 import StallWatchTesting
 import Testing
 
-/// Tests that run at the same time.
-///
-/// Nothing shows to which of the first two the stall belongs, so neither fails: the run does.
+/// Tests that run at the same time; nothing shows to which of the first two the stall belongs, so neither fails: the
+/// run does.
 @Suite struct ParallelTests {
     @Test(.noStalls(over: .milliseconds(100))) func startsATask() async throws {
         NoteStore.retryLater()
