@@ -8,8 +8,7 @@
 /// Debugging information entries between two looks at the clock.
 #define CSYMBOLS_ENTRIES_PER_LOOK 16u
 
-/// The largest number of ranges to check for one address. Ranges that overlap are nested functions, rarely three deep;
-/// only damaged debug information has more.
+/// The most ranges to check for one address: nested functions, rarely three deep; only damaged information has more.
 #define CSYMBOLS_MAX_OVERLAPS 1024u
 
 typedef struct csymbols_range {

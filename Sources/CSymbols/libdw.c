@@ -29,8 +29,7 @@ static csymbols_libdw library;
 static bool is_loaded;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// libelf's functions are found as well: dlsym(3) looks through the handle's own dependencies. Never closed, because
-// libdw keeps keys of thread-specific data.
+// dlsym(3) finds libelf's functions through the handle's dependencies. Never closed: libdw keeps thread-specific keys.
 static void load(void) {
   if (!csymbols_has_dynamic_loader()) return;
   void *handle = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -42,7 +42,6 @@ package struct FileLock: Equatable, Sendable {
         text.split(separator: "\n").compactMap { FileLock(line: $0) }
     }
 
-    /// Returns whether this is the same lock as another one, which another file of /proc shows.
     package func isSame(as other: FileLock) -> Bool {
         kind == other.kind && isWaiting == other.isWaiting && isExclusive == other.isExclusive
             && hasFile(of: other) && bytes == other.bytes

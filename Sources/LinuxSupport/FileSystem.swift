@@ -28,8 +28,7 @@ package struct DirectoryEntry {
     }
 }
 
-/// Returns the entries of a directory, in no order, with "." and ".."; `nil` with the reason in `errno` if it cannot be
-/// opened.
+/// Returns the entries of a directory, unordered, with "." and ".."; `nil` with `errno` if it cannot be opened.
 ///
 /// It ends early at a deadline, in monotonic nanoseconds.
 package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> [DirectoryEntry]? {

@@ -127,17 +127,13 @@ package final class LineServer: Sendable {
         return Client(descriptor: descriptor, deadline: now &+ Self.requestTime)
     }
 
-    /// What becomes of a client's connection.
     private enum ConnectionFate {
         /// The client has not sent its whole request.
         case waits
-        /// The connection can be closed.
         case isDone
-        /// The connection has another owner.
         case isTakenOver
     }
 
-    /// Reads what a client has sent, and answers a whole request.
     private func serve(_ client: inout Client) -> ConnectionFate {
         var buffer = [UInt8](repeating: 0, count: Self.maximumRequestBytes - client.request.count)
         let count = recv(client.descriptor, &buffer, buffer.count, 0)

@@ -5,9 +5,7 @@ package final class Mailbox<Item: Sendable>: Sendable {
     private struct Contents {
         var items: [Item] = []
         var isClosed = false
-        /// Whether the reader waits for an item.
         var isWaiting = false
-        /// Whether the reader still works on the item that it received last.
         var isInWork = false
     }
     private let contents = Mutex(Contents())
@@ -16,7 +14,6 @@ package final class Mailbox<Item: Sendable>: Sendable {
 
     package init() {}
 
-    /// Whether the mailbox is closed and empty.
     package var isDrained: Bool { contents.withLock { $0.isClosed && $0.items.isEmpty } }
 
     package var isClosed: Bool { contents.withLock { $0.isClosed } }

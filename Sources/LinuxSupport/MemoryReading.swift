@@ -14,13 +14,10 @@ package protocol MemoryReading {
 }
 
 extension MemoryReading {
-    /// Returns the 64-bit word at `address`; `nil` if it is not mapped.
     package func word(at address: UInt64) -> UInt64? { (values(at: address, count: 1) as [UInt64]?)?.first }
 
-    /// Returns the 32-bit integer at `address`; `nil` if it is not mapped.
     package func integer(at address: UInt64) -> Int32? { integers(at: address, count: 1)?.first }
 
-    /// Returns `count` 32-bit integers that start at `address`; `nil` if one of them is not mapped.
     package func integers(at address: UInt64, count: Int) -> [Int32]? { values(at: address, count: count) }
 
     /// Returns `count` 64-bit words that start at `address`; `nil` if the address is odd or one of them is not mapped.

@@ -19,9 +19,7 @@ package struct OpenDescriptor: Equatable, Sendable {
     }
 }
 
-/// A search for the processes that have a file open, within bounds.
-///
-/// It reads links and text in /proc and opens no file of another process. The kernel shows those of the same user.
+/// A bounded search for processes with an open file: reads links and text in /proc of the same user, opens no file.
 package struct OpenFileSearch: Equatable, Sendable {
     package static let maximumProcesses = 2_000
     /// The longest time for one search, in nanoseconds.

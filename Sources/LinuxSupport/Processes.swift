@@ -57,7 +57,6 @@ package struct RunningProcess: Sendable, Equatable {
     package var command: String
     /// The state (field 3 of proc_pid_stat(5)): one letter.
     package var state: String
-    /// The start time in clock ticks since the boot, which with the id identifies the process.
     package var startTicks: UInt64
 }
 
@@ -104,7 +103,6 @@ extension RunningProcess {
 
 /// The reason why no thread of another process can run.
 package enum ProcessPause: Sendable, Equatable {
-    /// A signal stopped it, such as SIGSTOP.
     case signal
     case debugger
     case frozen

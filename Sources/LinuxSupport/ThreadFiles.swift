@@ -20,7 +20,6 @@ package enum ThreadFile: String, CaseIterable, Sendable {
         case shown
         /// The file is there, and does not show its value.
         case hidden
-        /// The file cannot be opened.
         case missing(errno: Int32)
     }
 

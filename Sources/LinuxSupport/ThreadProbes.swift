@@ -4,7 +4,6 @@ import Synchronization
 
 /// A short-lived thread on which a tool or a monitor tests what it can read about threads.
 package enum ProbedThread {
-    /// What the thread and its creator tell each other.
     private final class Handshake: Sendable {
         let id = Atomic<Int32>(0)
         let isOver = Atomic<Bool>(false)

@@ -1,8 +1,7 @@
 internal import CLinux
 import Glibc
 
-/// A search for descriptors that stay readable although libdispatch asks for their input again and again: the app does
-/// not read them.
+/// A search for descriptors that stay readable though libdispatch asks for their input repeatedly: the app reads none.
 ///
 /// libdispatch waits with EPOLLONESHOT: the kernel disarms a descriptor's entry when it reports input, and libdispatch
 /// arms it again after the handler. It does not arm the entry of a suspended source. An entry that was disarmed and is
@@ -27,8 +26,7 @@ package struct UndrainedDescriptors {
     private static let maximumDescriptors = 1_024
     /// In one look: one in 60 to 500 shows an armed entry, which libdispatch's thread keeps armed for under 1 µs.
     private static let readings = 300
-    /// In microseconds, between two readings: without it, one in 1,000 to 7,000 shows an armed entry, because the
-    /// kernel locks the instance while it is read.
+    /// In microseconds: without it, 1 of 1,000 to 7,000 readings shows an armed entry, as each locks the instance.
     private static let pause: UInt32 = 20
 
     private var instances: [Int32] = []

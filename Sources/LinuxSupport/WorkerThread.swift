@@ -127,7 +127,6 @@ package final class Worker: Sendable {
     private let namesFunctions: Bool
     private let current = Mutex(Current())
 
-    /// Creates a worker without a thread; the name of its threads has at most 15 bytes.
     package init(name: String, namesFunctions: Bool = false) {
         (self.name, self.namesFunctions) = (name, namesFunctions)
     }
@@ -149,7 +148,6 @@ package final class Worker: Sendable {
         }
     }
 
-    /// If called on the worker's thread, makes ``finish(until:)`` not wait for it on any other.
     package func abandonIfCurrent() { current.withLock { $0.thread }?.abandonIfCurrent() }
 
     /// Waits for the thread's end, unless called on it, until a deadline in monotonic nanoseconds: then it ends alone.
@@ -186,8 +184,6 @@ package final class Semaphore: @unchecked Sendable {
     }
 }
 
-/// Transfers one value from the thread that creates it to another thread.
-///
 /// `@unchecked Sendable`: `init` stores the value before the object is shared, and the mutex lets one caller take it.
 package final class OneShotTransfer<Value>: @unchecked Sendable {
     private let value: Mutex<Value?>

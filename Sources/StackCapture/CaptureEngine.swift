@@ -27,7 +27,6 @@ package protocol CaptureEngine: AnyObject {
 
     func cancelStop(of thread: Int32)
 
-    /// Returns the images that are currently mapped.
     func images() -> ImageList
 }
 
@@ -81,7 +80,6 @@ package enum CaptureFailure: Error, Equatable {
     /// The thread has to be stopped for a stack, and must not be.
     case notStopped
     case notBlocked
-    /// The thread ran during the read.
     case moved
     case refused(errno: Int32)
     case timedOut

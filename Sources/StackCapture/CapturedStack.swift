@@ -53,7 +53,6 @@ package struct CapturedCall: Sendable, Equatable {
 }
 
 package enum CapturedFrameKind: UInt64, Sendable {
-    /// A function on the thread's stack.
     case code
     /// A suspended async function that awaits the function of the frame before it.
     case asyncCaller
@@ -87,7 +86,6 @@ package struct CapturedContext: Sendable, Hashable {
         package var id: UInt64
         /// The task's name in UTF-8; `nil` if it has none.
         package var name: [UInt8]?
-        /// Whether the name is longer than the part that was read.
         package var isNameCut: Bool
 
         package init(id: UInt64, name: [UInt8]? = nil, isNameCut: Bool = false) {

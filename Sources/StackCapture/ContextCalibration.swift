@@ -13,7 +13,6 @@ package struct ContextCalibration: Sendable, Equatable {
     /// Why contexts are not read by any method but the signal; `nil` if they are.
     package private(set) var threadProblem: String?
 
-    /// Why reports lack the task or the context; `nil` if they do not.
     package var problem: String? { taskProblem ?? threadProblem }
 
     private struct Findings {
@@ -152,8 +151,7 @@ enum KnownTask {
         }
     }
 
-    /// Runs `body` with the address of a new task, 0 if it is not known, on the calling thread; returns the task's id,
-    /// `nil` if the runtime does not tell it.
+    /// Runs `body` with a new task's address (0: unknown) on the calling thread; returns the id, `nil` if not told.
     static func run(name: String?, _ body: @escaping @Sendable (_ task: UInt64) -> Void) -> UInt64? {
         let executor = Executor()
         Task(name: name, executorPreference: executor) { body(SwiftTask.currentAddress) }
@@ -193,7 +191,6 @@ package struct ContextLayout: Sendable, Equatable {
     /// The address of the innermost synchronous scope.
     package var scope: Int64?
     package var record: Record?
-    /// The key of the task-local value that is the context.
     package var key: UInt64 = 0
     /// The distance from the value's object to the payload.
     package var payloadOffset: UInt64 = 0
@@ -205,7 +202,6 @@ package struct ContextPublisher: Sendable {
     package var key: UInt64
     /// The address of the object that is the value of ``bind``.
     package var value: UInt64
-    /// The distance from that object to its payload.
     package var payloadOffset: UInt64
     /// The payload that ``bind`` and ``enter`` publish.
     package var payload: [UInt8]

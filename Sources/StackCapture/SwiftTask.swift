@@ -108,9 +108,7 @@ package struct SwiftTaskMemory {
     }
 
     private let memory: any MemoryReading
-    /// The first word of every task.
     let metadata: UInt64
-    /// Where a task that has not begun resumes, before its closure; 0 if that is not known.
     private let adapter: UInt64
 
     package init(_ memory: any MemoryReading, metadata: UInt64, adapter: UInt64 = 0) {
@@ -239,8 +237,7 @@ package struct SwiftTaskMemory {
         return callers
     }
 
-    /// Returns the functions that a task which has not begun will call, the innermost first: its closure, and the thunks
-    /// around it; the adapter if they are not known.
+    /// Returns what a task that has not begun will call, innermost first: closure and thunks; the adapter if unknown.
     private func closures(before context: UInt64) -> [UInt64] {
         // AsyncContextPrefix and FutureAsyncContextPrefix, before the first context, end with entry, values, error.
         guard let prefix = memory.words(at: context &- 24, count: 2), prefix[0] != 0 else { return [adapter] }

@@ -7,7 +7,6 @@ package struct TaskReading: Sendable {
     /// Sorted by address.
     package var tasks: [SwiftTask] = []
     package var threads: [TaskThread] = []
-    /// The memory that was searched, in bytes.
     package var searchedBytes: UInt64 = 0
     /// Why there may be more tasks; `nil` if all memory was searched.
     package var incompleteReason: String?
@@ -47,9 +46,7 @@ package struct TaskReader {
     private let layout: ContextLayout
     package let memory: SwiftTaskMemory
 
-    /// - Parameters:
-    ///   - calibration: A calibration without a problem.
-    ///   - layout: Where a thread's current task is.
+    /// Creates a reader with a calibration without a problem, and a layout with the place of a thread's current task.
     package init(_ calibration: TaskCalibration, _ layout: ContextLayout) {
         self.calibration = calibration
         self.layout = layout
@@ -145,8 +142,7 @@ package struct TaskReader {
 
     /// Searches all memory for the checked continuations of waiting tasks; returns the tasks that still wait and have none.
     ///
-    /// Takes at most five seconds; a search that is incomplete, or no longer wanted, returns none. `bytes` is the memory
-    /// that was searched.
+    /// Takes at most five seconds; one incomplete or no longer wanted returns none. `bytes`: the memory searched.
     ///
     /// The object in which Swift's library keeps a checked continuation is freed with the last reference to it, and malloc(3)
     /// writes over the first word of what is free. A task that waits again and again may have its object where the search

@@ -11,7 +11,6 @@ package final class ThreadCapture: StackCapturing {
     /// The captures until ptrace is tried once more; `nil` if it is permitted, or was refused then, too.
     private var capturesUntilProbe: Int?
 
-    /// The time of all captures so far, in nanoseconds.
     package private(set) var timeTaken: UInt64 = 0
     private let now: () -> UInt64
 
@@ -23,7 +22,6 @@ package final class ThreadCapture: StackCapturing {
     /// The limit on attempts in one capture of a thread that keeps moving: it makes progress, and is sampled later.
     static let maximumAttempts = 4
 
-    /// The captures without ptrace before it is tried once more.
     static let capturesBeforeProbe = 64
 
     /// Creates a capturer; without a policy, it determines one by probing ptrace once.
@@ -75,7 +73,6 @@ package final class ThreadCapture: StackCapturing {
         engine.cancelStop(of: thread)
     }
 
-    /// Permits ptrace again if it works now: tried once, some captures after it was refused.
     private func probeAgain() {
         guard let left = capturesUntilProbe else { return }
         capturesUntilProbe = left > 0 ? left - 1 : nil

@@ -48,8 +48,7 @@ package final class ThreadProbe {
 
     deinit { cunwind_thread_close(handle) }
 
-    /// Reads a thread through the files in `kept`, opened if they are another thread's, and closed if descriptors are
-    /// nearly used up.
+    /// Reads a thread by the files in `kept`, opened if another thread's, and closed if descriptors are nearly used up.
     package static func read(_ thread: Int32, keeping kept: inout ThreadProbe?) -> ThreadReading? {
         if kept?.thread != thread { kept = try? ThreadProbe(thread: thread) }
         return kept.map { $0.read() } ?? readBriefly(thread)

@@ -1,7 +1,6 @@
 /// A system call that a thread waits in.
 package struct SystemCall: Equatable, Sendable {
     package var number: Int
-    /// All six argument registers, whether the call uses them or not.
     package var arguments: [UInt64]
     package var stackPointer: UInt64
     /// The address after the instruction that made the call.
@@ -74,13 +73,11 @@ package struct ThreadReading: Equatable, Sendable {
 
     /// Whether the kernel shows ``runQueue``; if not, it is 0.
     package var showsRunQueue: Bool { slices > 0 }
-    /// Whether the system shows the call that the thread waits in.
     package var showsSystemCall: Bool { shown != nil }
 
     /// The time that the thread has used or wanted to use a CPU, in nanoseconds.
     package var used: UInt64 { onCPU &+ runQueue }
 
-    /// Whether the thread is on a CPU or waits for one.
     package var isRunnable: Bool { state == UInt8(ascii: "R") }
 
     /// A number that grows whenever the thread runs and waits again.

@@ -212,9 +212,7 @@ extension ELFFile {
         package var hasStaticSwift: Bool
     }
 
-    /// Reads what decides whether the dynamic linker can load a library into the program.
-    ///
-    /// - Throws: ``StallWatchError/Code/unreadableImage`` if the file is damaged or not a 64-bit little-endian ELF file.
+    /// Throws ``StallWatchError/Code/unreadableImage`` if the file is damaged or not a 64-bit little-endian ELF file.
     package func program() throws(StallWatchError) -> Program {
         let header = try header()
         var interpreter: String?

@@ -115,14 +115,12 @@ enum RuntimeFrame {
         "__libc_start", "swift_job_run", "swift_task_run", "_ZN5swift34runJobInEstablishedExecutorContext",
         "_ZL23swift_job_runImpl", "$s10Foundation7RunLoopC3run", "$s10Foundation7RunLoopC13CurrentMode",
     ]
-    /// The same symbols by their whole names.
     private static let systemsOwnExactly: Set<String> = [
         "_start", "start_thread", "clone", "clone3", "__clone", "__clone3",
     ]
     /// The entry of an async program: the compiler's for an `@main` type, which then has no line, else the code of `main.swift`.
     static let asyncMain: Set<String> = ["async_Main", "async_MainTQ0_"]
 
-    /// Returns whether the function only passes a call or a value on.
     static func contains(function: String, generated: StallReport.GeneratedCode?, symbol: String) -> Bool {
         [.thunk, .outlined, .metadata].contains(generated) || function.hasSuffix(".$main()")
             || systemsOwnExactly.contains(symbol) || systemsOwn.contains { symbol.hasPrefix($0) }
@@ -160,8 +158,7 @@ enum PackageCheckout {
 /// Which images are the app's own: the executable unless it is an interpreter, and what lies outside the directories where systems and toolchains put
 /// theirs.
 ///
-/// A frame in such an image is still not the app's if it is code of a library that was linked into it; see
-/// ``FunctionClassifier``.
+/// A frame in such an image is not the app's if it is code of a library linked into it; see ``FunctionClassifier``.
 package struct InAppRule {
     static let systemDirectories = [
         "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib",

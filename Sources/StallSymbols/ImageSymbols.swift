@@ -51,8 +51,7 @@ final class ImageSymbols {
         }
         var (locations, unavailable) = information.locations(at: address, deadline: deadline)
         if locations.isEmpty { locations = [CodeLocation()] }
-        // Other tools show the linker's name (`read`, not `__libc_read` of the debug information). It also tells a
-        // split-off part from its function.
+        // Other tools show the linker's name (`read`, not DWARF's `__libc_read`), which also tells split-off parts.
         if let name = name(at: address) {
             locations[locations.count - 1].isUnlisted = locations[locations.count - 1].symbol == nil
             locations[locations.count - 1].symbol = name

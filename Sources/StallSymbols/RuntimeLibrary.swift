@@ -68,8 +68,7 @@ package enum SwiftModule {
         "StallWatch", "StallSymbols", "StallReports", "StackCapture", "StallWatchTesting",
     ])
 
-    /// The module that a Swift function was written in (of a thunk between functions' types, the standard library);
-    /// `nil` for a function of another language.
+    /// The module of a Swift function (of a thunk between functions' types, the standard library); `nil` for others.
     package static func of(_ symbol: String) -> String? {
         guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return nil }
         let owner = contextModule(of: symbol.utf8.dropFirst(2))

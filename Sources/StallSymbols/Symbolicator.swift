@@ -140,8 +140,7 @@ final class Symbolicator: Symbolicating {
 
 /// Finds the names and lines of addresses, on one thread, which is never a monitored one.
 package protocol Symbolicating: AnyObject {
-    /// Finds the functions at the file's virtual address `offset`; after `deadline`, in monotonic nanoseconds, only
-    /// known results, marked as unfinished.
+    /// Finds the functions at virtual address `offset`; after `deadline` (monotonic ns) only known, marked unfinished.
     func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress
 
     /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.
@@ -232,8 +231,7 @@ package struct ImageIdentity: Sendable, Hashable {
 enum Demangler {
     /// The short form of a mangled Swift or C++ name; any other name as it is.
     ///
-    /// Functions merged by the optimizer get one of their names with the prefix "merged". A top-level closure gets its
-    /// module's name.
+    /// Functions merged by the optimizer get one of their names after "merged", a top-level closure its module's.
     static func functionName(_ symbol: String) -> String {
         guard var name = demangle(symbol, isLong: false) else { return symbol }
         if name.utf8.last == UInt8(ascii: " ") { name.removeLast() }

@@ -1,9 +1,7 @@
 import Glibc
 import StallReports
 
-/// A function that the call instruction before a return address names.
-///
-/// A function that ends in a jump, or whose body was folded into another one's, leaves no frame; the call names it.
+/// The function that the call before a return address names: one that jumped away, or was folded, leaves no frame.
 package struct CalledFunction: Sendable, Equatable {
     var symbol: String
     var addresses: Range<UInt64>
@@ -99,8 +97,7 @@ enum DirectBranch {
 
     /// Returns the address that the instruction at `start` leads to; `nil` if it is another instruction.
     ///
-    /// On x86-64 the end of a longer, indirect call may look like a direct one. Its target is then hardly ever the first
-    /// address of a function.
+    /// On x86-64 a longer, indirect call may end like a direct one: its target hardly ever begins a function.
     func target(of code: [UInt8], at start: UInt64, machine: UInt16) -> UInt64? {
         guard let length = Self.length(machine: machine), code.count == Int(length) else { return nil }
         // Inside: in both kinds the last four bytes are a word.
@@ -198,7 +195,6 @@ extension ELFFile {
     /// The most bytes of relocations, symbols or names for the dynamic linker that are looked through.
     static let maximumLinkageBytes = 32 << 20
 
-    /// Returns the symbol of the function that the call before `returnAddress` reaches through the PLT.
     func importedSymbol(calledBefore returnAddress: UInt64) -> String? {
         guard let machine = try? header().e_machine, let target = lastTarget(of: .call, in: 0..<returnAddress),
             let code = code(at: target, atMost: LinkageEntry.maximumBytes),

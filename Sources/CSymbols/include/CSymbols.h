@@ -66,8 +66,7 @@ bool csymbols_is_available(void);
 /// `machine` is the file's e_machine. `maximum_bytes` bounds what the image may hold at any time: the copies, what is
 /// decompressed from them, our tables, and an upper bound of libdw's line tables. What libdw keeps of abbreviations and
 /// units is not counted apart, and less than the bound is too high by (10 000 addresses of a 53 MB debug build: 42 MB
-/// counted beside the copies, 26 MB on the heap).
-/// Returns NULL, with `*status` saying why. The caller closes the image.
+/// counted beside the copies, 26 MB on the heap). Returns NULL, with `*status` saying why. The caller closes the image.
 csymbols_image *_Nullable csymbols_open(int descriptor, uint16_t machine, const csymbols_section *_Nonnull sections,
                                         size_t section_count, uint64_t maximum_bytes, csymbols_status *_Nonnull status);
 

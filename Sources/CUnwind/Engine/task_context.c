@@ -35,8 +35,7 @@
 #define ITEM_IS_MARKER 4ull
 #define ITEM_ENDS_SEARCH 6ull
 
-// The head of OpenTelemetry's thread context record: trace id, span id, valid, trace flags, size of the attributes
-// (OTEP 4947, Thread Local Context Record).
+// OpenTelemetry's thread context record begins: trace id, span id, valid, trace flags, attributes' size (OTEP 4947).
 #define RECORD_HEAD_BYTES 28u
 #define RECORD_VALID 24
 #define RECORD_SIZE 26
@@ -129,8 +128,7 @@ CUNWIND_BARE static uint64_t take_task(cunwind_context *context, const cunwind_c
   return 0;
 }
 
-// The innermost of the two: a scope notes the payload that was bound in the task when it was entered. If another one is
-// bound now, that one is further inside.
+// The innermost of both: a scope notes the payload bound at its entry. If another is bound now, it is further inside.
 CUNWIND_BARE static uint64_t innermost(const cunwind_context_layout *layout, uint64_t pointer, uint64_t bound) {
   uint64_t at = 0;
   cunwind_context_scope scope;

@@ -208,8 +208,7 @@ static void follow_one_byte(const instruction *at, distance *now) {
   } else if ((op == 0x89 && names_register(at) && source_of(at) == RSP && register_of(at) == RBP) ||
              (op == 0x8b && names_register(at) && register_of(at) == RSP && source_of(at) == RBP) ||
              (op == 0x8d && source_of(at) == RBP && base_of(at) == RSP)) {
-    // "mov %rsp,%rbp", which has no displacement; or, in Swift's async functions, "lea 8(%rsp),%rbp", with the context below
-    // the record.
+    // "mov %rsp,%rbp" (no displacement), or in async functions of Swift "lea 8(%rsp),%rbp", context below the record.
     *now = (distance){.is_set = true,
                       .is_fixed = true,
                       .in_prologue = true,

@@ -145,8 +145,7 @@ static bool open_file(void) {
   int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   uint64_t opened = process << 32 | (uint32_t)file;
-  // Another engine may have opened the file at the same time. The parent's file stays open: it costs nothing, and its
-  // number may belong to another file by now.
+  // Another engine may have opened it meanwhile. The parent's stays open, at no cost: its number may be another file's.
   if (!__atomic_compare_exchange_n(&chosen_file, &before, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     close(file);
   return true;

@@ -70,8 +70,7 @@ static void clear_record(cunwind_memory_record *record) {
   record->is_complete = true;
 }
 
-// Adds the bytes at `address`, or the first of them. If the piece cannot be read, or there is no room, the record becomes
-// incomplete and never counts as unchanged.
+// Adds the bytes at `address`, or the first of them. Unreadable or without room: the record never counts as unchanged.
 static void add_piece(cunwind_memory_record *record, uint64_t address, size_t length) {
   if (length > MAX_PIECE_BYTES) length = MAX_PIECE_BYTES;
   if (record->count == record->capacity ||

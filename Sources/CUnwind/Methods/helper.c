@@ -129,8 +129,7 @@ void cunwind_cancel_stop(cunwind_engine *engine, pid_t tid) {
   cunwind_tidy_pending(engine);
 }
 
-// A thread cannot enter another system call between the stop request and its stop. So the registers are those of the
-// call, if any, that the thread was in at the request.
+// A thread enters no system call between request and stop: the registers are of the call, if any, at the request.
 void cunwind_store_answer(cunwind_engine *engine, const cunwind_stop_request *answer, cunwind_registers *registers,
                           cunwind_capture_info *info) {
   cunwind_registers_from_ptrace(registers, &answer->registers);

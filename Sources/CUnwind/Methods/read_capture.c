@@ -1,5 +1,4 @@
-// Capture by read: a blocked thread's stack does not change, so a copy of it is valid if the thread was blocked
-// throughout (Engine/thread_files.c has the proof).
+// Capture by read: a copy of a blocked thread's stack is valid if it stayed blocked (proof: Engine/thread_files.c).
 
 #include "Engine/engine.h"
 #include "Engine/thread_files.h"

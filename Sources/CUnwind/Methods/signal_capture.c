@@ -171,8 +171,7 @@ static bool arm(cunwind_signal_slot *slot, uint32_t *armed) {
   return true;
 }
 
-// True: the handler has copied the stack. False: it did not in time. It will find the slot disarmed; or it is copying,
-// and the slot cannot be armed again until it is done.
+// False: the handler did not copy the stack in time. It finds the slot disarmed, or still copies: no arming until done.
 static bool wait_until_done(cunwind_signal_slot *slot, uint32_t armed) {
   uint64_t deadline = cunwind_now() + CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS;
   for (;;) {

@@ -88,8 +88,7 @@ static cunwind_status run_once(cunwind_engine *engine, const cunwind_stop_order 
   bool is_left = !is_gone && !stays && leave(helper, CUNWIND_HELPER_IS_LEFT);
   if (!is_gone && !is_left && !stays)
     is_gone = cunwind_wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
-  // The kernel does not show which tracer was named before; a process begins with 0. An app that had named a debugger
-  // under Yama 1 has to do so again.
+  // The kernel does not show the tracer named before (0 at first): an app that named one under Yama 1 must do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
   if (has_spare && (stays || is_left)) cunwind_set_aside(engine, order->tid, stays);
   if (stays) return CUNWIND_PENDING;

@@ -22,8 +22,7 @@
 #include "CUnwind.h"
 #include "System/raw_system_call.h"
 
-/// The time that a child has to be scheduled, make its calls and end (1 s). Only a filter that asks another process
-/// (SECCOMP_RET_USER_NOTIF) can take as long.
+/// A child's time to be scheduled, make its calls and end (1 s): only SECCOMP_RET_USER_NOTIF can take as long.
 #define CHILD_NANOSECONDS 1000000000ull
 #define CHILD_STACK_BYTES 16384
 /// Enough for /proc/<tid>/status of a process in 300 groups.

@@ -60,8 +60,7 @@ uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding) {
   return value;
 }
 
-// Finds the entry of the search table with the greatest start not above `pc`, and returns its second half, the address
-// of the entry in .eh_frame. 0: there is none.
+// Returns the address in .eh_frame of the table's entry with the greatest start not above `pc`. 0: there is none.
 static uint64_t search_table(const cunwind_module *module, cunwind_page_cache *pages, uint64_t pc) {
   uint64_t low = 0, high = module->table_count;
   int32_t entry[2] = {0, 0};

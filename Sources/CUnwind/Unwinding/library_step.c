@@ -157,7 +157,6 @@ cunwind_step cunwind_step_by_library(cunwind_unwinder *unwinder, const cunwind_r
   library_stepper *stepper = (library_stepper *)unwinder->library;
   stepper->unwinder = unwinder;
   stepper->from = from;
-  // After a call that never returns, the return address may be the start of the next function: use the byte before.
   stepper->pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1);
   stepper->has_failed = false;
   unw_cursor_t *cursor = &stepper->cursor;

@@ -15,8 +15,7 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
     unwinder->failure = CUNWIND_END_BAD_MEMORY;
     return false;
   }
-  // The address is in no image, so it should be stack. If it is mapped, it is outside the copy. The thread runs again
-  // by now, so the memory may have changed.
+  // In no image, so it should be stack; if mapped, it is outside the copy, and may have changed: the thread runs again.
   uint8_t probe;
   bool is_mapped = cunwind_guarded_read_all(address, &probe, sizeof probe);
   unwinder->missing = address;

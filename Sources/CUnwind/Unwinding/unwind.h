@@ -12,8 +12,7 @@
 #include "Memory/guarded_memory.h"
 #include "Memory/modules.h"
 
-/// The most frames of one unwind, including those beyond CUNWIND_MAX_FRAMES. The smallest frame has 16 bytes, so
-/// CUNWIND_MAX_STACK_BYTES cannot hold more.
+/// The most frames of one unwind, kept or not: the smallest has 16 bytes, CUNWIND_MAX_STACK_BYTES cannot hold more.
 #define CUNWIND_MAX_STEPS 65536u
 /// The most words that a call-site scan reads. libdispatch's largest frame without unwind information has about 80.
 #define CUNWIND_SCAN_WORDS 512u
@@ -112,7 +111,6 @@ cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cun
 /// Returns which stepper may step from `pc`, which is inside the frame's call or instruction.
 cunwind_stepper cunwind_stepper_for(cunwind_unwinder *unwinder, uint64_t pc);
 
-/// Returns whether both have the same known registers, with the same values.
 bool cunwind_registers_are_same(const cunwind_registers *left, const cunwind_registers *right);
 
 /// The registers that a callee preserves, beside SP.
@@ -155,7 +153,6 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
                                          uint64_t *frame_pointer);
 
 #if defined(__aarch64__)
-/// Returns whether an instruction is a call.
 bool cunwind_is_call(uint32_t code);
 
 /// Finds the return address of a function that has saved nothing, with an exact PC, without LR. False: not certain.

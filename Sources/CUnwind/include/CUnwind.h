@@ -161,8 +161,7 @@ typedef struct cunwind_capture_info {
   uint64_t held_nanoseconds;
   uint64_t capture_nanoseconds;  ///< The duration of the whole call, on the caller's thread.
   uint64_t stack_bytes;          ///< The number of stack bytes copied.
-  /// Stop: the time at which the thread was stopped, in monotonic nanoseconds. Else: a time by which the stack was copied;
-  /// 0 without a stack.
+  /// Stop: when the thread was stopped, in monotonic nanoseconds. Else: a time by which the stack was copied; 0: none.
   uint64_t copied_at;
   /// The thread was in a system call when it was asked to stop: the next fields are valid.
   bool is_in_call;
@@ -274,8 +273,7 @@ void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 /// does not show a tracer that the app had named, so it is not restored. Takes about 1 ms.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
 
-/// Returns false if a seccomp filter would end the process for the system call of `cunwind_capture_signal`. Under a
-/// filter a child process tries the call.
+/// Returns false if a seccomp filter would end the process for cunwind_capture_signal's call: a child process tries it.
 bool cunwind_may_send_signals(void);
 
 /// Updates the list of images after dlopen and dlclose, and returns its length. Captures do not update it: call this
@@ -427,8 +425,7 @@ const cunwind_context *_Nonnull cunwind_engine_context(const cunwind_engine *_No
 /// The most status records of a task, such as cancellation handlers, among which its name is looked for.
 #define CUNWIND_MAX_TASK_RECORDS 64
 
-/// Lets all engines of the process read contexts from the next capture on. `layout` is never freed; NULL ends it.
-/// Async-signal-safe: yes.
+/// Lets engines read contexts from the next capture on. `layout` is never freed; NULL ends it. Async-signal-safe: yes.
 void cunwind_publish_context_layout(const cunwind_context_layout *_Nullable layout);
 
 /// Reads the context of the calling thread: for the calibration. Async-signal-safe: yes.

@@ -40,7 +40,6 @@ extension LoopSupervisor {
         keep(inspection, of: thread, poll, isEarly: false)
     }
 
-    /// Reads the thread of the turn once, and captures the turn's threads if they may have run since.
     mutating func inspect(_ target: CaptureTarget, mayStop: (() -> Bool)? = nil) -> TurnLog.Inspection {
         var last: (ThreadProbe, ThreadReading)?
         if case .thread(let thread) = target, let reading = diagnostician.read(thread), let probe = diagnostician.probe

@@ -89,7 +89,6 @@ extension LoopSupervisor {
         let turnEnd = overSince ?? poll.turnEnd
         // A thread may end right after its turn. If it ended within it, no later moment of the turn is known.
         if sample.isThreadGone, isFirst, turnEnd == nil {
-            // No thread runs the loop any more, so no turn is delayed.
             abandon()
             return suppress(.threadEnded)
         }
@@ -151,7 +150,6 @@ extension LoopSupervisor {
         forgetSamples()
     }
 
-    /// Hands the stall, with what was seen of its turn so far, to the reporter.
     func submit() { open?.submit(log.samples, context) }
 
     /// Escalates the stall when it is due, with a sample of that moment; returns when it is due, `nil` if it is not.

@@ -26,8 +26,7 @@ struct ModeStarvationDetector {
     private static let longestInterval: UInt64 = 1_000_000_000
     /// The time after which no more questions are asked while nothing waits and the loop does not turn, in nanoseconds.
     private static let longestSearch: UInt64 = 60_000_000_000
-    /// An absence is refused after so many answers in a row that name no mode, the default or a modal one: a single one may
-    /// come between two runs.
+    /// Absence is refused after so many answers in a row of no, the default or a modal mode: one may be between runs.
     private static let refusals = 2
 
     struct Absence: Equatable {
@@ -49,7 +48,6 @@ struct ModeStarvationDetector {
     private(set) var absence: Absence?
     private(set) var isReported = false
     private(set) var found: RunLoopModeReader.Answer?
-    /// Since when a timer and the main queue wait.
     private(set) var timerSince: UInt64?
     private(set) var queueSince: UInt64?
     /// The time by which the main queue's work may have come earlier, in nanoseconds.
@@ -209,7 +207,6 @@ struct ModeStarvationSupervisor {
         self.reader = reader
     }
 
-    /// Reports a starvation that begins or ends; returns when to poll at the latest, if that matters.
     mutating func poll(
         _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64
     ) -> UInt64? {

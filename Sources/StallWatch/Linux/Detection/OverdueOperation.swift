@@ -30,7 +30,6 @@ struct OverdueOperation: Sendable {
         self.stacks = kept
     }
 
-    /// Returns a list with a chain's tasks, those that it may be waiting for, and those that run.
     static func kept(of list: TaskList, with chain: TaskChain) -> TaskList {
         let ids = Set(chain.tasks.map(\.id))
         let groups = Set(chain.tasks.lazy.filter { $0.wait == .group }.compactMap(\.target))

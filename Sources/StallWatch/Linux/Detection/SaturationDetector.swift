@@ -18,7 +18,6 @@ struct SaturationDetector {
     private(set) var samples = 0
     private(set) var nextSample: UInt64 = 0
 
-    /// A loop that was idle for one part in so many is not saturated.
     private static let idleParts: UInt64 = 50
     /// The largest number of readings in half a threshold.
     private static let resolution: UInt64 = 64
@@ -143,7 +142,6 @@ struct SaturationSupervisor {
         detector = SaturationDetector(threshold: threshold)
     }
 
-    /// Reports a saturation that begins or ends; returns when to poll at the latest, if that matters.
     mutating func poll(
         _ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, countingFrom: UInt64
     ) -> UInt64? {
@@ -199,7 +197,6 @@ struct LoadPeriod {
             load.idle &-= min(time &- min(end, time), load.idle)
             load.time = max(end, start.time)
             let threshold = open?.record.threshold ?? 0
-            // Not below the threshold, which a poll has seen the period exceed.
             open?.record.duration = max(load.time &- start.time, threshold)
             submit(activity(load), turns: turns, context, at: time)
             self = LoadPeriod()

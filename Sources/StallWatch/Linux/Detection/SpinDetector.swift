@@ -23,11 +23,8 @@ import StallReports
 struct SpinDetector {
     /// The shortest interval, in nanoseconds.
     static let interval: UInt64 = 250_000_000
-    /// The time for which a loop must spin, in nanoseconds.
     static let duration: UInt64 = 3_000_000_000
-    /// The smallest number of turns per second, with and without a proof.
     static let leastTurns: (proven: UInt64, unproven: UInt64) = (3_000, 5_000)
-    /// The largest mean of the turns, in nanoseconds, with and without a proof.
     static let longestTurn: (proven: UInt64, unproven: UInt64) = (60_000, 5_000)
     /// The part of its age after which a pattern without a proof is examined again.
     private static let askingPart: UInt64 = 16

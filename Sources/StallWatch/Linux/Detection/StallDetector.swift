@@ -8,8 +8,7 @@
 /// turn that began after the first. No watchdog that is never late can poll less: with turns of T/2, every poll finds a
 /// turn that may last forever. Only the loop could cancel a poll, at the price of a system call per turn.
 ///
-/// With checks from an age E on, the same holds for E instead of T. A turn that is older is checked at growing
-/// intervals.
+/// With checks from an age E on, the same holds for E instead of T. An older turn is checked at growing intervals.
 struct StallDetector {
     /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64
@@ -21,7 +20,6 @@ struct StallDetector {
 
     enum TurnState: Equatable {
         case none
-        /// It is below the threshold, and checked.
         case early(EarlyTurn)
         case stalled(Stall)
         /// Its age counts from a moment after its beginning.
@@ -55,9 +53,7 @@ struct StallDetector {
     }
 
     struct EarlyTurn: Equatable {
-        /// When the turn began, in monotonic nanoseconds.
         var turnBegan: UInt64
-        /// When the turn's age begins to count.
         var start: UInt64
         var nextCheck: UInt64 = 0
     }
@@ -82,7 +78,6 @@ struct StallDetector {
         if let stall { state = .remeasured(turnBegan: stall.turnBegan, from: now) }
     }
 
-    /// Drops the stall because its thread or its loop has ended: its turn is not inspected any more.
     mutating func abandon() {
         if let stall { state = .abandoned(turnBegan: stall.turnBegan) }
     }

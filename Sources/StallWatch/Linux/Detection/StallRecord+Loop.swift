@@ -14,7 +14,6 @@ extension StallRecord {
         startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
     }
 
-    /// Creates the record of a loop that is saturated or spins since `start`.
     init(
         _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, start: LoopLoad, threshold: UInt64, at now: UInt64
     ) {

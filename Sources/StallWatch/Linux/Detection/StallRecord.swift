@@ -55,14 +55,12 @@ struct StallRecord: Sendable {
     let id: String
     let kind: Kind
     var loop: Loop
-    /// The loop's threshold, in nanoseconds.
     let threshold: UInt64
     /// When the turn's age begins to count, by the wall clock.
     let startedAt: Timestamp
     /// The lateness of the watchdog's first poll, in nanoseconds.
     let watchdogLate: UInt64
     var state: State
-    /// The duration of the stall so far, in nanoseconds.
     var duration: UInt64
     var samples: [Sample] = []
     /// The other threads at the first sample, if the configuration asks for them, or when a deadlock was found.

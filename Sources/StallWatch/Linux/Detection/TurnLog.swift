@@ -35,7 +35,6 @@ struct TurnLog {
 
     var observations: [Observation] { samples.flatMap(\.observations) }
 
-    /// Drops the entries: the turn's age counts from `start` on.
     mutating func restart(from start: UInt64) {
         self.start = start
         samples = []

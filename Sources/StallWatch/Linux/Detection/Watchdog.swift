@@ -23,9 +23,7 @@ final class Watchdog: Sendable {
     private let submit: @Sendable (StallRecord) -> Void
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
-    /// Serves other deadlines after each pass, with the time and the moment from which time counts.
-    ///
-    /// Returns when the next call is due; all are in monotonic nanoseconds.
+    /// Serves other deadlines after a pass, at a time and since when time counts; returns the next (monotonic ns).
     private let serve: @Sendable (UInt64, UInt64) -> UInt64
     let alarm: WatchdogAlarm
     let suppressed: SuppressionCounter
@@ -199,9 +197,7 @@ final class Watchdog: Sendable {
 struct WatchdogSleep: Equatable {
     struct FollowedLoop {
         var threshold: UInt64
-        /// Whether it waits, and may wake the watchdog with its next turn.
         var mayWake: Bool
-        /// Whether it wakes the watchdog before anything can happen.
         var mayPark: Bool
         /// Whether the next poll may be for its load only.
         var isLoadFollowed: Bool
@@ -242,7 +238,6 @@ struct Timekeeper {
     private var awake = GapDetector.Reading(monotonic: 0, boot: 0, occupied: 0)
     /// The moment from which the age of a turn counts, in monotonic nanoseconds.
     private(set) var countingFrom: UInt64 = 0
-    /// Why earlier time does not count.
     private(set) var reason = SuppressionReason.processStopped
 
     /// Ends the sleep of the watchdog, after `capturing` nanoseconds of captures and checks so far, and counts a
@@ -323,7 +318,6 @@ final class PauseState: Sendable {
         depth.wrappingAdd(1, ordering: .sequentiallyConsistent)
     }
 
-    /// Ends a pause: turns are measured from `now` on.
     func end(at now: UInt64) {
         resumed.store(now, ordering: .sequentiallyConsistent)
         depth.wrappingSubtract(1, ordering: .sequentiallyConsistent)

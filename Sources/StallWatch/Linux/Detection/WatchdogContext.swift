@@ -71,7 +71,6 @@ final class WatchdogContext {
         return sample
     }
 
-    /// Adds the threads of the process, except `target` and the monitor's own, and what they wait for.
     func addOtherThreads(to record: inout StallRecord, than target: CaptureTarget) {
         var excluded = ownThreads
         if case .thread(let thread) = target { excluded.insert(thread) }
@@ -91,7 +90,6 @@ final class WatchdogContext {
         }
     }
 
-    /// Captures every thread of the process except `excluded`, one after another, and counts those over the limit.
     func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
         let others = ThreadIdentity.all().filter { !excluded.contains($0) }
         let captured = others.prefix(StallRecord.maximumOtherThreads).map { thread in

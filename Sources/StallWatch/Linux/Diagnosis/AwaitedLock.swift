@@ -38,7 +38,6 @@ struct LockChain: Sendable {
         var stack: CapturedStack?
         var systemCall: DescribedCall?
         var waitsFor: AwaitedLock?
-        /// Whether it was on a CPU or ready to run.
         var isRunning: Bool
     }
 

@@ -190,8 +190,7 @@ enum CauseRules {
                 ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time)
             })
         else { return (nil, 0) }
-        // What was seen without a stack, or with a part of it, may show no lock or another one. More of a stack in the same
-        // call stands for it.
+        // Without a whole stack it may show no lock, or another one: more of a stack in the same call stands for it.
         let shown = places[most.key]?.values
             .filter {
                 $0.observation.shown > place.observation.shown && $0.observation.isSameCall(as: place.observation)
@@ -210,8 +209,7 @@ enum CauseRules {
         }
     }
 
-    /// Returns the observation that knows more of a lock, as one after the wait shows none; the later one if they are
-    /// equal.
+    /// Returns the observation that knows more of a lock, as one after the wait shows none; of equal ones, the later.
     private static func better(_ old: Observation?, _ new: Observation) -> Observation {
         guard let old else { return new }
         let (before, after) = (knownParts(of: old.lock), knownParts(of: new.lock))

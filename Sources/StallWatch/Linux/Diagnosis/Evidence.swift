@@ -34,7 +34,6 @@ struct Evidence: Sendable {
     var stolen: UInt64 = 0
     var pagedFile: String?
 
-    /// The time that each observation stands for, in nanoseconds.
     var weights: [UInt64] {
         SampleWeights.weights(
             observations.map { observation in
@@ -92,10 +91,8 @@ enum SampleWeights {
         var from: UInt64
         /// The turn's age at the end, in nanoseconds.
         var to: UInt64
-        /// Whether the thread was running, or ready to run.
         var isRunning = false
-        /// The thread's CPU time and time without a CPU at both ends, in nanoseconds since the thread's start; `nil` if
-        /// it is not known.
+        /// The thread's CPU and run-queue time at both ends, in nanoseconds since its start; `nil` if it is not known.
         var used: (from: UInt64, to: UInt64)?
     }
 

@@ -72,8 +72,7 @@ enum PthreadReadWriteLock {
     }
 }
 
-/// glibc's struct new_sem on 64-bit machines (nptl/sem_waitcommon.c): the value and the number of waiters in one word,
-/// then a futex flag for private semaphores.
+/// glibc's struct new_sem (64 bits, nptl/sem_waitcommon.c): value and waiters in a word, a flag for private futexes.
 enum PosixSemaphore {
     /// The plausible numbers of waiting threads.
     private static let waiters: ClosedRange<Int32> = 1...100_000

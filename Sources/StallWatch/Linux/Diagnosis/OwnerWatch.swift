@@ -34,14 +34,12 @@ struct OwnerWatch {
     func time(waiterNice: Int32?) -> OwnerTime? { OwnerTime(readings, waiterNice: waiterNice) }
 }
 
-/// How the owner of a lock spent the time for which it was observed.
 struct OwnerTime: Equatable, Sendable {
     let split: TimeSplit
     /// The nice values of the owner and of the thread that waits for it; `nil` if the system does not show them.
     let nice, waiterNice: Int32?
 
-    /// Concludes from readings of the owner, ascending by time; `nil` if there are fewer than two, or one does not show
-    /// the time without a CPU.
+    /// Concludes from ascending readings of the owner; `nil` with fewer than two, or one that lacks the run-queue time.
     init?(_ readings: [ThreadReading], waiterNice: Int32?) {
         guard let first = readings.first, let last = readings.last, last.time > first.time,
             readings.allSatisfy(\.showsRunQueue),

@@ -30,9 +30,7 @@ final class PeerFinder {
     private var answers: [Wait: PeerAnswer] = [:]
     private let memory = GuardedMemory()
 
-    /// Finds out for whom a call waits; `nil` for a call that waits for none of these.
-    ///
-    /// Another number of runs of the thread means another wait, and `since` is when it is known to wait.
+    /// Finds out for whom a call waits since `since`, or `nil`; another number of `runs` of the thread is another wait.
     func find(_ call: SystemCall, of thread: Int32, runs: UInt64, since: UInt64 = monotonicNow()) -> PeerAnswer? {
         let wait = Wait(thread: thread, runs: runs, number: call.number, arguments: call.arguments)
         if let known = answers[wait] { return known }

@@ -36,7 +36,6 @@ struct StallDiagnostician {
         self.waits = waits
     }
 
-    /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
     mutating func prepare(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
         let last = readings.last.flatMap { $0.time >= turn ? $0 : nil }
         if let last, now &- last.time < threshold { return }
@@ -125,7 +124,6 @@ struct StallDiagnostician {
         return cause(observations, from: start, to: end)
     }
 
-    /// Watches major page faults once a late turn has had one.
     private mutating func watchFaults(of thread: Int32, since start: UInt64) {
         if let faults { return faults.read() }
         guard let last = readings.last, let first = readings.first(where: { $0.time >= start }),

@@ -23,9 +23,8 @@ extension ThreadActivity {
         case .running, .blocked: self = .running
         case .faulting: self = Self.isFaulting(state, waitChannel) ? .faulting : .running
         case .waiting(let call): self = .waiting(call.original(waitChannel: waitChannel))
-        // S and D are waits. A tracer, such as another monitor's capture, has stopped a thread in the states t and T; it
-        // continues at once.
-        // Without any file the thread's clock alone shows whether it has run.
+        // S and D are waits. A tracer, such as another monitor's capture, has stopped a thread in the states t and T;
+        // it continues at once. Without any file the thread's clock alone shows whether it has run.
         case nil: self = [0, UInt8(ascii: "S"), UInt8(ascii: "D")].contains(state) ? .blocked : .running
         }
     }
@@ -40,8 +39,7 @@ extension ThreadActivity {
 extension SystemCall {
     var isRestarted: Bool { name == "restart_syscall" }
 
-    /// Returns the original of a restart_syscall(2) that waits in a kernel function; this call if it is none or not
-    /// known.
+    /// Returns the original of a restart_syscall(2) that waits in a kernel function; this call if none or not known.
     ///
     /// After a signal without a handler, the kernel restarts a wait with a restart block under that name, with the
     /// original arguments. SIGCHLD does this to any thread of a program without a handler for it, if the child ends

@@ -5,7 +5,6 @@ struct TimeSplit: Equatable, Sendable {
     var onCPU: UInt64
     /// The time runnable without a CPU.
     var runQueue: UInt64
-    /// The rest: the time blocked.
     var blocked: UInt64
     /// The maximum error of ``onCPU`` and ``runQueue``: some may belong to the time right before or after the turn.
     var uncertainty: UInt64

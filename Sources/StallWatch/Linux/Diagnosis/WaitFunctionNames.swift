@@ -140,8 +140,6 @@ struct LockFunction: Equatable {
     }
 
     /// Returns `dispatch_semaphore_wait` if functions of libdispatch without names wait for a semaphore of libc.
-    ///
-    /// A stripped libdispatch exports that function, which has jumped to one without a name.
     static func semaphoreOfStrippedDispatch(_ frames: [NamedFrame]) -> LockFunction? {
         let caller = frames.first { $0.image != "libc.so.6" }
         guard caller == NamedFrame(function: nil, image: "libdispatch.so") else { return nil }

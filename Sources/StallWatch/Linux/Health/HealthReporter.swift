@@ -111,7 +111,6 @@ final class HealthWorker: Sendable {
 
     func start() throws(SystemError) { try worker.start { [self] in run() } }
 
-    /// Publishes a record soon; never waits.
     func wake() { wakes.put((), replacing: { _ in true }) }
 
     /// Publishes the last record and ends the thread; one that takes too long is detached, and ends on its own.

@@ -30,8 +30,7 @@ final class HealthSource: Sendable {
         memory = Mutex(Memory(last: first))
     }
 
-    /// Keeps what the newest report of a stall says; in a saturation, when it spins, and while an operation is overdue,
-    /// the loop makes progress.
+    /// Keeps what the newest report of a stall says; saturated, spinning or with an overdue operation, it progresses.
     func store(_ report: StallReport) {
         guard !report.kind.isPeriod, report.kind != .overdue else { return }
         var outline = report

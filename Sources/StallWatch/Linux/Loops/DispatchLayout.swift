@@ -18,8 +18,7 @@ enum DispatchLayout {
     static let poolWidth: UInt64 = 0xfff
     static let targetOffset: UInt64 = 24
 
-    /// Returns the state of a queue that has no item, runs none, and is not suspended or enqueued: its places are free
-    /// (DISPATCH_QUEUE_STATE_INIT_VALUE).
+    /// Returns the state of an idle queue, not suspended or enqueued: no place taken (DISPATCH_QUEUE_STATE_INIT_VALUE).
     static func idleState(width: UInt64) -> UInt64 { (0x1000 - min(width, 0x1000)) << 41 }
 
     /// Returns whether a concurrent queue with this state runs an item, and no more than it may; `false` for a width of 1.

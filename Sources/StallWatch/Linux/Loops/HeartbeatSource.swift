@@ -21,7 +21,6 @@ final class HeartbeatSource: LoopSource {
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> CaptureTarget?
-    /// Returns whether the loop has ended, or is observed in another way.
     let isUnneeded: @Sendable () -> Bool
     /// Returns whether the loop does not run its items on purpose, or is reported for it; takes an item's age in nanoseconds.
     private let findsExcuse: @Sendable (UInt64) -> Bool

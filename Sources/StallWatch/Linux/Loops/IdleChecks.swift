@@ -59,7 +59,6 @@ final class TaskPoolIdleCheck: IdleCheck {
     private let state = Atomic<UInt>(0)
     private let idleState = Atomic<UInt64>(0)
 
-    /// Confirms the layout, in a task that runs in the pool.
     func confirm() {
         guard state.load(ordering: .relaxed) == 0, let current = clinux_current_queue() else { return }
         let memory = GuardedMemory()
@@ -113,7 +112,6 @@ final class TaskPools: IdleCheck {
 final class EventLoopIdleCheck: IdleCheck {
     /// The longest time until an item runs that wakes the loop from its wait, in nanoseconds.
     static let longestDelay: UInt64 = 1_000_000
-    /// The number of items in a row that have to confirm the place.
     static let confirmations = 3
 
     private struct LearnedPlace {
@@ -177,7 +175,6 @@ final class QueueOwner: IdleCheck {
         self.queue = queue
     }
 
-    /// Confirms the layout, in an item that runs on the queue.
     func confirm() {
         guard state.load(ordering: .relaxed) == 0 else { return }
         // The layout may be another one: until it is confirmed, every word is read through the kernel.

@@ -10,7 +10,6 @@ final class LoopMonitor: Sendable {
     let stoppedEarly = Atomic<Int>(0)
     private let probe = Mutex<OneShotTransfer<ThreadProbe>?>(nil)
 
-    /// Creates a monitor of one loop, with its threshold in nanoseconds.
     init(label: String, threshold: UInt64, recorder: TurnRecorder, source: any LoopSource) {
         self.label = label
         self.recorder = recorder
@@ -37,7 +36,6 @@ final class LoopMonitor: Sendable {
     /// Takes the files that are open; `nil` if there are none.
     func takeFiles() -> ThreadProbe? { probe.withLock { $0.take() }?.take() }
 
-    /// Changes the threshold, in nanoseconds.
     func setThreshold(_ threshold: UInt64) { currentThreshold.store(threshold, ordering: .relaxed) }
 
     /// Sends a heartbeat if one is due, and reads the loop's state at `now` and what has ended since the last poll.

@@ -1,7 +1,6 @@
 import StallReports
 
-/// The way in which a kind of loop is followed: everything about it except its turns, which the recorder holds, and what
-/// only run loops or heartbeats have.
+/// How a kind of loop is followed, except its turns (the recorder has them) and what only run loops or heartbeats have.
 protocol LoopSource: AnyObject, Sendable {
     var kind: LoopKind { get }
 
@@ -55,6 +54,5 @@ extension LoopKind {
 enum CaptureTarget: Sendable, Equatable {
     case thread(Int32)
     case pool
-    /// No thread, because none has run the loop yet.
     case unknown
 }

@@ -43,7 +43,6 @@ final class RunLoopModeReader: @unchecked Sendable {
         isMain = CFEqual(runLoop, CFRunLoopGetMain())
     }
 
-    /// Starts reading the mode on another thread, unless a read is in progress.
     func ask() {
         _ = try? worker.start { [self] in
             let answer = read()

@@ -21,8 +21,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     let modeReader: RunLoopModeReader?
     private var observers: [(CFRunLoopObserver, CFRunLoopMode)] = []
 
-    /// Creates the observers, which retain `recorder`, and adds them to `runLoop`; throws if there is no memory for
-    /// them.
+    /// Creates the observers, which retain `recorder`, and adds them to `runLoop`; throws if memory is lacking.
     ///
     /// Of the modes, `kCFRunLoopCommonModes` means all present and future common modes. Reports can name the default
     /// mode and the modes given here, 255 at most.

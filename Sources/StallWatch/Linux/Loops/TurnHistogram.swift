@@ -8,9 +8,7 @@ import Synchronization
 /// store, with no lock and no locked instruction. Any thread may read.
 final class TurnHistogram: Sendable {
     private static let precision = 3
-    /// Durations below 2^10 ns, about 1 µs, share one bucket.
     private static let lowestPower = 10
-    /// Durations from 2^44 ns on, about 4.8 hours, share one bucket.
     private static let highestPower = 44
     /// The number of buckets; the first is for durations below the range, the last for those above it.
     static let bucketCount = (highestPower - lowestPower) << precision + 2
@@ -18,7 +16,6 @@ final class TurnHistogram: Sendable {
     private let buckets = AtomicWords(count: TurnHistogram.bucketCount)
     private let busy = Atomic<UInt64>(0)
 
-    /// Counts a turn of `nanoseconds`; only the loop's thread calls this.
     func record(_ nanoseconds: UInt64) {
         // In bounds: `bucket(of:)` returns a number below `bucketCount` for every duration.
         let bucket = buckets.start + Self.bucket(of: nanoseconds)

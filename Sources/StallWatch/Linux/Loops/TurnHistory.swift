@@ -25,7 +25,6 @@ final class TurnHistory: Sendable {
     private let words = AtomicWords(count: TurnHistory.slots * TurnHistory.wordsPerTurn)
     private let kept = Atomic<UInt64>(0)
 
-    /// Keeps a turn that is over, unless it was short; only the loop's thread calls this.
     func record(began: UInt64, ended: UInt64, previousEnd: UInt64) {
         guard ended &- began >= Self.shortest else { return }
         let number = kept.load(ordering: .relaxed)

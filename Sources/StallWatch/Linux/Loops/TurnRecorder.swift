@@ -225,8 +225,7 @@ extension TurnRecorder {
         return thread == 0 ? nil : thread
     }
 
-    /// Marks the turn that began at `began`, so that its end wakes the watchdog; returns the end if the loop will not
-    /// see that.
+    /// Marks the turn that began at `began`: its end wakes the watchdog; returns the end if the loop will not see that.
     ///
     /// The result may be a later turn's end: too late by at most the time since the poll.
     @discardableResult
@@ -246,7 +245,6 @@ extension TurnRecorder {
         return marked == 0 ? nil : stalledTurnEnd(marked)
     }
 
-    /// Returns when the marked turn ended, or `nil` while it lasts.
     func stalledTurnEnd(_ began: UInt64) -> UInt64? {
         guard self.began.load(ordering: .sequentiallyConsistent) != began else { return nil }
         // The order of the loads matters: the loop stores the end of the marked turn before it ends another turn.
@@ -273,7 +271,6 @@ extension TurnRecorder {
         return past &+ (now - last)
     }
 
-    /// Removes the mark, once the watchdog has seen the stall's end.
     func clearStalled() {
         stalled.store(0, ordering: .sequentiallyConsistent)
     }
@@ -305,7 +302,6 @@ struct LoopLoad: Equatable {
     var isOutside = false
     /// When the last turn ended; 0 before that.
     var lastEnd: UInt64 = 0
-    /// How often a run of the default mode began or went on after a nested run.
     var defaultRuns: UInt64 = 0
 }
 
@@ -321,7 +317,6 @@ final class WaitClock: Sendable {
         began.store(now, ordering: .releasing)
     }
 
-    /// Ends the wait of the loop, if one has begun.
     func end(at now: UInt64) {
         let began = began.load(ordering: .relaxed)
         guard began != 0 else { return }

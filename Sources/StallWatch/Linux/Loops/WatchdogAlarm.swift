@@ -10,7 +10,6 @@ import Synchronization
 final class WatchdogAlarm: Sendable {
     private let semaphore = Semaphore()
     private let parked = Atomic<Bool>(false)
-    /// Orders a loop's stores before its later loads, and the watchdog's likewise.
     let fence = AsymmetricFence()
 
     /// Wakes the watchdog if it is parked; otherwise it costs one atomic load and no system call.

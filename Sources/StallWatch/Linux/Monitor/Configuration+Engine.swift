@@ -2,7 +2,6 @@ import LinuxSupport
 import StallReports
 
 extension StallMonitor.Configuration {
-    /// The same with outputs in absolute places.
     var withFixedOutputs: Self {
         get throws(StallWatchError) {
             var fixed = self
@@ -44,9 +43,7 @@ extension StallMonitor.Configuration {
 }
 
 extension StallMonitor.Configuration.Health {
-    /// The time between two records, in nanoseconds.
     var nanoseconds: UInt64 { LinuxSupport.nanoseconds(interval) }
 
-    /// The same if there is a health file.
     var recordInterval: UInt64? { path == nil ? nil : nanoseconds }
 }

@@ -38,7 +38,6 @@ final class ControlService: Sendable {
     private let thread: WorkerThread
     private let jobs: ControlJobs
 
-    /// Creates the directory, the socket and its thread, which calls `answer`; slow requests have threads of their own.
     init(
         directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer,
         slowAnswer: @escaping ControlJobs.Answer
@@ -88,7 +87,6 @@ final class ControlService: Sendable {
 
 /// The slow requests to a control socket, each answered on a thread of its own, one of each kind at a time.
 final class ControlJobs: Sendable {
-    /// Answers a request, on its own thread.
     typealias Answer = @Sendable (ControlRequest) -> ControlAnswer
 
     /// Those of each kind of request; `nil` once the monitor has ended.

@@ -29,7 +29,6 @@ final class LiveEngine: MonitorEngine {
         /// When the monitor started and stopped, in monotonic nanoseconds.
         var started: UInt64?
         var stopped: UInt64?
-        /// Whether the engine has found that ptrace works; `nil` before the start.
         var mayUsePtrace: Bool?
 
         func removeSources() {

@@ -41,7 +41,6 @@ struct ProbeTurns: ~Copyable, Sendable {
         }
     }
 
-    /// Sends the turns to `recorder`, from the next turn on; returns `false` while they go to another one.
     func attach(_ recorder: TurnRecorder) -> Bool {
         kept.withLock { kept in
             guard exchange(0, for: Self.bits(recorder)) else { return false }

@@ -22,9 +22,7 @@ extension WatchedLoop {
         }
     }
 
-    /// Starts following the loop, with a recorder for each monitor.
-    ///
-    /// `.main` has monitors for the main run loop, the main queue and the program's own executor of the main actor.
+    /// Follows the loop, a recorder per monitor; `.main` has the run loop, the queue and the program's main executor.
     func makeMonitors(
         threshold: UInt64, alarm: WatchdogAlarm, isServed: Bool = false
     ) throws(StallWatchError) -> [LoopMonitor] {

@@ -8,7 +8,6 @@ package import StallReports
 package struct RepeatPolicy {
     /// The most fingerprints remembered; beyond it, the least recently seen one begins at occurrence 1 again.
     static let maximumFingerprints = 1024
-    /// How many times as long as the reported ones a stall lasts that is no mere repeat of them.
     static let muchLonger = 4.0
     private static let minute: UInt64 = 60_000_000_000
 
@@ -35,7 +34,6 @@ package struct RepeatPolicy {
 
     private struct Known {
         var seen = 0
-        /// The occurrence at which the next report is due: a power of two.
         var due = 1
         var longest = 0.0
         var repeats = Repeats()

@@ -130,7 +130,6 @@ extension Result<CapturedStack, CaptureFailure> {
     }
 }
 
-/// The tables of a report: each distinct stack, frame and image once.
 struct ReportTables {
     var stacks: [[Int]] = []
     var frames: [StallReport.Frame] = []
@@ -178,8 +177,7 @@ struct ReportTables {
 }
 
 enum WorkerGroups {
-    /// Groups the workers of a sample, by the mangled names that `symbol` returns; `nil` if the sample's loop has its
-    /// own thread.
+    /// Groups a sample's workers by the mangled names that `symbol` returns; `nil` if its loop has its own thread.
     ///
     /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker.
     static func group(

@@ -52,7 +52,6 @@ extension StallReport.Lock {
         return LockChain.Owner(thread: thread, isRunning: stack?.threadState == .running)
     }
 
-    /// Creates a report's lock; `stack` adds a stack to the report's tables and returns its index.
     init(_ chain: LockChain, stack: (CapturedStack) -> Int) {
         let holders = chain.owners.map { owner in
             var described = StallReport.LockOwner(thread: .init(owner.thread), isRunning: owner.isRunning)

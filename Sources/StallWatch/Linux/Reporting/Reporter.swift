@@ -158,7 +158,6 @@ final class Reporter: Sendable {
         return true
     }
 
-    /// Waits until the sinks have received everything, once and for a bounded time.
     func finishSinks() {
         outlet.sinks.finish()
         discard()

@@ -81,7 +81,6 @@ struct Delivery: Sendable {
 
     init(_ interval: [LoopStatistics]) { (event, report, self.interval) = (.interval, nil, interval) }
 
-    /// The report's id; `nil` for a notice and an interval.
     var id: String? { report?.id }
 }
 

@@ -12,7 +12,6 @@ struct SinkSet: Sendable {
 
     private let stores: [SinkWorker]
     private let others: [SinkWorker]
-    /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
     let unflushed: [String]?
 
     /// Creates the sinks' workers; starts no thread, and throws if a sink cannot work.
@@ -48,8 +47,7 @@ struct SinkSet: Sendable {
 
     /// Delivers a stall's final report to stores first, so that other sinks find the file.
     ///
-    /// Waits up to ``otherTimeLimit``, but not for a store that is still behind with `reached`, its barriers of the
-    /// last report.
+    /// Waits up to ``otherTimeLimit``, but not for a store still behind with `reached`, the last report's barriers.
     func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {
@@ -59,7 +57,6 @@ struct SinkSet: Sendable {
         for worker in others { worker.submit(delivery) }
     }
 
-    /// Waits until the sinks have handled everything queued so far, for a bounded time.
     func flush() {
         wait(for: stores.map { $0.barrier() }, Self.storeTimeLimit)
         wait(for: others.map { $0.barrier() }, Self.otherTimeLimit)

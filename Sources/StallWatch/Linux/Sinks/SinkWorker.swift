@@ -76,7 +76,6 @@ final class SinkWorker: Sendable {
     /// If the calling thread is this sink's, makes ``join(until:)`` not wait for it, because it stops the monitor.
     func abandonIfCurrent() { worker.abandonIfCurrent() }
 
-    /// Waits for the closed sink's thread until a deadline in monotonic nanoseconds, and detaches it if it misses that.
     func join(until deadline: UInt64) { worker.finish(until: deadline) }
 }
 
