@@ -29,6 +29,7 @@ let testKits = [inMemoryLogging, eventLoops, product("MetricsTestKit", "swift-me
 let tested: [Target.Dependency] = parts + ["StallWatch", "TestSupport"] + testKits
 let inertParts: [Target.Dependency] = ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations
 let hosts: [Target.Dependency] = ["stack-host", "stallwatch-scenarios", "stallwatch-test-host", "TestSupport"]
+let stalling: [Target.Dependency] = ["CStalls", "CUnwindTestSupport", "StallWatch"]
 // CONTRIBUTING.md says what each module is for.
 let portable: [Target] = [
     .target(name: "CStallWatch"), .target(name: "StallReports"),
@@ -55,9 +56,7 @@ let linux: [Target] = [
     .target(name: "TailCalls", path: "Tests/ScenarioKit/TailCalls"),
     .executableTarget(
         name: "stallwatch-scenarios",
-        dependencies: [
-            "CStallWatch", "CStalls", "CUnwindTestSupport", "StallWatch", "TailCalls", "TextOutput", arguments, eventLoops,
-        ],
+        dependencies: stalling + ["CStallWatch", "TailCalls", "TextOutput", arguments, eventLoops],
         path: "Tests/ScenarioKit", exclude: ["CStalls", "TailCalls"]),
     .target(
         name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport",
