@@ -8,7 +8,7 @@ import Testing
 @Suite struct LineServerTests {
     private let directory = TemporaryDirectory.ofTest()
 
-    @Test(.timeLimit(.minutes(1))) func `a connection of the app's socket is not accepted`() throws {
+    @Test(.timeLimit(.minutes(10))) func `a connection of the app's socket is not accepted`() throws {
         let server = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
         let worker = try WorkerThread(name: "test-server") { server.run() }
         let theirs = try UnixSocket.listen(at: directory.path("theirs"), backlog: 4)
@@ -24,7 +24,7 @@ import Testing
         for descriptor in [client, server.listener.number] + (waking.map { [$0] } ?? []) { close(descriptor) }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a server that lost its socket ends, and closes no file of the app`() throws {
+    @Test(.timeLimit(.minutes(10))) func `a server that lost its socket ends, and closes no file of the app`() throws {
         var server: LineServer? = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
         let number = try #require(server?.listener.number)
         let theirs = open("/dev/null", O_RDWR | O_CLOEXEC)
@@ -38,7 +38,7 @@ import Testing
         close(number)
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a server that lost its pipe can be stopped`() throws {
+    @Test(.timeLimit(.minutes(10))) func `a server that lost its pipe can be stopped`() throws {
         let server = try LineServer(path: directory.path("s")) { _ in .bytes([]) }
         let worker = try WorkerThread(name: "test-server") { server.run() }
         var theirs: [Int32] = [0, 0]

@@ -91,7 +91,7 @@ import TestSupport
 
 @Suite struct ChildProcessTests {
     @Test func aChildThatDoesNotEndIsKilled() async throws {
-        let child = try ChildProcess(["-c", "exec sleep 60"], executable: "/bin/sh")
+        let child = try ChildProcess(["-c", "exec sleep 600"], executable: "/bin/sh")
         #expect(await child.finish(within: .milliseconds(50)).description == "was ended by signal 9 and wrote ''")
     }
 }

@@ -91,7 +91,7 @@ import Testing
         return path
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a pipe without a writer is given up`() throws {
+    @Test(.timeLimit(.minutes(10))) func `a pipe without a writer is given up`() throws {
         let directory = try TemporaryDirectory()
         let path = try pipe(in: directory)
         #expect(
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a pipe is read to its end`() throws {
+    @Test(.timeLimit(.minutes(10))) func `a pipe is read to its end`() throws {
         let directory = try TemporaryDirectory()
         let path = try pipe(in: directory)
         // Opened for both, so that no side waits for the other.

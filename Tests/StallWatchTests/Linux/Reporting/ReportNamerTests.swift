@@ -129,11 +129,10 @@ import Testing
     @Test func `a file that cannot be written is an error and no wait`() throws {
         let directory = try TemporaryDirectory()
         mkfifo(directory.path("fifo"), 0o600)
-        let begun = monotonicNow()
+        // A wait would be another error.
         for path in [directory.path("fifo"), directory.path("no/log"), directory.path] {
             let error = try #require(TerminationLog.writeInTime([1], to: path))
             #expect(error.message == "the termination log \(path) cannot be opened: name a file that may be written")
         }
-        #expect(monotonicNow() - begun < TerminationLog.timeLimit)
     }
 }
