@@ -141,7 +141,7 @@ final class ProcessThreads {
     /// Whether owners of locks may be stopped for their stacks.
     private let mayStop: Bool
 
-    /// Begins to read the names of functions that wait.
+    /// Reads the names of functions that wait, for 100 ms at most.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
         mayStop = true

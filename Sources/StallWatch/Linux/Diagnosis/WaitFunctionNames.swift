@@ -34,7 +34,10 @@ final class WaitFunctionNames: Sendable {
     /// By the path of an image that may contain such functions; empty until it is read.
     private let functions = Mutex<[String: [Function]]>([:])
 
-    /// Begins to read the functions of images that are new, and does not wait.
+    /// The longest wait for the functions, in nanoseconds; `start()` waits as long for the watchdog.
+    private static let patience: UInt64 = 100_000_000
+
+    /// Reads the functions of images that are new; what takes longer than ``patience`` goes on alone.
     func prepare(for images: ImageList) {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
         let new = functions.withLock { functions in
@@ -48,9 +51,10 @@ final class WaitFunctionNames: Sendable {
         }
         guard !new.isEmpty else { return }
         // Without a thread, no function has a name.
-        _ = try? WorkerThread(name: "stallwatch-func") {
+        let reader = try? WorkerThread(name: "stallwatch-func") {
             for image in new { self.read(image, besides: missing) }
         }
+        reader?.finish(until: monotonicNow() &+ Self.patience)
     }
 
     func read(_ image: LoadedImage, besides missing: Set<String>) {
