@@ -38,7 +38,7 @@
                 let blocked = (round * 37 + 11) % Self.requests
                 let before = ended.count
                 await serve(style, blocking: blocked, on: executor)
-                #expect(eventually { ended.count > before })
+                #expect(eventually { ended.count > before }, "round \(round): \(monitor.statistics)")
                 let context = try #require(ended.dropFirst(before).first?.context)
                 #expect(context.label == "GET /items/\(blocked)" && context.traceID == Self.trace(of: blocked))
                 if style == .task {

@@ -15,6 +15,8 @@ final class WatchdogContext {
     private(set) var timeOfChecks: UInt64 = 0
     /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
     private static let longestCheck: UInt64 = 500_000_000
+    /// The longest wait for the names of waits before a dump of all threads, in nanoseconds.
+    private static let patience: UInt64 = 100_000_000
     let threads: ProcessThreads
     var version = 0
     var loops: [LoopMonitor] = []
@@ -76,6 +78,8 @@ final class WatchdogContext {
         if case .thread(let thread) = target { excluded.insert(thread) }
         (record.otherThreads, record.omittedThreads) = captureAll(than: excluded)
         record.otherImages = capturer.images()
+        // An early hang: later looks cannot make up for what its only dump does not name.
+        threads.settleNames(until: now() &+ Self.patience)
         let locks = LockOwnerResolver(threads: threads, memory: GuardedMemory())
         var waits: [Int32: ThreadWait] = [:]
         for other in record.otherThreads {

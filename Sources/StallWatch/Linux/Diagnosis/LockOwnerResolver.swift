@@ -141,7 +141,7 @@ final class ProcessThreads {
     /// Whether owners of locks may be stopped for their stacks.
     private let mayStop: Bool
 
-    /// Reads the names of functions that wait, for 100 ms at most.
+    /// Begins to read the names of functions that wait.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
         mayStop = true
@@ -177,6 +177,9 @@ final class ProcessThreads {
     func names(of stack: CapturedStack) -> [NamedFrame] {
         functionNames.names(of: stack.frames, in: capturer.images())
     }
+
+    /// Waits until the functions that wait have names, or until a deadline in monotonic nanoseconds.
+    func settleNames(until deadline: UInt64) { functionNames.settle(until: deadline) }
 
     func images() -> ImageList { capturer.images() }
 }

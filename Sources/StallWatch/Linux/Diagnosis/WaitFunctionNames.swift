@@ -34,10 +34,9 @@ final class WaitFunctionNames: Sendable {
     /// By the path of an image that may contain such functions; empty until it is read.
     private let functions = Mutex<[String: [Function]]>([:])
 
-    /// The longest wait for the functions, in nanoseconds; `start()` waits as long for the watchdog.
-    private static let patience: UInt64 = 100_000_000
+    private let reader = Mutex<WorkerThread?>(nil)
 
-    /// Reads the functions of images that are new; what takes longer than ``patience`` goes on alone.
+    /// Begins to read the functions of images that are new; ``settle(until:)`` waits for the end.
     func prepare(for images: ImageList) {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
         let new = functions.withLock { functions in
@@ -51,11 +50,14 @@ final class WaitFunctionNames: Sendable {
         }
         guard !new.isEmpty else { return }
         // Without a thread, no function has a name.
-        let reader = try? WorkerThread(name: "stallwatch-func") {
+        let thread = try? WorkerThread(name: "stallwatch-func") {
             for image in new { self.read(image, besides: missing) }
         }
-        reader?.finish(until: monotonicNow() &+ Self.patience)
+        reader.withLock { $0 = thread }
     }
+
+    /// Waits until the functions are read, or until a deadline in monotonic nanoseconds.
+    func settle(until deadline: UInt64) { reader.withLock { $0.take() }?.finish(until: deadline) }
 
     func read(_ image: LoadedImage, besides missing: Set<String>) {
         let found =

@@ -40,8 +40,9 @@ final class HeartbeatSource: LoopSource {
 
     /// Creates a source, whose first item counts if the loop is known to run items (`isServed`).
     ///
-    /// `send` runs on the watchdog and must not wait. `owner` returns the thread that runs the loop now, if it can be
-    /// known. `isUnneeded`: the loop has ended, or is observed in a better way. While `isExcused`, an item may be late.
+    /// `send` runs on the watchdog, the first time on the thread that begins the watch, and must not wait. `owner` returns
+    /// the thread that runs the loop now, if it can be known. `isUnneeded`: the loop has ended, or is observed in a better
+    /// way. While `isExcused`, an item may be late.
     init(
         kind: LoopKind, isServed: Bool = false,
         owner: @escaping @Sendable () -> CaptureTarget? = { nil },

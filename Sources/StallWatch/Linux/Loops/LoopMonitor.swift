@@ -23,8 +23,12 @@ final class LoopMonitor: Sendable {
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
 
-    /// Opens the files of the loop's thread, if known: a process that gives up its user can only read open ones.
-    func openFiles() {
+    /// Begins the watch, before the watchdog follows the loop: a stall that begins now must not be missed.
+    ///
+    /// The first heartbeat goes ahead of all work that the app sends next. The files of the loop's thread are opened, if it
+    /// is known, because a process that gives up its user can only read open ones.
+    func begin(at now: UInt64) {
+        _ = (source as? HeartbeatSource)?.beat(recorder, threshold: threshold, at: now)
         guard let thread = source.knownThread ?? recorder.lastThread, let opened = try? ThreadProbe(thread: thread)
         else {
             return

@@ -122,7 +122,7 @@ final class LiveEngine: MonitorEngine {
                 threshold: nanoseconds(threshold), alarm: watchdog.alarm, isServed: isServed)
             let entry = LoopEntry(label: loop.label, identity: loop.identity, monitors: monitors)
             state.loops[loop.label] = entry
-            if case .running = state.phase { entry.openFiles() }
+            if case .running = state.phase { entry.begin() }
             watchdog.add(monitors)
             return entry
         }
@@ -158,7 +158,7 @@ final class LiveEngine: MonitorEngine {
             }
             let service = try makeControlService()
             state.mayUsePtrace = capturer.methods.contains(.ptrace)
-            for loop in state.loops.values { loop.openFiles() }
+            for loop in state.loops.values { loop.begin() }
             do throws(StallWatchError) {
                 state.phase = .running(try startThreads(capturer))
             } catch {

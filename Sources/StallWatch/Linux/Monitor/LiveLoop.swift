@@ -24,7 +24,7 @@ final class LoopEntry: Sendable {
         return end == 0 ? nil : end
     }
 
-    func openFiles() { for monitor in monitors { monitor.openFiles() } }
+    func begin() { for monitor in monitors { monitor.begin(at: monotonicNow()) } }
 
     func markEnded() { end.store(monotonicNow(), ordering: .relaxed) }
 

@@ -44,6 +44,15 @@ import Testing
         #expect(recorder.snapshot().began == 1100)
     }
 
+    @Test func `a watch that begins sends the first item before the app can send work`() {
+        let watched = LoopMonitor(label: "queue", threshold: 100, recorder: recorder, source: source())
+        watched.begin(at: 1000)
+        #expect(loop.pending == 1)
+        loop.add { #expect(self.recorder.lastThread != nil, "the loop is known to run before its first work") }
+        loop.runAll()
+        #expect(!watched.poll(at: 1050).isStarting && recorder.snapshot().began == 1050)
+    }
+
     @Test func theFirstItemOfALoopThatIsServedCounts() throws {
         let source = HeartbeatSource(kind: .mainQueue, isServed: true) { [loop] item in loop.add(item) }
         let sent = monotonicNow()
