@@ -20,6 +20,14 @@ import Testing
         return (finder ?? PeerFinder()).find(call, of: 0, runs: runs, since: since)
     }
 
+    /// The processes of an answer that the test knows.
+    ///
+    /// A child that another test makes has every descriptor of this process from fork(2) to execve(2), so it may be in an
+    /// answer, too, at any place.
+    private func known(_ answer: PeerAnswer?, _ processes: Int32...) -> [Int32]? {
+        answer?.peers.compactMap(\.pid).filter(processes.contains)
+    }
+
     private func number(_ descriptor: Int32) -> UInt64 { UInt64(UInt32(bitPattern: descriptor)) }
 
     private func address(_ pointer: UnsafeRawPointer) -> UInt64 { UInt64(UInt(bitPattern: pointer)) }
@@ -114,7 +122,7 @@ import Testing
             range.deallocate()
         }
         let answer = try findKnown("fcntl", number(file), 38, address(range))
-        #expect(answer?.peers.map(\.isThisProcess) == [true])
+        #expect(answer?.peers.contains { $0.isThisProcess == true } == true)
         range.pointee.l_start = 30
         #expect(try find("fcntl", number(file), 38, address(range))?.peers == [], "no thread waits for these bytes")
         #expect(try find("fcntl", number(file), 1, address(range)) == nil, "F_GETFD waits for no lock")
@@ -128,7 +136,7 @@ import Testing
         let process = try sleeper(input: input)
         defer { process.kill() }
         let written = try find("write", number(input.fileHandleForWriting.fileDescriptor))
-        #expect(written?.peers.first?.pid == process.processIdentifier)
+        #expect(known(written, process.processIdentifier, getpid()) == [process.processIdentifier])
         #expect(written?.peers.first?.role == .reader)
         var ends: [Int32] = [-1, -1]
         try #require(pipe(&ends) == 0)
@@ -151,10 +159,10 @@ import Testing
         defer { process.kill() }
         let descriptor = number(input.fileHandleForWriting.fileDescriptor)
         let now = try find("write", descriptor, since: monotonicNow())
-        #expect(now?.peers.map(\.pid) == [process.processIdentifier, getpid()])
+        #expect(known(now, process.processIdentifier, getpid()) == [process.processIdentifier, getpid()])
         // Half of the machine's time ago.
         let before = try find("write", descriptor, since: monotonicNow() / 2)
-        #expect(before?.peers.map(\.pid) == [getpid(), process.processIdentifier])
+        #expect(known(before, process.processIdentifier, getpid()) == [getpid(), process.processIdentifier])
     }
 
     @Test func `an awaited child is described`() throws {
@@ -179,7 +187,7 @@ import Testing
         close(ends[1])
         defer { process.kill() }
         let answer = try #require(try find("recvfrom", number(ends[0])))
-        #expect(answer.peers.map(\.pid) == [process.processIdentifier], "\(answer)")
+        #expect(known(answer, process.processIdentifier) == [process.processIdentifier], "\(answer)")
         #expect(answer.peers.first?.role == .otherEnd)
     }
 
@@ -191,7 +199,7 @@ import Testing
         }
         let letGo = try wait(for: file, lockedBy: other)
         let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
-        #expect(answer?.peers.map(\.isThisProcess) == [true])
+        #expect(answer?.peers.contains { $0.isThisProcess == true } == true)
         let finder = PeerFinder()
         let first = try find("flock", number(file), UInt64(LOCK_EX), by: finder)
         #expect(first?.isKnown == true)
