@@ -62,12 +62,13 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 	$(BUILD) -c release --product stallwatch-scenarios --enable-all-traits
 	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-scenarios" --rounds $(ROUNDS) $(SCENARIOS)
 
-# Unit tests, and tests that start programs and wait for them, run in parallel. Tests that measure time run one after another,
-# with the machine to themselves.
+# Unit tests, and tests that start programs and wait for them, run in parallel. Tests that the clock decides run one after
+# another, with the machine to themselves. Those that build packages, or take minutes, are left to make test-all.
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|ScenarioKit)Tests\.
 PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
-# Each part takes a few minutes and is ended after 20, so that a test that hangs is a failure.
-BOUNDED := Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
+LONG_TESTS := ^ClockTests\.(Example|Soak)Tests
+# Each part takes a few minutes and is ended after 30, so that a test that hangs is a failure.
+BOUNDED := Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s 30m
 TESTS := $(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest
 # Keeps how long each step of make test takes.
 export STEPS := $(CURDIR)/.build/steps
@@ -79,21 +80,33 @@ unit: install ## Build and run the unit tests: for daily work
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 
 .PHONY: test
-test: ## Build and run all tests
-	@mkdir -p .build && rm -f -- "$(STEPS)"
-	$(STEP) 'Install packages' scripts/install-dependencies.sh test
-	$(STEP) 'Install libraries' scripts/install-dependencies.sh packages
-	$(STEP) 'Install Python packages' scripts/install-python-packages.sh
+test: export NOT_RUN := $(CURDIR)/.build/not-run-test
+test: ## Build once, in debug, and run the tests
+	@mkdir -p .build && rm -f -- "$(STEPS)" "$(NOT_RUN)"
+	$(STEP) 'Install packages' $(MAKE) --no-print-directory install-for-tests
+	$(STEP) 'Install Python packages' $(MAKE) --no-print-directory install-python
 	$(STEP) 'Script tests' $(MAKE) --no-print-directory script-tests
 	$(STEP) 'Build' $(BUILD) --build-tests --enable-all-traits
 	$(STEP) 'Public API' scripts/check-api.py
 	$(STEP) 'Unit tests' $(TESTS) --filter '$(UNIT_TESTS)'
-	@Tests/Programs/beside.sh '$(MAKE) --no-print-directory builds-ahead' '$(MAKE) --no-print-directory program-tests'
-	$(STEP) 'Tests by the clock' $(TESTS) --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)'
+	$(STEP) 'Tests of programs' $(TESTS) --filter '$(PROGRAM_TESTS)'
+	$(STEP) 'Tests by the clock' $(TESTS) --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)|$(LONG_TESTS)'
+	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
+	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents COLLECTED=1000 AGENT_KILLS=3
+	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries
+	@Tests/Programs/step.sh
+
+# The other builds, each before its own test: nothing is built beside a test.
+.PHONY: test-all
+test-all: export NOT_RUN := $(CURDIR)/.build/not-run-test-all
+test-all: ## Run what make test leaves out: published packages, samples, examples, the soak, StallBench, the inert library
+	@mkdir -p .build && rm -f -- "$(STEPS)" "$(NOT_RUN)"
+	$(STEP) 'Published packages' $(MAKE) --no-print-directory packages-static
+	$(STEP) 'Cases' $(MAKE) --no-print-directory cases
 	$(STEP) 'Stalls in tests' $(MAKE) --no-print-directory stalls-in-tests
+	$(STEP) 'Long tests' $(MAKE) --no-print-directory long-tests
 	$(STEP) 'StallBench' $(MAKE) --no-print-directory stallbench-short
 	$(STEP) 'Inert library' $(MAKE) --no-print-directory inert
-	$(STEP) 'Published packages' $(MAKE) --no-print-directory packages-static
 	@Tests/Programs/step.sh
 
 .PHONY: script-tests
@@ -101,23 +114,14 @@ script-tests:
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
 
-# These programs mostly wait, and judge nothing by the clock that a build beside them would change.
-.PHONY: program-tests
-program-tests:
-	$(STEP) 'Tests of programs' $(TESTS) --filter '$(PROGRAM_TESTS)'
-	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
-	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents COLLECTED=1000 AGENT_KILLS=3
-	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries
-
-# The builds of the last steps, which run beside program-tests and give way to them.
-.PHONY: builds-ahead
-builds-ahead:
-	nice -n 19 Tests/Programs/real-packages.sh release-static --build-only
-	nice -n 19 $(MAKE) --no-print-directory cases
-	nice -n 19 $(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
-	STALLWATCH_INERT=1 nice -n 19 $(BUILD) --build-tests --enable-all-traits --scratch-path .build-inert
-	if pkg-config --exists glib-2.0; then nice -n 19 $(BUILD) --package-path Examples/glib-loop --product glib-loop \
+# The example with a GLib loop is built first, in the folder of a sample that has the library already.
+.PHONY: long-tests
+long-tests: install
+	$(BUILD) --build-tests --enable-all-traits
+	if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
 		--scratch-path Tests/Samples/StallsInTests/.build; fi
+	$(TESTS) --no-parallel --filter '$(LONG_TESTS)'
+	STALLWATCH_STRESS_SECONDS=60 $(TESTS) --filter 'threads that hold locks lose nothing'
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:
@@ -186,10 +190,9 @@ slim: ## Run the scenarios of a static release build in a slim root file system,
 .PHONY: packages
 packages: packages-debug packages-static ## Stall in calls into published packages, in a debug and a static release build, and check each report
 
-# Continuous integration runs one of them: the static build, which is how servers are deployed.
+# make test-all runs one of them: the static build, which is how servers are deployed.
 .PHONY: packages-debug packages-static
 packages-debug packages-static: packages-%:
-	@scripts/install-dependencies.sh packages
 	$(BOUNDED) Tests/Programs/real-packages.sh $(if $(filter static,$*),release-static,debug)
 
 # In the folder that packages-static builds in, which has the same packages.
@@ -221,13 +224,12 @@ run-programs: install ## Make a GTK program of Debian and a Python program stall
 
 FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --scenarios "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios"
 
-# In make test with fewer reports and kills.
+# make test has fewer reports and kills.
 COLLECTED := 10000
 AGENT_KILLS := 10
 
 .PHONY: fleet-agents
-fleet-agents: install ## Send 10,000 reports with syslog-ng, which is killed ten times, and check that each arrives (COLLECTED=n)
-	@scripts/install-dependencies.sh test
+fleet-agents: install-for-tests ## Send 10,000 reports with syslog-ng, which is killed ten times, and check that each arrives (COLLECTED=n)
 	$(BUILD) --product stallwatch-scenarios --enable-all-traits
 	$(BOUNDED) Tests/Programs/agents.py --generator "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" \
 		--reports $(COLLECTED) --kills $(AGENT_KILLS)
@@ -236,9 +238,8 @@ fleet-agents: install ## Send 10,000 reports with syslog-ng, which is killed ten
 QUERIED := 100000
 
 .PHONY: fleet-queries
-fleet-queries: install ## Run the queries of Fleet/ in DuckDB and ClickHouse over 100,000 made-up reports (QUERIED=n)
-	@scripts/install-dependencies.sh test
-	@scripts/install-python-packages.sh fleet
+fleet-queries: install-for-tests ## Run the queries of Fleet/ in DuckDB and ClickHouse over 100,000 made-up reports (QUERIED=n)
+	@scripts/install-python-packages.sh fleet || true
 	$(BUILD) --product stallwatch --enable-all-traits
 	$(BUILD) --product stallwatch-scenarios --enable-all-traits
 	$(BOUNDED) Tests/Programs/fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED)
@@ -294,9 +295,9 @@ stallbench: install ## Run stall monitors on labelled stalls and write the table
 		Benchmarks/StallBench/plugins/stallwatch/.build/release/libstallbench-stallwatch.so \
 		--results .build/stallbench/results.json --page docs/StallBench.md $(CHECKOUTS) $(MORE)
 
-# Five cases, and the tools that make test has: that the benchmark itself works.
+# Five cases, and the tools that make test installs: that the benchmark itself works.
 .PHONY: stallbench-short
-stallbench-short:
+stallbench-short: install
 	for product in stallwatch StallWatchAgent StallWatchPreload; do \
 		$(BUILD) --product $$product --enable-all-traits || exit; done
 	Benchmarks/StallBench/driver/build.sh .build/stallbench --only-c
@@ -332,3 +333,12 @@ format: ## Format all sources
 .PHONY: install
 install:
 	@scripts/install-dependencies.sh build
+
+# A test of which something is missing says so, and is not run.
+.PHONY: install-for-tests
+install-for-tests: install
+	@scripts/install-dependencies.sh test || echo 'Some tests will not be run.'
+
+.PHONY: install-python
+install-python:
+	@scripts/install-python-packages.sh || echo 'Some tests will not be run.'

@@ -1,4 +1,5 @@
 import CUnwindTestSupport
+import TestSupport
 import Testing
 
 /// A check of the engine in C, which `Tests/aarch64` runs without Swift, too.
@@ -21,7 +22,7 @@ struct EngineCheck: CustomTestStringConvertible, Sendable {
     }
 }
 
-@Suite(.serialized) struct EngineTests {
+@Suite(.serialized, .needsPtrace) struct EngineTests {
     @Test(arguments: EngineCheck.about(CUNWIND_TEST_STATES)) func `the stack is whole in each state`(check: EngineCheck)
     {
         check()

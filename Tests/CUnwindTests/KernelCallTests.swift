@@ -2,10 +2,11 @@ import CLinux
 import CUnwind
 import CUnwindTestSupport
 import Glibc
+import TestSupport
 import Testing
 
 /// Captures of a thread that stays in the kernel, in one system call, for longer than the bound on a stop.
-@Suite(.serialized) struct KernelCallTests {
+@Suite(.serialized, .needsPtrace) struct KernelCallTests {
     /// Begins a call and waits until its thread is in it.
     private func begin(_ call: OpaquePointer) {
         cunwind_test_kernel_call_begin(call)

@@ -11,7 +11,7 @@ import TestSupport
 @testable import stallwatch_scenarios
 
 /// Two engines, as a watchdog and a profile have them, capture the same thread.
-@Suite struct ConcurrentCaptureTests {
+@Suite(.needsPtrace) struct ConcurrentCaptureTests {
     private final class Shared: Sendable {
         let thread = Atomic<Int32>(0)
         let isOver = Atomic<Bool>(false)
@@ -91,7 +91,7 @@ private final class SyncingThread: Sendable {
 /// strace(1) cannot show whether a capture sends signals: no other process can stop a traced process by ptrace, so the
 /// capture would use a signal. Instead, a seccomp filter kills the process when it sends a signal.
 @Suite(.serialized) struct NoSignalTests {
-    @Test func noSignalIsSentToCaptureAThread() throws {
+    @Test(.needsPtrace) func noSignalIsSentToCaptureAThread() throws {
         let run = try ScenariosRun(["FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.ptrace])

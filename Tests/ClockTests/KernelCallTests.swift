@@ -14,7 +14,7 @@ import TestSupport
 /// returns without a monitor.
 ///
 /// `STALLWATCH_KERNEL_ROUNDS` is the number of stalls of each call; 2 without it.
-@Suite(.serialized) struct KernelCallTests {
+@Suite(.serialized, .needsPtrace) struct KernelCallTests {
     static let rounds = ProcessInfo.processInfo.environment["STALLWATCH_KERNEL_ROUNDS"].flatMap(Int.init) ?? 2
 
     /// A turn shorter than this is no stall here.

@@ -6,7 +6,7 @@ import Testing
 /// Every frame of deep stacks matches gdb's frames of the same thread.
 ///
 /// The comparison uses return addresses, which are stricter than function names. Inlined functions have no frame.
-@Suite(.serialized, .enabled(if: Command.find("gdb") != nil, "gdb is not installed"))
+@Suite(.serialized, .needs("gdb"), .needsPtrace)
 struct UnwindQualityTests {
     static let stacks = [
         "c_recursion", "c_variable_frames", "c_large_frame", "c_assembly", "c_sort_callback", "c_tree_callback",

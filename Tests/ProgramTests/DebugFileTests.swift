@@ -100,7 +100,7 @@ struct SymbolicationDebuginfodTests {
 
     @Test(
         "a stripped executable and a debuginfod server give the unstripped result",
-        .enabled(if: Command.find("debuginfod") != nil, "debuginfod is not installed"))
+        .needs("debuginfod"))
     func fromAServer() async throws {
         let parts = try SymbolicationParts()
         let served = directory.path("served")

@@ -3,7 +3,7 @@ import Testing
 import TestSupport
 
 /// The page of `stallwatch html` in a real browser: headless Chromium, used by keyboard.
-@Suite(.serialized) struct ToolPageTests {
+@Suite(.serialized, .needsBrowser) struct ToolPageTests {
     private let directory = TemporaryDirectory.ofTest()
 
     /// Lets a program use the page, which has to find nothing wrong; returns its output.
@@ -30,8 +30,7 @@ import TestSupport
         let reports = directory.path("reports.ndjson")
         try Tool.run(["html", reports, "-o", directory.path + "/page.html"])
         let top = try directory.write("top.json", Tool.run(["top", reports, "--json"]))
-        let axe = Repository.root.appendingPathComponent(".build/python/axe_core_python/axe.min.js").path
-        let text = try read(with: "use-page.py", [reports, top, axe])
+        let text = try read(with: "use-page.py", [reports, top, Python.axe])
         let figures = text.split { !$0.isNumber }.compactMap { Int($0) }
         try #require(figures.count == 3)
         #expect(figures[0] == count)

@@ -11,7 +11,7 @@ import Testing
 
     private static let formats = ["collapsed", "pprof", "firefox"]
 
-    @Test func otherToolsReadEachFormat() throws {
+    @Test(.needsPython(["google.protobuf", "gprof2dot"])) func otherToolsReadEachFormat() throws {
         let reports = directory.path + "/reports"
         try Tool.runScenarios(into: reports)
         let top = try Tool.decode(Tool.Top.self, Tool.run(["top", reports, "--json"]))
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func everyRecipePrintsAnAnswer() throws {
+    @Test(.needs("jq")) func everyRecipePrintsAnAnswer() throws {
         let directory = try TemporaryDirectory()
         try Tool.runScenarios(into: directory.path("stalls"))
         let recipes = try Self.recipes()
@@ -90,7 +90,7 @@ import Testing
 
 /// Names that mean something to terminals, pages, Markdown, XML and CI systems go through every command and format.
 @Suite struct ToolHostileNamesTests {
-    @Test func `real readers see only text`() throws {
+    @Test(.needsBrowser, .needsPython(["pyte", "markdown_it"])) func `real readers see only text`() throws {
         let directory = try TemporaryDirectory()
         try DetailedReport.write(to: directory.path, loops: 0)
         let names = try directory.write("names.json", [UInt8](JSONEncoder().encode(HostileNames.make(5_000, seed: 36))))

@@ -43,18 +43,27 @@ def installed_agent(directory):
     """Returns the command of syslog-ng and its environment."""
     if shutil.which("syslog-ng"):
         return ["syslog-ng"], dict(os.environ)
+    if not shutil.which("apt-get"):
+        print("there is no syslog-ng, and no apt-get to download it")
+        sys.exit(69)
     packages, root = directory / "packages", directory / "root"
     packages.mkdir()
     done = subprocess.run(["apt-get", "--quiet", "download", *PACKAGES], cwd=packages, capture_output=True, text=True)
     if done.returncode != 0:
-        print(f"syslog-ng cannot be downloaded: {done.stderr}")
+        print(f"syslog-ng cannot be downloaded: {' '.join(done.stderr.split())}")
         sys.exit(69)
     for package in packages.iterdir():
         subprocess.run(["dpkg", "--extract", package, root], check=True)
     libraries = root / "usr/lib/syslog-ng"
     modules = next(path for path in libraries.iterdir() if path.is_dir())
     environment = dict(os.environ, LD_LIBRARY_PATH=f"{libraries}:{modules}")
-    return [str(root / "usr/sbin/syslog-ng"), f"--module-path={modules}"], environment
+    command = [str(root / "usr/sbin/syslog-ng"), f"--module-path={modules}"]
+    # Without its libraries, which are packages of their own, it does not start.
+    version = subprocess.run([command[0], "--version"], env=environment, capture_output=True, text=True)
+    if version.returncode != 0:
+        print(f"syslog-ng does not start: {' '.join(version.stderr.split())}")
+        sys.exit(69)
+    return command, environment
 
 
 class Agent:

@@ -4,8 +4,8 @@
 #   Tests/Programs/real-packages.sh debug            a debug build
 #   Tests/Programs/real-packages.sh release-static   a release build with the Swift libraries linked statically
 #
-# With --build-only it builds the program and does not run it. Other arguments go to the program: a folder for the reports,
-# and a part of the labels to try. Exit status: that of the program, or 64 for a wrong argument.
+# Other arguments go to the program: a folder for the reports, and a part of the labels to try. Exit status: that of the
+# program, 64 for a wrong argument, or 69 if a package that it needs cannot be installed.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
@@ -14,7 +14,7 @@ case "$kind" in
 debug) options=() ;;
 release-static) options=(-c release --static-swift-stdlib) ;;
 *)
-    echo "usage: $0 debug|release-static [--build-only | REPORTS [LABEL]]" >&2
+    echo "usage: $0 debug|release-static [REPORTS [LABEL]]" >&2
     exit 64
     ;;
 esac
@@ -22,8 +22,8 @@ shift
 
 package=Tests/Samples/RealPackages
 options+=(--package-path "$package" --scratch-path "$package/.build-$kind" --product real-packages)
+scripts/install-dependencies.sh packages
 # As in the Makefile.
 export SWIFT_DETERMINISTIC_HASHING=1
 swift build "${options[@]}"
-[[ ${1-} != --build-only ]] || exit 0
 "$(swift build "${options[@]}" --show-bin-path)/real-packages" "$@"

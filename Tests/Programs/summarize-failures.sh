@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # Usage: Tests/Programs/summarize-failures.sh COMMAND [ARGUMENT...]
 #
-# Runs a test command. At the end it repeats the skipped tests, the known issues and, if the command failed, the
-# recorded issues, because people and CI systems read the end of a long log first. The exit status is that of the
-# command, or 1 if more than SKIP_LIMIT tests were skipped.
+# Runs a test command. At the end it repeats the tests that were not run, the known issues and, if the command failed,
+# the recorded issues, because people and CI systems read the end of a long log first. What was not run is added to the
+# file $NOT_RUN, one test a line.
+#
+# A command that lacks what it needs (exit status 69, sysexits.h) was not run: within a step of `make test` that is no
+# failure. Otherwise the exit status is that of the command, or 1 if $CI is set and more than SKIP_LIMIT tests were not run.
 set -uo pipefail
 
-# Without special rights, a handful of tests is skipped. If there are more, tools are missing.
+# In CI every tool is installed, and without special rights a handful of tests is not run.
 SKIP_LIMIT=12
+UNAVAILABLE=69
 
 log=$(mktemp)
 trap 'rm -f -- "$log"' EXIT
@@ -24,9 +28,20 @@ repeat() {
         grep -E "$2" "$log" | head -n 50
     fi
 }
-skipped=$(grep -cE '^➜ .* skipped' "$log")
 
-repeat "Skipped tests" '^➜ .* skipped'
+# Swift Testing's own line, and the one of `notRun` (Tests/TestSupport).
+not_run='^➜ Test .* (skipped|not run)'
+if ((status == UNAVAILABLE)); then
+    program=$1
+    for word in "$@"; do [[ $word != Tests/* ]] || program=$word; done
+    reason="$program: $(tail -n 1 -- "$log")"
+    echo "== Not run: $reason"
+    echo "$reason" >>"${NOT_RUN:-/dev/null}"
+    [[ -n ${IN_STEP-} ]] && exit 0
+    exit "$status"
+fi
+repeat "Not run" "$not_run"
+grep -E "$not_run" "$log" >>"${NOT_RUN:-/dev/null}"
 repeat "Known issues" '^.{1,4} .* recorded a known issue'
 if ((status != 0)); then
     echo "== Failed with exit status $status. Issues and their details:"
@@ -36,8 +51,9 @@ if ((status != 0)); then
         /^(✘|✔|◇|➜|━|↳ \/\/\/)/ { details = 0 }
         details' "$log" | head -n 200
 fi
-if ((skipped > SKIP_LIMIT)); then
-    echo "== Failed: $skipped tests were skipped; the limit is $SKIP_LIMIT. Install the tools, or get the rights."
+count=$(grep -cE "$not_run" "$log")
+if [[ -n ${CI-} ]] && ((count > SKIP_LIMIT)); then
+    echo "== Failed: $count tests were not run; the limit is $SKIP_LIMIT. Install the tools, or get the rights."
     ((status != 0)) || status=1
 fi
 exit "$status"

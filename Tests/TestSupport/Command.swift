@@ -124,11 +124,10 @@ package enum Repository {
     /// The directory of the programs that tests compile or run in addition to the package's targets.
     package static let support = root.appendingPathComponent("Tests/Support")
 
-    /// Runs `Tests/Programs/validate-reports.py` on a directory of reports, where a nonzero status is no error; if
-    /// `isStrict`, a field that is not in the schema is a fault.
-    package static func validateReports(_ path: String, isStrict: Bool = true) throws -> Command.Output {
+    /// Runs `Tests/Programs/validate-reports.py` on a directory of reports, where a nonzero status is no error and a field
+    /// that is not in the schema is a fault.
+    package static func validateReports(_ path: String) throws -> Command.Output {
         let script = root.appendingPathComponent("Tests/Programs/validate-reports.py").path
-        let options = isStrict ? ["--strict"] : []
-        return try Command(program: "/usr/bin/env", arguments: ["python3", script] + options + [path]).run()
+        return try Command(program: "/usr/bin/env", arguments: ["python3", script, "--strict", path]).run()
     }
 }

@@ -75,7 +75,7 @@ import Testing
         readSmallFile("/proc/\(process)/stat").flatMap(ProcStat.init)?.letter == "S"
     }
 
-    @Test(.enabled(if: Command.find("flock") != nil, "flock(1) is not installed"))
+    @Test(.needs("flock"))
     func `a file lock's holder is the process that has locked it`() throws {
         let directory = try TemporaryDirectory()
         let (file, other) = try twoFiles(in: directory)
