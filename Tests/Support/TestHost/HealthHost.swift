@@ -1,22 +1,26 @@
 import CoreFoundation
+import Dispatch
 import Foundation
 import Glibc
 import StallWatch
 
 /// A service whose main run loop turns every 20 ms, until it hangs on request.
 ///
-/// The threshold is 100 ms. It writes the health file `DIRECTORY/health` every 200 ms, and reports to `DIRECTORY/stalls`. With a second word it
-/// escalates after 5 thresholds, and writes `DIRECTORY/termination`. Each line of standard input is a command: `hang`
-/// makes the main thread hang in the given way; `stop` stops the monitor and ends the program. The program prints what
-/// it does.
+/// The threshold is 100 ms, or 2 s where it must not stall. It writes the health file `DIRECTORY/health` every 200 ms, and
+/// reports to `DIRECTORY/stalls`. With a second word it escalates after 5 thresholds, and writes `DIRECTORY/termination`.
+/// Each line of standard input is a command: `hang` makes the main thread hang in the given way, `go on` ends it; `stop`
+/// stops the monitor and ends the program. The program prints what it does.
 struct HealthHost {
     private enum Hang: String {
         case none, lock, spin, sleep
-        /// Sleeps for 1.5 s and goes on.
+        /// Waits until it is told to go on, for ten minutes at most.
         case recover
         /// Sleeps for 2.5 s, at a threshold of 2 s: time for a debugger.
         case debug
     }
+
+    private static let mayGoOn = DispatchSemaphore(value: 0)
+    private static let longestWait = 600.0
 
     private let directory: String
     private let hang: Hang
@@ -37,7 +41,8 @@ struct HealthHost {
     func run() throws {
         forbidCoreDumps()
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(hang == .debug ? 2_000 : 100), outputs: [.directory(directory + "/stalls")])
+            threshold: .milliseconds([.debug, .none].contains(hang) ? 2_000 : 100),
+            outputs: [.directory(directory + "/stalls")])
         configuration.health = .init(path: directory + "/health", interval: .milliseconds(200))
         configuration.escalation = escalation
         if escalation != nil { configuration.outputs.append(.terminationLog(directory + "/termination")) }
@@ -50,6 +55,10 @@ struct HealthHost {
                     monitor.stop()
                     tell("stopped \(monitor.checkHealth().state.rawValue) \(monitor.statistics.stalls)")
                     exit(0)
+                }
+                if line == "go on" {
+                    Self.mayGoOn.signal()
+                    continue
                 }
                 RunLoop.main.perform {
                     tell("hangs")
@@ -71,7 +80,7 @@ struct HealthHost {
         case .lock: Deadlock.enter { $0() }
         case .spin: while true { errno = 0 }
         case .sleep: while true { sleep(60) }
-        case .recover: usleep(1_500_000)
+        case .recover: _ = mayGoOn.wait(timeout: .now() + longestWait)
         case .debug: usleep(2_500_000)
         }
     }
