@@ -164,8 +164,8 @@ void cunwind_check_signal_storm(int unused) {
   expect_that_all_goes_on(&result);
   EXPECT(result.disturbances == __atomic_load_n(&arrived_signals, __ATOMIC_RELAXED));
   EXPECT(result.failed == 0 && result.captures > 0);
-  // A host can take the CPUs away for longer than the limit of a stop (seen once in tens of thousands).
-  EXPECT(result.timed_out * 1000 <= result.captures || cunwind_test_settings_now().is_emulated);
+  // Busy CPUs can keep the helper waiting for longer than the limit of a stop (seen once in tens of thousands).
+  EXPECT(result.timed_out * 100 <= result.captures || cunwind_test_settings_now().is_emulated);
 }
 
 // A child captures its own thread, and is stopped and continued (SIGSTOP, SIGCONT).

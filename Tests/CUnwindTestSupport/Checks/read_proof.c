@@ -11,7 +11,7 @@
 #include "Support/bounded.h"
 #include "Support/checks.h"
 
-enum { MILLISECONDS = 3000, EMULATED_ROUNDS = 8 };
+enum { MILLISECONDS = 1500, EMULATED_ROUNDS = 8 };
 enum { SHORT_COPY = 16 * 1024, LONG_COPY = 512 * 1024 };
 
 typedef struct changing {
