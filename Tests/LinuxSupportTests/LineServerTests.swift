@@ -18,7 +18,7 @@ import Testing
         // If the server waits, it holds its own socket, whose next connection wakes it.
         let waking = Self.connect(to: directory.path("s"))
         worker.join()
-        let isTheirs = UnixSocket.wait(for: server.listener.number, POLLIN, until: monotonicNow() + 1_000_000_000)
+        let isTheirs = UnixSocket.wait(for: server.listener.number, POLLIN, until: endOfPatience)
         #expect(isTheirs, "the connection waits for the app")
         server.stop()
         for descriptor in [client, server.listener.number] + (waking.map { [$0] } ?? []) { close(descriptor) }

@@ -94,7 +94,7 @@ import Testing
     func `the thread is gone afterwards`(isWaiting: Bool) throws {
         let thread = try ProbedThread.run(isWaiting: isWaiting) { $0 }
         // It is joined, but the kernel removes its entry in /proc a moment later.
-        let deadline = monotonicNow() + 30_000_000_000
+        let deadline = endOfPatience
         while ThreadIdentity.all().contains(thread), monotonicNow() < deadline { nap() }
         #expect(!ThreadIdentity.all().contains(thread))
     }

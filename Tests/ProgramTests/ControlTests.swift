@@ -100,7 +100,7 @@ import Testing
         let after = Self.memory(host.pid)
         // A page cache of malloc may grow by some pages, once.
         #expect(after - memory < 1_024, "\(memory) KiB before, \(after) after")
-        #expect(during < before + 50_000_000, "\(before) ns before, \(during) beside silent connections")
+        #expect(during < before + 500_000_000, "\(before) ns before, \(during) beside silent connections")
         print("hostile: sockets \(sockets), memory \(memory) -> \(after) KiB, answer \(before) -> \(during) ns")
     }
 
@@ -170,7 +170,7 @@ import Testing
     private static func exchange(_ request: [UInt8], _ path: String) -> [UInt8]? {
         guard case .connected(let descriptor) = UnixSocket.connect(to: path) else { return nil }
         defer { close(descriptor) }
-        let deadline = monotonicNow() &+ 5_000_000_000
+        let deadline = monotonicNow() &+ 60_000_000_000
         guard UnixSocket.send(request, to: descriptor, until: deadline) else { return nil }
         let answer = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline)
         return answer.flatMap { ControlAnswer(jsonData: $0)?.loops == nil ? nil : $0 }

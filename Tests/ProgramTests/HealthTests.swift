@@ -188,8 +188,6 @@ extension TemporaryDirectory {
 final class HealthHostProcess {
     /// What the manager expects: a `WATCHDOG=1` every 400 ms at most, so one is sent every 200 ms.
     static let limitMicroseconds = 400_000
-    /// The longest time that a message is waited for, in nanoseconds: only a service that hangs needs as long.
-    private static let patience: UInt64 = 600_000_000_000
 
     let directory: TemporaryDirectory
     let manager: DatagramReceiver
@@ -237,7 +235,7 @@ final class HealthHostProcess {
 
     /// Waits for a message, and returns it; `nil` if it does not come in time.
     func message(_ isWanted: (String) -> Bool) -> String? {
-        let deadline = monotonicNow() + Self.patience
+        let deadline = endOfPatience
         while let message = manager.next(until: deadline) {
             if isWanted(message) { return message }
         }

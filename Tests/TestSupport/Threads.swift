@@ -1,4 +1,5 @@
 import CUnwindTestSupport
+import Foundation
 import Glibc
 package import LinuxSupport
 package import StackCapture
@@ -64,9 +65,22 @@ package func ownThread() -> Int32? {
     readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }
 }
 
-/// Waits up to `seconds` for another thread to make a condition true, checking every 5 ms; returns whether it did.
-package func eventually(within seconds: Int = 20, _ condition: () -> Bool) -> Bool {
-    for _ in 0..<seconds * 200 {
+/// How long a test waits for another thread or program, in nanoseconds.
+///
+/// It ends a hang and judges nothing: beside a thousand other tests a thread may get no CPU for a minute.
+/// `STALLWATCH_TEST_PATIENCE` is another number of seconds, for tests that are known to fail.
+package let patience: UInt64 = {
+    let seconds = ProcessInfo.processInfo.environment["STALLWATCH_TEST_PATIENCE"].flatMap(UInt64.init)
+    return (seconds ?? 300) * 1_000_000_000
+}()
+
+/// The end of a wait that begins now, in monotonic nanoseconds.
+package var endOfPatience: UInt64 { monotonicNow() &+ patience }
+
+/// Waits for another thread to make a condition true, checking every 5 ms; returns whether it did.
+package func eventually(_ condition: () -> Bool) -> Bool {
+    let end = endOfPatience
+    while monotonicNow() < end {
         if condition() { return true }
         usleep(5_000)
     }

@@ -30,9 +30,9 @@ import TextOutput
 
         var text: String { (try? String(contentsOfFile: output, encoding: .utf8)) ?? "" }
 
-        /// Waits up to 20 seconds for the output to have this many lines.
+        /// Waits for the output to have this many lines.
         func lines(_ count: Int) -> [String] {
-            for _ in 0..<2_000 where text.split(separator: "\n").count < count { usleep(10_000) }
+            _ = eventually { text.split(separator: "\n").count >= count }
             return text.split(separator: "\n").map(String.init)
         }
 

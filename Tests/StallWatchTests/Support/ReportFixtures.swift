@@ -72,7 +72,7 @@ extension TemporaryDirectory {
 private struct StuckReporter: Error {}
 
 /// Runs a reporter's threads while `body` submits, and returns when everything has been delivered; gives up a reporter
-/// that does not end within two minutes.
+/// that does not end.
 func withReporter(
     _ sinks: [ReportOutput], hooks: HookSink = .init(), settings: Reporter.Settings = .fixture(),
     _ body: (Reporter) throws -> Void
@@ -83,7 +83,7 @@ func withReporter(
     let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
     let result = Result { try body(reporter) }
     reporter.close()
-    guard thread.finish(until: monotonicNow() &+ 120_000_000_000) else { throw StuckReporter() }
+    guard thread.finish(until: endOfPatience) else { throw StuckReporter() }
     try result.get()
     return reporter.counts.current
 }

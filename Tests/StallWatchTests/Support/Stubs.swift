@@ -140,11 +140,11 @@ final class WatchedWorld: Sendable {
 
     var states: [StallRecord.State] { records.withLock { $0.map(\.state) } }
 
-    func context(_ capturer: any StackCapturing) -> WatchdogContext {
+    func context(_ capturer: any StackCapturing, options: WatchdogOptions = .init()) -> WatchdogContext {
         WatchdogContext(
             capturer: capturer, now: { self.time.load(ordering: .relaxed) },
             submit: { record in self.records.withLock { $0.append(record) } }, suppressed: suppressed,
-            options: WatchdogOptions()
+            options: options
         )
     }
 }

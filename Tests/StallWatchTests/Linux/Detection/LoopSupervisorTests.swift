@@ -166,3 +166,49 @@ import TestSupport
         #expect(stalls.asked == [isComplete ? stack : nil])
     }
 }
+
+/// A stall that lasts for four thresholds escalates.
+@Suite struct EscalationTests {
+    private static let threshold: UInt64 = 100_000_000
+    private static let begin: UInt64 = 1_000_000_000
+    private static let due = begin + 4 * threshold
+
+    private let world = WatchedWorld(at: Self.begin)
+    private let context: WatchdogContext
+    private let loop = LoopMonitor.stub("lasting", threshold: Self.threshold, ThreadSource())
+    private var supervisor: LoopSupervisor
+
+    init() {
+        context = world.context(StubCapturer(), options: WatchdogOptions(escalationMultiple: 4))
+        supervisor = LoopSupervisor(loop, context)
+        loop.recorder.beginTurn(at: Self.begin)
+    }
+
+    private var escalated: [StallRecord] { world.records.withLock { $0.filter(\.isEscalated) } }
+
+    @Test mutating func `a stall escalates when it is due and not a nanosecond before`() {
+        var time = Self.begin + Self.threshold
+        while time < Self.due { time = supervisor.poll(at: time, in: world) }
+        #expect(time == Self.due, "it asks to be polled then")
+        #expect(supervisor.poll(at: Self.due - 1, in: world) == Self.due)
+        #expect(escalated.isEmpty)
+        _ = supervisor.poll(at: Self.due, in: world)
+        #expect(escalated.map(\.duration) == [4 * Self.threshold])
+    }
+
+    @Test mutating func `a stall that is over when it is due does not escalate`() {
+        _ = supervisor.poll(at: Self.begin + Self.threshold, in: world)
+        loop.recorder.endTurn(at: Self.due - 1)
+        _ = supervisor.poll(at: Self.due, in: world)
+        #expect(world.states == [.ongoing, .ended] && escalated.isEmpty)
+    }
+
+    @Test mutating func `a watchdog that was stopped gives the loop another threshold`() {
+        _ = supervisor.poll(at: Self.begin + Self.threshold, in: world)
+        let late = Self.due + Self.threshold + 1
+        #expect(supervisor.poll(at: late, in: world) <= late + Self.threshold)
+        #expect(escalated.isEmpty)
+        _ = supervisor.poll(at: late + Self.threshold, in: world)
+        #expect(!escalated.isEmpty)
+    }
+}

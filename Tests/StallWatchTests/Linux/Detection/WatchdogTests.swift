@@ -213,13 +213,13 @@ extension Array {
         defer {
             watchdog.stop()
             thread.join()
-            #expect(watchdog.readProgress(until: monotonicNow() + 60_000_000_000) == nil, "nothing to wait for")
+            #expect(watchdog.readProgress(until: endOfPatience) == nil, "nothing to wait for")
         }
         try body(watchdog, recorders)
     }
 
     private func states(_ watchdog: Watchdog) -> [LoopProgress.State]? {
-        watchdog.readProgress(until: monotonicNow() + 20_000_000_000)?.loops.map(\.state)
+        watchdog.readProgress(until: endOfPatience)?.loops.map(\.state)
     }
 
     @Test func `a loop that was added with the same label stays`() throws {
@@ -243,10 +243,10 @@ extension Array {
         try withWatchdog(["a"]) { watchdog, recorders in
             recorders[0].beginTurn(at: monotonicNow())
             watchdog.pauses.begin()
-            #expect(watchdog.readProgress(until: monotonicNow() + 20_000_000_000)?.isPaused == true)
+            #expect(watchdog.readProgress(until: endOfPatience)?.isPaused == true)
             #expect(states(watchdog) == [.running])
             watchdog.pauses.end(at: monotonicNow())
-            #expect(watchdog.readProgress(until: monotonicNow() + 20_000_000_000)?.isPaused == false)
+            #expect(watchdog.readProgress(until: endOfPatience)?.isPaused == false)
         }
     }
 

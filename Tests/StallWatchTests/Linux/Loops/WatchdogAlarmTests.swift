@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LinuxSupport
@@ -7,9 +8,6 @@ import Testing
 
 @Suite struct WatchdogAlarmTests {
     let alarm = WatchdogAlarm()
-
-    /// A timeout that suffices on any machine, in nanoseconds; it expires only if a wake-up is lost.
-    private static let timeout: UInt64 = 30_000_000_000
 
     /// Parks another thread, and requires that it wakes up.
     private func park(if mayPark: @escaping @Sendable () -> Bool) throws {
@@ -19,12 +17,12 @@ import Testing
             isAwake.post()
         }
         watchdog.detach()
-        try #require(isAwake.wait(until: monotonicNow() + Self.timeout))
+        try #require(isAwake.wait(until: endOfPatience))
     }
 
     @Test func aRingEndsTheSleep() {
         alarm.ring()
-        #expect(alarm.sleep(until: monotonicNow() + Self.timeout))
+        #expect(alarm.sleep(until: endOfPatience))
         #expect(!alarm.sleep(until: 0), "one ring ends one sleep")
     }
 
@@ -77,10 +75,10 @@ import Testing
         }
         for turn in 1...turns {
             recorder.leaveWait(at: turn * 10)
-            try #require(isSeen.wait(until: monotonicNow() + Self.timeout), "turn \(turn) was missed")
+            try #require(isSeen.wait(until: endOfPatience), "turn \(turn) was missed")
             recorder.enterWait(at: turn * 10 + 5)
         }
-        try #require(isDone.wait(until: monotonicNow() + Self.timeout))
+        try #require(isDone.wait(until: endOfPatience))
         watchdog.join()
     }
 }

@@ -14,7 +14,7 @@ import Testing
         let service = try ControlService(directory: directory.path) { _ in
             ControlAnswer(pid: 1, loops: [])
         } slowAnswer: { _ in
-            isAnswered.wait(until: monotonicNow() &+ 60_000_000_000)
+            isAnswered.wait(until: endOfPatience)
             return ControlAnswer(pid: 1)
         }
         defer { service.stop() }
@@ -31,12 +31,12 @@ import Testing
     private func send(_ request: ControlRequest) -> Int32? {
         let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: getpid()))"
         guard case .connected(let descriptor) = UnixSocket.connect(to: path) else { return nil }
-        UnixSocket.send(Array(request.line.utf8), to: descriptor, until: monotonicNow() &+ 5_000_000_000)
+        UnixSocket.send(Array(request.line.utf8), to: descriptor, until: endOfPatience)
         return descriptor
     }
 
     private func answer(_ descriptor: Int32) -> ControlAnswer? {
-        let deadline = monotonicNow() &+ 60_000_000_000
+        let deadline = endOfPatience
         let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline)
         return bytes.flatMap { ControlAnswer(jsonData: $0) }
     }

@@ -112,7 +112,8 @@ import TestSupport
         // One report is in the sink, and the queue is full of others.
         #expect(statistics.reportsLost == 0)
         #expect(try scratch.reports().count == 60)
-        #expect(monotonicNow() - begun < 15 * SinkSet.otherTimeLimit)
+        // Waiting for the stuck one each time would take 60 times the limit.
+        #expect(monotonicNow() - begun < 55 * SinkSet.otherTimeLimit)
     }
 
     @Test func theQueueOfASlowSinkIsBounded() throws {
@@ -134,7 +135,7 @@ import TestSupport
         #expect(counts.current.reportsLost == 10)
         gate.post()
         worker.close()
-        worker.join(until: monotonicNow() + 20_000_000_000)
+        worker.join(until: endOfPatience)
         #expect(got.load(ordering: .relaxed) == SinkWorker.capacity + 1)
     }
 
