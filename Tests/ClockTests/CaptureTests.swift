@@ -32,7 +32,7 @@ import TestSupport
                 guard let capture = engine.take() else { return }
                 while shared.thread.load(ordering: .acquiring) == 0 {}
                 var stacks = 0
-                for _ in 0..<400 {
+                for _ in 0..<200 {
                     let stack = try? capture.capture(thread: shared.thread.load(ordering: .acquiring))
                     if stack?.method == .ptrace { stacks += 1 }
                 }
@@ -47,7 +47,7 @@ import TestSupport
         for (methods, stacks) in all {
             #expect(methods.contains(.ptrace) && !methods.contains(.signal))
             // A capture that waits longer for the other one than its bound fails, and says that the thread is busy.
-            #expect(stacks >= 100, "\(stacks) of 400")
+            #expect(stacks >= 50, "\(stacks) of 200")
         }
     }
 }
@@ -57,10 +57,10 @@ import TestSupport
     /// Each wait takes about 10 us, and the thread repeats it every 35 us.
     @Test func aThreadInManyShortSleepsHasAStack() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
-        let syncing = try SyncingThread(for: .seconds(3))
+        let syncing = try SyncingThread(for: .milliseconds(1_500))
         defer { syncing.hasEnded.wait() }
         var errors: [CaptureFailure] = []
-        for _ in 0..<300 {
+        for _ in 0..<150 {
             usleep(.random(in: 0..<1000))
             do throws(CaptureFailure) { _ = try capture.capture(thread: syncing.id) } catch { errors.append(error) }
         }

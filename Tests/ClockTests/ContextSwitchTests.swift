@@ -12,13 +12,12 @@ import TestSupport
 
 /// A thread that changes its context all the time is copied at any instruction, and no copy is torn.
 @Suite(.serialized) struct ContextSwitchTests {
-    private static let captures = 2_000
+    private static let captures = 1_000
 
     /// A thread whose contexts all say the same in the label, an attribute and the trace.
     private final class Switcher: Sendable {
         let isOver = Atomic<Bool>(false)
         let id = Atomic<Int32>(0)
-        let switches = Atomic<Int>(0)
         private let hasBegun = Semaphore()
 
         func run(waits: Bool) throws -> WorkerThread {
@@ -29,7 +28,6 @@ import TestSupport
                 while !isOver.load(ordering: .acquiring) {
                     number += 1
                     work(number, waits: waits)
-                    switches.add(1, ordering: .relaxed)
                 }
             }
             hasBegun.wait()
@@ -56,9 +54,8 @@ import TestSupport
         let engine = try CUnwindEngine()
         let switcher = Switcher()
         let thread = try switcher.run(waits: method == .read)
-        let begin = monotonicNow()
-        var whole = 0
-        var torn = 0
+        var (whole, torn) = (0, 0)
+        var numbers = Set<String>()
         for _ in 0..<Self.captures {
             guard let context = capture(switcher.id.load(ordering: .acquiring), by: method, engine) else { continue }
             guard !context.payload.isEmpty else { continue }
@@ -67,20 +64,19 @@ import TestSupport
                 continue
             }
             let number = String(payload.label.dropFirst())
+            numbers.insert(number)
             let isRight =
                 payload.attributes.first?.value == number
                 && payload.traceID.map { hexadecimal($0) } == UInt64(number).map { hexadecimal($0, width: 32) }
                 && (context.task?.name.map { String(decoding: $0, as: UTF8.self) } ?? payload.label) == payload.label
             if isRight { whole += 1 } else { torn += 1 }
         }
-        let seconds = Double(monotonicNow() - begin) / 1e9
         switcher.isOver.store(true, ordering: .releasing)
         thread.join()
         #expect(torn == 0)
         // Most captures meet the thread between two contexts.
         #expect(whole > Self.captures / 100, "\(whole) contexts")
-        // A thread that waits is not the one that decides how often it runs.
-        if method != .read { #expect(Double(switcher.switches.load(ordering: .relaxed)) / seconds > 1_000) }
+        #expect(numbers.count > 1, "the thread changes its context")
     }
 
     private func capture(_ thread: Int32, by method: StallReport.CaptureMethod, _ engine: CUnwindEngine)

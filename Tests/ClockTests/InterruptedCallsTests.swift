@@ -16,7 +16,7 @@ import TestSupport
 /// A capture has no effect on blocking calls: no EINTR, no early return, and a complete stack every time; that the same
 /// calls under a plain signal fail is a check of the engine, with the other ones.
 @Suite(.serialized) struct InterruptedCallsTests {
-    static let captures = 200
+    static let captures = 100
     /// The duration of each blocking call; sleep(3) always takes at least a second.
     static let milliseconds: UInt32 = 12
 
@@ -65,7 +65,7 @@ import TestSupport
 /// such a thread is complete, even through functions without unwind information, and that each wait has the right
 /// result.
 @Suite(.serialized) struct InterruptedSwiftCallsTests {
-    static let captures = 200
+    static let captures = 100
     /// The waits that the captures are spread over, at least.
     static let rounds = 20
     /// The longest time that the captures may take, in nanoseconds: a busy machine may need seconds to start a process.

@@ -12,7 +12,7 @@
     /// An event loop has 100 requests at a time, one of which blocks it.
     @Suite(.serialized) struct RequestTests {
         private static let requests = 100
-        private static let rounds = 5
+        private static let rounds = 3
 
         enum Style: CaseIterable {
             /// In a scope, on the event loop.

@@ -38,10 +38,9 @@ import Testing
                     #expect(rest <= 6, "\(others)")
                 }
                 // A queue, an event loop, and a queue that a thread occupies four times, which nothing follows.
-                for request in ["q", "n", "t"] {
-                    child.send(request)
-                    try await Task.sleep(for: .milliseconds(request == "t" ? 6_000 : 1_500))
-                }
+                for request in ["q", "n", "t"] { child.send(request) }
+                // The last stall is over after 4.8 s.
+                try await Task.sleep(for: .milliseconds(6_500))
                 let result = try #require(try await child.result())
                 #expect(result.injectedMilliseconds.count == 3)
                 let reports = try result.files.map { file in
@@ -62,7 +61,9 @@ import Testing
 
     /// While the watchdog sleeps until the queue's next look, a turn of the other loop has to wake it.
     @Test func `a short threshold counts beside a long one`() throws {
-        let monitor = try StallMonitor(.init(outputs: []))
+        let began = LinuxSupport.Semaphore()
+        let monitor = try StallMonitor(
+            .init(outputs: [], onEvent: { if case .began = $0 { began.post() } }))
         let probe = LoopProbe(label: "short")
         try monitor.watch(.probe(probe), threshold: .milliseconds(50))
         try monitor.watch(.queue(DispatchQueue(label: "long"), label: "long"), threshold: .seconds(60))
@@ -71,10 +72,12 @@ import Testing
         usleep(500_000)
         for _ in 0..<3 {
             probe.beginTurn()
-            usleep(150_000)
+            // Without being woken, the watchdog would look after half a minute.
+            let isSeen = began.wait(until: monotonicNow() + 10_000_000_000)
             probe.endTurn()
-            usleep(300_000)
+            #expect(isSeen)
+            usleep(100_000)
         }
-        #expect(eventually(within: 5) { monitor.statistics.stalls == 3 }, "\(monitor.statistics.stalls)")
+        #expect(eventually { monitor.statistics.stalls == 3 }, "\(monitor.statistics.stalls)")
     }
 }

@@ -1,6 +1,7 @@
 import LinuxSupport
 import StallWatch
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallReports
@@ -165,7 +166,7 @@ private final class Inline: TaskExecutor {
     }
 }
 
-/// A thread whose one turn stalls until it is reported, in a context that the test sets.
+/// A thread whose one turn stalls until it is reported, in a context that the test has set before the turn begins.
 final class StalledThread: Sendable {
     enum Way: CaseIterable {
         /// It sleeps: its stack is read.
@@ -178,9 +179,6 @@ final class StalledThread: Sendable {
     private let isReported = Atomic<Bool>(false)
     private let reported = Semaphore()
     private let reports = Mutex<[StallReport]>([])
-
-    /// The longest time that a stall waits for its report, in nanoseconds.
-    private static let patience: UInt64 = 10_000_000_000
 
     private init() {}
 
@@ -203,46 +201,21 @@ final class StalledThread: Sendable {
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(stalled.probe))
         try monitor.start()
-        let thread = try WorkerThread(name: "worked") {
-            stalled.probe.beginTurn()
-            body { stalled.stall($0) }
-            stalled.probe.endTurn()
-        }
+        let thread = try WorkerThread(name: "worked") { body { stalled.stall($0) } }
         thread.join()
-        _ = monitor.settle(["worked"], until: monotonicNow() + patience)
+        _ = monitor.settle(["worked"], until: endOfPatience)
         monitor.stop()
         return stalled.reports.withLock { $0.first }
     }
 
     private func stall(_ way: Way) {
-        let deadline = monotonicNow() + Self.patience
+        let deadline = endOfPatience
+        probe.beginTurn()
         switch way {
         case .sleeping: _ = reported.wait(until: deadline)
         case .spinning:
             while !isReported.load(ordering: .acquiring), monotonicNow() < deadline {}
         }
-    }
-}
-
-/// Runs a task and its children on the calling thread.
-final class TaskOnThread: TaskExecutor {
-    private let jobs = Mutex<[UnownedJob]>([])
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        jobs.withLock { $0.append(job) }
-    }
-
-    /// Runs `body` in a new task and returns the task's id, as its job describes it.
-    @discardableResult
-    static func run(name: String? = nil, _ body: @escaping @Sendable () async -> Void) -> UInt64? {
-        let executor = TaskOnThread()
-        Task(name: name, executorPreference: executor) { await body() }
-        var id: UInt64?
-        while let job = executor.jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
-            if id == nil { id = UInt64(job.description.filter(\.isNumber)) }
-            job.runSynchronously(on: executor.asUnownedTaskExecutor())
-        }
-        return id
+        probe.endTurn()
     }
 }
