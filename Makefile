@@ -66,7 +66,7 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 # another, with the machine to themselves. Those that build packages, or take minutes, are left to make test-all.
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|ScenarioKit)Tests\.
 PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
-LONG_TESTS := ^ClockTests\.(Example|Soak)Tests
+LONG_TESTS := ^ClockTests\.(Demo|Example|Soak)Tests
 # Each part takes a few minutes and is ended after 30, so that a test that hangs is a failure.
 BOUNDED := Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s 30m
 TESTS := $(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest

@@ -6,7 +6,7 @@ import Testing
 
 /// The demo as a newcomer runs it.
 @Suite struct DemoTests {
-    @Test(.timeLimit(.minutes(3))) func everyStallIsReportedAndPrinted() throws {
+    @Test(.timeLimit(.minutes(20))) func everyStallIsReportedAndPrinted() throws {
         let directory = try TemporaryDirectory()
         let folder = directory.path("stalls")
         let demo = try Command(program: Command.product("stallwatch-demo"), arguments: ["--output", folder]).run()

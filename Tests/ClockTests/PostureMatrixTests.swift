@@ -19,6 +19,7 @@ import TestSupport
     private static let fileSize = 16 << 20
     /// Most of a run is waiting, so several run at a time.
     private static let lanes = 3
+    private static let maximumRepetitions = 3
 
     /// Postures that need rights or a kernel that not every machine has.
     private static let available = [
@@ -45,6 +46,14 @@ import TestSupport
         expectRightCells(try #require(run.values.first))
     }
 
+    /// A machine whose temporary files are in memory reads no page from a disk.
+    @Test(arguments: PostureRun.expected.indices.filter { PostureRun.expected[$0].cause != .paging })
+    func `each stall is judged in most postures`(stall: Int) throws {
+        let runs = try Self.runs.get().values
+        let judged = runs.count { !$0.cells[stall].isNotJudged }
+        #expect(judged * 2 > runs.count, "\(PostureRun.expected[stall].name): \(judged) of \(runs.count)")
+    }
+
     /// The reference: the comparison finds a wrong claim.
     @Test func `a wrong claim is contradicted`() throws {
         let run = try #require(try Self.runs.get()[Posture.none.name])
@@ -65,13 +74,13 @@ import TestSupport
         }
         // The monitor tries what works at its start, with the rights that it has then.
         if run.posture.afterStart != .dropUser { #expect(run.wrongClaims == [], "\(run.posture.name)") }
-        #expect(!Self.isShort(run), "\(run.notes)")
+        for (expected, cell) in zip(PostureRun.expected, run.cells) {
+            if case .notJudged(let what) = cell { notRun("\(run.posture.name), \(expected.name): \(what)") }
+        }
     }
 
     /// Whether the machine was too busy to judge more than one cell.
-    private static func isShort(_ run: PostureRun) -> Bool {
-        run.cells.count { if case .notJudged = $0 { true } else { false } } > 1
-    }
+    private static func isShort(_ run: PostureRun) -> Bool { run.cells.count(where: \.isNotJudged) > 1 }
 
     private static func runAll(_ postures: [Posture]) throws -> [String: PostureRun] {
         let scratch = try TemporaryDirectory()
@@ -87,8 +96,10 @@ import TestSupport
         }
         var runs = try results.withLock { try $0.mapValues { try $0.get() } }
         // The lanes compete for processors: a run that was short of them is repeated alone.
-        for posture in postures where runs[posture.name].map(isShort) == true {
-            runs[posture.name] = try PostureRun(posture, libraries: libraries, file: files[0])
+        for posture in postures {
+            for _ in 0..<maximumRepetitions where runs[posture.name].map(isShort) == true {
+                runs[posture.name] = try PostureRun(posture, libraries: libraries, file: files[0])
+            }
         }
         print(PostureRun.matrix(postures.compactMap { runs[$0.name] }))
         return runs
@@ -155,7 +166,7 @@ import TestSupport
     /// The page faults that one step may cause; a copy of the process causes 262,144.
     private static let mostFaults = 2_000
     /// The time in which a step's page faults have happened, in seconds: the app writes all its memory ten times a second.
-    private static let time = 2.0
+    private static let time = 1.0
 
     @Test func `a monitor copies no memory of the app`() throws {
         let directory = try TemporaryDirectory()

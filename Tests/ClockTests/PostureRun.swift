@@ -20,6 +20,8 @@ struct PostureRun: Sendable {
         /// The stall did not happen as intended, so nothing was judged.
         case notJudged(String)
         case wrong(String)
+
+        var isNotJudged: Bool { if case .notJudged = self { true } else { false } }
     }
 
     static let expected: [Expected] = [

@@ -13,25 +13,25 @@ import Testing
 /// With --skip-line-zero it gives the previous line, too, but possibly that of another function.
 @Suite("Symbolication against llvm-symbolizer", .needsToolchain)
 struct SymbolicationOracleTests {
-    @Test("2,000 call sites of a 20 MB release executable", .timeLimit(.minutes(5)))
+    @Test("2,000 call sites of a 20 MB release executable", .timeLimit(.minutes(20)))
     func release() throws {
         let path = try SymbolicationFixture.release.get()
         #expect(try ELFFile(path: path).size() >= 20_000_000)
         try compare(path, count: 2000, minimumInlined: 500)
     }
 
-    @Test("500 call sites of a debug executable", .timeLimit(.minutes(5)))
+    @Test("500 call sites of a debug executable", .timeLimit(.minutes(20)))
     func debug() throws {
         try compare(SymbolicationFixture.debug.get(), count: 500, minimumInlined: 0)
     }
 
-    @Test("80 call sites of an executable of C, C++ and Swift", .timeLimit(.minutes(5)))
+    @Test("80 call sites of an executable of C, C++ and Swift", .timeLimit(.minutes(20)))
     func mixed() throws {
         try compare(SymbolicationFixture.mixed.get(), count: 80, minimumInlined: 10)
     }
 
     @Test(
-        "60 call sites of C++, in every version of DWARF", .timeLimit(.minutes(5)),
+        "60 call sites of C++, in every version of DWARF", .timeLimit(.minutes(20)),
         arguments: [["-gdwarf-2"], ["-gdwarf-3"], ["-gdwarf-4"], ["-gdwarf-5"], ["-gdwarf-5", "-gdwarf64"]]
     )
     func format(options: [String]) throws {
