@@ -20,9 +20,10 @@ import Testing
                     executable: Command.product("stallwatch-scenarios"))
                 // The event loops' places are learned with three heartbeats, and idle workers end after 5 s.
                 try await Task.sleep(for: .seconds(7))
-                let before = child.wakeUps { _ in true }
+                let (began, before) = (ContinuousClock.now, child.wakeUps { _ in true })
                 try await Task.sleep(for: .seconds(5))
-                var wakeUps = child.wakeUps { _ in true }.mapValues { $0 }
+                var wakeUps = child.wakeUps { _ in true }
+                let passed = ContinuousClock.now - began
                 for (name, count) in before { wakeUps[name, default: count] -= count }
                 print("wake-ups of idle loops in 5 s: \(wakeUps.filter { $0.value > 0 })")
                 let dog = wakeUps.filter { $0.key.hasPrefix("stallwatch-dog ") }
@@ -33,9 +34,9 @@ import Testing
                 let watched = dog.values.reduce(0, +)
                 let rest = others.values.reduce(0, +)
                 steal.excuses {
-                    #expect(watched <= 2 * 20 + 2, "twice per threshold")
+                    #expect(Double(watched) <= 2 * (passed / Self.threshold) + 2, "twice per threshold")
                     #expect(loops.values.allSatisfy { $0 == 0 }, "\(loops)")
-                    #expect(rest <= 6, "\(others)")
+                    #expect(Double(rest) <= passed / .seconds(1) + 1, "\(others)")
                 }
                 // A queue, an event loop, and a queue that a thread occupies four times, which nothing follows.
                 for request in ["q", "n", "t"] { child.send(request) }
