@@ -66,7 +66,9 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 # another, with the machine to themselves. Those that build packages, or take minutes, are left to make test-all.
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|ScenarioKit)Tests\.
 PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
-LONG_TESTS := ^ClockTests\.(Demo|Example|Soak)Tests
+LONG_TESTS := ^ClockTests\.(Example|Soak)Tests
+# More options: make mutations MUTATIONS="--all"
+MUTATIONS :=
 # Each part takes a few minutes and is ended after 30, so that a test that hangs is a failure.
 BOUNDED := Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s 30m
 TESTS := $(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest
@@ -75,8 +77,7 @@ export STEPS := $(CURDIR)/.build/steps
 STEP := @Tests/Programs/step.sh
 
 .PHONY: unit
-unit: install ## Build and run the unit tests: for daily work
-	$(BUILD) --build-tests --enable-all-traits
+unit: install build-tests ## Build and run the unit tests: for daily work
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 
 .PHONY: test
@@ -86,15 +87,25 @@ test: ## Build once, in debug, and run the tests
 	$(STEP) 'Install packages' $(MAKE) --no-print-directory install-for-tests
 	$(STEP) 'Install Python packages' $(MAKE) --no-print-directory install-python
 	$(STEP) 'Script tests' $(MAKE) --no-print-directory script-tests
-	$(STEP) 'Build' $(BUILD) --build-tests --enable-all-traits
+	$(STEP) 'Build' $(MAKE) --no-print-directory build-tests
 	$(STEP) 'Public API' scripts/check-api.py
-	$(STEP) 'Unit tests' $(TESTS) --filter '$(UNIT_TESTS)'
-	$(STEP) 'Tests of programs' $(TESTS) --filter '$(PROGRAM_TESTS)'
-	$(STEP) 'Tests by the clock' $(TESTS) --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)|$(LONG_TESTS)'
+	$(STEP) 'Unit tests' $(MAKE) --no-print-directory unit-tests
+	$(STEP) 'Tests of programs' $(MAKE) --no-print-directory program-tests
+	$(STEP) 'Tests by the clock' $(MAKE) --no-print-directory clock-tests
 	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
 	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents COLLECTED=1000 AGENT_KILLS=3
 	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries
 	@Tests/Programs/step.sh
+
+.PHONY: build-tests unit-tests program-tests clock-tests
+build-tests:
+	$(BUILD) --build-tests --enable-all-traits
+unit-tests:
+	$(TESTS) --filter '$(UNIT_TESTS)'
+program-tests:
+	$(TESTS) --filter '$(PROGRAM_TESTS)'
+clock-tests:
+	$(TESTS) --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)|$(LONG_TESTS)'
 
 # The other builds, each before its own test: nothing is built beside a test.
 .PHONY: test-all
@@ -109,15 +120,19 @@ test-all: ## Run what make test leaves out: published packages, samples, example
 	$(STEP) 'Inert library' $(MAKE) --no-print-directory inert
 	@Tests/Programs/step.sh
 
+.PHONY: mutations
+mutations: install-for-tests install-python ## Put twenty faults into a copy of the product and say which tests find each: hours
+	Tests/Programs/mutations.py $(MUTATIONS)
+
 .PHONY: script-tests
 script-tests:
+	Tests/Programs/mutations.py --check
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
 
 # The example with a GLib loop is built first, in the folder of a sample that has the library already.
 .PHONY: long-tests
-long-tests: install
-	$(BUILD) --build-tests --enable-all-traits
+long-tests: install build-tests
 	if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
 		--scratch-path Tests/Samples/StallsInTests/.build; fi
 	$(TESTS) --no-parallel --filter '$(LONG_TESTS)'
