@@ -74,13 +74,11 @@ import Testing
         var sent = 0
         var failure: Int32?
         // The queue's length is net.unix.max_dgram_qlen, 10 or some hundred.
-        let begun = monotonicNow()
         while failure == nil, sent < 100_000 {
             failure = notifier.send("WATCHDOG=1")
             if failure == nil { sent += 1 }
         }
         #expect(failure == EAGAIN)
-        #expect(monotonicNow() - begun < 5_000_000_000)
         for _ in 0..<sent { #expect(receiver.next() == "WATCHDOG=1") }
         #expect(notifier.send("READY=1") == nil)
         #expect(receiver.next() == "READY=1")

@@ -139,7 +139,8 @@ struct SymbolicationBadInputTests {
         let (answer, reason) = lookUp(try site(), path)
         #expect(reason == "the debug information is larger than the memory limit")
         #expect(answer.locations.last?.symbol != nil)
-        #expect(monotonicNow() - begin < 1_000_000_000)
+        // It is not read: that would take many times as long.
+        #expect(monotonicNow() - begin < 20_000_000_000)
     }
 
     @Test("after a timeout, a second lookup gives the rest")
@@ -203,8 +204,10 @@ struct SymbolicationMutationTests {
     static let count = environment["STALLWATCH_MUTATIONS"].flatMap { Int($0) } ?? 2000
     static let seed = environment["STALLWATCH_SEED"].flatMap { UInt64($0) } ?? 1
 
-    /// The longest time for one damaged file, also under a sanitizer.
-    static let bound: UInt64 = 5_000_000_000
+    /// The longest time for one damaged file, also under a sanitizer and beside other tests: it ends, and no more.
+    static let bound: UInt64 = 60_000_000_000
+    /// The time limit of its lookups.
+    static let timeLimit: UInt64 = 1_000_000_000
 
     @Test("no crash and no hang", .timeLimit(.minutes(60)))
     func mutations() throws {
@@ -231,7 +234,7 @@ struct SymbolicationMutationTests {
                 try #require(pwrite(descriptor, &byte, 1, off_t(place)) == 1)
             }
             let begin = monotonicNow()
-            answered += lookUp(path, sites, deadline: begin + Self.bound / 5)
+            answered += lookUp(path, sites, deadline: begin + Self.timeLimit)
             slowest = max(slowest, monotonicNow() - begin)
             for place in places {
                 var byte = whole[place]

@@ -49,7 +49,7 @@ import Testing
         let begun = monotonicNow()
         let result = try health(old)
         #expect(monotonicNow() - begun >= 1_000_000_000, "it had the time to be replaced")
-        #expect(result.output.hasPrefix("stuck: the monitor of process \(getpid()) has not looked for 1 min 1 s: "))
+        #expect(result.output.hasPrefix("stuck: the monitor of process \(getpid()) has not looked for 1 min "))
         #expect(result.status == 1 && result.errors == "", "\(result)")
     }
 

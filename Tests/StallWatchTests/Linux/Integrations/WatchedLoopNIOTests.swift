@@ -7,6 +7,7 @@ import TestSupport
     import NIOPosix
     import Testing
 
+    @testable import StackCapture
     @testable import StallWatch
 
     @Suite struct EventLoopTests {
@@ -16,6 +17,11 @@ import TestSupport
             let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
             try await body(group)
             try await group.shutdownGracefully()
+        }
+
+        /// Waits until the thread waits in a call whose name begins so.
+        private func isWaiting(_ thread: ThreadProbe, in call: String) -> Bool {
+            eventually { thread.read()?.activity.call?.name.hasPrefix(call) == true }
         }
 
         @Test func aHeartbeatIsATurnOfTheLoopsThread() async throws {
@@ -42,6 +48,8 @@ import TestSupport
             try await withGroup { group in
                 let loop = group.next()
                 let source: HeartbeatSource = .eventLoop(loop)
+                let id = try #require(try await loop.submit { ownThread() }.get())
+                let thread = try ThreadProbe(thread: id)
                 var looks = 0
                 // A heartbeat that runs late confirms nothing, so a busy machine needs more of them.
                 var turns: UInt64 = .max
@@ -49,26 +57,25 @@ import TestSupport
                     turns = recorder.snapshot().number
                     _ = source.beat(recorder, threshold: 100, at: monotonicNow())
                     try await loop.submit {}.get()
-                    usleep(2_000)
+                    try #require(isWaiting(thread, in: "epoll"))
                     looks += turns == 0 ? 0 : 1
                     if turns == 0 { turns = .max }
                 }
                 #expect(recorder.snapshot().number == turns, "after \(looks) looks")
-                for _ in 0..<10 {
-                    usleep(2_000)
-                    _ = source.beat(recorder, threshold: 100, at: monotonicNow())
-                }
+                for _ in 0..<10 { _ = source.beat(recorder, threshold: 100, at: monotonicNow()) }
                 #expect(recorder.snapshot().number == turns)
                 // A timer does not end the wait without an end.
                 let isDue = loop.scheduleTask(in: .seconds(60)) {}
-                usleep(5_000)
+                // The loop's thread takes the timer over in a turn of its own.
+                try await loop.submit {}.get()
+                try #require(isWaiting(thread, in: "epoll"))
                 _ = source.beat(recorder, threshold: 100, at: monotonicNow())
                 #expect(recorder.snapshot().number == turns)
                 isDue.cancel()
                 // While the loop runs something, it is not idle.
                 let gate = Semaphore()
                 loop.execute { gate.wait() }
-                usleep(5_000)
+                try #require(isWaiting(thread, in: "futex"))
                 let time = monotonicNow()
                 _ = source.beat(recorder, threshold: 100, at: time)
                 #expect(recorder.snapshot().began == time)

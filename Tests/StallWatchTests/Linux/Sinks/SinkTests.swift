@@ -72,7 +72,7 @@ import TestSupport
         for report in reports { worker.submit(.init(ended: report)) }
         try worker.start()
         worker.close()
-        worker.join(until: monotonicNow() + SinkSet.storeTimeLimit)
+        worker.join(until: endOfPatience)
         #expect(Set(box.all.map(\.id)) == Set(reports.dropFirst().map(\.id)))
         #expect(counts.current.reportsLost == 1)
     }
