@@ -16,7 +16,7 @@ import TestSupport
 /// A capture has no effect on blocking calls: no EINTR, no early return, and a complete stack every time; that the same
 /// calls under a plain signal fail is a check of the engine, with the other ones.
 @Suite(.serialized) struct InterruptedCallsTests {
-    static let captures = 100
+    static let captures = 60
     /// The duration of each blocking call; sleep(3) always takes at least a second.
     static let milliseconds: UInt32 = 12
 

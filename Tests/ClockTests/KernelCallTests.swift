@@ -13,9 +13,15 @@ import TestSupport
 /// Stalls in one system call that stays in the kernel: a report with a whole stack, and a call that returns what it
 /// returns without a monitor.
 ///
-/// `STALLWATCH_KERNEL_ROUNDS` is the number of stalls of each call; 2 without it.
+/// `STALLWATCH_KERNEL_ROUNDS` is the number of stalls of each call; 1 without it.
 @Suite(.serialized, .needsPtrace) struct KernelCallTests {
-    static let rounds = ProcessInfo.processInfo.environment["STALLWATCH_KERNEL_ROUNDS"].flatMap(Int.init) ?? 2
+    static let rounds = ProcessInfo.processInfo.environment["STALLWATCH_KERNEL_ROUNDS"].flatMap(Int.init) ?? 1
+
+    /// The most calls for a stall: one may be too short.
+    private static let maximumTries = 5
+
+    /// The files of the calls that move them, which take seconds to write.
+    private static let files = Result { try KernelCallFiles() }
 
     /// A turn shorter than this is no stall here.
     static let threshold: UInt64 = 30_000_000
@@ -25,7 +31,7 @@ import TestSupport
 
     @Test(arguments: KernelCall.allCases)
     func `a stall in the kernel has a whole stack`(call: KernelCall) throws {
-        let files = call.movesFiles ? try KernelCallFiles() : nil
+        let files = call.movesFiles ? try Self.files.get() : nil
         let collector = Records()
         let watchdog = Watchdog(options: WatchdogOptions()) { collector.add($0) }
         let probe = LoopProbe(label: "kernel")
@@ -37,9 +43,10 @@ import TestSupport
         defer {
             watchdog.stop()
             thread.join()
+            files?.rewind()
         }
         var stalls = 0, whole = 0, named = 0, short = 0
-        for _ in 0..<Self.rounds {
+        for _ in 0..<Self.rounds * Self.maximumTries where stalls < Self.rounds {
             let prepared = try #require(call.prepare(files))
             usleep(2_000)
             probe.beginTurn()
@@ -126,7 +133,7 @@ enum KernelCall: String, CaseIterable {
         }
     }
 
-    /// Whether it needs the files, which take seconds to write.
+    /// Whether it needs the files.
     var movesFiles: Bool {
         switch self {
         case .read, .write, .copyFileRange: true
@@ -162,17 +169,18 @@ enum KernelCall: String, CaseIterable {
     }
 }
 
-/// Two files in a temporary directory, one of them with bytes in the page cache.
-final class KernelCallFiles {
+/// Two files without a name, one of them with bytes in the page cache.
+final class KernelCallFiles: Sendable {
     /// Written at 6 GB a second, the fastest seen, it takes longer than a stall has to.
     static let length = 900 << 20
 
-    private let directory: TemporaryDirectory
     let source: Int32
     let sink: Int32
 
     init() throws {
-        directory = try TemporaryDirectory()
+        // They are gone with the last descriptor, at the end of the process.
+        let directory = try TemporaryDirectory()
+        defer { withExtendedLifetime(directory) {} }
         source = open(directory.path + "/catalogue.bin", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         sink = open(directory.path + "/copy.bin", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         try #require(source >= 0 && sink >= 0)

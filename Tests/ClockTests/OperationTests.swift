@@ -195,7 +195,7 @@ import Testing
         }
         #expect(eventually { address.load(ordering: .relaxed) != 0 })
         var found = 0
-        for _ in 0..<12 {
+        for _ in 0..<8 {
             let findings = inspector.inspect([address.load(ordering: .relaxed)])
             found += findings[0].threads.isEmpty ? 0 : 1
             #expect(reader.read().searchedBytes > 0)

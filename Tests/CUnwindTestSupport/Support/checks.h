@@ -29,7 +29,7 @@ typedef struct cunwind_test_settings {
   bool is_whole;         ///< STALLWATCH_FUZZ_WHOLE=1: a million damaged stacks, and each function.
   uint64_t seed;         ///< STALLWATCH_FUZZ_SEED, else the day in continuous integration (CI), else a fixed number.
   uint32_t fault_milliseconds;
-  uint32_t stress_milliseconds;  ///< STALLWATCH_STRESS_SECONDS, 12 without it.
+  uint32_t stress_milliseconds;  ///< STALLWATCH_STRESS_SECONDS, 8 without it.
 } cunwind_test_settings;
 
 cunwind_test_settings cunwind_test_settings_now(void);

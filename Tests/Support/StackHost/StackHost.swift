@@ -82,11 +82,17 @@ struct StackHost {
         var status = cunwind_thread_status()
         var info = cunwind_capture_info()
         cunwind_thread_inspect(handle, &status)
-        if status.is_blocked { show(name, thread, "read", cunwind_capture_read(engine, handle, stack, &info)) }
-        show(name, thread, "ptrace", cunwind_capture_stop(engine, handle, stack, &info))
+        if status.is_blocked { show(name, thread, "read") { cunwind_capture_read(engine, handle, stack, &info) } }
+        show(name, thread, "ptrace") { cunwind_capture_stop(engine, handle, stack, &info) }
     }
 
-    private func show(_ name: String, _ thread: Int32, _ method: String, _ status: cunwind_status) {
+    /// Captures, again on a machine that is so busy that a thread does not stop in time, and prints the stack.
+    private func show(_ name: String, _ thread: Int32, _ method: String, _ capture: () -> cunwind_status) {
+        var status = capture()
+        for _ in 0..<100 where status != CUNWIND_OK {
+            usleep(10_000)
+            status = capture()
+        }
         guard status == CUNWIND_OK else { Self.fail("\(name): \(method) gave status \(status.rawValue)") }
         print("\(name) thread \(thread) \(method)")
         withUnsafeBytes(of: &stack.pointee.frames) { bytes in
