@@ -28,6 +28,9 @@ import TestSupport
 
     init() {
         _ = (Self.steal, Self.whileLoopsWait)
+        #if NIO
+            _ = (RestTests.steal, RestTests.rest)
+        #endif
     }
 
     /// Counts the watchdog's wake-ups in `duration`, once a program of that shape has settled.

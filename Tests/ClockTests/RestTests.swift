@@ -12,50 +12,67 @@ import Testing
     private static let threshold = Duration.milliseconds(250)
 
     #if NIO
+        /// A program whose loops rest, and who in it has woken up meanwhile.
+        struct Rest: Sendable {
+            let directory: TemporaryDirectory
+            let child: ChildProcess
+            let wakeUps: [String: Int]
+            let passed: Duration
+        }
+
+        static let steal = CPUSteal()
+
+        /// Measured beside the tests of ``DetectionTests``, which let other programs wait, too: neither needs a CPU for long.
+        static let rest: Task<Rest, any Error> = Task {
+            let directory = try TemporaryDirectory()
+            let child = try ChildProcess(
+                .resting, threshold: threshold, directory: directory.path, stall: .milliseconds(600),
+                executable: Command.product("stallwatch-scenarios"))
+            await child.waitForMonitor(within: .seconds(600))
+            // The event loops' places are learned with three heartbeats, and idle workers end after 5 s.
+            try await Task.sleep(for: .seconds(7))
+            let (began, before) = (ContinuousClock.now, child.wakeUps { _ in true })
+            try await Task.sleep(for: .seconds(5))
+            var wakeUps = child.wakeUps { _ in true }
+            let passed = ContinuousClock.now - began
+            for (name, count) in before { wakeUps[name, default: count] -= count }
+            return Rest(directory: directory, child: child, wakeUps: wakeUps, passed: passed)
+        }
+
         @Test func `idle loops are not woken, and their stalls are found`() async throws {
-            let steal = CPUSteal()
-            try await withDirectory { directory in
-                let child = try ChildProcess(
-                    .resting, threshold: Self.threshold, directory: directory, stall: .milliseconds(600),
-                    executable: Command.product("stallwatch-scenarios"))
-                // The event loops' places are learned with three heartbeats, and idle workers end after 5 s.
-                try await Task.sleep(for: .seconds(7))
-                let (began, before) = (ContinuousClock.now, child.wakeUps { _ in true })
-                try await Task.sleep(for: .seconds(5))
-                var wakeUps = child.wakeUps { _ in true }
-                let passed = ContinuousClock.now - began
-                for (name, count) in before { wakeUps[name, default: count] -= count }
-                print("wake-ups of idle loops in 5 s: \(wakeUps.filter { $0.value > 0 })")
-                let dog = wakeUps.filter { $0.key.hasPrefix("stallwatch-dog ") }
-                let loops = wakeUps.filter { $0.key.hasPrefix("NIO-ELT") }
-                #expect(loops.count == 4)
-                // libdispatch wakes one of its threads once per second, to count the others.
-                let others = wakeUps.filter { !$0.key.hasPrefix("stallwatch-") && loops[$0.key] == nil }
-                let watched = dog.values.reduce(0, +)
-                let rest = others.values.reduce(0, +)
-                steal.excuses {
-                    #expect(Double(watched) <= 2 * (passed / Self.threshold) + 2, "twice per threshold")
-                    #expect(loops.values.allSatisfy { $0 == 0 }, "\(loops)")
-                    #expect(Double(rest) <= passed / .seconds(1) + 1, "\(others)")
-                }
-                // A queue, an event loop, and a queue that a thread occupies four times, which nothing follows.
-                for request in ["q", "n", "t"] { child.send(request) }
-                // The last stall is over after 4.8 s.
-                try await Task.sleep(for: .milliseconds(6_500))
-                let result = try #require(try await child.result())
-                #expect(result.injectedMilliseconds.count == 3)
-                let reports = try result.files.map { file in
-                    try StallReport(jsonData: [UInt8](Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(file)"))))
-                }
-                let labels = reports.map(\.loop.label).sorted()
-                #expect(
-                    labels == ["nio", "queue-0", "queue-1", "queue-1", "queue-1"],
-                    "of equal stalls the first, second and fourth are reported")
-                for report in reports {
-                    // At most half a threshold, plus the time to wake up.
-                    let uncertainty = try #require(report.startUncertaintyMilliseconds)
-                    steal.excuses { #expect(uncertainty < 250, "\(report.loop.label)") }
-                }
+            let steal = Self.steal
+            let rest = try await Self.rest.value
+            let (child, wakeUps) = (rest.child, rest.wakeUps)
+            print("wake-ups of idle loops in 5 s: \(wakeUps.filter { $0.value > 0 })")
+            let dog = wakeUps.filter { $0.key.hasPrefix("stallwatch-dog ") }
+            let loops = wakeUps.filter { $0.key.hasPrefix("NIO-ELT") }
+            #expect(loops.count == 4)
+            // libdispatch wakes one of its threads once per second, to count the others.
+            let others = wakeUps.filter { !$0.key.hasPrefix("stallwatch-") && loops[$0.key] == nil }
+            let watched = dog.values.reduce(0, +)
+            let woken = others.values.reduce(0, +)
+            steal.excuses {
+                #expect(Double(watched) <= 2 * (rest.passed / Self.threshold) + 2, "twice per threshold")
+                #expect(loops.values.allSatisfy { $0 == 0 }, "\(loops)")
+                #expect(Double(woken) <= rest.passed / .seconds(1) + 1, "\(others)")
+            }
+            // A queue, an event loop, and a queue that a thread occupies four times, which nothing follows.
+            for request in ["q", "n", "t"] { child.send(request) }
+            // The last stall is over after 4.8 s.
+            try await Task.sleep(for: .milliseconds(6_500))
+            let result = try #require(try await child.result())
+            #expect(result.injectedMilliseconds.count == 3)
+            let reports = try result.files.map { file in
+                try StallReport(jsonData: [UInt8](Data(contentsOf: URL(fileURLWithPath: rest.directory.path(file)))))
+            }
+            let labels = reports.map(\.loop.label).sorted()
+            #expect(
+                labels == ["nio", "queue-0", "queue-1", "queue-1", "queue-1"],
+                "of equal stalls the first, second and fourth are reported")
+            for report in reports {
+                // At most half a threshold, plus the time to wake up.
+                let uncertainty = try #require(report.startUncertaintyMilliseconds)
+                steal.excuses { #expect(uncertainty < 250, "\(report.loop.label)") }
             }
         }
     #endif

@@ -14,17 +14,16 @@ import TestSupport
     /// Another build of the scenarios, of which all scenarios run.
     private static let otherDemo = ProcessInfo.processInfo.environment["STALLWATCH_SCENARIOS"]
 
-    /// A stall in each kind of callout, everything that must give no report, and the scenarios that no other test covers:
-    /// unobserved runs, the dynamic linker's lock, a thread without a CPU, a pause, another library's loop, changed thresholds.
+    /// A stall in each kind of callout, healthy turns, and the scenarios that no other test covers: unobserved runs, the
+    /// dynamic linker's lock, a thread without a CPU, a pause, another library's loop, changed thresholds.
     static let scenarios =
         otherDemo != nil
         ? Scenario.all.map(\.name)
         : [
-            "cpu-spin", "inlined", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
-            "idle", "healthy-storm", "short", "busy-timers",
+            "cpu-spin", "inlined", "lock", "pipe-read", "main-queue", "perform-block", "healthy-storm",
             "nested-private-waits", "nested-private-works", "nested-private-stalls", "loader-lock", "under-load",
             "starved", "paused", "main-actor-at-once", "operation-leaked", "operation-actor-blocked",
-            "operation-semaphore", "two-monitors", "loop-threshold", "threshold-lowered", "threshold-raised",
+            "operation-semaphore", "two-monitors", "threshold-lowered", "threshold-raised",
         ] + eventLoopScenarios
 
     #if NIO

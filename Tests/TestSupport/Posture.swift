@@ -56,19 +56,21 @@ package struct Posture: Sendable {
 }
 
 extension Posture {
-    /// Both ways in which a container's filter refuses calls.
-    package static let refusals = [("EPERM", EPERM), ("ENOSYS", ENOSYS)]
-
-    package static let filtered: [Posture] = [
-        ["process_vm_readv"], ["ptrace"], ["process_vm_readv", "ptrace"], ["perf_event_open"],
-        ["fsync", "fdatasync"],
-    ].flatMap { calls in
-        refusals.map { name, error in
-            var posture = Posture("no \(calls.joined(separator: ", ")): \(name)")
-            for call in calls { posture.refusedCalls[call] = error }
+    /// Both ways in which a container's filter refuses calls, where the monitor has another way.
+    package static let filtered: [Posture] = refusals.flatMap { refusal in
+        refusal.errors.map { error in
+            var posture = Posture(
+                "no \(refusal.calls.joined(separator: ", ")): \(error == EPERM ? "EPERM" : "ENOSYS")")
+            for call in refusal.calls { posture.refusedCalls[call] = error }
             return posture
         }
     }
+
+    private static let refusals: [(calls: [String], errors: [Int32])] = [
+        (["process_vm_readv"], [EPERM, ENOSYS]), (["ptrace"], [EPERM, ENOSYS]),
+        (["process_vm_readv", "ptrace"], [EPERM, ENOSYS]), (["perf_event_open"], [EPERM]),
+        (["fsync", "fdatasync"], [EPERM]),
+    ]
 
     package static let withoutFile: [Posture] = ["syscall", "wchan", "schedstat", "stack", "status"].flatMap { file in
         var missing = Posture("\(file) missing")
