@@ -213,7 +213,7 @@ packages-debug packages-static: packages-%:
 # In the folder that packages-static builds in, which has the same packages.
 .PHONY: cases
 cases: install ## Build the programs of Tests/Samples/Cases, which once showed a fault
-	Tests/Samples/Cases/build.sh .build/cases
+	$(BOUNDED) Tests/Samples/Cases/build.sh .build/cases
 	$(BUILD) -c release --static-swift-stdlib --package-path Tests/Samples/Cases \
 		--scratch-path Tests/Samples/RealPackages/.build-release-static
 

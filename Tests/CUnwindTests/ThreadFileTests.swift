@@ -1,10 +1,11 @@
 import CUnwind
 import CUnwindTestSupport
 import Foundation
+import TestSupport
 import Testing
 
 /// Without a /proc file, only data that no other file has is missing; the thread never counts as ended.
-@Suite(.serialized) struct ThreadFileTests {
+@Suite(.serialized, .needsPtrace) struct ThreadFileTests {
     /// A directory that replaces a thread's, with links to some of its files.
     private final class Files {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("proc-\(UUID().uuidString)").path

@@ -15,7 +15,9 @@ import TestSupport
 @Suite("Async callers", .serialized, .needsToolchain)
 struct AsyncCallerTests {
     #if arch(x86_64) || arch(arm64)
-        @Test("callers of a running thread, captured by ptrace", arguments: AsyncScenario.all, AsyncBuild.allCases)
+        @Test(
+            "callers of a running thread, captured by ptrace", .needsPtrace,
+            arguments: AsyncScenario.all, AsyncBuild.allCases)
         func running(_ scenario: AsyncScenario, _ build: AsyncBuild) async throws {
             try expectCallers(of: scenario, build, by: .ptrace)
         }
@@ -26,7 +28,7 @@ struct AsyncCallerTests {
         }
     #endif
 
-    @Test("a thread without async functions has no async callers")
+    @Test("a thread without async functions has no async callers", .needsPtrace)
     func synchronous() throws {
         let gate = StallGate.shared
         let thread = try WorkerThread(name: "async-test") {

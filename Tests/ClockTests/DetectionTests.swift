@@ -88,7 +88,7 @@ import TestSupport
     }
 
     /// The debugger stops one thread; the rest of the program, including the watchdog, continues.
-    @Test func aThreadStoppedByADebuggerIsNotReported() throws {
+    @Test(.needsPtrace) func aThreadStoppedByADebuggerIsNotReported() throws {
         let directory = try TemporaryDirectory()
         let host = try TestHost(["stalls", directory.path, "2000", "1", "2500", "2500"])
         #expect(host.firstLine().hasPrefix("B "))

@@ -133,7 +133,7 @@ import TestSupport
     }
 
     /// A debugger holds the main thread; the watchdog goes on.
-    @Test func `a service that a debugger holds is neither healthy nor stuck`() throws {
+    @Test(.needsPtrace) func `a service that a debugger holds is neither healthy nor stuck`() throws {
         let host = try HealthHostProcess("debug")
         #expect(host.ready() != nil)
         host.command("hang")

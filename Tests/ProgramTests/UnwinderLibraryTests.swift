@@ -71,7 +71,7 @@ import Testing
 /// SECURITY.md lists the system calls of the monitor, and strace(1) shows them; a process has one tracer, so captures
 /// by ptrace fail under strace and their calls are not seen.
 @Suite struct SystemCallListTests {
-    @Test(.needs("strace"))
+    @Test(.needs("strace"), .needsPtrace)
     func `every system call of the monitor is listed in SECURITY.md`() throws {
         let listed = try Self.listedCalls()
         try #require(listed.count > 20)

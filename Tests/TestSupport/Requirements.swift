@@ -32,13 +32,14 @@ extension Trait where Self == ConditionTrait {
             "Chromium, its driver, Selenium or axe is not installed")
     }
 
-    /// Needs the right to stop threads of the own process by ptrace(2), which a container may refuse.
+    /// Needs the right to stop threads by ptrace(2), which a container may refuse.
     package static var needsPtrace: Self {
         .enabled(if: mayUsePtrace, "ptrace(2) is refused")
     }
 }
 
-private let mayUsePtrace: Bool = {
+/// Whether threads of the own process may be stopped by ptrace(2).
+package let mayUsePtrace: Bool = {
     guard let engine = try? CUnwindEngine() else { return false }
     return ThreadCapture(engine: engine).methods.contains(.ptrace)
 }()

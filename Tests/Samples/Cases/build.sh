@@ -2,8 +2,13 @@
 # Builds the C parts of the cases: libraries that case-host loads, and programs that run beside it.
 #
 #   Tests/Samples/Cases/build.sh OUTPUT_DIRECTORY
+#
+# Exit status: 0 if all are built, 69 if a compiler is missing, else that of the compiler.
 set -euo pipefail
 
+for program in gcc g++ python3; do
+    command -v "$program" >/dev/null || { echo "$program is not installed" && exit 69; }
+done
 mkdir -p "$1"
 output=$(cd -- "$1" && pwd)
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/C"
