@@ -5,8 +5,8 @@
 # the recorded issues, because people and CI systems read the end of a long log first. What was not run is added to the
 # file $NOT_RUN, one test a line.
 #
-# A command that lacks what it needs (exit status 69, sysexits.h) was not run: within a step of `make test` that is no
-# failure. Otherwise the exit status is that of the command, or 1 if $CI is set and more than SKIP_LIMIT tests were not run.
+# A program of Tests/ that lacks what it needs (exit status 69, sysexits.h) was not run: within a step of `make test` that is
+# no failure. (For Swift Testing, 69 is a filter without a test.) Otherwise the exit status is that of the command, or 1 if $CI is set and more than SKIP_LIMIT tests were not run.
 set -uo pipefail
 
 # In CI every tool is installed, and without special rights a handful of tests is not run.
@@ -31,9 +31,9 @@ repeat() {
 
 # Swift Testing's own line, and the one of `notRun` (Tests/TestSupport).
 not_run='^➜ Test .* (skipped|not run)'
-if ((status == UNAVAILABLE)); then
-    program=$1
-    for word in "$@"; do [[ $word != Tests/* ]] || program=$word; done
+program=
+for word in "$@"; do [[ $word != Tests/* ]] || program=$word; done
+if [[ $status -eq $UNAVAILABLE && -n $program ]]; then
     reason="$program: $(tail -n 1 -- "$log")"
     echo "== Not run: $reason"
     echo "$reason" >>"${NOT_RUN:-/dev/null}"
