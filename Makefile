@@ -94,7 +94,7 @@ test: ## Build once, in debug, and run the tests
 	$(STEP) 'Tests by the clock' $(MAKE) --no-print-directory clock-tests
 	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
 	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents COLLECTED=1000 AGENT_KILLS=3
-	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries
+	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries QUERIED=10000 HISTORIES=5
 	@Tests/Programs/step.sh
 
 .PHONY: build-tests unit-tests program-tests clock-tests
@@ -249,15 +249,16 @@ fleet-agents: install-for-tests ## Send 10,000 reports with syslog-ng, which is 
 	$(BOUNDED) Tests/Programs/agents.py --generator "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" \
 		--reports $(COLLECTED) --kills $(AGENT_KILLS)
 
-# Fewer reports: make fleet-queries QUERIED=20000
+# Fewer, as in make test: make fleet-queries QUERIED=10000 HISTORIES=5
 QUERIED := 100000
+HISTORIES := 20
 
 .PHONY: fleet-queries
 fleet-queries: install-for-tests ## Run the queries of Fleet/ in DuckDB and ClickHouse over 100,000 made-up reports (QUERIED=n)
 	@scripts/install-python-packages.sh fleet || true
 	$(BUILD) --product stallwatch --enable-all-traits
 	$(BUILD) --product stallwatch-scenarios --enable-all-traits
-	$(BOUNDED) Tests/Programs/fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED)
+	$(BOUNDED) Tests/Programs/fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED) --histories $(HISTORIES)
 
 .PHONY: fleet-bench
 fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a million made-up reports (QUERIED=n): 10 GB of disk

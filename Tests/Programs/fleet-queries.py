@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the queries of Fleet/ on DuckDB and ClickHouse (PyPI's duckdb and chdb) and compares them with `stallwatch`.
 
-    Tests/Programs/fleet-queries.py --tool STALLWATCH --scenarios STALLWATCH-SCENARIOS [--reports 100000] [--seed 1] [--benchmark]
+    Tests/Programs/fleet-queries.py --tool STALLWATCH --scenarios STALLWATCH-SCENARIOS [--reports 100000] [--histories 20]
+        [--seed 1] [--benchmark]
 
 1. groups.sql over made-up reports as NDJSON: equal to `stallwatch top --json`, in every column.
 2. regressions.sql and rates.sql over 5,000 of them: equal to `stallwatch diff --json` of the two versions; and
@@ -10,7 +11,7 @@
    that agents fill.
 4. The dashboard Fleet/grafana/stalls.json: the models of Grafana's own schema (PyPI's grafana-foundation-sdk) have every
    field, and every query runs over that table and returns rows.
-5. 20 made-up histories of 1 to 10,000 equal stalls, of which few have a report: `top`, `tree`, `diff`, `stats`, the page,
+5. Made-up histories of 1 to 10,000 equal stalls, of which few have a report: `top`, `tree`, `diff`, `stats`, the page,
    collapsed stacks and the queries have the number and the time of all of them.
 
 --benchmark does only the first step and prints the wall time and the largest memory of each program.
@@ -48,7 +49,6 @@ except ImportError as missing:
 FLEET = REPOSITORY / "Fleet"
 VERSIONS = ("1.4.2", "1.5.0")
 SMALL = 5_000
-HISTORIES = 20
 # The names in the queries, and in `top --json`.
 COLUMNS = {
     "count": "count", "reports": "reports", "total_ms": "totalMilliseconds", "p50_ms": "p50Milliseconds",
@@ -347,16 +347,16 @@ def check_histories(arguments, directory):
         clickhouse.load()
         yield clickhouse
 
-    for number in range(HISTORIES):
+    for number in range(arguments.histories):
         folder = directory / f"history-{number}"
-        repeats = round(10_000 ** (number / (HISTORIES - 1)))
+        repeats = round(10_000 ** (number / max(arguments.histories - 1, 1)))
         subprocess.run(
             [arguments.scenarios, "generate", "--repeating", "--reports", str(repeats), "--seed", str(number), "--output", folder], check=True)
         files += check_history(arguments, folder, databases)
         stalls += sum(group["count"] for side in json.loads((folder / "truth.json").read_text()).values() for group in side["groups"].values())
         shutil.rmtree(folder)
     clickhouse.close()
-    print(f"{HISTORIES} histories: {stalls} stalls in {files} reports, counted alike everywhere")
+    print(f"{arguments.histories} histories: {stalls} stalls in {files} reports, counted alike everywhere")
 
 
 def run_engine(name, file, output):
@@ -397,6 +397,7 @@ def main():
     parser.add_argument("--tool", required=True)
     parser.add_argument("--scenarios", required=True)
     parser.add_argument("--reports", type=int, default=100_000)
+    parser.add_argument("--histories", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--benchmark", action="store_true")
     parser.add_argument("--engine", nargs=3, help=argparse.SUPPRESS)
