@@ -41,7 +41,7 @@ struct HealthHost {
     func run() throws {
         forbidCoreDumps()
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds([.debug, .none].contains(hang) ? 2_000 : 100),
+            threshold: .milliseconds(hang == .debug || hang == .none ? 2_000 : 100),
             outputs: [.directory(directory + "/stalls")])
         configuration.health = .init(path: directory + "/health", interval: .milliseconds(200))
         configuration.escalation = escalation
