@@ -37,13 +37,7 @@ import TestSupport
         #else
             let linker = "/lib64/ld-linux-x86-64.so.2"
         #endif
-        let host = try TestHost(["stalls", directory.path("reports"), "50", "1", "300", "300"], wrapper: [linker])
-        #expect(host.finish().last?.hasPrefix("S ") == true)
-        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))
-        let reports = try files.filter { $0.hasPrefix("stall-") }.map { try directory.report("reports/\($0)") }
-        // A busy machine adds stalls of its own.
-        let stalled = reports.first { $0.culprit?.function.contains("stallOnce") == true }
-        let report = try #require(stalled, "\(reports.map(\.summary))")
+        let report = try TestHost.stall(milliseconds: 300, in: directory, wrapper: [linker])
         #expect(report.process.name == "stallwatch-test-host")
         let lines = report.frames.filter { $0.file?.hasSuffix("TestHost.swift") == true }.compactMap(\.line)
         #expect(!lines.isEmpty)

@@ -7,13 +7,8 @@ import Testing
 
 /// What loading libunwind does to a program, and what a library of its name does that is another.
 @Suite struct UnwinderLibraryTests {
-    /// Runs a program with one stall; returns its report.
     private func stall(in directory: TemporaryDirectory, environment: [String]) throws -> StallReport {
-        let host = try TestHost(["stalls", directory.path("reports"), "50", "1", "200", "200"], wrapper: environment)
-        #expect(host.finish().last == "S 1")
-        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))
-        let file = try #require(names.first { $0.hasPrefix("stall-") })
-        return try directory.report("reports/\(file)")
+        try TestHost.stall(milliseconds: 200, in: directory, wrapper: environment)
     }
 
     /// With `RTLD_GLOBAL`, or linked, libunwind would take over `_Unwind_RaiseException` and the like.
@@ -64,7 +59,6 @@ import Testing
         let libraries = [directory.path, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"]].compactMap(\.self)
         let report = try stall(in: directory, environment: ["LD_LIBRARY_PATH=\(libraries.joined(separator: ":"))"])
         #expect(report.monitor.unwinder == "built-in")
-        #expect(report.culprit?.function.contains("stallOnce") == true, "\(report.culprit?.function ?? "none")")
     }
 }
 

@@ -96,6 +96,19 @@ package final class TestHost {
         try process.run(atMost: Process.timeout)
     }
 
+    /// Runs the host, which stalls once, and returns the report of that stall: a busy machine may add others.
+    package static func stall(
+        milliseconds: Int, in directory: TemporaryDirectory, wrapper: [String] = []
+    ) throws -> StallReport {
+        let times = ["50", "1", "\(milliseconds)", "\(milliseconds)"]
+        let host = try TestHost(["stalls", directory.path("reports")] + times, wrapper: wrapper)
+        #expect(host.finish().last?.hasPrefix("S ") == true)
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))
+        let reports = try files.filter { $0.hasPrefix("stall-") }.map { try directory.report("reports/\($0)") }
+        let stalled = reports.first { $0.culprit?.function.contains("stallOnce") == true }
+        return try #require(stalled, "\(reports.map(\.summary))")
+    }
+
     /// Starts the host's app that is stuck or busy in a way of `kind`, and waits until it is.
     package static func control(_ kind: String, in directory: TemporaryDirectory) throws -> TestHost {
         let host = try TestHost(["control", directory.path, kind])
