@@ -136,7 +136,7 @@ import Testing
     private static let mainStalls = 8
     /// Limits on the address space in KiB, and how often the program runs under each; without a monitor it needs some
     /// 90,000, and 310,000 is where libdw ended most runs.
-    private static let addresses = [(160_000, 2), (200_000, 2), (250_000, 2), (310_000, 8), (400_000, 2)]
+    private static let addresses = [(160_000, 1), (200_000, 1), (250_000, 1), (310_000, 4), (400_000, 1)]
 
     @Test(arguments: addresses)
     func `a limit on addresses ends no program`(kibibytes: Int, runs: Int) throws {
