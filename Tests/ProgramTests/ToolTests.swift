@@ -12,8 +12,7 @@ import Testing
     private static let formats = ["collapsed", "pprof", "firefox"]
 
     @Test(.needsPython(["google.protobuf", "gprof2dot"])) func otherToolsReadEachFormat() throws {
-        let reports = directory.path + "/reports"
-        try Tool.runScenarios(into: reports)
+        let reports = try Tool.scenarios.get() + "/stalls"
         let top = try Tool.decode(Tool.Top.self, Tool.run(["top", reports, "--json"]))
         let tree = try Tool.decode(
             Tool.Tree.self, Tool.run(["tree", reports, "--json", "--all-frames", "--minimum", "0"]))
@@ -70,20 +69,19 @@ import Testing
     }
 
     @Test(.needs("jq")) func everyRecipePrintsAnAnswer() throws {
-        let directory = try TemporaryDirectory()
-        try Tool.runScenarios(into: directory.path("stalls"))
+        let directory = try Tool.scenarios.get()
         let recipes = try Self.recipes()
         #expect(recipes.count == 8)
         for recipe in recipes {
             let output = try Tool.shell(
-                "set -o pipefail; cd \(directory.path); PATH=$(dirname \"$TOOL\"):$PATH\n\(recipe)")
+                "set -o pipefail; cd \(directory); PATH=$(dirname \"$TOOL\"):$PATH\n\(recipe)")
             #expect(output.status == 0, "\(recipe)\(output.text)")
             #expect(!output.text.isEmpty, "\(recipe)")
         }
         let sum = try #require(recipes.first { $0.contains("sort_by(-.milliseconds)") })
-        let culprits = try Tool.decode([Culprit].self, Tool.shell("cd \(directory.path); \(sum)").text)
+        let culprits = try Tool.decode([Culprit].self, Tool.shell("cd \(directory); \(sum)").text)
         #expect(culprits.contains { $0.culprit == Tool.spinning })
-        let top = try Tool.decode(Tool.Top.self, Tool.run(["top", directory.path("stalls"), "--json"]))
+        let top = try Tool.decode(Tool.Top.self, Tool.run(["top", directory + "/stalls", "--json"]))
         #expect(abs(culprits.reduce(0) { $0 + $1.milliseconds } - top.totalMilliseconds) < 0.01)
     }
 }

@@ -21,9 +21,16 @@ package enum Tool {
         return try Command(program: "/usr/bin/env", arguments: ["python3", path] + arguments).run()
     }
 
+    /// A directory whose `stalls` has reports of real stalls, of this run's scenarios.
+    package static let scenarios: Result<String, any Error> = Result {
+        let directory = SymbolicationToolchain.scratch + "/scenarios"
+        try runScenarios(into: directory + "/stalls")
+        return directory
+    }
+
     /// Runs the scenarios, which stall real loops, and writes the reports to `directory`; beside other tests a stall
     /// may last longer than was injected, so they are run once more if that is all its fault.
-    package static func runScenarios(into directory: String) throws {
+    private static func runScenarios(into directory: String) throws {
         let scenarios = ["cpu-spin", "sleep", "lock", "timer", "source0"]
         let run = try Command(
             program: Command.product("stallwatch-scenarios"),
