@@ -13,7 +13,7 @@ import StallWatch
 struct HealthHost {
     private enum Hang: String {
         case none, lock, spin, sleep
-        /// Waits until it is told to go on, for ten minutes at most.
+        /// Waits for the command to go on, for ten minutes at most.
         case recover
         /// Sleeps for 2.5 s, at a threshold of 2 s: time for a debugger.
         case debug
