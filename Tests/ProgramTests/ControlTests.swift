@@ -63,7 +63,11 @@ import Testing
         let off = try Tool.shell("$TOOL state \(host.pid)")
         #expect(off.status == 1)
         #expect(off.text.contains("has no control socket: set control = .socket(directory:)"), "\(off.text)")
-        let unmonitored = try Tool.shell("$TOOL stacks \(getpid())")
+        // Not the tests' own process: other tests in it start monitors.
+        let sleeper = Command(program: "/bin/sleep", arguments: ["600"]).process()
+        try sleeper.run()
+        defer { kill(sleeper.processIdentifier, SIGKILL) }
+        let unmonitored = try Tool.shell("$TOOL stacks \(sleeper.processIdentifier)")
         #expect(unmonitored.status == 1 && unmonitored.text.contains("is not monitored"), "\(unmonitored)")
         let gone = try Tool.shell("$TOOL state 2147483647")
         #expect(gone.status == 1 && gone.text.contains("There is no process 2147483647."), "\(gone)")
