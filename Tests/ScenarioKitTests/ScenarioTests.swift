@@ -1,0 +1,44 @@
+import StallReports
+import Testing
+
+@testable import stallwatch_scenarios
+
+@Suite struct ScenarioTests {
+    @Test func namesAreUnique() {
+        #expect(Set(Scenario.all.map(\.name)).count == Scenario.all.count)
+        #expect(Scenario.all.count > 200)
+    }
+
+    @Test func onlyStallsOverTheThresholdNeedAReport() {
+        // These two change the threshold.
+        let exceptions = ["loop-threshold", "threshold-lowered"]
+        for scenario in Scenario.all where !exceptions.contains(scenario.name) {
+            if scenario.expected == nil {
+                #expect(scenario.stallFactor < 0.7, "\(scenario.name)")
+            } else {
+                #expect(scenario.stallFactor > 1.05, "\(scenario.name)")
+            }
+        }
+    }
+
+    @Test func everyExpectationCanFail() {
+        for scenario in Scenario.all {
+            guard let expected = scenario.expected else { continue }
+            let judgesStacks = expected.differingSamples || !expected.stacks.isEmpty
+            #expect(expected.function != nil || judgesStacks, "\(scenario.name)")
+            #expect(expected.count > 0, "\(scenario.name)")
+        }
+    }
+
+    @Test(arguments: AdviceRule.all.map(\.id))
+    func `a rule has a stall that it is right for, a cured twin and a near miss`(rule: String) throws {
+        func scenario(_ name: String) throws -> Scenario { try #require(Scenario.all.first { $0.name == name }) }
+        let known = try #require(Scenario.adviceCases.first { $0.rule == rule })
+        #expect(try scenario(known.right).expected?.advice == rule)
+        let near = try #require(try scenario(known.near).expected?.advice)
+        #expect(near != rule)
+        // A stall of the twin is a false alarm.
+        #expect(try scenario("cured-\(rule)").expected == nil)
+        #expect(Scenario.adviceCases.count == AdviceRule.all.count)
+    }
+}
