@@ -49,11 +49,13 @@ final class WaitFunctionNames: Sendable {
             }
         }
         guard !new.isEmpty else { return }
-        // Without a thread, no function has a name.
-        let thread = try? WorkerThread(name: "stallwatch-func") {
-            for image in new { self.read(image, besides: missing) }
+        // Without a thread, no function has a name. One that has ended keeps its stack while it is held.
+        reader.withLock { reader in
+            reader = try? WorkerThread(name: "stallwatch-func") {
+                for image in new { self.read(image, besides: missing) }
+                self.reader.withLock { if $0?.isCurrent == true { $0 = nil } }
+            }
         }
-        reader.withLock { $0 = thread }
     }
 
     /// Waits until the functions are read, or until a deadline in monotonic nanoseconds.
