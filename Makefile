@@ -154,9 +154,8 @@ NOT_UNDER_thread := whole in each state|a thread in uninterruptible sleep|every 
 NOT_UNDER_address := aCaptureInterruptsNoWait|a thread in uninterruptible sleep|damagedFilesAreErrors
 # Memory that libraries keep until the end, such as the argument parser's tables, is not a leak. MonitorLifeTests find leaks.
 export ASAN_OPTIONS := detect_leaks=0
-# One test is about a child of fork(2) that starts threads. A thread that has ended and is joined at the next start is not a
-# leak, if its owner lives until the end; MonitorLifeTests count threads.
-export TSAN_OPTIONS := die_after_fork=0 report_thread_leaks=0 suppressions=$(CURDIR)/Tests/Support/thread-sanitizer.txt
+# One test is about a child of fork(2) that starts threads.
+export TSAN_OPTIONS := die_after_fork=0 suppressions=$(CURDIR)/Tests/Support/thread-sanitizer.txt
 
 .PHONY: sanitize
 sanitize: sanitize-thread sanitize-address ## Run the tests under ThreadSanitizer and AddressSanitizer

@@ -58,7 +58,11 @@ private final class HeartbeatSender: Sendable {
         jobs.put(job, replacing: { _ in true })
     }
 
-    func end() { jobs.close() }
+    func end() {
+        jobs.close()
+        // An executor may keep a heartbeat, and with it this object, for ever.
+        worker.finish(until: 0)
+    }
 
     private func run() {
         sender.store(clinux_gettid(), ordering: .relaxed)
