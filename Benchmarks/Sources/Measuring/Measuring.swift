@@ -212,11 +212,16 @@ package struct StallingProgram {
 
     /// Removes the directory, into which a sink that was late at the stop may still write.
     package func finish() throws {
-        let files = FileManager.default
-        for _ in 0..<100 where files.fileExists(atPath: directory.path) {
-            if (try? files.removeItem(at: directory)) == nil { usleep(100_000) }
+        var tries = 0
+        while FileManager.default.fileExists(atPath: directory.path) {
+            do {
+                try FileManager.default.removeItem(at: directory)
+            } catch {
+                guard tries < 100 else { throw error }
+                tries += 1
+                usleep(100_000)
+            }
         }
-        if files.fileExists(atPath: directory.path) { try files.removeItem(at: directory) }
     }
 }
 
