@@ -1,10 +1,10 @@
 import LinuxSupport
-import StallWatch
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import StallReports
+@testable import StallWatch
 
 /// A report has the context of the thread that stalled.
 @Suite(.serialized) struct ContextTests {
@@ -199,6 +199,8 @@ final class StalledThread: Sendable {
         configuration.privacy.redact = redact
         configuration.repeats.reportsEveryRepeat = true
         let monitor = try StallMonitor(configuration)
+        // A monitor finds the layout on a thread of its own, which may be later than a stall right after its start.
+        _ = StallContext.calibration
         try monitor.watch(.probe(stalled.probe))
         try monitor.start()
         let thread = try WorkerThread(name: "worked") { body { stalled.stall($0) } }
