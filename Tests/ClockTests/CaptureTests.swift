@@ -54,17 +54,24 @@ import TestSupport
 
 /// A thread that responds neither to ptrace nor to a signal.
 @Suite(.serialized) struct UninterruptibleSleepTests {
-    /// Each wait takes about 10 us, and the thread repeats it every 35 us.
+    /// Each wait takes about 10 us, and the thread repeats it every 35 us: it may move in each attempt of one capture.
     @Test func aThreadInManyShortSleepsHasAStack() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
-        let syncing = try SyncingThread(for: .milliseconds(1_500))
+        let syncing = try SyncingThread(for: .seconds(1))
         defer { syncing.hasEnded.wait() }
-        var errors: [CaptureFailure] = []
-        for _ in 0..<150 {
+        for _ in 0..<50 {
             usleep(.random(in: 0..<1000))
-            do throws(CaptureFailure) { _ = try capture.capture(thread: syncing.id) } catch { errors.append(error) }
+            let tries = try (1...20).first { _ in
+                do throws(CaptureFailure) {
+                    _ = try capture.capture(thread: syncing.id)
+                    return true
+                } catch .moved, .notBlocked {
+                    // The watchdog, too, samples such a thread later.
+                    return false
+                }
+            }
+            #expect(tries != nil)
         }
-        #expect(errors.isEmpty)
     }
 }
 

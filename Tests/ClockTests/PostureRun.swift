@@ -48,6 +48,8 @@ struct PostureRun: Sendable {
     /// The share of a stall without a CPU from which contention is a right cause: the largest of three parts has it.
     private static let contention = 1.0 / 3
 
+    static let shortOfCPU = "short of CPU"
+
     let posture: Posture
     let hasEnded: Bool
     let output: String
@@ -147,7 +149,7 @@ struct PostureRun: Sendable {
         }
         guard let cause = report.cause else { return .wrong("no cause") }
         if cause.kind == .cpuContention, [.cpu, .paging].contains(expected.cause) {
-            return wasShortOfCPU(stall, expected, cause) ? .notJudged("short of CPU") : .wrong("cause cpuContention")
+            return wasShortOfCPU(stall, expected, cause) ? .notJudged(Self.shortOfCPU) : .wrong("cause cpuContention")
         }
         if cause.kind == .unknown, mayLack.contains(.cause) {
             lacks.append("no cause")
