@@ -1,7 +1,6 @@
 import CoreFoundation
 import CUnwindTestSupport
 import Foundation
-import Synchronization
 import Testing
 import TestSupport
 
@@ -135,19 +134,17 @@ import TestSupport
         try monitor.start()
         forkedMonitor = monitor
         defer { forkedMonitor = nil }
-        let threads = ThreadCount()
+        let threads = Collected<Int32>()
         for _ in 0..<10 {
             _ = await thread.driven.block {
-                threads.value.withLock { count in
-                    count.append(
-                        cunwind_test_fork {
-                            turnOnce()
-                            forkedMonitor?.stop()
-                        })
+                let count = cunwind_test_fork {
+                    turnOnce()
+                    forkedMonitor?.stop()
                 }
+                threads.add(count)
             }
         }
-        #expect(threads.value.withLock { $0 } == Array(repeating: 1, count: 10))
+        #expect(threads.all == Array(repeating: 1, count: 10))
         await thread.stop()
         monitor.stop()
     }
@@ -161,19 +158,10 @@ import TestSupport
                 case $line in Threads:*|TracerPid:*|SigBlk:*|SigIgn:*|SigCgt:*) echo "$line" ;; esac
             done </proc/$$/status
             """
-        // Descriptors of this process that others open at the same time are not the host's.
-        let closing = """
-            for file in /proc/$$/fd/*; do
-                number=${file##*/}
-                if ((number > 2)); then eval "exec $number>&-"; fi
-            done
-            exec "$@"
-            """
         func inherited(_ watching: String) throws -> [Substring] {
-            let host = try Command.product("stallwatch-test-host")
             let text = try Command(
-                program: "/bin/bash", arguments: ["-c", closing, "bash", host, "replace", watching, script]
-            ).succeed()
+                program: try Command.product("stallwatch-test-host"), arguments: ["replace", watching, script]
+            ).withThreeDescriptors.succeed()
             // Drop the host's lines about its stall, which contain times.
             return text.split(separator: "\n").filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") }
         }
@@ -193,9 +181,4 @@ nonisolated(unsafe) private var forkedMonitor: StallMonitor?
 /// libdispatch ends a wait and a forked child has none.
 private func turnOnce() {
     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false)
-}
-
-/// Values written by a callout on another thread.
-private final class ThreadCount: Sendable {
-    let value = Mutex<[Int32]>([])
 }

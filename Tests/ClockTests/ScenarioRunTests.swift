@@ -1,4 +1,5 @@
 import Foundation
+import LinuxSupport
 import StallReports
 import Testing
 import TestSupport
@@ -116,17 +117,13 @@ extension ChildProcess {
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         var counts: [String: Int] = [:]
         for thread in threads {
-            let name = read("\(directory)/\(thread)/comm").trimmingCharacters(in: .newlines)
+            let name = (readSmallFile("\(directory)/\(thread)/comm") ?? "").trimmingCharacters(in: .newlines)
             guard isWanted(name) else { continue }
-            let line = read("\(directory)/\(thread)/status").split(separator: "\n")
+            let line = readSmallFile("\(directory)/\(thread)/status")?.split(separator: "\n")
                 .first { $0.hasPrefix("voluntary_ctxt_switches:") }
             counts["\(name) \(thread)"] = line?.split(separator: "\t").last.flatMap { Int($0) }
         }
         return counts
-    }
-
-    private func read(_ path: String) -> String {
-        FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 }
 

@@ -16,17 +16,15 @@ import Testing
         init(_ line: String, in directory: TemporaryDirectory, columns: Int, rows: Int) throws {
             socket = directory.path("tmux")
             let tool = try Command.product("stallwatch")
-            // The server that tmux leaves behind must not keep the descriptor by which Foundation sees the end of its child.
-            let closing =
-                "for file in /proc/self/fd/*; do file=${file##*/}; ((file > 2)) && eval \"exec $file>&-\"; done; "
             let arguments = [
                 "-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", "\(columns)", "-y", "\(rows)", "-e",
                 "TOOL=\(tool)", "/bin/bash", "-c", "\(line); exec sleep 60",
             ]
+            // The server that tmux leaves behind must not keep the descriptor by which Foundation sees the end of its child.
             try Command(
                 program: "/bin/bash",
-                arguments: ["-c", closing + "exec tmux \"$@\" </dev/null >/dev/null 2>&1", "tmux"] + arguments
-            ).succeed()
+                arguments: ["-c", "exec tmux \"$@\" </dev/null >/dev/null 2>&1", "tmux"] + arguments
+            ).withThreeDescriptors.succeed()
             server = pid_t(
                 try tmux(["display-message", "-p", "#{pid}"]).trimmingCharacters(in: .whitespacesAndNewlines))
         }

@@ -24,6 +24,15 @@ package struct Command {
         self.timeout = timeout
     }
 
+    /// The same program, which inherits no descriptor but the first three: other threads of the tests may have some open.
+    package var withThreeDescriptors: Command {
+        let closing =
+            "for file in /proc/$$/fd/*; do file=${file##*/}; ((file > 2)) && eval \"exec $file>&-\"; done; exec \"$@\""
+        var command = self
+        (command.program, command.arguments) = ("/bin/bash", ["-c", closing, "bash", program] + arguments)
+        return command
+    }
+
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
 
