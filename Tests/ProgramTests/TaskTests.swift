@@ -158,9 +158,10 @@ import Testing
     /// A gigabyte of memory, and other memory that comes and goes while it is searched.
     @Test func `memory that is unmapped does not matter`() throws {
         let (host, _) = try start("large", 1_000)
-        for _ in 0..<5 {
-            let document = try tasks(of: host)
-            #expect(document.tasks.count { $0.wait == "continuation" } == 1_000)
-        }
+        let readings = try (0..<5).map { _ in try tasks(of: host) }
+        // Beside other work the time of a reading may end first.
+        let whole = readings.filter { $0.incompleteReason == nil }
+        if whole.isEmpty { notRun("\(readings.last?.incompleteReason ?? "")") }
+        #expect(whole.allSatisfy { document in document.tasks.count { $0.wait == "continuation" } == 1_000 })
     }
 }
