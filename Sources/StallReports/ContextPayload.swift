@@ -73,7 +73,7 @@ package struct ContextPayload: Sendable, Equatable {
     package static func identifier(_ text: String, byteCount: Int) -> [UInt8]? {
         let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
         guard text.utf8.count == 2 * byteCount, digits.count == 2 * byteCount else { return nil }
-        let bytes = (0..<byteCount).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+        let bytes: [UInt8] = (0..<byteCount).map { index in UInt8(16 * digits[2 * index] + digits[2 * index + 1]) }
         return bytes.contains { $0 != 0 } ? bytes : nil
     }
 

@@ -140,8 +140,9 @@ import Testing
 
     /// A thread that is not the first one has the exit signal -1.
     @Test(arguments: [38, -1]) func `the fields are counted from the state`(exitSignal: Int32) {
-        let fields = (3...52).map { $0 == 3 ? "R" : $0 == 38 ? "\(exitSignal)" : String($0) }.joined(separator: " ")
-        let stat = ProcStat("4700 (a) \(fields)\n")
+        var fields = (3...52).map(String.init)
+        (fields[0], fields[38 - 3]) = ("R", "\(exitSignal)")
+        let stat = ProcStat("4700 (a) \(fields.joined(separator: " "))\n")
         #expect(stat?.startTicks == 22 && stat?.threads == 20 && stat?.exitSignal == exitSignal)
     }
 }

@@ -186,9 +186,10 @@ import Testing
         try #require(memory != MAP_FAILED)
         defer { munmap(memory, 2 * page) }
         let reader = TaskReader(TaskCalibration(), ContextLayout())
-        let before = reader.read().incompleteReason
+        func isSwapped() -> Bool { reader.read().incompleteReason?.contains("swapped out") == true }
+        let before = isSwapped()
         // MADV_GUARD_INSTALL, since Linux 6.13: without it, there is nothing that could be mistaken.
         let isInstalled = madvise(memory, page, 102) == 0
-        #expect(reader.read().incompleteReason == before, "installed: \(isInstalled)")
+        #expect(before || !isSwapped(), "installed: \(isInstalled)")
     }
 }
