@@ -24,12 +24,11 @@ package struct Command {
         self.timeout = timeout
     }
 
-    /// The same program, which inherits no descriptor but the first three: other threads of the tests may have some open.
+    /// The same program with three descriptors only; a shell keeps the one by which Foundation sees the end.
     package var withThreeDescriptors: Command {
-        let closing =
-            "for file in /proc/$$/fd/*; do file=${file##*/}; ((file > 2)) && eval \"exec $file>&-\"; done; exec \"$@\""
+        let closing = "for f in /proc/self/fd/*; do f=${f##*/}; ((f > 2)) && eval \"exec $f>&-\"; done; exec \"$@\""
         var command = self
-        (command.program, command.arguments) = ("/bin/bash", ["-c", closing, "bash", program] + arguments)
+        (command.program, command.arguments) = ("/bin/bash", ["-c", "(\(closing)); exit $?", "bash", program] + arguments)
         return command
     }
 
