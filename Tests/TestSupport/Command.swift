@@ -28,7 +28,8 @@ package struct Command {
     package var withThreeDescriptors: Command {
         let closing = "for f in /proc/self/fd/*; do f=${f##*/}; ((f > 2)) && eval \"exec $f>&-\"; done; exec \"$@\""
         var command = self
-        (command.program, command.arguments) = ("/bin/bash", ["-c", "(\(closing)); exit $?", "bash", program] + arguments)
+        command.program = "/bin/bash"
+        command.arguments = ["-c", "(\(closing)); exit $?", "bash", program] + arguments
         return command
     }
 
