@@ -79,11 +79,11 @@ import TestSupport
             }
             try await Task.sleep(for: .milliseconds(500))
             let result = try #require(try await child.result())
-            #expect(result.files.isEmpty)
-            let counted = result.suppressed[.processStopped]
-            #expect(counted >= stops)
-            // CPU steal on all CPUs stops the process, too.
-            stolen.excuses { #expect(counted == stops) }
+            // CPU steal stops the process, too, and a stop that it explains is counted as steal.
+            stolen.excuses {
+                #expect(result.files.isEmpty)
+                #expect(result.suppressed[.processStopped] == stops)
+            }
         }
     }
 
