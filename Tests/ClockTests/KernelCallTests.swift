@@ -75,7 +75,6 @@ import TestSupport
             if isWhole {
                 whole += 1
             } else if record.watchdogLate > Self.longestAttempt {
-                // The machine gave the watchdog no CPU.
                 stalls -= 1
             } else {
                 print("\(call): \(took / 1_000_000) ms, samples:")

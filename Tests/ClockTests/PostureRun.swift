@@ -153,6 +153,8 @@ struct PostureRun: Sendable {
         }
         if cause.kind == .unknown, mayLack.contains(.cause) {
             lacks.append("no cause")
+        } else if expected.cause == .paging, cause.kind == .cpu, stall.cpuMicroseconds * 2 > stall.microseconds {
+            return .notJudged("its pages came too fast")
         } else if cause.kind != expected.cause {
             return .wrong("cause \(cause.kind.rawValue)")
         }
