@@ -37,7 +37,8 @@ final class InterruptionProbes: Sendable {
     private let monitor: StallMonitor
     private let count = Mutex(Count())
     private let isStopping = Atomic<Bool>(false)
-    private let ended = DispatchSemaphore(value: 0)
+    /// One for each thread, which has it during a call.
+    private let turns: [DispatchSemaphore]
     private let reader: Task<(reported: Int, captured: Int), Never>
 
     init(seed: UInt64) throws(ScenariosFailure) {
@@ -47,6 +48,7 @@ final class InterruptionProbes: Sendable {
         let calls = (0..<cunwind_test_call_count()).map { ($0, String(cString: cunwind_test_call_at($0).name)) }
             .filter { Self.names.contains($0.1) }
         let probes = calls.map { LoopProbe(label: $0.1) }
+        turns = calls.map { _ in DispatchSemaphore(value: 1) }
         do throws(StallWatchError) {
             monitor = try StallMonitor(configuration)
             for probe in probes { try monitor.watch(.probe(probe)) }
@@ -62,16 +64,17 @@ final class InterruptionProbes: Sendable {
             }
             return count
         }
-        for ((call, _), probe) in zip(calls, probes) {
+        for (index, ((call, _), probe)) in zip(calls, probes).enumerated() {
             Thread.detachNewThread { [self] in
                 NamedThread.nameThisThread("in-" + probe.label)
                 Interruption.unblockOtherSignals()
                 var random = SplitMix64(seed: seed &+ UInt64(call))
                 while !isStopping.load(ordering: .relaxed) {
-                    observe(call, probe)
+                    turns[index].wait()
+                    if !isStopping.load(ordering: .relaxed) { observe(call, probe) }
+                    turns[index].signal()
                     usleep(UInt32(Int.random(in: Self.pause, using: &random)) * 1000)
                 }
-                ended.signal()
             }
         }
     }
@@ -103,11 +106,19 @@ final class InterruptionProbes: Sendable {
         }
     }
 
-    /// Ends and joins the threads, stops the monitor, and returns the counts.
+    /// Performs `body` while no call is in progress, for which it waits as long as one call takes.
+    ///
+    /// A call has up to eleven descriptors of its own, as many as a loop that is watched.
+    func betweenCalls<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+        for turn in turns { turn.wait() }
+        defer { for turn in turns { turn.signal() } }
+        return try body()
+    }
+
+    /// Ends the calls, stops the monitor, and returns the counts.
     func stop() async -> Count {
         isStopping.store(true, ordering: .relaxed)
-        for _ in 0..<Self.names.count { await ended.signalled() }
-        monitor.stop()
+        betweenCalls(monitor.stop)
         let (reported, captured) = await reader.value
         let suppressed = SuppressionReason.allCases.reduce(0) { $0 + monitor.statistics.suppressed[$1] }
         return count.withLock { count in
@@ -123,18 +134,6 @@ private func now(by clock: clockid_t) -> Int {
     var time = timespec()
     clock_gettime(clock, &time)
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
-extension DispatchSemaphore {
-    /// Waits on a new thread, so that no thread of Swift's pool is blocked.
-    fileprivate func signalled() async {
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread { [self] in
-                wait()
-                continuation.resume()
-            }
-        }
-    }
 }
 
 /// Evicts the pages of the program's mapped files from memory, as the kernel does when memory is short.

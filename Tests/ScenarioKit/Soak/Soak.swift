@@ -27,7 +27,7 @@ struct Soak: Sendable {
         let faults = ColdStart.majorFaults()
         let chaos = Chaos(ChaosKind.allCases.filter { $0 != .clock || stepsClock }, seed: seed)
         let witnesses = try InterruptionProbes(seed: seed)
-        let history = try await runScenarios(from: begin, beside: chaos, &totals)
+        let history = try await runScenarios(from: begin, beside: chaos, witnesses, &totals)
         totals.chaos = chaos.stop()
         totals.calls = await witnesses.stop()
         totals.addLate(try await runner.finish())
@@ -41,7 +41,8 @@ struct Soak: Sendable {
     }
 
     private func runScenarios(
-        from begin: ContinuousClock.Instant, beside chaos: Chaos, _ totals: inout SoakTotals
+        from begin: ContinuousClock.Instant, beside chaos: Chaos, _ witnesses: InterruptionProbes,
+        _ totals: inout SoakTotals
     ) async throws(ScenariosFailure) -> HealthHistory {
         var history = HealthHistory()
         var rounds = ScenarioRounds(scenarios, seed: seed)
@@ -57,7 +58,7 @@ struct Soak: Sendable {
             if totals.rounds > 0, ContinuousClock.now >= begin + length.duration * Self.warmUp {
                 history.warmUpIsOver()
             }
-            history.add(try ProcessHealth.now())
+            history.add(try witnesses.betweenCalls(ProcessHealth.now))
         }
         return history
     }
