@@ -137,8 +137,10 @@ extension StallReport.SystemCall {
     }
 
     /// The path of a regular file, judged by its name: `nil` for devices, pipes, sockets and files of the kernel.
+    ///
+    /// Who has the other end is asked only of what has one, such as a FIFO.
     var filePath: String? {
-        guard let target, target.hasPrefix("/"), peers == nil,
+        guard let target, target.hasPrefix("/"), peers == nil, missingPeersReason == nil,
             !["/dev/", "/proc/", "/sys/"].contains(where: { target.hasPrefix($0) })
         else { return nil }
         return target

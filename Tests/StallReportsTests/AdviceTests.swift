@@ -66,10 +66,10 @@ import Testing
         }
     }
 
-    private static func call(_ name: String, _ target: String? = nil, _ peers: [StallReport.Peer]? = nil)
-        -> StallReport.SystemCall
-    {
-        .init(number: 0, name: name, target: target, peers: peers)
+    private static func call(
+        _ name: String, _ target: String? = nil, _ peers: [StallReport.Peer]? = nil, or missing: String? = nil
+    ) -> StallReport.SystemCall {
+        .init(number: 0, name: name, target: target, peers: peers, missingPeersReason: missing)
     }
 
     private static func lock(_ kind: StallReport.LockKind, _ owners: [StallReport.LockOwner], isDeadlock: Bool = false)
@@ -203,6 +203,8 @@ import Testing
         // Sockets of this machine.
         Stall(call: call("sendto", "socket to /dev/log")), Stall(call: call("connect", "/run/x.sock")),
         Stall(call: call("read", "socket:[7]")), Stall(call: call("recvmsg", "socket to @bus", [cat])),
+        // A FIFO whose writer is not known.
+        Stall(call: call("read", "/run/fifo", or: "the search ended")),
     ]
 
     @Test(arguments: unhelpful.indices) func `what the app cannot do is no advice`(index: Int) throws {
