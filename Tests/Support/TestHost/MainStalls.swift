@@ -211,19 +211,19 @@ enum Limits {
     /// Threads beside the main thread, as many as a report has at most.
     private static let threads = 62
 
-    /// Stalls once among many threads that are all captured; prints the number of open descriptors before the stall and
-    /// after it.
+    /// Stalls twice among many threads that are all captured; prints the number of open descriptors after each stall.
     static func captureManyThreads(directory: String) throws {
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [.directory(directory)])
         configuration.detection.capturesAllThreads = true
         let monitor = try StallMonitor.ofMainRunLoop(configuration)
         for number in 0..<threads { Deadlock.startThread("waits-\(number)") { while true { sleep(600) } } }
-        // The run loop has its own descriptors after a turn, and the monitor its own once it has tried what works here.
-        stallOnce(milliseconds: 1)
+        // After the first stall the run loop and the monitor have descriptors of their own.
+        stallOnce(milliseconds: 300)
+        let deadline = now() + 60_000_000_000
+        while monitor.statistics.stalls == 0, now() < deadline { usleep(20_000) }
         let before = settledDescriptors()
         stallOnce(milliseconds: 300)
-        let deadline = now() + 20_000_000_000
-        while monitor.statistics.stalls == 0 || openDescriptors > before + 2, now() < deadline { usleep(20_000) }
+        while monitor.statistics.stalls == 1 || openDescriptors > before, now() < deadline { usleep(20_000) }
         tell("F \(before) \(openDescriptors)")
         monitor.stop()
         exit(0)
