@@ -19,32 +19,29 @@ struct UnwindQualityTests {
 
     @Test(arguments: Build.allCases) func everyFrameMatchesGDB(build: Build) throws {
         let directory = try TemporaryDirectory()
-        let library = try build.makeLibrary(in: directory)
-        for unwinder in ["libunwind", "builtin"] { try compare(build, library, unwinder) }
-    }
-
-    private func compare(_ build: Build, _ library: String, _ unwinder: String) throws {
-        let host = try Host(library: library, stacks: Self.stacks, unwinder: unwinder)
+        let host = try Host(library: build.makeLibrary(in: directory), stacks: Self.stacks)
         defer { host.end() }
         let reference = try Self.backtraces(of: host.processIdentifier)
 
-        #expect(host.captures.count >= Self.stacks.count)
-        #expect(host.unwinder == (unwinder == "builtin" ? "built-in" : "libunwind"))
-        for capture in host.captures {
-            let expected = reference.frames[capture.thread] ?? []
-            let addresses = expected.map(\.address)
-            #expect(
-                capture.addresses == addresses,
-                """
-                \(capture.stack) by \(capture.method), \(build), \(unwinder): \(capture.addresses.count) frames, and gdb has \
-                \(addresses.count) (\(reference.ends[capture.thread] ?? "?")):
-                \(Self.difference(capture.addresses, expected))
-                """
-            )
-            #expect(capture.isComplete, "\(capture.stack) by \(capture.method), \(build)")
+        for unwinder in ["libunwind", "built-in"] {
+            let captures = host.captures.filter { $0.unwinder == unwinder }
+            #expect(captures.count >= Self.stacks.count)
+            for capture in captures {
+                let expected = reference.frames[capture.thread] ?? []
+                let addresses = expected.map(\.address)
+                #expect(
+                    capture.addresses == addresses,
+                    """
+                    \(capture.stack) by \(capture.method), \(build), \(unwinder): \(capture.addresses.count) frames, and gdb \
+                    has \(addresses.count) (\(reference.ends[capture.thread] ?? "?")):
+                    \(Self.difference(capture.addresses, expected))
+                    """
+                )
+                #expect(capture.isComplete, "\(capture.stack) by \(capture.method), \(build)")
+            }
+            let frames = captures.map(\.addresses.count).reduce(0, +)
+            print("\(build), \(unwinder): \(captures.count) captures, \(frames) frames")
         }
-        let frames = host.captures.map(\.addresses.count).reduce(0, +)
-        print("\(build), \(unwinder): \(host.captures.count) captures, \(frames) frames")
     }
 
     #if arch(x86_64)
@@ -105,37 +102,40 @@ enum Build: CaseIterable {
     /// Debug code, linked by GNU ld, which makes the segment with Swift's .rodata and the unwind tables writable.
     case linkedByGNU
 
+    private static let debugObjects = Result { try objects("debug", "-O0", "-Onone") }
+    private static let releaseObjects = Result { try objects("release", "-O2", "-O") }
+
     func makeLibrary(in directory: TemporaryDirectory) throws -> String {
-        let sources = Repository.support.appendingPathComponent("Stacks")
-        func source(_ name: String) -> String { sources.appendingPathComponent(name).path }
-        let optimization = self == .release ? "-O2" : "-O0"
-        for (compiler, name) in [("clang", "ends.c"), ("clang", "stacks.c"), ("clang++", "stacks.cpp")] {
-            let program = try #require(Command.find(compiler))
-            try Command(
-                program: program,
-                arguments: [
-                    optimization, "-g", "-fPIC", "-fomit-frame-pointer", "-fstack-clash-protection", "-c", source(name),
-                    "-o", directory.path(name + ".o"),
-                ]
-            ).succeed()
-        }
-        let swiftc = try #require(Command.find("swiftc"))
+        let library = directory.path("libstacks.so")
+        let objects = try (self == .release ? Self.releaseObjects : Self.debugObjects).get()
+        let libraries = ["-lstdc++"] + (self == .linkedByGNU ? ["-use-ld=bfd"] : [])
         try Command(
-            program: swiftc,
-            arguments: [
-                self == .release ? "-O" : "-Onone", "-g", "-parse-as-library", "-emit-library", "-module-name",
-                "Stacks",
-                source("stacks.swift"), directory.path("ends.c.o"), directory.path("stacks.c.o"),
-                directory.path("stacks.cpp.o"), "-lstdc++",
-                "-o", directory.path("libstacks.so"),
-            ] + (self == .linkedByGNU ? ["-use-ld=bfd"] : [])
+            program: try #require(Command.find("swiftc")),
+            arguments: ["-emit-library", "-module-name", "Stacks"] + objects + libraries + ["-o", library]
         ).succeed()
-        return directory.path("libstacks.so")
+        return library
+    }
+
+    /// Compiles the stacks with an option for C and one for Swift; returns the object files.
+    private static func objects(_ name: String, _ c: String, _ swift: String) throws -> [String] {
+        let sources = Repository.support.appendingPathComponent("Stacks")
+        let ofC = [c, "-fPIC", "-fomit-frame-pointer", "-fstack-clash-protection"]
+        let ofSwift = [swift, "-parse-as-library", "-module-name", "Stacks"]
+        return try [
+            ("clang", "ends.c", ofC), ("clang", "stacks.c", ofC), ("clang++", "stacks.cpp", ofC),
+            ("swiftc", "stacks.swift", ofSwift),
+        ].map { compiler, source, options in
+            let object = "\(SymbolicationToolchain.scratch)/\(name)-\(source).o"
+            let files = ["-g", "-c", sources.appendingPathComponent(source).path, "-o", object]
+            try Command(program: try #require(Command.find(compiler)), arguments: options + files).succeed()
+            return object
+        }
     }
 }
 
 private final class Host {
     struct Capture {
+        var unwinder: String
         var stack: String
         var method: String
         var thread: Int
@@ -146,16 +146,14 @@ private final class Host {
     private let process: Process
     private let input = Pipe()
     private(set) var captures: [Capture] = []
-    private(set) var unwinder: Substring = ""
+    /// The unwinder of the captures that come next.
+    private var unwinder: Substring = ""
 
     var processIdentifier: Int32 { process.processIdentifier }
 
     /// Starts the host and waits until it has captured all stacks.
-    init(library: String, stacks: [String], unwinder: String) throws {
-        process = Command(
-            program: try Command.product("stack-host"), arguments: [library] + stacks,
-            environment: ["STALLWATCH_UNWINDER": unwinder]
-        ).process()
+    init(library: String, stacks: [String]) throws {
+        process = Command(program: try Command.product("stack-host"), arguments: [library] + stacks).process()
         let output = Pipe()
         process.standardInput = input
         process.standardOutput = output
@@ -183,7 +181,9 @@ private final class Host {
         switch words[1] {
         case "thread":
             // An invalid number becomes a thread that gdb does not know.
-            captures.append(Capture(stack: "\(words[0])", method: "\(words[3])", thread: Int(words[2]) ?? 0))
+            captures.append(
+                Capture(
+                    unwinder: "\(unwinder)", stack: "\(words[0])", method: "\(words[3])", thread: Int(words[2]) ?? 0))
         case "frame":
             guard let address = UInt64(words[3]), !captures.isEmpty else { return }
             captures[captures.count - 1].addresses.append(address)

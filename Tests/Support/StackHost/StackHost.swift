@@ -7,12 +7,12 @@ import Glibc
 ///     stack-host LIBRARY STACK...
 ///
 /// Each STACK is a function `stack_STACK` of LIBRARY that stores its thread in `stack_reached` and never returns.
-/// Prints each capture as `STACK thread TID METHOD` and one line `STACK frame METHOD ADDRESS` per frame, then
-/// `unwinder NAME` and `ready`. Exits at the end of standard input.
+/// Captures with libunwind, and then with the built-in stepper alone. Prints `unwinder NAME`, each capture as
+/// `STACK thread TID METHOD` and one line `STACK frame METHOD ADDRESS` per frame; at the end `ready`. Exits at the end of
+/// standard input.
 @main
 struct StackHost {
     private let engine: OpaquePointer
-    private let library: UnsafeMutableRawPointer
     /// The buffer of a capture, too large for a stack.
     private let stack = UnsafeMutablePointer<cunwind_stack>.allocate(capacity: 1)
 
@@ -25,15 +25,20 @@ struct StackHost {
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)
         guard let library = dlopen(arguments[1], RTLD_NOW) else { fail(String(cString: dlerror())) }
-        guard let engine = cunwind_test_engine(SIGPROF) else { fail("no engine: \(errno)") }
-        let host = StackHost(engine: engine, library: library)
-        let threads = arguments.dropFirst(2).map { ($0, host.start($0)) }
+        // An engine chooses its unwinder when it is created.
+        let engines = ["", "builtin"].map { wanted in
+            setenv("STALLWATCH_UNWINDER", wanted, 1)
+            guard let engine = cunwind_test_engine(SIGPROF) else { fail("no engine: \(errno)") }
+            return engine
+        }
+        let threads = arguments.dropFirst(2).map { ($0, start($0, of: library)) }
         // A thread notes its id just before it blocks.
         usleep(200_000)
-        for (name, thread) in threads { host.capture(name, thread) }
-        let unwinder = cunwind_engine_unwinder(engine)
-        let name = String(cString: unwinder.name).prefix { $0 != " " }
-        print("unwinder \(name)")
+        for engine in engines {
+            let unwinder = cunwind_engine_unwinder(engine)
+            print("unwinder \(String(cString: unwinder.name).prefix { $0 != " " })")
+            for (name, thread) in threads { StackHost(engine: engine).capture(name, thread) }
+        }
         print("ready")
         fflush(nil)
         while getchar() != EOF {}
@@ -41,16 +46,13 @@ struct StackHost {
         _exit(0)
     }
 
-    init(engine: OpaquePointer, library: UnsafeMutableRawPointer) {
-        self.engine = engine
-        self.library = library
-    }
+    init(engine: OpaquePointer) { self.engine = engine }
 
     /// Starts the thread of that stack and returns the id of the thread that reaches the stack's innermost function.
-    private func start(_ name: String) -> Int32 {
+    private static func start(_ name: String, of library: UnsafeMutableRawPointer) -> Int32 {
         guard let function = dlsym(library, "stack_" + name),
             let symbol = dlsym(library, "stack_reached")
-        else { Self.fail("no stack \(name)") }
+        else { fail("no stack \(name)") }
         let reached = symbol.assumingMemoryBound(to: Int32.self)
         reached.pointee = 0
         var thread = pthread_t()
@@ -63,13 +65,13 @@ struct StackHost {
                 return nil
             }, function
         )
-        guard status == 0 else { Self.fail("no thread for \(name): \(status)") }
+        guard status == 0 else { fail("no thread for \(name): \(status)") }
         for _ in 0..<5000 {
             usleep(1000)
             // Another thread writes it with one atomic store; a C library call separates two of these loads.
             if reached.pointee != 0 { return reached.pointee }
         }
-        Self.fail("\(name) does not come to its end")
+        fail("\(name) does not come to its end")
     }
 
     /// Captures by every method for such a thread: read and ptrace for a blocked thread, only ptrace for a running one.
