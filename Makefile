@@ -67,6 +67,8 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|ScenarioKit)Tests\.
 PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
 LONG_TESTS := ^ClockTests\.(Example|Soak)Tests
+# Random inputs, of which make test-all has five times as many.
+RANDOM_TESTS := FuzzTests|MutationTests|ReplacedProgramTests|damagedFilesAreErrors
 # More options: make mutations MUTATIONS="--all"
 MUTATIONS :=
 # Each part takes a few minutes and is ended after 30, so that a test that hangs is a failure.
@@ -137,6 +139,7 @@ long-tests: install build-tests
 		--scratch-path Tests/Samples/StallsInTests/.build; fi
 	$(TESTS) --no-parallel --filter '$(LONG_TESTS)'
 	STALLWATCH_STRESS_SECONDS=60 $(TESTS) --filter 'threads that hold locks lose nothing'
+	STALLWATCH_TEST_ROUNDS=5 $(TESTS) --filter '$(RANDOM_TESTS)'
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:

@@ -145,7 +145,7 @@ import Testing
 
 /// Programs that call execve(2) in a stalled turn, where ptrace is refused.
 @Suite(.serialized) struct ReplacedProgramTests {
-    private static let runs = 200
+    private static let runs = rounds(40)
     /// More than this machine's processors: the threads compete, as the calls of execve(2) have to meet samples.
     private static let lanes = 6
 
@@ -154,12 +154,14 @@ import Testing
         let directory = try TemporaryDirectory()
         let library = try Preload.forbid.make(in: directory)
         let ends = Mutex<[String: Int]>([:])
+        // After the threshold, in microseconds.
+        let longest = 3_000
         DispatchQueue.concurrentPerform(iterations: Self.lanes) { lane in
             for run in stride(from: lane, to: Self.runs, by: Self.lanes) {
                 let end: String
                 do {
                     let host = try TestHost(
-                        ["replace-in-stall", directory.path, "\(run * 15)"],
+                        ["replace-in-stall", directory.path, "\(run * longest / Self.runs)"],
                         wrapper: ["FORBID_CALLS=ptrace:1", "LD_PRELOAD=\(library)"])
                     _ = host.finish()
                     end = "\(host.process.terminationReason.rawValue) \(host.process.terminationStatus)"

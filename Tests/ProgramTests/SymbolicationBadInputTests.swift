@@ -197,12 +197,11 @@ struct SymbolicationBadInputTests {
 
 /// Damaged ELF files and debug information: any bytes give a result within a bounded time.
 ///
-/// `STALLWATCH_MUTATIONS=200000 swift test --sanitize=address --filter SymbolicationMutationTests` is the long run.
+/// `STALLWATCH_TEST_ROUNDS=500 swift test --sanitize=address --filter SymbolicationMutationTests` is the long run.
 @Suite("Symbolication of mutated files", .needsToolchain)
 struct SymbolicationMutationTests {
-    private static let environment = ProcessInfo.processInfo.environment
-    static let count = environment["STALLWATCH_MUTATIONS"].flatMap { Int($0) } ?? 2000
-    static let seed = environment["STALLWATCH_SEED"].flatMap { UInt64($0) } ?? 1
+    private static let count = rounds(400)
+    private static let seed = ProcessInfo.processInfo.environment["STALLWATCH_SEED"].flatMap { UInt64($0) } ?? 1
 
     /// The longest time for one damaged file, also under a sanitizer and beside other tests: it ends, and no more.
     static let bound: UInt64 = 60_000_000_000

@@ -116,6 +116,11 @@ package struct SmallELF {
     }
 }
 
+/// How many rounds a test with random input runs: `count` in `make test`, and `STALLWATCH_TEST_ROUNDS` times as many elsewhere.
+package func rounds(_ count: Int) -> Int {
+    count * (getenv("STALLWATCH_TEST_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 1)
+}
+
 /// A random number generator with a seed, so that failures are reproducible (splitmix64: Steele, Lea and Flood 2014).
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64

@@ -103,8 +103,6 @@ static bool is_unwound_alike(cunwind_unwinder *unwinder, const cunwind_registers
   return !is_alike(&again, stack);
 }
 
-// A fifth of a million, or all.
-//
 // Each with libunwind and by the built-in stepper alone. A damaged stack leads them through sound tables, so they agree.
 void cunwind_check_damaged_stacks(int unused) {
   (void)unused;
@@ -118,7 +116,7 @@ void cunwind_check_damaged_stacks(int unused) {
   static seed seeds[SEEDS];
   static cunwind_stack stack;
   cunwind_test_settings settings = cunwind_test_settings_now();
-  const uint64_t images = settings.is_emulated ? 20000 : settings.is_whole ? 1000000 : 100000;
+  const uint64_t images = 20000 * settings.rounds;
   uint64_t broken = 0, complete = 0, disagreements = 0, frames = 0, slowest = 0, random = settings.seed * 2 + 1;
   cunwind_engine *engine = cunwind_test_engine(27);
   if (!EXPECT(engine)) return;

@@ -62,7 +62,7 @@ static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, result *
 void cunwind_check_damaged_tables(int unused) {
   (void)unused;
   cunwind_test_settings settings = cunwind_test_settings_now();
-  const uint64_t tables = settings.is_emulated ? 20000 : settings.is_whole ? 1000000 : 50000;
+  const uint64_t tables = 20000 * settings.rounds;
   result result = {0};
   cunwind_engine *engine = cunwind_test_engine(27);
   uint8_t *bytes = mmap(NULL, COPIED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -57,7 +57,7 @@ void cunwind_check_steppers(int unused) {
   (void)unused;
   cunwind_test_settings settings = cunwind_test_settings_now();
   // An emulated machine's program has few images.
-  const uint64_t every = settings.is_whole || settings.is_emulated ? 1 : 40;
+  const uint64_t every = settings.is_emulated || settings.rounds >= 40 ? 1 : 40 / settings.rounds;
   result result = {0};
   cunwind_engine *engine = settings.wants_libunwind ? cunwind_test_engine(27) : NULL;
   if (!settings.wants_libunwind || !EXPECT(engine)) return;

@@ -135,13 +135,13 @@ void cunwind_test_expect_in_child(void (*body)(int), int argument) {
 }
 
 cunwind_test_settings cunwind_test_settings_now(void) {
-  const char *seed = getenv("STALLWATCH_FUZZ_SEED"), *whole = getenv("STALLWATCH_FUZZ_WHOLE");
+  const char *seed = getenv("STALLWATCH_FUZZ_SEED"), *rounds = getenv("STALLWATCH_TEST_ROUNDS");
   const char *stress = getenv("STALLWATCH_STRESS_SECONDS"), *unwinder = getenv("STALLWATCH_UNWINDER");
   bool is_emulated = getenv("STALLWATCH_EMULATED") != NULL;
   return (cunwind_test_settings){
       .is_emulated = is_emulated,
       .wants_libunwind = !unwinder || strcmp(unwinder, "builtin") != 0,
-      .is_whole = whole && strcmp(whole, "1") == 0,
+      .rounds = rounds ? strtoull(rounds, NULL, 10) : 1,
       .seed = seed           ? strtoull(seed, NULL, 10)
               : getenv("CI") ? (uint64_t)time(NULL) / 86400
                              : 20261121,

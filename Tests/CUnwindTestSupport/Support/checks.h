@@ -26,7 +26,7 @@ void cunwind_test_expect_in_child(void (*body)(int), int argument);
 typedef struct cunwind_test_settings {
   bool is_emulated;      ///< STALLWATCH_EMULATED: an unwind takes 50 times as long, and a signal may come late.
   bool wants_libunwind;  ///< STALLWATCH_UNWINDER is not "builtin".
-  bool is_whole;         ///< STALLWATCH_FUZZ_WHOLE=1: a million damaged stacks, and each function.
+  uint64_t rounds;       ///< STALLWATCH_TEST_ROUNDS, else 1: so many times the random inputs of `make test`.
   uint64_t seed;         ///< STALLWATCH_FUZZ_SEED, else the day in continuous integration (CI), else a fixed number.
   uint32_t fault_milliseconds;
   uint32_t stress_milliseconds;  ///< STALLWATCH_STRESS_SECONDS, 8 without it.

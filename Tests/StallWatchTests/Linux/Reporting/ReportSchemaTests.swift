@@ -94,13 +94,13 @@ import TestSupport
         #expect(try StallReport(jsonData: report.jsonData()) == report)
     }
 
-    /// Decodes 20,000 damaged files, in a separate process so that its memory can be measured.
+    /// Decodes 4,000 damaged files, in a separate process so that its memory can be measured.
     @Test func damagedFilesAreErrorsAndCostLittleMemory() async {
         await #expect(processExitsWith: .success) {
             var random = SeededGenerator(seed: 9)
             let whole = Self.report.jsonData()
             let hostile = Self.hostileFiles
-            for number in 0..<20_000 {
+            for number in 0..<rounds(4_000) {
                 var bytes = whole
                 var mustFail = false
                 switch number % 4 {
