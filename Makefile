@@ -67,8 +67,8 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|ScenarioKit)Tests\.
 PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
 LONG_TESTS := ^ClockTests\.(Example|Soak)Tests
-# Random inputs, of which make test-all has five times as many.
-RANDOM_TESTS := FuzzTests|MutationTests|ReplacedProgramTests|damagedFilesAreErrors
+# Races and random inputs, of which make test-all has five times as many.
+RANDOM_TESTS := FuzzTests|MutationTests|ReplacedProgramTests|damagedFilesAreErrors|no edge is wrong
 # More options: make mutations MUTATIONS="--all"
 MUTATIONS :=
 # Each part takes a few minutes and is ended after 30, so that a test that hangs is a failure.

@@ -95,7 +95,7 @@ import Testing
 
     @Test func `no edge is wrong while tasks come and go`() throws {
         let (host, edges) = try start("churn")
-        let readings = 40
+        let readings = rounds(10)
         var (seen, right) = (0, 0)
         for _ in 0..<readings {
             let document = try tasks(of: host)
