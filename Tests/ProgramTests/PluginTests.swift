@@ -6,18 +6,19 @@ import Testing
 
 /// Whose code a plug-in without debug information is, which lies in a folder for temporary files.
 @Suite(.needsToolchain) struct PluginTests {
-    @Test(arguments: [[], ["-s"]])
-    func `the function that loads a plug-in or calls it is blamed`(linking: [String]) throws {
+    @Test func `the function that loads a plug-in or calls it is blamed`() throws {
         let program = try StallingProgram()
         let sources = Repository.support.appendingPathComponent("Plugins").path
         try program.compile(["-O", "-g", "\(sources)/main.swift", "-o", "program"])
-        try program.compile(
-            ["-O1", "-shared", "-fPIC", "\(sources)/plugin.c", "-o", "plugin.so"] + linking, with: "clang")
-        let reports = try program.reports([program.path("plugin.so")])
-        #expect(Set(reports.compactMap(\.culprit?.function)) == ["loadPlugin(_:)", "runPlugin()"])
-        for report in reports {
-            let frames = report.frames.filter { $0.image.map { report.images[$0].name } == "plugin.so" }
-            #expect(!frames.isEmpty && frames.allSatisfy { !$0.isInApp && $0.isDependency == true })
+        for (name, linking) in [("plugin.so", []), ("stripped.so", ["-s"])] {
+            try program.compile(
+                ["-O1", "-shared", "-fPIC", "\(sources)/plugin.c", "-o", name] + linking, with: "clang")
+            let reports = try program.reports([program.path(name)], to: "stalls-\(name)")
+            #expect(Set(reports.compactMap(\.culprit?.function)) == ["loadPlugin(_:)", "runPlugin()"], "\(name)")
+            for report in reports {
+                let frames = report.frames.filter { $0.image.map { report.images[$0].name } == name }
+                #expect(!frames.isEmpty && frames.allSatisfy { !$0.isInApp && $0.isDependency == true })
+            }
         }
     }
 }
@@ -36,10 +37,11 @@ struct StallingProgram {
         ).succeed()
     }
 
-    func reports(_ arguments: [String] = []) throws -> [StallReport] {
+    /// Runs the program; returns the reports, which are written to a new folder of that name.
+    func reports(_ arguments: [String] = [], to folder: String = "stalls") throws -> [StallReport] {
         try Tool.run(
-            ["run", "--quiet", "--threshold", "50ms", "--output", path("stalls"), "--", path("program")] + arguments)
-        let names = try FileManager.default.contentsOfDirectory(atPath: path("stalls"))
-        return try names.filter(StallReport.isFileName).map { try directory.report("stalls/\($0)") }
+            ["run", "--quiet", "--threshold", "50ms", "--output", path(folder), "--", path("program")] + arguments)
+        let names = try FileManager.default.contentsOfDirectory(atPath: path(folder))
+        return try names.filter(StallReport.isFileName).map { try directory.report("\(folder)/\($0)") }
     }
 }

@@ -11,7 +11,7 @@ import TestSupport
     private let scratch = TemporaryDirectory.ofTest()
 
     /// The runs of each of two lanes.
-    private static let runs = 20
+    private static let runs = rounds(8)
 
     /// What a lane has found; each has a directory of its own.
     private struct Kills {

@@ -114,15 +114,14 @@ import Testing
     }
 
     @Test func `a program with its own Swift runtime is refused`() throws {
-        let source = try directory.write("own.swift", "print(\"started\")\n")
-        let program = directory.path("own")
-        try Command(
-            program: try #require(Command.find("swiftc")), arguments: ["-static-stdlib", source, "-o", program]
-        ).succeed()
-        let sentence = "\(program) has the Swift runtime linked into it, so the monitor cannot be loaded into it"
-        try expect([program], status: 126, sentence)
-        try Command(program: try #require(Command.find("strip")), arguments: [program]).succeed()
-        try expect([program], status: 126, sentence)
+        let whole = try SymbolicationFixture.release.get()
+        let stripped = directory.path("stripped")
+        try Command(program: try #require(Command.find("strip")), arguments: ["-o", stripped, whole]).succeed()
+        for program in [whole, stripped] {
+            try expect(
+                [program], status: 126,
+                "\(program) has the Swift runtime linked into it, so the monitor cannot be loaded into it")
+        }
     }
 
     @Test func `reports in the place of a file are refused before the start`() throws {

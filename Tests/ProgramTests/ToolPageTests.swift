@@ -24,7 +24,7 @@ import TestSupport
     }
 
     /// At 390, 800, 1280 and 1920 pixels, light and dark.
-    @Test(arguments: [5, 2_000])
+    @Test(arguments: [5, 500])
     func totalsFiltersLinksAndLayout(count: Int) throws {
         #expect(try makeUp(count, to: "reports.ndjson").count == count)
         let reports = directory.path("reports.ndjson")
