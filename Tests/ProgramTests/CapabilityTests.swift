@@ -6,7 +6,7 @@ import TestSupport
 @testable import StallReports
 
 /// The capabilities of a monitor in a process of its own; ``PostureMatrixTests`` compares them with its reports.
-@Suite(.serialized) struct CapabilityTests {
+@Suite struct CapabilityTests {
     private let directory = TemporaryDirectory.ofTest()
 
     @Test func `the tool asks the monitor what works`() throws {
@@ -45,7 +45,7 @@ import TestSupport
 }
 
 /// What a monitor costs a process with a gigabyte of memory under a seccomp filter, as in a container.
-@Suite(.serialized) struct LargeProcessTests {
+@Suite struct LargeProcessTests {
     /// The page faults that one step may cause; a copy of the process causes 262,144.
     private static let mostFaults = 2_000
     /// The time in which a step's page faults have happened, in seconds: the app writes all its memory ten times a second.
@@ -79,7 +79,7 @@ import TestSupport
 }
 
 /// What the crash handler of the Swift runtime prints about a program with a monitor.
-@Suite(.serialized) struct CrashOutputTests {
+@Suite struct CrashOutputTests {
     /// Runs a program that crashes; returns its output without what differs from run to run: addresses, times, and the
     /// number of images.
     private func crash(_ place: String, threads: String) throws -> String {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The tool asks processes that are stuck.
-@Suite(.serialized) struct ControlTests {
+@Suite struct ControlTests {
     private let directory = TemporaryDirectory.ofTest()
 
     private func loops(of host: TestHost) throws -> [String: LoopStatistics] {

@@ -7,7 +7,7 @@ import Testing
 import TestSupport
 
 /// Reports outlive their process, however it ends; `UnwritableReportsTests` are about disks that take none.
-@Suite(.serialized) struct ReportsSurvivalTests {
+@Suite struct ReportsSurvivalTests {
     private let scratch = TemporaryDirectory.ofTest()
 
     /// The runs of each of two lanes.
@@ -99,7 +99,7 @@ import TestSupport
 }
 
 /// A deadlock never ends, so its report must be complete on disk before the process is killed.
-@Suite(.serialized) struct DeadlockReportTests {
+@Suite struct DeadlockReportTests {
     @Test func `a deadlock is on disk while it lasts with all stacks`() throws {
         let directory = try TemporaryDirectory()
         let host = try TestHost(["deadlock", directory.path, "100"])
@@ -153,7 +153,7 @@ extension StallReport {
 }
 
 /// The scenarios where fsync(2) is refused, as by some file systems and container profiles.
-@Suite(.serialized) struct RefusedFlushTests {
+@Suite struct RefusedFlushTests {
     @Test(arguments: [EPERM, EINVAL, ENOSYS])
     func `reports are written where fsync is refused`(error: Int32) throws {
         let directory = try TemporaryDirectory()

@@ -143,7 +143,7 @@ import Testing
 }
 
 /// Programs that call execve(2) in a stalled turn, where ptrace is refused.
-@Suite(.serialized) struct ReplacedProgramTests {
+@Suite struct ReplacedProgramTests {
     private static let runs = rounds(40)
     /// More than this machine's processors: the threads compete, as the calls of execve(2) have to meet samples.
     private static let lanes = 6

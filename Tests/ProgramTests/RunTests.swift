@@ -5,7 +5,7 @@ import TestSupport
 @testable import StallReports
 
 /// `stallwatch run`, with programs that know nothing of StallWatch.
-@Suite(.serialized) struct RunTests {
+@Suite struct RunTests {
     private let directory = TemporaryDirectory.ofTest()
 
     private var reports: String { directory.path("reports") }

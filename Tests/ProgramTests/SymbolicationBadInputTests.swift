@@ -7,7 +7,7 @@ import TestSupport
 @testable import StallWatch
 
 /// Invalid files: the frame keeps its image and offset, the image has the reason, and nothing crashes.
-@Suite("Symbolication of bad input", .needsToolchain, .serialized)
+@Suite("Symbolication of bad input", .needsToolchain)
 struct SymbolicationBadInputTests {
     @Test("missing files, and files that are not ELF files")
     func notELF() throws {

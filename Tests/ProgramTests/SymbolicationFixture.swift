@@ -265,13 +265,15 @@ enum CallSites {
 
 /// The mixed executable split into a stripped executable and a debug file.
 struct SymbolicationParts {
+    static let shared = Result { try SymbolicationParts() }
+
     let whole: String
     let stripped: String
     let debugFile: String
     let buildID: String
     private let sites: [UInt64]
 
-    init() throws {
+    private init() throws {
         whole = try SymbolicationFixture.mixed.get()
         let scratch = SymbolicationToolchain.scratch
         stripped = "\(scratch)/mixed.stripped"

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The tool shows the tasks of a program that keeps the truth about them.
-@Suite(.serialized) struct TaskTests {
+@Suite struct TaskTests {
     /// The tasks as `stallwatch tasks --json` prints them.
     private struct Document: Decodable {
         struct Task: Decodable {

@@ -3,7 +3,7 @@ import Testing
 import TestSupport
 
 /// The page of `stallwatch html` in a real browser: headless Chromium, used by keyboard.
-@Suite(.serialized, .needsBrowser) struct ToolPageTests {
+@Suite(.needsBrowser) struct ToolPageTests {
     private let directory = TemporaryDirectory.ofTest()
 
     /// Lets a program use the page, which has to find nothing wrong; returns its output.

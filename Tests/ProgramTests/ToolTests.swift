@@ -6,7 +6,7 @@ import Testing
 @testable import StallWatchCLI
 
 /// Other programs read the output of `stallwatch export`.
-@Suite(.serialized) struct ToolExportTests {
+@Suite struct ToolExportTests {
     private let directory = TemporaryDirectory.ofTest()
 
     private static let formats = ["collapsed", "pprof", "firefox"]

@@ -121,7 +121,7 @@ import Testing
 }
 
 /// Programs near the limits of their memory and descriptors, and without the rights that they began with.
-@Suite(.serialized) struct LimitTests {
+@Suite struct LimitTests {
     private let directory = TemporaryDirectory.ofTest()
 
     private var reports: String { directory.path }

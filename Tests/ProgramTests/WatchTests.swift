@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The live screen in a real terminal, which tmux emulates.
-@Suite(.serialized, .needs("tmux")) struct WatchTests {
+@Suite(.needs("tmux")) struct WatchTests {
     private let directory = TemporaryDirectory.ofTest()
 
     private final class Screen {
