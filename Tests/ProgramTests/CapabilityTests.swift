@@ -14,7 +14,7 @@ import TestSupport
         let host = try TestHost(
             ["control", directory.path, "wait"], wrapper: ["FORBID_CALLS=ptrace:1", "LD_PRELOAD=\(library)"])
         var answer: Tool.Diagnosis?
-        let isThere = eventually {
+        let isThere = eventually(every: 100) {
             let text = try? Tool.run(["doctor", "--json", "\(host.pid)"])
             answer = text.flatMap { try? Tool.decode(Tool.Diagnosis.self, $0) }
             return answer?.source == "monitor"
@@ -61,7 +61,7 @@ import TestSupport
         var before = try #require(line.hasPrefix("F ") ? Int(line.dropFirst(2)) : nil)
         let stat = try #require(readSmallFile("/proc/\(host.pid)/status").flatMap(ProcessStatus.init))
         #expect(stat.seccompMode == 2)
-        let isControlled = eventually { (try? Tool.run(["state", "\(host.pid)"])) != nil }
+        let isControlled = eventually(every: 100) { (try? Tool.run(["state", "\(host.pid)"])) != nil }
         #expect(isControlled)
         func faults(_ name: String) throws {
             Thread.sleep(forTimeInterval: Self.time)

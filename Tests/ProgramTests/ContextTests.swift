@@ -197,6 +197,8 @@ final class StalledThread: Sendable {
             stalled.reported.post()
         }
         configuration.privacy.redact = redact
+        // The names of this program's functions cost more than all else, and no test reads them.
+        configuration.symbols.lookup = .none
         configuration.repeats.reportsEveryRepeat = true
         let monitor = try StallMonitor(configuration)
         // A monitor finds the layout on a thread of its own, which may be later than a stall right after its start.

@@ -20,9 +20,7 @@ import Testing
     }
 
     private func waitForStall(of loop: String, in host: TestHost) -> Bool {
-        eventually {
-            (try? loops(of: host)[loop])?.isStalled ?? false
-        }
+        eventually(every: 100) { (try? loops(of: host)[loop])?.isStalled ?? false }
     }
 
     @Test func `a deadlocked main loop is shown with its cycle`() throws {

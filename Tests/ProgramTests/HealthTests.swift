@@ -94,7 +94,7 @@ import TestSupport
         let host = try HealthHostProcess("none")
         #expect(host.ready() != nil)
         // Through the process: what leads there to the file is made after the first record.
-        #expect(eventually { (try? host.health())?.status == 0 })
+        #expect(eventually(every: 100) { (try? host.health())?.status == 0 })
         kill(host.pid, SIGSTOP)
         #expect(eventually { ProcessPause.of(host.pid) == .signal })
         // What was sent before.

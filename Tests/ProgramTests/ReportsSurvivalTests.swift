@@ -104,7 +104,7 @@ import TestSupport
         let directory = try TemporaryDirectory()
         let host = try TestHost(["deadlock", directory.path, "100"])
         // The second stage adds the names later.
-        let isNamed = eventually {
+        let isNamed = eventually(every: 50) {
             (try? directory.reports())?.contains { $0.isWholeDeadlock && !bystander(of: $0).isEmpty } ?? false
         }
         kill(host.pid, SIGKILL)

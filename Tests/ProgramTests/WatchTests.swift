@@ -43,7 +43,7 @@ import Testing
 
         var text: String { (try? tmux(["capture-pane", "-p"])) ?? "" }
 
-        func shows(_ text: String) -> Bool { eventually { self.text.contains(text) } }
+        func shows(_ text: String) -> Bool { eventually(every: 100) { self.text.contains(text) } }
     }
 
     @Test(arguments: [(80, 24), (160, 50)])
@@ -69,7 +69,7 @@ import Testing
         #expect(screen.shows("stalls, by longest"), "\(screen.text)")
         // A narrower terminal is drawn on anew.
         try screen.tmux(["resize-window", "-x", "50", "-y", "12"])
-        #expect(eventually { screen.text.split(separator: "\n").allSatisfy { $0.count <= 50 } })
+        #expect(eventually(every: 100) { screen.text.split(separator: "\n").allSatisfy { $0.count <= 50 } })
         // With ten stalls and more there are fewer columns for the function.
         #expect(screen.shows("saveThe"), "\(screen.text)")
     }

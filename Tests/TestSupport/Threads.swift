@@ -77,12 +77,13 @@ package let patience: UInt64 = {
 /// The end of a wait that begins now, in monotonic nanoseconds.
 package var endOfPatience: UInt64 { monotonicNow() &+ patience }
 
-/// Waits for another thread to make a condition true, checking every 5 ms; returns whether it did.
-package func eventually(_ condition: () -> Bool) -> Bool {
+/// Waits for another thread to make a condition true, checking every 5 ms, or less often where a check starts a program;
+/// returns whether it did.
+package func eventually(every milliseconds: UInt32 = 5, _ condition: () -> Bool) -> Bool {
     let end = endOfPatience
     while monotonicNow() < end {
         if condition() { return true }
-        usleep(5_000)
+        usleep(milliseconds * 1_000)
     }
     return condition()
 }
