@@ -84,6 +84,7 @@ unit: install build-tests ## Build and run the unit tests: for daily work
 
 .PHONY: test
 test: export NOT_RUN := $(CURDIR)/.build/not-run-test
+# All is built in one step: a build of a product that is there takes seconds, too.
 test: ## Build once, in debug, and run the tests
 	@mkdir -p .build && rm -f -- "$(STEPS)" "$(NOT_RUN)"
 	$(STEP) 'Install packages' $(MAKE) --no-print-directory install-for-tests
@@ -95,8 +96,8 @@ test: ## Build once, in debug, and run the tests
 	$(STEP) 'Tests of programs' $(MAKE) --no-print-directory program-tests
 	$(STEP) 'Tests by the clock' $(MAKE) --no-print-directory clock-tests
 	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
-	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents COLLECTED=1000 AGENT_KILLS=3
-	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries QUERIED=10000 HISTORIES=5
+	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents BUILD=: COLLECTED=1000 AGENT_KILLS=3
+	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries BUILD=: QUERIED=5000 HISTORIES=3
 	@Tests/Programs/step.sh
 
 .PHONY: build-tests unit-tests program-tests clock-tests
@@ -240,7 +241,7 @@ run-programs: install ## Make a GTK program of Debian and a Python program stall
 		$(BUILD) -c release --product $$product || exit; done
 	$(BOUNDED) Tests/Programs/run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
 
-FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --scenarios "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios"
+FLEET_PROGRAMS := --tool .build/debug/stallwatch --scenarios .build/debug/stallwatch-scenarios
 
 # make test has fewer reports and kills.
 COLLECTED := 10000
@@ -249,10 +250,10 @@ AGENT_KILLS := 10
 .PHONY: fleet-agents
 fleet-agents: install-for-tests ## Send 10,000 reports with syslog-ng, which is killed ten times, and check that each arrives (COLLECTED=n)
 	$(BUILD) --product stallwatch-scenarios --enable-all-traits
-	$(BOUNDED) Tests/Programs/agents.py --generator "$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" \
+	$(BOUNDED) Tests/Programs/agents.py --generator .build/debug/stallwatch-scenarios \
 		--reports $(COLLECTED) --kills $(AGENT_KILLS)
 
-# Fewer, as in make test: make fleet-queries QUERIED=10000 HISTORIES=5
+# Fewer, as in make test: make fleet-queries QUERIED=5000 HISTORIES=3
 QUERIED := 100000
 HISTORIES := 20
 
