@@ -11,9 +11,12 @@ import TestSupport
 /// A stripped executable with its debug file gives the same result as the unstripped one.
 @Suite("Debug files", .needsToolchain)
 struct SymbolicationDebugFileTests {
+    private let parts: SymbolicationParts
+
+    init() throws { parts = try SymbolicationParts.shared.get() }
+
     @Test("found by build ID")
     func byBuildID() throws {
-        let parts = try SymbolicationParts.shared.get()
         let directory = try parts.directory("by-id")
         let path = "\(directory)/.build-id/\(parts.buildID.prefix(2))/\(parts.buildID.dropFirst(2)).debug"
         try place(parts.debugFile, at: path)
@@ -27,7 +30,6 @@ struct SymbolicationDebugFileTests {
 
     @Test("found by the name in .gnu_debuglink, beside the image")
     func byDebugLink() throws {
-        let parts = try SymbolicationParts.shared.get()
         let directory = try parts.directory("linked")
         try place(parts.stripped, at: "\(directory)/mixed")
         try place(parts.debugFile, at: "\(directory)/.debug/mixed.debug")
@@ -37,7 +39,6 @@ struct SymbolicationDebugFileTests {
 
     @Test("found by .gnu_debuglink's checksum where there is no build ID, and only then")
     func byChecksum() throws {
-        let parts = try SymbolicationParts.shared.get()
         let directory = try parts.directory("checksum")
         for (part, name) in [(parts.stripped, "mixed"), (parts.debugFile, "mixed.debug")] {
             try SymbolicationToolchain.run(
@@ -62,7 +63,6 @@ struct SymbolicationDebugFileTests {
 
     @Test("a debug file of another build is not used")
     func wrongBuild() throws {
-        let parts = try SymbolicationParts.shared.get()
         let directory = try parts.directory("wrong")
         try place(parts.debugFile, at: "\(directory)/mixed.debug")
         let other = String(parts.buildID.reversed())
@@ -74,7 +74,6 @@ struct SymbolicationDebugFileTests {
 
     @Test("symbolicating twice changes nothing")
     func isIdempotent() throws {
-        let parts = try SymbolicationParts.shared.get()
         let once = try parts.expected()
         #expect(once.symbolicated() == once)
         // Symbolication without the files keeps the known names.
@@ -97,12 +96,14 @@ struct SymbolicationDebugFileTests {
 @Suite("Debug files from debuginfod", .needsToolchain)
 struct SymbolicationDebuginfodTests {
     private let directory = TemporaryDirectory.ofTest()
+    private let parts: SymbolicationParts
+
+    init() throws { parts = try SymbolicationParts.shared.get() }
 
     @Test(
         "a stripped executable and a debuginfod server give the unstripped result",
         .needs("debuginfod"))
     func fromAServer() async throws {
-        let parts = try SymbolicationParts.shared.get()
         let served = directory.path("served")
         try FileManager.default.createDirectory(atPath: served, withIntermediateDirectories: true)
         try FileManager.default.copyItem(atPath: parts.debugFile, toPath: served + "/mixed.debug")
@@ -118,7 +119,6 @@ struct SymbolicationDebuginfodTests {
 
     @Test("a server that never answers costs at most the time limit")
     func fromASilentServer() async throws {
-        let parts = try SymbolicationParts.shared.get()
         let server = try SilentServer()
         var report = parts.report(imageAt: try parts.alone(in: directory))
         // Three images whose debug files must all be requested.
@@ -138,7 +138,6 @@ struct SymbolicationDebuginfodTests {
 
     @Test("no server is contacted by default, even with servers in the environment")
     func notByDefault() async throws {
-        let parts = try SymbolicationParts.shared.get()
         let server = try SilentServer()
         let report = parts.report(imageAt: try parts.alone(in: directory))
         let result = try await symbolicated(report, server.url, in: directory, usesDebuginfod: false)

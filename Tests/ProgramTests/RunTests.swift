@@ -67,8 +67,7 @@ import TestSupport
         #expect(symbols.contains { $0.contains(Self.outerFunctions[program] ?? "?") }, "\(symbols)")
     }
 
-    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
-    func `a source of GLib without a name is named by its kind`() throws {
+    @Test(.needsGLib) func `a source of GLib without a name is named by its kind`() throws {
         _ = try run([try RunProgram.glib.path(), "unnamed"])
         #expect(try writtenReports().map(\.context?.label) == ["GSource without a name (timeout)"])
     }
@@ -103,8 +102,7 @@ import TestSupport
         #expect(try String(contentsOfFile: directory.path("status"), encoding: .utf8) == "0\n")
     }
 
-    @Test(
-        .enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"), arguments: ["end", "nest"])
+    @Test(.needsGLib, arguments: ["end", "nest"])
     func `what is no turn of a GLib loop is no stall`(mode: String) throws {
         let words = [try RunProgram.glib.path(), mode]
         let output = try run(words)
@@ -113,21 +111,18 @@ import TestSupport
         #expect(try writtenReports().isEmpty)
     }
 
-    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
-    func `a poll function that the program sets later stays`() throws {
+    @Test(.needsGLib) func `a poll function that the program sets later stays`() throws {
         let output = try run([try RunProgram.glib.path(), "poll"])
         #expect(output.status == 7)
         #expect(output.errors.hasSuffix("set a poll function of its own, so its GLib loop was not watched any more\n"))
     }
 
-    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
-    func `a program that forks while the monitor is loaded loses no child`() throws {
+    @Test(.needsGLib) func `a program that forks while the monitor is loaded loses no child`() throws {
         let output = try run([try RunProgram.glib.path(), "fork"])
         #expect(output.status == 0, "\(output.text)")
     }
 
-    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
-    func `children do not see the library unless they are asked for`() throws {
+    @Test(.needsGLib) func `children do not see the library unless they are asked for`() throws {
         let program = try RunProgram.glib.path()
         #expect(try run([program, "child"]).output == "")
         let names = ["LD_PRELOAD", "STALLWATCH_RUN_LIBRARY", "STALLWATCH_RUN_OUTPUT", "STALLWATCH_RUN_SETTINGS"]
@@ -139,8 +134,7 @@ import TestSupport
         #expect(try writtenReports().count == 1)
     }
 
-    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
-    func `the program of a script is watched`() throws {
+    @Test(.needsGLib) func `the program of a script is watched`() throws {
         let program = try RunProgram.glib.path()
         for (name, line) in [("direct", program), ("by-env", "/usr/bin/env -S \(program)")] {
             let script = try directory.write(name, "#!\(line) stall\n")
@@ -150,8 +144,7 @@ import TestSupport
         #expect(try writtenReports().count == 2)
     }
 
-    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
-    func `a variable does the same as an option`() throws {
+    @Test(.needsGLib) func `a variable does the same as an option`() throws {
         let program = try RunProgram.glib.path()
         var command = Command(
             program: try Command.product("stallwatch"), arguments: ["run", "--", program, "stall"],
@@ -170,8 +163,7 @@ import TestSupport
         #expect(refused.errors.contains("STALLWATCH_THRESHOLD: 'soon' is not a duration."))
     }
 
-    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
-    func `the program keeps the process id and dies of its signals`() throws {
+    @Test(.needsGLib) func `the program keeps the process id and dies of its signals`() throws {
         let program = try RunProgram.glib.path()
         let tool = try Command.product("stallwatch")
         let line = "\"$1\" run --quiet --output reports -- \"$2\" signal $3; echo $?"
@@ -189,8 +181,7 @@ import TestSupport
         #expect(ids.count == 2 && ids[0] == ids[1])
     }
 
-    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
-    func `blocked and ignored signals stay as they were`() throws {
+    @Test(.needsGLib) func `blocked and ignored signals stay as they were`() throws {
         let program = try RunProgram.glib.path()
         let tool = try Command.product("stallwatch")
         // The shell ignores SIGPIPE and SIGHUP for the program.
@@ -203,6 +194,12 @@ import TestSupport
             }
             #expect(outputs[0] == outputs[1] && outputs[0].count == 2)
         }
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    fileprivate static var needsGLib: Self {
+        .enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed")
     }
 }
 

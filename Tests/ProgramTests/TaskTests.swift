@@ -131,7 +131,7 @@ import Testing
 
     @Test func `damaged memory hides no task and ends no process`() throws {
         let (host, edges) = try start("damaged")
-        for _ in 0..<5 {
+        for _ in 0..<rounds(2) {
             let document = try tasks(of: host)
             #expect(compare(document, edges) == 500)
             // Beside other work the time of a reading may end first.
