@@ -68,7 +68,7 @@ UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|S
 PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
 LONG_TESTS := ^ClockTests\.(Example|Soak)Tests
 # Races and random inputs, of which make test-all has five times as many.
-RANDOM_TESTS := FuzzTests|MutationTests|ReplacedProgramTests|damagedFilesAreErrors|no edge is wrong|hides no task|killedAtRandom|a limit on addresses
+RANDOM_TESTS := FuzzTests|MutationTests|ReplacedProgramTests|damagedFilesAreErrors|no edge is wrong|hides no task|randomWords|killedAtRandom|a limit on addresses
 # More options: make mutations MUTATIONS="--all"
 MUTATIONS :=
 # Each part takes a few minutes and is ended after 30, so that a test that hangs is a failure.

@@ -13,11 +13,11 @@ import Testing
         private var server: pid_t?
 
         /// Runs a command line of the shell, in which `$TOOL` is the tool.
-        init(_ line: String, in directory: TemporaryDirectory, columns: Int, rows: Int) throws {
+        init(_ line: String, in directory: TemporaryDirectory) throws {
             socket = directory.path("tmux")
             let tool = try Command.product("stallwatch")
             let arguments = [
-                "-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", "\(columns)", "-y", "\(rows)", "-e",
+                "-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "-e",
                 "TOOL=\(tool)", "/bin/bash", "-c", "\(line); exec sleep 60",
             ]
             // The server that tmux leaves behind must not keep the descriptor by which Foundation sees the end of its child.
@@ -46,16 +46,15 @@ import Testing
         func shows(_ text: String) -> Bool { eventually(every: 100) { self.text.contains(text) } }
     }
 
-    @Test(arguments: [(80, 24), (160, 50)])
-    func `the screen shows the loops and the stalls`(columns: Int, rows: Int) throws {
+    @Test func `the screen shows the loops and the stalls`() throws {
         let host = try TestHost.control("busy", in: directory)
-        let screen = try Screen("$TOOL watch \(host.pid) --interval 200ms", in: directory, columns: columns, rows: rows)
+        let screen = try Screen("$TOOL watch \(host.pid) --interval 200ms", in: directory)
         #expect(screen.shows("saveTheNotes()"), "\(screen.text)")
         #expect(screen.shows("Slept for"), "\(screen.text)")
         let text = screen.text
         #expect(text.contains("stallwatch-test-host (\(host.pid))") && text.contains("q: quit"))
         #expect(text.contains("busy, last 60 s") && text.contains("tasks"))
-        print("watch \(columns)x\(rows):\n\(text)")
+        print("watch:\n\(text)")
         // Keys: the help, another order, and the latest stall of the group, whose report is in no folder named stalls.
         try screen.tmux(["send-keys", "?"])
         #expect(screen.shows("sort by newest, longest or count"), "\(screen.text)")
@@ -77,7 +76,7 @@ import Testing
     @Test(arguments: ["q", "C-c"]) func `the terminal is as before at the end`(key: String) throws {
         let host = try TestHost.control("wait", in: directory)
         let line = "stty -a > '\(directory.path("before"))'; echo BEFORE; $TOOL watch \(host.pid); echo STATUS $?; "
-        let screen = try Screen(line + "stty -a > '\(directory.path("after"))'", in: directory, columns: 80, rows: 24)
+        let screen = try Screen(line + "stty -a > '\(directory.path("after"))'", in: directory)
         #expect(screen.shows("stalls, by newest"), "\(screen.text)")
         #expect(!screen.text.contains("BEFORE"))
         try screen.tmux(["send-keys", key])
@@ -93,7 +92,7 @@ import Testing
 
     @Test func `a process that ends is one sentence`() throws {
         let host = try TestHost.control("wait", in: directory)
-        let screen = try Screen("$TOOL watch \(host.pid); echo STATUS $?", in: directory, columns: 80, rows: 24)
+        let screen = try Screen("$TOOL watch \(host.pid); echo STATUS $?", in: directory)
         #expect(screen.shows("stalls, by newest"), "\(screen.text)")
         host.process.kill()
         #expect(screen.shows("STATUS 1"), "\(screen.text)")

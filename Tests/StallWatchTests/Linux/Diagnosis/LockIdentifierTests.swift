@@ -267,7 +267,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         let likely: [Int32] = [0, 1, 2, 3, -1, 999, Int32(bitPattern: 0x8000_0000 | 999)]
         var faults: [String] = []
         // Almost none of the other words names a live thread.
-        for round in 0..<20_000 {
+        for round in 0..<rounds(4_000) {
             var words = (0..<64).map { _ in Int32.random(in: .min ... .max, using: &generator) }
             for index in words.indices where Int.random(in: 0..<4, using: &generator) > 0 {
                 words[index] = likely.randomElement(using: &generator) ?? 0
