@@ -192,31 +192,22 @@ final class HealthHostProcess {
 
     let directory: TemporaryDirectory
     let manager: DatagramReceiver
-    private let process: Process
+    private let host: TestHost
     private let commands = Pipe()
-    private let output = Pipe()
     private let errors = Pipe()
 
     /// Starts the service; `words` say how it hangs, and how it escalates.
     init(_ words: String..., environment: [String: String] = [:]) throws {
         directory = try TemporaryDirectory()
         manager = try DatagramReceiver(isAbstract: false)
-        process = Command(
-            program: try Command.product("stallwatch-test-host"), arguments: ["health", directory.path] + words,
+        host = try TestHost(
+            ["health", directory.path] + words,
             environment: [
                 "NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "\(Self.limitMicroseconds)", "WATCHDOG_PID": nil,
-                "SWIFT_BACKTRACE": "enable=no",
-            ].merging(environment.mapValues { $0 }) { $1 }
-        ).process()
-        process.standardError = errors
-        process.standardInput = commands
-        process.standardOutput = output
-        try process.run(atMost: Process.timeout)
+            ].merging(environment.mapValues { $0 }) { $1 }, input: commands, errors: errors)
     }
 
-    deinit { process.kill() }
-
-    var pid: Int32 { process.processIdentifier }
+    var pid: Int32 { host.pid }
 
     /// What the service has written to standard error, once it has ended.
     var errorText: String { String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self) }
@@ -225,10 +216,7 @@ final class HealthHostProcess {
 
     /// Waits for the end of the service, and returns its output's lines and how it ended.
     func finish() -> (lines: [String], status: Int32, reason: Process.TerminationReason) {
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        let lines = String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
-        return (lines, process.terminationStatus, process.terminationReason)
+        (host.finish(), host.process.terminationStatus, host.process.terminationReason)
     }
 
     /// Waits until the service is ready, and returns its first message; `nil` if it is not ready in time.

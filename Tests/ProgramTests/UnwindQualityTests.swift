@@ -23,12 +23,14 @@ struct UnwindQualityTests {
 
     private func compare(_ build: Build) throws {
         let directory = try TemporaryDirectory()
-        let host = try Host(library: build.makeLibrary(in: directory), stacks: Self.stacks)
-        defer { host.end() }
-        let reference = try Self.backtraces(of: host.processIdentifier)
+        let arguments = [try build.makeLibrary(in: directory)] + Self.stacks
+        let host = try TestHost(arguments, program: Command.product("stack-host"), input: Pipe())
+        defer { host.process.kill() }
+        let all = Capture.all(in: host.lines(until: "ready"))
+        let reference = try Self.backtraces(of: host.pid)
 
         for unwinder in ["libunwind", "built-in"] {
-            let captures = host.captures.filter { $0.unwinder == unwinder }
+            let captures = all.filter { $0.unwinder == unwinder }
             #expect(captures.count >= Self.stacks.count)
             for capture in captures {
                 let expected = reference.frames[capture.thread] ?? []
@@ -137,63 +139,35 @@ enum Build: CaseIterable {
     }
 }
 
-private final class Host {
-    struct Capture {
-        var unwinder: String
-        var stack: String
-        var method: String
-        var thread: Int
-        var addresses: [UInt64] = []
-        var isComplete = true
-    }
+/// A stack that `stack-host` has captured.
+private struct Capture {
+    var unwinder: String
+    var stack: String
+    var method: String
+    var thread: Int
+    var addresses: [UInt64] = []
+    var isComplete = true
 
-    private let process: Process
-    private let input = Pipe()
-    private(set) var captures: [Capture] = []
-    /// The unwinder of the captures that come next.
-    private var unwinder: Substring = ""
-
-    var processIdentifier: Int32 { process.processIdentifier }
-
-    /// Starts the host and waits until it has captured all stacks.
-    init(library: String, stacks: [String]) throws {
-        process = Command(program: try Command.product("stack-host"), arguments: [library] + stacks).process()
-        let output = Pipe()
-        process.standardInput = input
-        process.standardOutput = output
-        try process.run(atMost: Process.timeout)
-        var text = ""
-        while !text.hasSuffix("ready\n") {
-            let data = output.fileHandleForReading.availableData
-            guard !data.isEmpty else {
-                end()
-                throw Command.Failure(description: "stack-host ended early: \(text)")
+    /// Reads the host's output.
+    static func all(in lines: [String]) -> [Capture] {
+        var captures: [Capture] = []
+        var unwinder = ""
+        for words in lines.map({ $0.split(separator: " ").map(String.init) }) {
+            if words.count == 2, words[0] == "unwinder" { unwinder = words[1] }
+            guard words.count == 4 else { continue }
+            switch words[1] {
+            case "thread":
+                // An invalid number becomes a thread that gdb does not know.
+                captures.append(
+                    Capture(unwinder: unwinder, stack: words[0], method: words[3], thread: Int(words[2]) ?? 0))
+            case "frame":
+                guard let address = UInt64(words[3]), !captures.isEmpty else { continue }
+                captures[captures.count - 1].addresses.append(address)
+            case "incomplete":
+                if !captures.isEmpty { captures[captures.count - 1].isComplete = false }
+            default: break
             }
-            text += String(decoding: data, as: UTF8.self)
         }
-        for line in text.split(separator: "\n") { read(line.split(separator: " ")) }
-    }
-
-    func end() {
-        try? input.fileHandleForWriting.close()
-        process.waitUntilExit()
-    }
-
-    private func read(_ words: [Substring]) {
-        if words.count == 2, words[0] == "unwinder" { unwinder = words[1] }
-        guard words.count == 4 else { return }
-        switch words[1] {
-        case "thread":
-            // An invalid number becomes a thread that gdb does not know.
-            captures.append(
-                Capture(
-                    unwinder: "\(unwinder)", stack: "\(words[0])", method: "\(words[3])", thread: Int(words[2]) ?? 0))
-        case "frame":
-            guard let address = UInt64(words[3]), !captures.isEmpty else { return }
-            captures[captures.count - 1].addresses.append(address)
-        case "incomplete":
-            if !captures.isEmpty { captures[captures.count - 1].isComplete = false }
-        default: break
-        }
+        return captures
     }
 }

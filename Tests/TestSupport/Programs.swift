@@ -84,22 +84,27 @@ package enum Tool {
     }
 }
 
-/// A process of the test host; it ends with this object at the latest.
+/// A process of the test host, or of a program like it; it ends with this object at the latest.
 package final class TestHost {
     package let process: Process
     private let output = Pipe()
     private var text = Data()
 
     /// Starts the host with these arguments, through the command `wrapper` if it is not empty; `program` is a copy of
-    /// the host; `nil` for the host itself.
-    package init(_ arguments: [String], wrapper: [String] = [], program: String? = nil) throws {
+    /// the host, or another program; `nil` for the host itself.
+    package init(
+        _ arguments: [String], wrapper: [String] = [], program: String? = nil, environment: [String: String?] = [:],
+        input: Pipe? = nil, errors: Pipe? = nil
+    ) throws {
         let words = wrapper + [try program ?? Command.product("stallwatch-test-host")] + arguments
         process = Command(
             program: "/usr/bin/env", arguments: words,
             // The runtime's crash report takes seconds and is not tested here.
-            environment: ["SWIFT_BACKTRACE": "enable=no"]
+            environment: environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
         ).process()
         process.standardOutput = output
+        if let input { process.standardInput = input }
+        if let errors { process.standardError = errors }
         try process.run(atMost: Process.timeout)
     }
 
