@@ -1,7 +1,6 @@
 import DequeModule
 import Dispatch
 import Foundation
-import GRDB
 import NIOCore
 import OrderedCollections
 
@@ -29,31 +28,6 @@ private func mergeCatalogs() {
         return old &+ new
     }
     use(catalog.count)
-    finish()
-}
-
-@inline(never)
-private func stallInTransaction(_ database: DatabaseQueue) throws {
-    try database.write { db in
-        usleep(stallMicroseconds)
-        try db.execute(sql: "SELECT 1")
-        finish()
-    }
-    finish()
-}
-
-/// SQLite calls the closure of the app, from C.
-@inline(never)
-private func callFunctionInSQL(_ database: DatabaseQueue) throws {
-    let slow = DatabaseFunction("slow", argumentCount: 1) { values in
-        usleep(stallMicroseconds / 4)
-        finish()
-        return Int.fromDatabaseValue(values[0]).map { $0 + 1 }
-    }
-    try database.write { db in
-        db.add(function: slow)
-        use(try Int.fetchAll(db, sql: "SELECT slow(column1) FROM (VALUES (1), (2), (3), (4))"))
-    }
     finish()
 }
 
@@ -127,17 +101,9 @@ private func failFuture() {
     finish()
 }
 
-private let closureDatabase = try? DatabaseQueue()
-
 let closureStalls = [
     LabeledStall("Deque.removeAll(where:)", culprit: "filterDeque", .sleeping) { filterDeque() },
     LabeledStall("OrderedDictionary.merge", culprit: "mergeCatalogs", .sleeping) { mergeCatalogs() },
-    LabeledStall("GRDB: closure of a transaction", culprit: "stallInTransaction", .sleeping) {
-        if let closureDatabase { try stallInTransaction(closureDatabase) }
-    },
-    LabeledStall("GRDB: function in SQL", culprit: "callFunctionInSQL", .sleeping) {
-        if let closureDatabase { try callFunctionInSQL(closureDatabase) }
-    },
     LabeledStall("closure of DispatchQueue.sync", culprit: "syncWithSlowClosure", .sleeping) { syncWithSlowClosure() },
     LabeledStall("closure of a notification", culprit: "postNotification", .sleeping) { postNotification() },
     LabeledStall("closure of enumerateSubstrings", culprit: "enumerateText", .sleeping) { enumerateText() },

@@ -3,11 +3,7 @@ import BigInt
 import Dispatch
 import Foundation
 import Mustache
-import OpenCombine
-import Stencil
 import SwiftCSV
-import TOMLKit
-import XMLCoder
 import Yams
 
 private struct Book: Codable {
@@ -22,8 +18,6 @@ private struct Library: Codable {
 
 private let library = Library(name: "town", books: (0..<150).map { Book(title: "volume \($0)", pages: $0 * 7) })
 private let libraryYAML = (try? YAMLEncoder().encode(library)) ?? ""
-private let libraryTOML = (try? TOMLEncoder().encode(library) as String) ?? ""
-private let libraryXML = (try? XMLEncoder().encode(library, withRootKey: "library")) ?? Data()
 private let libraryCSV =
     "title,pages\n" + library.books.map { "\"\($0.title)\",\($0.pages)\n" }.joined()
 
@@ -42,35 +36,9 @@ private func decodeYAML() throws {
 }
 
 @inline(never)
-private func parseTOML() throws {
-    let end = DispatchTime.now() + stallLength
-    while DispatchTime.now() < end { use(try TOMLTable(string: libraryTOML)) }
-    finish()
-}
-
-@inline(never)
-private func decodeXML() throws {
-    let end = DispatchTime.now() + stallLength
-    while DispatchTime.now() < end { use(try XMLDecoder().decode(Library.self, from: libraryXML)) }
-    finish()
-}
-
-@inline(never)
 private func readCSV() throws {
     let end = DispatchTime.now() + stallLength
     while DispatchTime.now() < end { use(try NamedCSV(string: libraryCSV).rows.count) }
-    finish()
-}
-
-@inline(never)
-private func renderStencil() throws {
-    let template = Template(
-        templateString: "{% for book in books %}{{ book.title|uppercase }}: {{ book.pages }}\n{% endfor %}")
-    let context: [String: Any] = [
-        "books": library.books.map { ["title": $0.title, "pages": $0.pages] as [String: Any] }
-    ]
-    let end = DispatchTime.now() + stallLength
-    while DispatchTime.now() < end { use(try template.render(context)) }
     finish()
 }
 
@@ -104,29 +72,11 @@ private func listPermutations() {
     finish()
 }
 
-/// The closure runs inside of the publisher, which is a dependency.
-@inline(never)
-private func publishNumbers() {
-    let subject = PassthroughSubject<Int, Never>()
-    let subscription = subject.map { $0 * 2 }.filter { $0 > 0 }.sink { number in
-        usleep(stallMicroseconds)
-        use(number)
-        finish()
-    }
-    subject.send(21)
-    subscription.cancel()
-    finish()
-}
-
 let formatStalls = [
     LabeledStall("Yams: load, in C", culprit: "parseYAML", .computing) { try parseYAML() },
     LabeledStall("Yams: decoder", culprit: "decodeYAML", .computing) { try decodeYAML() },
-    LabeledStall("TOMLKit: parser in C++", culprit: "parseTOML", .computing) { try parseTOML() },
-    LabeledStall("XMLCoder", culprit: "decodeXML", .computing) { try decodeXML() },
     LabeledStall("SwiftCSV", culprit: "readCSV", .computing) { try readCSV() },
-    LabeledStall("Stencil", culprit: "renderStencil", .computing) { try renderStencil() },
     LabeledStall("swift-mustache", culprit: "renderMustache", .computing) { try renderMustache() },
     LabeledStall("BigInt", culprit: "computeFactorial", .computing) { computeFactorial() },
     LabeledStall("swift-algorithms", culprit: "listPermutations", .computing) { listPermutations() },
-    LabeledStall("OpenCombine: closure of a sink", culprit: "publishNumbers", .sleeping) { publishNumbers() },
 ]

@@ -19,11 +19,16 @@ if let directory = arguments.first { configuration.outputs.append(.directory(dir
 configuration.repeats.maximumReportsPerMinute = 1_000
 configuration.repeats.reportsEveryRepeat = true
 
+#if HEAVY_PACKAGES
+    let heavyStalls = databaseStalls + heavyFormatStalls
+    try prepareDatabase()
+#else
+    let heavyStalls: [LabeledStall] = []
+#endif
 let all =
-    databaseStalls + serverStalls + collectionStalls + foundationStalls + formatStalls + waitingStalls + systemStalls
+    heavyStalls + serverStalls + collectionStalls + foundationStalls + formatStalls + waitingStalls + systemStalls
     + languageStalls + closureStalls + declarationStalls + concurrencyStalls + generatedStalls
 let stalls = all.filter { stall in wanted.map { stall.label.contains($0) } ?? true }
-try prepareDatabase()
 prepareFoundation()
 Server.start()
 

@@ -90,11 +90,42 @@ private func readWhileWriting() throws {
     finish()
 }
 
+@inline(never)
+private func stallInTransaction(_ database: DatabaseQueue) throws {
+    try database.write { db in
+        usleep(stallMicroseconds)
+        try db.execute(sql: "SELECT 1")
+        finish()
+    }
+    finish()
+}
+
+/// SQLite calls the closure of the app, from C.
+@inline(never)
+private func callFunctionInSQL(_ database: DatabaseQueue) throws {
+    let slow = DatabaseFunction("slow", argumentCount: 1) { values in
+        usleep(stallMicroseconds / 4)
+        finish()
+        return Int.fromDatabaseValue(values[0]).map { $0 + 1 }
+    }
+    try database.write { db in
+        db.add(function: slow)
+        use(try Int.fetchAll(db, sql: "SELECT slow(column1) FROM (VALUES (1), (2), (3), (4))"))
+    }
+    finish()
+}
+
 let databaseStalls = [
     LabeledStall("GRDB: slow SQL in read", culprit: "countSlowly", .computing) { try countSlowly() },
     LabeledStall("GRDB: inserts in write", culprit: "insertPlayers", .computing) { try insertPlayers() },
     LabeledStall("GRDB: decodes records", culprit: "fetchPlayers", .computing) { try fetchPlayers() },
     LabeledStall("GRDB: read behind a write", culprit: "readWhileWriting", .waitingForLock, lock: "dispatchQueue") {
         try readWhileWriting()
+    },
+    LabeledStall("GRDB: closure of a transaction", culprit: "stallInTransaction", .sleeping) {
+        try stallInTransaction(database)
+    },
+    LabeledStall("GRDB: function in SQL", culprit: "callFunctionInSQL", .sleeping) {
+        try callFunctionInSQL(database)
     },
 ]
