@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Compares docs/api.md with the public declarations of the compiled modules StallWatch and StallWatchTesting.
 
-    scripts/check-api.py [BUILD]
+    scripts/check-api.py [--inert] [BUILD]
 
-BUILD is the folder of a debug build with all traits, .build/debug by default. Prints each declaration that only the page or
+BUILD is the folder of a debug build with all traits, .build/debug by default. With --inert the modules are first compiled as
+they are off Linux, with all traits, against the other modules of that build. Prints each declaration that only the page or
 only the modules have. Attributes, default parts such as `{ get }`, and the names around a nested type do not count. Without
 a build it compares nothing and says so; with the variable CI that is an error.
 
-Exit status: 0 if they are the same or there is no build, 1 if they differ, 2 if the modules cannot be read.
+Exit status: 0 if they are the same or there is no build, 1 if they differ, 2 if the modules cannot be compiled or read.
 """
 
 import json
@@ -21,21 +22,49 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODULES = ["StallWatch", "StallWatchTesting"]
+# The modules that are compiled off Linux, each after those that it imports.
+PORTABLE = ["StallReports", *MODULES]
 # The compiler makes them of other declarations.
 MADE = {"static let $current: TaskLocal<StallContext?>"}
 
 
-def declarations(build, module):
-    """Yields the public declarations of a module: the names around each, its kind and its text."""
+def search_paths(build):
+    """Returns the options with which a compiler finds the modules of a build."""
     maps = [*build.glob("*.build/module.modulemap"), *build.parent.parent.glob("checkouts/*/Sources/*/include/module.modulemap")]
+    return ["-I", build / "Modules"] + [word for path in sorted(maps) for word in ("-Xcc", f"-fmodule-map-file={path}")]
+
+
+def run(command, what):
+    """Runs a compiler; ends the program if it fails."""
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if result.returncode != 0:
+        print(f"cannot {what}:\n{result.stderr}", file=sys.stderr)
+        sys.exit(2)
+
+
+def compile_inert(paths, folder):
+    """Compiles the modules as they are off Linux, with the settings and traits of Package.swift, into a folder."""
+    manifest = (ROOT / "Package.swift").read_text()
+    features = re.findall(r'"(\w+)"', re.search(r"let features = \[(.*?)\]", manifest)[1])
+    conditions = ["STALLWATCH_INERT", *re.findall(r'\.trait\(name: "(\w+)"', manifest)]
+    settings = ["-swift-version", "6", "-package-name", "stallwatch", "-parse-as-library"]
+    settings += [word for name in conditions for word in ("-D", name)]
+    settings += [word for name in features for word in ("-enable-upcoming-feature", name)]
+    for module in PORTABLE:
+        sources = sorted((ROOT / "Sources" / module).rglob("*.swift"))
+        sources = [path for path in sources if "Linux" not in path.relative_to(ROOT).parts]
+        # Up to the compiler's intermediate language: all diagnostics, and no machine code.
+        outputs = ["-wmo", "-emit-sil", "-o", f"{folder}/{module}.sil", "-emit-module-path", f"{folder}/{module}.swiftmodule"]
+        command = ["swiftc", "-module-name", module, *settings, *outputs, "-I", folder, *paths, *sources]
+        run(command, f"compile {module} as off Linux")
+
+
+def declarations(paths, module):
+    """Yields the public declarations of a module: the names around each, its kind and its text."""
     with tempfile.TemporaryDirectory() as folder:
-        command = ["swift-symbolgraph-extract", "-module-name", module, "-I", build / "Modules", "-output-dir", folder]
+        command = ["swift-symbolgraph-extract", "-module-name", module, *paths, "-output-dir", folder]
         command += ["-target", f"{platform.machine()}-unknown-linux-gnu", "-minimum-access-level", "public"]
-        command += [word for path in sorted(maps) for word in ("-Xcc", f"-fmodule-map-file={path}")]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        if result.returncode != 0:
-            print(f"{build}: cannot read {module}:\n{result.stderr}", file=sys.stderr)
-            sys.exit(2)
+        run(command, f"read {module}")
         for path in sorted(pathlib.Path(folder).glob(f"{module}*.symbols.json")):
             for symbol in json.loads(path.read_text())["symbols"]:
                 if "::SYNTHESIZED::" in symbol["identifier"]["precise"]:
@@ -50,11 +79,11 @@ def plain(text):
     return re.sub(r"\b(?:StallMonitor|Configuration)\.(?=[A-Z])", "", text).strip()
 
 
-def compiled(build):
+def compiled(paths):
     """Returns the declarations of all modules as the page has them: members with the name of their type."""
     found = set()
     for module in MODULES:
-        for outer, text in declarations(build, module):
+        for outer, text in declarations(paths, module):
             if plain(text) in MADE:
                 continue
             kind = re.match(r"(?:final )?(class|struct|enum|protocol|typealias) (\w+)", plain(text))
@@ -85,11 +114,18 @@ def page():
 
 
 def main():
-    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".build/debug").resolve()
+    arguments = sys.argv[1:]
+    is_inert = arguments[:1] == ["--inert"]
+    build = pathlib.Path((arguments[is_inert:] or [ROOT / ".build/debug"])[0]).resolve()
     if not all((build / "Modules" / f"{module}.swiftmodule").exists() for module in MODULES):
         print(f"docs/api.md was not compared: {build} has no build with all traits", file=sys.stderr)
         sys.exit(2 if os.environ.get("CI") else 0)
-    documented, public = page(), compiled(build)
+    paths = search_paths(build)
+    with tempfile.TemporaryDirectory() as folder:
+        if is_inert:
+            compile_inert(paths, folder)
+        # The folder comes first: the build has modules with the same names.
+        documented, public = page(), compiled(["-I", folder, *paths])
     for line in sorted(documented - public):
         print(f"docs/api.md: error: no module declares: {line}")
     for line in sorted(public - documented):
