@@ -139,7 +139,7 @@ long-tests: install build-tests
 	if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
 		--scratch-path Tests/Samples/StallsInTests/.build; fi
 	$(TESTS) --no-parallel --filter '$(LONG_TESTS)'
-	STALLWATCH_STRESS_SECONDS=60 $(TESTS) --filter 'threads that hold locks lose nothing'
+	STALLWATCH_STRESS_SECONDS=20 $(TESTS) --filter 'threads that hold locks lose nothing'
 	STALLWATCH_TEST_ROUNDS=5 $(TESTS) --filter '$(RANDOM_TESTS)'
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
