@@ -77,6 +77,11 @@ TESTS := $(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xct
 # Keeps how long each step of make test takes.
 export STEPS := $(CURDIR)/.build/steps
 STEP := @Tests/Programs/step.sh
+# What a test needs of the debug build. In a step of make test or make test-all that is built already: to find that nothing is
+# to be built takes seconds.
+BUILT_TESTS := $(if $(IN_STEP),,build-tests)
+built = $(if $(IN_STEP),,for product in $(1); do $(BUILD) --product $$product --enable-all-traits || exit; done)
+TOOL := stallwatch StallWatchAgent StallWatchPreload
 
 .PHONY: unit
 unit: install build-tests ## Build and run the unit tests: for daily work
@@ -96,8 +101,8 @@ test: ## Build once, in debug, and run the tests
 	$(STEP) 'Tests of programs' $(MAKE) --no-print-directory program-tests
 	$(STEP) 'Tests by the clock' $(MAKE) --no-print-directory clock-tests
 	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
-	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents BUILD=: COLLECTED=1000 AGENT_KILLS=3
-	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries BUILD=: QUERIED=5000 HISTORIES=3
+	$(STEP) 'Agents' $(MAKE) --no-print-directory fleet-agents COLLECTED=1000 AGENT_KILLS=3
+	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries QUERIED=5000 HISTORIES=3
 	@Tests/Programs/step.sh
 
 .PHONY: build-tests unit-tests program-tests clock-tests
@@ -115,6 +120,7 @@ clock-tests:
 test-all: export NOT_RUN := $(CURDIR)/.build/not-run-test-all
 test-all: ## Run what make test leaves out: published packages, samples, examples, the soak, StallBench, the inert library
 	@mkdir -p .build && rm -f -- "$(STEPS)" "$(NOT_RUN)"
+	$(STEP) 'Build' $(MAKE) --no-print-directory build-tests
 	$(STEP) 'Published packages' $(MAKE) --no-print-directory packages-light
 	$(STEP) 'Cases' $(MAKE) --no-print-directory cases
 	$(STEP) 'Stalls in tests' $(MAKE) --no-print-directory stalls-in-tests
@@ -135,7 +141,7 @@ script-tests:
 
 # The example with a GLib loop is built first, in the folder of a sample that has the library already.
 .PHONY: long-tests
-long-tests: install build-tests
+long-tests: install $(BUILT_TESTS)
 	if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
 		--scratch-path Tests/Samples/StallsInTests/.build; fi
 	$(TESTS) --no-parallel --filter '$(LONG_TESTS)'
@@ -173,7 +179,7 @@ sanitize-thread sanitize-address: sanitize-%:
 
 # The tests need no trait. What the traits add is compiled against the other packages' modules that build-tests has made.
 .PHONY: inert
-inert: install build-tests ## Build and test the library as it is off Linux, and compare its public declarations with docs/api.md
+inert: install $(BUILT_TESTS) ## Build and test the library as it is off Linux, and compare its public declarations with docs/api.md
 	STALLWATCH_INERT=1 $(SWIFT) test --disable-xctest --scratch-path .build-inert --test-product StallWatchPackageTests
 	scripts/check-api.py --inert
 
@@ -228,8 +234,7 @@ BUSY := 0
 .PHONY: stalls-in-tests
 stalls-in-tests: install ## Run a sample package with tests that stall, and check which fail and where (RUNS=20 BUSY=8 for load)
 	$(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
-	for product in stallwatch StallWatchAgent StallWatchPreload; do \
-		$(BUILD) --product $$product --enable-all-traits || exit; done
+	$(call built,$(TOOL))
 	$(BOUNDED) Tests/Programs/hangs-in-tests.py --tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 	$(BOUNDED) Tests/Programs/stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
 		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
@@ -237,8 +242,7 @@ stalls-in-tests: install ## Run a sample package with tests that stall, and chec
 .PHONY: run-programs
 run-programs: install ## Make a GTK program of Debian and a Python program stall under `stallwatch run`, and measure its delay
 	@scripts/install-dependencies.sh run-programs
-	for product in stallwatch StallWatchAgent StallWatchPreload; do \
-		$(BUILD) -c release --product $$product || exit; done
+	for product in $(TOOL); do $(BUILD) -c release --product $$product || exit; done
 	$(BOUNDED) Tests/Programs/run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
 
 FLEET_PROGRAMS := --tool .build/debug/stallwatch --scenarios .build/debug/stallwatch-scenarios
@@ -249,7 +253,7 @@ AGENT_KILLS := 10
 
 .PHONY: fleet-agents
 fleet-agents: install-for-tests ## Send 10,000 reports with syslog-ng, which is killed ten times, and check that each arrives (COLLECTED=n)
-	$(BUILD) --product stallwatch-scenarios --enable-all-traits
+	$(call built,stallwatch-scenarios)
 	$(BOUNDED) Tests/Programs/agents.py --generator .build/debug/stallwatch-scenarios \
 		--reports $(COLLECTED) --kills $(AGENT_KILLS)
 
@@ -260,8 +264,7 @@ HISTORIES := 20
 .PHONY: fleet-queries
 fleet-queries: install-for-tests ## Run the queries of Fleet/ in DuckDB and ClickHouse over 100,000 made-up reports (QUERIED=n)
 	@scripts/install-python-packages.sh fleet || true
-	$(BUILD) --product stallwatch --enable-all-traits
-	$(BUILD) --product stallwatch-scenarios --enable-all-traits
+	$(call built,stallwatch stallwatch-scenarios)
 	$(BOUNDED) Tests/Programs/fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED) --histories $(HISTORIES)
 
 .PHONY: fleet-bench
@@ -307,8 +310,7 @@ CHECKOUTS = $(if $(SENTRY_NATIVE),--sentry-native '$(SENTRY_NATIVE)') \
 .PHONY: stallbench
 stallbench: install ## Run stall monitors on labelled stalls and write the table of docs/StallBench.md: 20 minutes on a quiet machine
 	@scripts/install-dependencies.sh test
-	for product in stallwatch StallWatchAgent StallWatchPreload; do \
-		$(BUILD) -c release --product $$product || exit; done
+	for product in $(TOOL); do $(BUILD) -c release --product $$product || exit; done
 	$(BUILD) -c release --package-path Benchmarks/StallBench/plugins/stallwatch
 	Benchmarks/StallBench/driver/build.sh .build/stallbench $(CHECKOUTS)
 	$(STALLBENCH) --stallwatch "$$($(SWIFT) build -c release --show-bin-path)/stallwatch" --stallwatch-plugin \
@@ -318,8 +320,7 @@ stallbench: install ## Run stall monitors on labelled stalls and write the table
 # Five cases, and the tools that make test installs: that the benchmark itself works.
 .PHONY: stallbench-short
 stallbench-short: install
-	for product in stallwatch StallWatchAgent StallWatchPreload; do \
-		$(BUILD) --product $$product --enable-all-traits || exit; done
+	$(call built,$(TOOL))
 	Benchmarks/StallBench/driver/build.sh .build/stallbench --only-c
 	$(STALLBENCH) --stallwatch "$$($(SWIFT) build --show-bin-path)/stallwatch" --sets glib-a --runs 1 --expect stallwatch \
 		--tools none,stallwatch,gdb,seastar,glommio --cases cpu,mutex,pipe,nanosleep,glib-a-idle
