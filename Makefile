@@ -115,19 +115,33 @@ program-tests:
 clock-tests:
 	$(TESTS) --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)|$(LONG_TESTS)'
 
-# The other builds, each before its own test: nothing is built beside a test.
+# The other builds, and then their tests: nothing is built beside a test.
 .PHONY: test-all
 test-all: export NOT_RUN := $(CURDIR)/.build/not-run-test-all
 test-all: ## Run what make test leaves out: published packages, samples, examples, the soak, StallBench, the inert library
 	@mkdir -p .build && rm -f -- "$(STEPS)" "$(NOT_RUN)"
 	$(STEP) 'Build' $(MAKE) --no-print-directory build-tests
+	$(STEP) 'Samples and cases' $(MAKE) --no-print-directory sample-builds
 	$(STEP) 'Published packages' $(MAKE) --no-print-directory packages-light
-	$(STEP) 'Cases' $(MAKE) --no-print-directory cases
 	$(STEP) 'Stalls in tests' $(MAKE) --no-print-directory stalls-in-tests
 	$(STEP) 'Long tests' $(MAKE) --no-print-directory long-tests
 	$(STEP) 'StallBench' $(MAKE) --no-print-directory stallbench-short
 	$(STEP) 'Inert library' $(MAKE) --no-print-directory inert
 	@Tests/Programs/step.sh
+
+# A release build compiles each module on one processor, and many wait for one: debug builds use the other processor. A build
+# of published packages that fails is done again, and judged, by packages-light.
+.PHONY: sample-builds release-samples debug-samples
+sample-builds: install
+	$(MAKE) --no-print-directory release-samples & \
+	$(MAKE) --no-print-directory debug-samples || failed=1; wait $$! || failed=1; [ -z "$${failed-}" ]
+release-samples:
+	Tests/Programs/real-packages.sh release-static --build-only || true
+	$(MAKE) --no-print-directory cases
+debug-samples:
+	$(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
+	$(GLIB_EXAMPLE)
+	STALLWATCH_INERT=1 $(BUILD) --scratch-path .build-inert --product StallWatchPackageTests
 
 .PHONY: mutations
 mutations: install-for-tests install-python ## Put twenty faults into a copy of the product and say which tests find each: hours
@@ -140,10 +154,11 @@ script-tests:
 	Tests/ScriptTests/check-layers-tests.py
 
 # The example with a GLib loop is built first, in the folder of a sample that has the library already.
+GLIB_EXAMPLE = if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
+	--scratch-path Tests/Samples/StallsInTests/.build; fi
 .PHONY: long-tests
 long-tests: install $(BUILT_TESTS)
-	if pkg-config --exists glib-2.0; then $(BUILD) --package-path Examples/glib-loop --product glib-loop \
-		--scratch-path Tests/Samples/StallsInTests/.build; fi
+	$(GLIB_EXAMPLE)
 	$(TESTS) --no-parallel --filter '$(LONG_TESTS)'
 	STALLWATCH_STRESS_SECONDS=20 $(TESTS) --filter 'threads that hold locks lose nothing'
 	STALLWATCH_TEST_ROUNDS=5 $(TESTS) --filter '$(RANDOM_TESTS)'

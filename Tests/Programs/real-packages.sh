@@ -6,8 +6,8 @@
 #
 # With HEAVY_PACKAGES=1 it has the packages, too, that take minutes to compile.
 #
-# Other arguments go to the program: a folder for the reports, and a part of the labels to try. Exit status: that of the
-# program, 64 for a wrong argument, or 69 if a package that it needs cannot be installed.
+# With --build-only nothing is run. Other arguments go to the program: a folder for the reports, and a part of the labels to
+# try. Exit status: that of the program, 64 for a wrong argument, or 69 if a package that it needs cannot be installed.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
@@ -16,7 +16,7 @@ case "$kind" in
 debug) options=() ;;
 release-static) options=(-c release --static-swift-stdlib) ;;
 *)
-    echo "usage: $0 debug|release-static [REPORTS [LABEL]]" >&2
+    echo "usage: $0 debug|release-static [--build-only | REPORTS [LABEL]]" >&2
     exit 64
     ;;
 esac
@@ -28,4 +28,5 @@ scripts/install-dependencies.sh packages
 # As in the Makefile.
 export SWIFT_DETERMINISTIC_HASHING=1
 swift build "${options[@]}"
+[ "${1-}" != --build-only ] || exit 0
 "$(swift build "${options[@]}" --show-bin-path)/real-packages" "$@"
