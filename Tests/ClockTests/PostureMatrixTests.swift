@@ -23,7 +23,7 @@ import TestSupport
 
     /// Postures that need rights or a kernel that not every machine has.
     private static let available = [
-        Posture.unprivileged, .hiddenProcesses, .foreignProc, .undumpable, .readOnly, .dropped,
+        Posture.hiddenProcesses, .foreignProc, .undumpable, .readOnly, .dropped,
     ].filter(\.isAvailable)
 
     /// The runs of all postures for one program, by name.

@@ -41,8 +41,6 @@ package struct Posture: Sendable {
     package var refusedCalls: [String: Int32] = [:]
     /// Files of a thread under /proc that are missing.
     package var missingFiles: [String] = []
-    /// Files of a thread under /proc that are empty.
-    package var emptyFiles: [String] = []
     package var isDumpable = true
     package var isUnprivileged = false
     package var machine = Machine.whole
@@ -56,30 +54,25 @@ package struct Posture: Sendable {
 }
 
 extension Posture {
-    /// Both ways in which a container's filter refuses calls, where the monitor has another way.
-    package static let filtered: [Posture] = refusals.flatMap { refusal in
-        refusal.errors.map { error in
-            var posture = Posture(
-                "no \(refusal.calls.joined(separator: ", ")): \(error == EPERM ? "EPERM" : "ENOSYS")")
-            for call in refusal.calls { posture.refusedCalls[call] = error }
-            return posture
-        }
+    /// Calls that a container's filter refuses, in either way, where the monitor has another way.
+    ///
+    /// It does not call perf_event_open(2) under any filter.
+    package static let filtered: [Posture] = [
+        (["process_vm_readv"], EPERM), (["ptrace"], EPERM), (["process_vm_readv", "ptrace"], ENOSYS),
+        (["fsync", "fdatasync"], EPERM),
+    ].map { calls, error in
+        var posture = Posture("no \(calls.joined(separator: ", ")): \(error == EPERM ? "EPERM" : "ENOSYS")")
+        for call in calls { posture.refusedCalls[call] = error }
+        return posture
     }
 
-    private static let refusals: [(calls: [String], errors: [Int32])] = [
-        (["process_vm_readv"], [EPERM, ENOSYS]), (["ptrace"], [EPERM, ENOSYS]),
-        (["process_vm_readv", "ptrace"], [EPERM, ENOSYS]), (["perf_event_open"], [EPERM]),
-        (["fsync", "fdatasync"], [EPERM]),
-    ]
-
-    package static let withoutFile: [Posture] = ["syscall", "wchan", "schedstat", "stack", "status"].flatMap { file in
-        var missing = Posture("\(file) missing")
-        missing.missingFiles = [file]
-        var empty = Posture("\(file) empty")
-        empty.emptyFiles = [file]
+    /// An empty file counts as a missing one (`ThreadProbeTests`).
+    package static let withoutFile: [Posture] = ["syscall", "wchan", "schedstat", "stack", "status"].map { file in
+        var posture = Posture("\(file) missing")
+        posture.missingFiles = [file]
         // A thread in epoll_wait(2) may not be stopped, and cannot be read without the file.
-        if file == "syscall" { (missing.mayLack, empty.mayLack) = (["epoll": [.function]], ["epoll": [.function]]) }
-        return [missing, empty]
+        if file == "syscall" { posture.mayLack = ["epoll": [.function]] }
+        return posture
     }
 
     package static let none = Posture("none")
@@ -103,12 +96,6 @@ extension Posture {
         posture.mayLack["paging"] = [.function, .cause]
         // Without a CPU the thread looks like a blocked one.
         posture.mayLack["cpu"] = [.cause]
-        return posture
-    }()
-
-    package static let unprivileged: Posture = {
-        var posture = Posture("unprivileged user")
-        posture.isUnprivileged = true
         return posture
     }()
 
@@ -177,8 +164,7 @@ extension Posture {
             "syscall": .syscall, "wchan": .waitChannel, "schedstat": .schedstat, "stack": .kernelStack,
             "status": .status,
         ]
-        let missing =
-            refusedCalls.keys.compactMap { ofCalls[$0] } + (missingFiles + emptyFiles).compactMap { ofFiles[$0] }
+        let missing = refusedCalls.keys.compactMap { ofCalls[$0] } + missingFiles.compactMap { ofFiles[$0] }
         let foreign: [Capabilities.FeatureName] =
             machine == .foreignProc
             ? [.read, .syscall, .waitChannel, .schedstat, .stat, .status, .kernelStack, .bootID] : []
@@ -210,7 +196,6 @@ extension Posture {
         let calls = refusedCalls.sorted { $0.key < $1.key }.map { "\($0):\($1)" }
         if !calls.isEmpty { words.append("FORBID_CALLS=\(calls.joined(separator: ","))") }
         if !missingFiles.isEmpty { words.append("MISSING_FILES=\(missingFiles.joined(separator: ","))") }
-        if !emptyFiles.isEmpty { words.append("EMPTY_FILES=\(emptyFiles.joined(separator: ","))") }
         if !isDumpable { words.append("NOT_DUMPABLE=1") }
         if let afterStart { words.append("AFTER_START=\(afterStart.rawValue)") }
         return words
@@ -222,7 +207,7 @@ extension Posture {
 
     /// Whether this machine can set up the posture, found by trying it.
     package var isAvailable: Bool {
-        if let yamaScope { return YamaScope.canBecome(yamaScope) && Self.unprivileged.isAvailable }
+        if let yamaScope, !YamaScope.canBecome(yamaScope) { return false }
         guard let scratch = try? TemporaryDirectory() else { return false }
         // With namespaces of another user one is root inside, and nothing is hidden from root.
         let needsRoot = [.hiddenProcesses, .foreignProc].contains(machine) || afterStart == .dropUser

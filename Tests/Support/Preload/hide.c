@@ -1,6 +1,6 @@
 // Preloaded into a program, hides what the system shows of it, as sandboxes do. MISSING_FILES: opening these files of a
-// thread or of the process under /proc fails with ENOENT. EMPTY_FILES: these files are empty. Both are names with commas.
-// NOT_DUMPABLE: the process is not dumpable (prctl(2)), as a program with capabilities of its own.
+// thread or of the process under /proc, names with commas, fails with ENOENT. NOT_DUMPABLE: the process is not dumpable
+// (prctl(2)), as a program with capabilities of its own.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool is_listed(const char *variable, const char *name) {
-  const char *list = getenv(variable);
+static bool is_missing(const char *name) {
+  const char *list = getenv("MISSING_FILES");
   size_t length = strlen(name);
   for (; list && *list; list += strcspn(list, ","), list += *list == ',') {
     if (strcspn(list, ",") == length && strncmp(list, name, length) == 0) return true;
@@ -30,11 +30,10 @@ static bool is_of_thread_or_process(const char *path) {
 
 static int open_shown(int directory, const char *path, int flags, unsigned mode) {
   const char *slash = is_of_thread_or_process(path) ? strrchr(path, '/') : NULL;
-  if (slash && is_listed("MISSING_FILES", slash + 1)) {
+  if (slash && is_missing(slash + 1)) {
     errno = ENOENT;
     return -1;
   }
-  if (slash && is_listed("EMPTY_FILES", slash + 1)) path = "/dev/null";
   return (int)syscall(SYS_openat, directory, path, flags, mode);
 }
 
