@@ -144,8 +144,8 @@ enum KernelCall: String, CaseIterable {
     var length: Int {
         switch self {
         case .read, .write, .copyFileRange: KernelCallFiles.length
-        case .munmap: 3 << 30
-        case .fork: 32 << 30
+        // Of the page of zeros: written pages that take as long to unmap take four seconds to write.
+        case .munmap, .fork: 32 << 30
         }
     }
 
@@ -153,10 +153,8 @@ enum KernelCall: String, CaseIterable {
     func prepare(_ files: KernelCallFiles?) -> UnsafeMutableRawPointer? {
         files?.rewind()
         switch self {
-        case .read, .copyFileRange: return cunwind_test_map_small_pages(length, false, false)
-        case .write: return cunwind_test_map_small_pages(length, true, false)
-        case .munmap: return cunwind_test_map_small_pages(length, false, true)
-        case .fork: return cunwind_test_map_small_pages(length, true, false)
+        case .read, .copyFileRange: return cunwind_test_map_small_pages(length, false)
+        case .write, .munmap, .fork: return cunwind_test_map_small_pages(length, true)
         }
     }
 

@@ -45,16 +45,13 @@ bool cunwind_test_big_call_contains(uint64_t address) {
   return address >= begin && address < begin + 512;
 }
 
-void *cunwind_test_map_small_pages(size_t length, bool reads, bool writes) {
+void *cunwind_test_map_small_pages(size_t length, bool reads) {
   char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return NULL;
   madvise(memory, length, MADV_NOHUGEPAGE);
   // fork(2) copies the page tables of memory of which at least one page was written.
-  if (reads || writes) *(volatile char *)memory = 1;
+  if (reads) *(volatile char *)memory = 1;
   if (reads && madvise(memory, length, MADV_POPULATE_READ) == 0) return memory;
-  for (size_t at = 0; (reads || writes) && at < length; at += 4096) {
-    if (writes) *(volatile char *)(memory + at) = 1;
-    else (void)*(volatile char *)(memory + at);
-  }
+  for (size_t at = 0; reads && at < length; at += 4096) (void)*(volatile char *)(memory + at);
   return memory;
 }

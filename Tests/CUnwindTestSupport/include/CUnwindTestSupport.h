@@ -162,9 +162,9 @@ long cunwind_test_make_big_call(cunwind_test_big_call call, int source, int sink
                                 unsigned *_Nonnull calls);
 /// Returns whether `address` is in that function.
 bool cunwind_test_big_call_contains(uint64_t address);
-/// Maps `length` bytes in pages of 4 KiB. Reads them first (one shared page of zeros), writes them, or leaves them
-/// untouched. NULL: no memory. Unmap the memory with munmap(2).
-void *_Nullable cunwind_test_map_small_pages(size_t length, bool reads, bool writes);
+/// Maps `length` bytes in pages of 4 KiB. Reads them first (one shared page of zeros), or leaves them untouched. NULL: no
+/// memory. Unmap the memory with munmap(2).
+void *_Nullable cunwind_test_map_small_pages(size_t length, bool reads);
 
 /// Creates an epoll set with one event, which write(2) of 8 bytes sends. Returns the set's descriptor, or -1. Close both.
 int cunwind_test_epoll(int *_Nonnull event);
