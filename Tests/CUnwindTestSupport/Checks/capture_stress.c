@@ -85,6 +85,14 @@ static void capture(cunwind_engine *engine, const cunwind_test_churner *churner,
   cunwind_thread_close(thread);
 }
 
+static bool has_each_run(const cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]) {
+  bool have_run = true;
+  for (int kind = 0; kind < CUNWIND_TEST_CHURNERS; kind++) {
+    have_run &= __atomic_load_n(&churners[kind].rounds, __ATOMIC_ACQUIRE) > 0;
+  }
+  return have_run;
+}
+
 // Captures as fast as possible threads that malloc, dlopen, create threads, fork, vfork, print, throw C++ exceptions,
 // change mappings and send themselves signals.
 void cunwind_check_locks(int unused) {
@@ -102,6 +110,7 @@ void cunwind_check_locks(int unused) {
   if (!EXPECT(engine && output >= 0 && cunwind_test_churn_start(churners) == 0)) return;
   uint64_t deadline = cunwind_test_milliseconds_now() + settings.stress_milliseconds;
   for (unsigned turn = 0; cunwind_test_milliseconds_now() < deadline; turn++) {
+    if (result.captures >= settings.stress_captures && has_each_run(churners)) break;
     capture(engine, &churners[turn % CUNWIND_TEST_CHURNERS], &stack, deadline, &result);
   }
   cunwind_test_churn_stop(churners);

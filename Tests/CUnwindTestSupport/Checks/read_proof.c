@@ -12,6 +12,8 @@
 #include "Support/checks.h"
 
 enum { MILLISECONDS = 1500, EMULATED_ROUNDS = 8 };
+/// The reads of each kind that end a round before its time.
+enum { ENOUGH = 500 };
 enum { SHORT_COPY = 16 * 1024, LONG_COPY = 512 * 1024 };
 
 typedef struct changing {
@@ -66,6 +68,7 @@ static void read_again_and_again(bool counts_slices, result *result) {
   }
   uint64_t end = cunwind_test_milliseconds_now() + MILLISECONDS;
   for (uint64_t read = 0; thread && cunwind_test_milliseconds_now() < end; read++) {
+    if (result->valid >= ENOUGH && result->torn_refused >= ENOUGH) break;
     if (cunwind_thread_before_read(thread) != CUNWIND_OK) continue;
     bool is_torn = !are_equal(&words, read % 2 ? LONG_COPY : SHORT_COPY);
     bool is_valid = cunwind_thread_after_read(thread) == CUNWIND_OK;

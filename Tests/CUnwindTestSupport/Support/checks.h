@@ -29,6 +29,7 @@ typedef struct cunwind_test_settings {
   uint64_t rounds;       ///< STALLWATCH_TEST_ROUNDS, else 1: so many times the random inputs of `make test`.
   uint64_t seed;         ///< STALLWATCH_FUZZ_SEED, else the day in continuous integration (CI), else a fixed number.
   uint32_t fault_milliseconds;
+  uint64_t stress_captures;      ///< So many end the stress before its time, unless STALLWATCH_STRESS_SECONDS is set.
   uint32_t stress_milliseconds;  ///< STALLWATCH_STRESS_SECONDS, 8 without it.
 } cunwind_test_settings;
 
