@@ -174,13 +174,14 @@ import Testing
     }
 
     /// The look at an overdue operation captures the thread that its task runs on, and searches all memory.
-    @Test(arguments: ["nanosleep", "poll", "read", "epoll_wait"])
-    func `readings interrupt no call`(name: String) throws {
-        let index = try #require(
-            (0..<cunwind_test_call_count()).first { String(cString: cunwind_test_call_at($0).name) == name })
+    @Test func `readings interrupt no call`() throws {
+        let names = (0..<cunwind_test_call_count()).map { String(cString: cunwind_test_call_at($0).name) }
         let inspector = try #require(OperationInspector())
         let reader = try TaskReader.ofThisProcess()
-        let blocker = try #require(cunwind_test_blocker_start(index, 12))
+        let blockers = try ["nanosleep", "poll", "read", "epoll_wait"].map { name in
+            let index = try #require(names.firstIndex(of: name))
+            return try #require(cunwind_test_blocker_start(index, 12))
+        }
         let address = Atomic<UInt64>(0)
         let mayEnd = Atomic<Bool>(false)
         let hasEnded = Semaphore()
@@ -202,9 +203,10 @@ import Testing
         }
         mayEnd.store(true, ordering: .relaxed)
         #expect(hasEnded.wait(until: endOfPatience))
-        let result = cunwind_test_blocker_stop(blocker)
-        print("\(name): \(result.iterations) calls, \(result.interrupted) interrupted, beside \(found) looks")
-        #expect(found > 0 && result.iterations > 0)
-        #expect(result.interrupted == 0 && result.failed == 0)
+        #expect(found > 0)
+        for blocker in blockers {
+            let result = cunwind_test_blocker_stop(blocker)
+            #expect(result.iterations > 0 && result.interrupted == 0 && result.failed == 0)
+        }
     }
 }
