@@ -103,15 +103,6 @@ private final class SyncingThread: Sendable {
         #expect(run.permitted == [[.read, .ptrace]])
     }
 
-    @Test func aRefusedPtraceIsReplacedByASignal() throws {
-        let run = try ScenariosRun(["FORBID_CALLS": "ptrace:1"])
-        #expect(run.endedBy == .exit(0), "\(run.output)")
-        #expect(run.methods["spinTheCPU(for:)"] == [.signal])
-        // A blocked thread is still only read, because a signal would end its sleep early.
-        #expect(run.methods["sleepTooLong(for:)"] == [.read])
-        #expect(run.permitted == [[.read, .signal]])
-    }
-
     /// With both refused, a running thread has no stack.
     @Test func `a filter that kills for signals costs stacks, and not the program`() throws {
         let run = try ScenariosRun(["FORBID_CALLS": "ptrace:1", "FORBID_SIGNALS": "1"])

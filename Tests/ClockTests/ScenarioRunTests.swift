@@ -15,16 +15,16 @@ import TestSupport
     /// Another build of the scenarios, of which all scenarios run.
     private static let otherDemo = ProcessInfo.processInfo.environment["STALLWATCH_SCENARIOS"]
 
-    /// A stall in each kind of callout, healthy turns, and the scenarios that no other test covers: unobserved runs, the
+    /// A stall in each kind of callout, and the scenarios that no other test covers: unobserved runs, the
     /// dynamic linker's lock, a thread without a CPU, a pause, another library's loop, changed thresholds.
     ///
-    /// `PostureMatrixTests` stall in a computation, a held mutex and a pipe, `OperationTests` wait for a reply that is lost, and
-    /// `RestTests` stall an event loop.
+    /// `PostureMatrixTests` stall in a computation, a held mutex and a pipe, `OperationTests` wait for a reply that is lost,
+    /// `RestTests` stall an event loop, and `DetectionTests` turn healthy loops.
     static let scenarios =
         otherDemo != nil
         ? Scenario.all.map(\.name)
         : [
-            "inlined", "main-queue", "perform-block", "healthy-storm", "nested-private-waits", "nested-private-works",
+            "inlined", "main-queue", "perform-block", "nested-private-waits", "nested-private-works",
             "nested-private-stalls", "loader-lock", "under-load", "starved", "paused", "main-actor-at-once",
             "operation-actor-blocked", "operation-semaphore", "two-monitors", "threshold-lowered", "threshold-raised",
         ] + eventLoopScenarios
