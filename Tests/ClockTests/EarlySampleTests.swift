@@ -56,7 +56,9 @@ import Testing
         let directory = try TemporaryDirectory()
         let probe = LoopProbe(label: "phases")
         let monitor = try StallMonitor(
-            .init(threshold: .milliseconds(threshold), outputs: [.directory(directory.path)]))
+            .init(
+                threshold: .milliseconds(threshold), outputs: [.directory(directory.path)],
+                symbols: .init(lookup: .names)))
         try monitor.watch(.probe(probe))
         try monitor.start()
         var times: [UInt64] = []

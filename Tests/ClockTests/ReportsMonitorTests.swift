@@ -19,7 +19,7 @@ import TestSupport
 
     private func monitor(_ change: (inout StallMonitor.Configuration) -> Void = { _ in }) throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(30), outputs: [.directory(scratch.path)])
+            threshold: .milliseconds(30), outputs: [.directory(scratch.path)], symbols: .init(lookup: .names))
         configuration.onEvent = { [began, ended, isSeen] event in
             switch event {
             case .began(let report):
@@ -206,7 +206,8 @@ import TestSupport
         let monitor = try StallMonitor(
             .init(
                 threshold: .milliseconds(200),
-                outputs: [.closure { report in received.reports.withLock { $0.append(report) } }]))
+                outputs: [.closure { report in received.reports.withLock { $0.append(report) } }],
+                symbols: .init(lookup: .none)))
         let loop = ProbedLoop()
         let other = LoopProbe(label: "other")
         try monitor.watch(.probe(loop.probe))
@@ -255,6 +256,7 @@ import TestSupport
             threshold: .milliseconds(20),
             outputs: [.closure { [received] report in received.labels.withLock { $0.append(report.loop.label) } }])
         configuration.repeats.reportsEveryRepeat = true
+        configuration.symbols.lookup = .none
         configuration.onEvent = { [received] in if case .began = $0 { received.began.post() } }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))

@@ -27,6 +27,7 @@
             let reports = Collected<StallReport>()
             var configuration = StallMonitor.Configuration(threshold: .milliseconds(40), outputs: [])
             configuration.outputs += [.closure(reports.add)]
+            configuration.symbols.lookup = .none
             configuration.repeats.reportsEveryRepeat = true
             configuration.repeats.maximumReportsPerMinute = 1_000
             let monitor = try StallMonitor(configuration)
