@@ -132,9 +132,11 @@ import Testing
     @Test func `damaged memory hides no task and ends no process`() throws {
         let (host, edges) = try start("damaged")
         for _ in 0..<rounds(2) {
+            let begin = ContinuousClock.now
             let document = try tasks(of: host)
-            #expect(compare(document, edges) == 500)
-            // Beside other work the time of a reading may end first.
+            // Beside other work the five seconds of a reading may end first.
+            let mayBeCut = ContinuousClock.now - begin >= .seconds(5)
+            #expect(compare(document, edges) == 500 || mayBeCut)
             #expect(document.incompleteReason != nil)
         }
         #expect(host.process.isRunning)
