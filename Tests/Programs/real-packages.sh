@@ -4,7 +4,7 @@
 #   Tests/Programs/real-packages.sh debug            a debug build
 #   Tests/Programs/real-packages.sh release-static   a release build with the Swift libraries linked statically
 #
-# With HEAVY_PACKAGES=1 it has the packages, too, that take minutes to compile.
+# With HEAVY_PACKAGES=1 it has a package, too, that takes minutes to compile.
 #
 # With --build-only nothing is run. Other arguments go to the program: a folder for the reports, and a part of the labels to
 # try. Exit status: that of the program, 64 for a wrong argument, or 69 if a package that it needs cannot be installed.

@@ -40,24 +40,11 @@ let package = Package(
     ]
 )
 
-// These packages take minutes to compile, and their stalls resemble those of the others: `make packages` has them, but
-// `make test-all` does not.
+// It takes minutes to compile: `make packages` has it, but `make test-all` does not.
 if Context.environment["HEAVY_PACKAGES"] == "1" {
-    package.dependencies += [
-        .package(url: "https://github.com/CoreOffice/XMLCoder", from: "0.18.0"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
-        .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
-        .package(url: "https://github.com/stencilproject/Stencil", from: "0.15.1"),
-    ]
+    package.dependencies.append(.package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"))
     for program in package.targets where program.name == "real-packages" {
-        program.dependencies += [
-            .product(name: "GRDB", package: "GRDB.swift"),
-            .product(name: "OpenCombine", package: "OpenCombine"),
-            .product(name: "Stencil", package: "Stencil"),
-            .product(name: "TOMLKit", package: "TOMLKit"),
-            .product(name: "XMLCoder", package: "XMLCoder"),
-        ]
+        program.dependencies.append(.product(name: "GRDB", package: "GRDB.swift"))
         program.exclude = []
         program.swiftSettings?.append(.define("HEAVY_PACKAGES"))
     }

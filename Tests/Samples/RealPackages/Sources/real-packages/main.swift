@@ -20,13 +20,12 @@ configuration.repeats.maximumReportsPerMinute = 1_000
 configuration.repeats.reportsEveryRepeat = true
 
 #if HEAVY_PACKAGES
-    let heavyStalls = databaseStalls + heavyFormatStalls
     try prepareDatabase()
 #else
-    let heavyStalls: [LabeledStall] = []
+    let databaseStalls: [LabeledStall] = []
 #endif
 let all =
-    heavyStalls + serverStalls + collectionStalls + foundationStalls + formatStalls + waitingStalls + systemStalls
+    databaseStalls + serverStalls + collectionStalls + foundationStalls + formatStalls + waitingStalls + systemStalls
     + languageStalls + closureStalls + declarationStalls + concurrencyStalls + generatedStalls
 let stalls = all.filter { stall in wanted.map { stall.label.contains($0) } ?? true }
 prepareFoundation()
