@@ -24,9 +24,15 @@ package enum ThreadFile: String, CaseIterable, Sendable {
     }
 
     /// Reads the file in a thread's directory; `wchan` and `stack` are empty unless the thread waits.
-    package func read(in directory: String) -> Answer {
+    ///
+    /// A hidden value is read again, up to so many `times` a millisecond apart: a thread that was preempted on its way to
+    /// sleep is shown as asleep, but not yet what it waits in.
+    package func read(in directory: String, times: Int = 20) -> Answer {
         guard let text = readSmallFile("\(directory)/\(rawValue)") else { return .missing(errno: errno) }
-        return isShown(text) ? .shown : .hidden
+        if isShown(text) { return .shown }
+        guard times > 1 else { return .hidden }
+        usleep(1_000)
+        return read(in: directory, times: times - 1)
     }
 
     func isShown(_ text: String) -> Bool {

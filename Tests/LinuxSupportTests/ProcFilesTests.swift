@@ -178,7 +178,11 @@ import Testing
         let directory = try TemporaryDirectory()
         #expect(ThreadFile.wchan.read(in: directory.path) == .missing(errno: ENOENT))
         try directory.write("wchan", "0")
-        #expect(ThreadFile.wchan.read(in: directory.path) == .hidden)
+        #expect(ThreadFile.wchan.read(in: directory.path, times: 2) == .hidden)
+        // A thread that is shown as asleep, and sleeps a moment later.
+        let writer = try WorkerThread(name: "writer") { _ = try? directory.write("wchan", "futex_wait_queue") }
+        #expect(ThreadFile.wchan.read(in: directory.path, times: 10_000) == .shown)
+        writer.join()
     }
 }
 
