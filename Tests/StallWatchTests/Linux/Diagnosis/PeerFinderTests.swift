@@ -80,14 +80,15 @@ import Testing
         let directory = try TemporaryDirectory()
         let (file, other) = try twoFiles(in: directory)
         close(other)
-        // -o: the program's child does not inherit the lock.
+        // The program that it becomes has the lock, and no child that would outlive it.
         let process = Command(
             program: try #require(Command.find("flock")),
-            arguments: ["-o", directory.path + "/lock", "/bin/sleep", "60"]
+            arguments: ["--no-fork", directory.path + "/lock", "/bin/sleep", "60"]
         ).process()
         try process.run(atMost: 60)
         let pid = process.processIdentifier
         try #require(eventually { readSmallFile("/proc/locks")?.contains(" \(pid) ") == true })
+        try #require(eventually { readSmallFile("/proc/\(pid)/comm") == "sleep\n" })
         let waiter = try WorkerThread(name: "test-flock") { flock(file, LOCK_EX) }
         let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
         process.kill()
@@ -95,7 +96,7 @@ import Testing
         close(file)
         #expect(answer?.peers.map(\.pid) == [pid])
         #expect(answer?.peers.first?.role == .holder)
-        #expect(answer?.peers.first?.name == "flock")
+        #expect(answer?.peers.first?.name == "sleep")
     }
 
     /// A struct flock for bytes 10 to 19, at an address that the kernel and the finder read.
