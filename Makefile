@@ -89,7 +89,6 @@ unit: install build-tests ## Build and run the unit tests: for daily work
 
 .PHONY: test
 test: export NOT_RUN := $(CURDIR)/.build/not-run-test
-# All is built in one step: a build of a product that is there takes seconds, too.
 test: ## Build once, in debug, and run the tests
 	@mkdir -p .build && rm -f -- "$(STEPS)" "$(NOT_RUN)"
 	$(STEP) 'Install packages' $(MAKE) --no-print-directory install-for-tests

@@ -130,17 +130,18 @@ struct AdviceFacts {
 extension StallReport.SystemCall {
     /// Whether the other end of a socket is on this machine, or not known.
     var isLocal: Bool {
-        peers != nil || missingPeersReason != nil
+        hasOtherEnd
             || target.map { target in
                 ["/", "@", "socket:", "socket to /", "socket to @"].contains { target.hasPrefix($0) }
             } == true
     }
 
+    /// Whether it was asked who has the other end, which only some targets have: a FIFO, but no regular file.
+    private var hasOtherEnd: Bool { peers != nil || missingPeersReason != nil }
+
     /// The path of a regular file, judged by its name: `nil` for devices, pipes, sockets and files of the kernel.
-    ///
-    /// Who has the other end is asked only of what has one, such as a FIFO.
     var filePath: String? {
-        guard let target, target.hasPrefix("/"), peers == nil, missingPeersReason == nil,
+        guard let target, target.hasPrefix("/"), !hasOtherEnd,
             !["/dev/", "/proc/", "/sys/"].contains(where: { target.hasPrefix($0) })
         else { return nil }
         return target
