@@ -89,6 +89,12 @@ import Testing
     }
 }
 
+@Test func `a thread that the kernel leaves out of a list is found`() {
+    var lists: [[Int32]] = [[7, 3], [3, 7, 9], [3, 9], [11]]
+    #expect(threads { lists.removeFirst() } == [3, 7, 9])
+    #expect(lists == [[11]])
+}
+
 @Suite struct ProbedThreadTests {
     @Test(arguments: [true, false])
     func `the thread is gone afterwards`(isWaiting: Bool) throws {

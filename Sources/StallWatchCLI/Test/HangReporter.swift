@@ -76,8 +76,7 @@ struct HangReporter {
 
     private func threads(of process: pid_t) -> [String] {
         let directory = "/proc/\(process)/task"
-        let ids = (directoryEntries(directory) ?? []).compactMap { Int32($0.name) }.sorted()
-        return ids.prefix(Self.maximumThreads).compactMap { id in
+        return LinuxSupport.threads(of: "\(process)").prefix(Self.maximumThreads).compactMap { id in
             guard let stat = readSmallFile("\(directory)/\(id)/stat").flatMap(ProcStat.init) else { return nil }
             let name = readSmallFile("\(directory)/\(id)/comm").map { " \"\(firstLine($0))\"" } ?? ""
             let channel = readSmallFile("\(directory)/\(id)/wchan").flatMap(WaitChannel.function(in:))

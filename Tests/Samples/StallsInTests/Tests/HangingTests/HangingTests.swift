@@ -6,12 +6,12 @@ struct HangingTests {
     @Test func deadlock() throws {
         let first = NSLock(), second = NSLock()
         let mayGoOn = DispatchSemaphore(value: 0)
+        first.lock()
         Thread.detachNewThread {
             second.lock()
             mayGoOn.signal()
             lockInOtherOrder(first)
         }
-        first.lock()
         mayGoOn.wait()
         lockInOrder(second)
     }
