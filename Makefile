@@ -67,13 +67,14 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|ScenarioKit)Tests\.
 PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
 LONG_TESTS := ^ClockTests\.(Example|Soak)Tests
-# Races and random inputs, of which make test-all has five times as many.
+# Races and random inputs, of which make test-all has three times as many.
 RANDOM_TESTS := FuzzTests|MutationTests|ReplacedProgramTests|damagedFilesAreErrors|no edge is wrong|hides no task|randomWords|killedAtRandom|a limit on addresses
 # More options: make mutations MUTATIONS="--all"
 MUTATIONS :=
 # Each part takes a few minutes and is ended after 30, so that a test that hangs is a failure.
-BOUNDED := Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s 30m
-TESTS := $(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest
+BOUND := 30m
+BOUNDED = Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s $(BOUND)
+TESTS = $(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest
 # Keeps how long each step of make test takes.
 export STEPS := $(CURDIR)/.build/steps
 STEP := @Tests/Programs/step.sh
@@ -159,8 +160,8 @@ GLIB_EXAMPLE = if pkg-config --exists glib-2.0; then $(BUILD) --package-path Exa
 long-tests: install $(BUILT_TESTS)
 	$(GLIB_EXAMPLE)
 	$(TESTS) --no-parallel --filter '$(LONG_TESTS)'
-	STALLWATCH_STRESS_SECONDS=20 $(TESTS) --filter 'threads that hold locks lose nothing'
-	STALLWATCH_TEST_ROUNDS=5 $(TESTS) --filter '$(RANDOM_TESTS)'
+	STALLWATCH_STRESS_SECONDS=10 $(TESTS) --filter 'threads that hold locks lose nothing'
+	STALLWATCH_TEST_ROUNDS=3 $(TESTS) --filter '$(RANDOM_TESTS)'
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:

@@ -24,7 +24,9 @@ from dataclasses import dataclass
 
 from checks import REPOSITORY
 
-# How long a group of tests may take, in seconds: a fault may make one hang.
+# How long a group of tests may take: a fault may make one hang.
+BOUND = "BOUND=10m"
+# The same with a build, in seconds.
 TIME_LIMIT = 3_600
 # How long a test waits for what a fault may have taken away, in seconds.
 PATIENCE = "20"
@@ -101,7 +103,7 @@ def make(copy, *arguments):
     environment = dict(os.environ, STALLWATCH_TEST_PATIENCE=PATIENCE)
     try:
         done = subprocess.run(
-            ["make", "--no-print-directory", *arguments], cwd=copy, env=environment, text=True, errors="replace",
+            ["make", "--no-print-directory", BOUND, *arguments], cwd=copy, env=environment, text=True, errors="replace",
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIME_LIMIT)
     except subprocess.TimeoutExpired as late:
         return 1, (late.stdout or b"").decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
@@ -127,6 +129,8 @@ def find(copy, runs_all):
             found[group] = failed_tests(output) or ["the tests did not end"]
             if not runs_all:
                 break
+            # What the summary of failures says.
+            print(output.rpartition("== Failed")[2], file=sys.stderr)
     return found
 
 

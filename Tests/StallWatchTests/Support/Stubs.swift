@@ -1,4 +1,5 @@
 import Synchronization
+import Testing
 import TestSupport
 
 @testable import LinuxSupport
@@ -147,6 +148,12 @@ final class WatchedWorld: Sendable {
             options: options
         )
     }
+}
+
+/// Moves a test's clock to the next poll, or to its end if time stands still, which would never end the test.
+func advance(_ time: inout UInt64, to next: UInt64) {
+    #expect(next > time)
+    time = next > time ? next : .max
 }
 
 extension LoopSupervisor {

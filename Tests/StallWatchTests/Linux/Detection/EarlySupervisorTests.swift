@@ -54,7 +54,7 @@ import Testing
         var time = begin
         while time < begin + duration {
             at(time - begin)
-            time = supervisor.poll(at: time, in: world)
+            advance(&time, to: supervisor.poll(at: time, in: world))
         }
         loop.recorder.endTurn(at: begin + duration)
         _ = supervisor.poll(at: begin + duration, in: world)
@@ -192,7 +192,9 @@ import Testing
         capture(with: kernel)
         loop.recorder.beginTurn(at: Self.begin)
         var time = Self.begin
-        while kernel.requests == 0, time < Self.begin + 200_000_000 { time = supervisor.poll(at: time, in: world) }
+        while kernel.requests == 0, time < Self.begin + 200_000_000 {
+            advance(&time, to: supervisor.poll(at: time, in: world))
+        }
         #expect(kernel.requests == 1)
         supervisor.leave(at: time)
         #expect(kernel.canceled == 1)

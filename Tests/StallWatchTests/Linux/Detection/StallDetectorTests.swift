@@ -102,9 +102,9 @@ import Testing
         detector = StallDetector(threshold: 100, schedule: SampleSchedule(budget: 4, growth: 2))
         var now: UInt64 = 1_100
         var actions: [UInt64] = []
-        while let next = detector.decide(turn(1, began: 1_000), at: now).nextPoll {
+        while now != .max, let next = detector.decide(turn(1, began: 1_000), at: now).nextPoll {
             actions.append(now)
-            now = next
+            advance(&now, to: next)
         }
         #expect(actions + [now] == [1_100, 1_200, 1_400, 1_800])
         #expect(detector.stall?.samples == 4)
@@ -213,7 +213,7 @@ import Testing
             let decision = decide(at: time)
             #expect(isEarlyCheck(decision))
             ages.append(time - 10_000)
-            time = decision.nextPoll ?? .max
+            advance(&time, to: decision.nextPoll ?? .max)
         }
         #expect(time == 11_000, "the threshold is met exactly")
         for (age, next) in zip(ages, ages.dropFirst()) { #expect(next == UInt64(Double(age) * 1.08)) }
@@ -238,10 +238,10 @@ import Testing
         var samples: [UInt64] = []
         var checks = 0
         var time: UInt64 = 11_000
-        while let next = decide(at: time).nextPoll {
+        while time != .max, let next = decide(at: time).nextPoll {
             let stall = try #require(detector.stall)
             if stall.samples > samples.count { samples.append(time - 10_000) } else { checks += 1 }
-            time = next
+            advance(&time, to: next)
         }
         #expect(samples.prefix(4) == [1_000, 1_500, 2_250, 3_375])
         #expect(samples.count + 1 == SampleSchedule.standard.budget, "the last one ends the loop above")

@@ -133,7 +133,7 @@ import TestSupport
                 next = min(next, decision.nextPoll ?? .max)
             }
             // The watchdog is parked, and the next turn wakes it.
-            time = next == .max ? loops.map { $0.nextBegin(after: time) }.min() ?? .max : next
+            advance(&time, to: next == .max ? loops.map { $0.nextBegin(after: time) }.min() ?? .max : next)
         }
         return wakeUps
     }
