@@ -30,12 +30,12 @@ package struct DirectoryEntry {
 
 /// Returns the entries of a directory, unordered, with "." and ".."; `nil` with `errno` if it cannot be opened.
 ///
-/// It ends early at a deadline, in monotonic nanoseconds.
+/// It ends early at a deadline, in nanoseconds of the calling thread on a CPU.
 package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> [DirectoryEntry]? {
     guard let directory = opendir(path) else { return nil }
     defer { closedir(directory) }
     var entries: [DirectoryEntry] = []
-    while deadline == .max || monotonicNow() < deadline, let entry = readdir(directory) {
+    while deadline == .max || threadTimeNow() < deadline, let entry = readdir(directory) {
         entries.append(DirectoryEntry(entry))
     }
     return entries

@@ -22,7 +22,7 @@ package struct OpenDescriptor: Equatable, Sendable {
 /// A bounded search for processes with an open file: reads links and text in /proc of the same user, opens no file.
 package struct OpenFileSearch: Equatable, Sendable {
     package static let maximumProcesses = 2_000
-    /// The longest time for one search, in nanoseconds.
+    /// The longest time on a CPU for one search, in nanoseconds: on a busy machine it is late, and not cut.
     package static let maximumTime: UInt64 = 50_000_000
     package static let maximumFound = 64
 
@@ -34,7 +34,7 @@ package struct OpenFileSearch: Equatable, Sendable {
 
     /// Searches the processes `first`, then all `others`, for descriptors with a link, such as `pipe:[4711]` or a path.
     package init(for link: String, first: [Int32], others: Bool = true) {
-        let end = monotonicNow() + Self.maximumTime
+        let end = threadTimeNow() + Self.maximumTime
         let all = others ? (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) } : []
         let known = Set(first)
         // The newest processes next: a pipe's other end is often a child's.
@@ -46,12 +46,12 @@ package struct OpenFileSearch: Equatable, Sendable {
                 continue
             }
             // Of a process with very many descriptors, the list alone takes longer.
-            guard monotonicNow() < end else {
+            guard threadTimeNow() < end else {
                 isCut = true
                 return
             }
             for number in entries.compactMap({ Int32($0.name) }) {
-                guard monotonicNow() < end, found.count < Self.maximumFound else {
+                guard threadTimeNow() < end, found.count < Self.maximumFound else {
                     isCut = true
                     return
                 }
