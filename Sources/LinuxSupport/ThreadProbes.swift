@@ -12,7 +12,7 @@ package enum ProbedThread {
     }
 
     /// The limit on checks, a millisecond apart, of a thread that does not wait yet.
-    private static let maximumChecks = 100
+    private static let maximumChecks = 500
     /// The longest time that a thread computes, in nanoseconds: it may have the only CPU.
     private static let longestSpin: UInt64 = 200_000_000
 
