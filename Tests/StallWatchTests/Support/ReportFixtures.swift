@@ -11,7 +11,7 @@ import Testing
 extension Reporter.Settings {
     /// A builder that names the app's function at `0x1000 + n` `work<n>`.
     static func fixture(process: StallReport.ProcessDescription = .current()) -> Self {
-        Self {
+        Self(patience: TestSupport.patience) {
             let names = (0..<64).map { (UInt64(0x1000 + $0), "work\($0)") }
             let symbols = ["app": Dictionary(uniqueKeysWithValues: names)]
             return .stub(process: process, TableSymbolicator(symbols: symbols))

@@ -12,6 +12,8 @@ import StallSymbols
 /// the stall is suppressed then, its file is removed. If the process dies first, the file stays.
 final class Reporter: Sendable {
     struct Settings: Sendable {
+        /// What a sink may take longer than its limits, in nanoseconds: a test's sinks may get no CPU for so long.
+        var patience: UInt64 = 0
         /// Makes a builder; called once on each of the two threads that build reports.
         var builder: @Sendable () -> ReportBuilder
         var reportsPerMinute = 30
@@ -36,7 +38,7 @@ final class Reporter: Sendable {
     /// Creates a reporter and its sinks; starts no thread, and throws if a sink cannot work.
     init(settings: Settings, sinks: [SinkFactory]) throws(StallWatchError) {
         let (notices, counts, streams) = (SinkEventRelay(), ReportCounts(), ReportStreams())
-        let sinks = try SinkSet(sinks, counts: counts, notices: notices)
+        let sinks = try SinkSet(sinks, counts: counts, notices: notices, extra: settings.patience)
         outlet = ReportOutlet(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
         notices.open { delivery in
             sinks.submit(delivery)

@@ -13,9 +13,11 @@ struct SinkSet: Sendable {
     private let stores: [SinkWorker]
     private let others: [SinkWorker]
     let unflushed: [String]?
+    /// What every wait may take longer, in nanoseconds.
+    private let patience: UInt64
 
     /// Creates the sinks' workers; starts no thread, and throws if a sink cannot work.
-    init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
+    init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay, extra: UInt64) throws(StallWatchError) {
         var stores: [SinkWorker] = []
         var others: [SinkWorker] = []
         var unflushed: [String] = []
@@ -27,7 +29,7 @@ struct SinkSet: Sendable {
         }
         self.stores = stores
         self.others = others
-        self.unflushed = stores.isEmpty ? nil : unflushed
+        (self.unflushed, self.patience) = (stores.isEmpty ? nil : unflushed, extra)
     }
 
     private var all: [SinkWorker] { stores + others }
@@ -69,13 +71,13 @@ struct SinkSet: Sendable {
 
     func finish() {
         for worker in all { worker.close() }
-        for worker in stores { worker.join(until: monotonicNow() &+ Self.storeTimeLimit) }
-        let deadline = monotonicNow() &+ Self.otherTimeLimit
+        for worker in stores { worker.join(until: monotonicNow() &+ Self.storeTimeLimit &+ patience) }
+        let deadline = monotonicNow() &+ Self.otherTimeLimit &+ patience
         for worker in others { worker.join(until: deadline) }
     }
 
     private func wait(for barriers: [SinkWorker.Barrier], _ timeout: UInt64) {
-        let deadline = monotonicNow() &+ timeout
+        let deadline = monotonicNow() &+ timeout &+ patience
         for barrier in barriers { barrier.wait(until: deadline) }
     }
 }

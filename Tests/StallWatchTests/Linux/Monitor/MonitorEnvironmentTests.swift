@@ -90,6 +90,7 @@ import Testing
         #expect(monitor.checkHealth().state == .stopped)
         #expect(monitor.statistics.stalls == 0)
         #expect(scratch.names.isEmpty)
+        _ = eventually { !log.entries.isEmpty }
         #expect(
             log.entries.map { "\($0.message)" } == [
                 "the environment changes this monitor: STALLWATCH=off: stalls are neither watched nor reported"
@@ -115,6 +116,7 @@ import Testing
         probe.endTurn()
         monitor.stop()
         #expect(reports() == 1)
+        _ = eventually { log.entries.contains { "\($0.message)".hasPrefix("the environment") } }
         let lines = log.entries.map { "\($0.message)" }.filter { $0.hasPrefix("the environment") }
         #expect(
             lines == [

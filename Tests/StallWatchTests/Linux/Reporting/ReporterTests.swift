@@ -217,6 +217,7 @@ import TestSupport
                     reporter.submit(record.after(milliseconds: 300))
                 }
                 #expect(eventually { ended.all.count == batch * 25 })
+                #expect(eventually { told.all.count + reporter.counts.current.suppressed[.repeated] == batch * 25 })
                 #expect(scratch.names.count(where: StallReport.isFileName) <= quota.reports)
             }
         }

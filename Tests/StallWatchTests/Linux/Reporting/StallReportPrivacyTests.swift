@@ -12,7 +12,7 @@ import TestSupport
         _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
             let record = StallRecord.fixture(function: 1, state: .ongoing)
             reporter.submit(record)
-            #expect(eventually { scratch.names.count == 1 })
+            #expect(eventually { scratch.reportNames.count == 1 })
             // Reports of an ongoing stall must reveal no more than the final one.
             let seen = try scratch.reports()
             #expect(seen.allSatisfy { $0.metadata == [:] || $0.metadata["redacted"] == "yes" })
