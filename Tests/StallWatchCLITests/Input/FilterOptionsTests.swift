@@ -105,7 +105,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = try pipe(in: directory)
         // Opened for both, so that no side waits for the other.
-        let writer = open(path, O_RDWR)
+        let writer = open(path, O_RDWR | O_CLOEXEC)
         try #require(writer >= 0)
         let reader = try FileReader(path: path, writerLimit: 0)
         try #require(write(writer, "reports", 7) == 7)
