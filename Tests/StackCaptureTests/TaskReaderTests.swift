@@ -168,8 +168,9 @@ import Testing
         while waiting.continuations.withLock({ $0.count }) < count { await Task.yield() }
         let reader = TaskReader(TaskCalibration(), ContextLayout())
         var names: Set<String> = []
-        // The last ones are about to wait.
-        for _ in 0..<100 where names.count < count {
+        // The last ones are about to wait, and may get no CPU for a while.
+        let end = endOfPatience
+        while names.count < count, monotonicNow() < end {
             let reading = reader.read(from: [address.load(ordering: .relaxed)], isSearching: false)
             #expect(reading.searchedBytes == 0)
             let waiting = reading.tasks.filter { $0.group != nil && $0.dependency == .continuation }

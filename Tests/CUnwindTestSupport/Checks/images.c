@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
+#include "Support/bounded.h"
 #include "Support/checks.h"
 
 struct comparison {
@@ -83,10 +83,7 @@ static int refresh_elsewhere(struct dl_phdr_info *info, size_t size, void *conte
   (void)size;
   struct refreshment *refreshment = context;
   if (pthread_create(&refreshment->thread, NULL, refresh, refreshment->engine) != 0) return 1;
-  struct timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
-  limit.tv_sec += 2;
-  refreshment->is_done = pthread_timedjoin_np(refreshment->thread, NULL, &limit) == 0;
+  refreshment->is_done = cunwind_test_join(refreshment->thread);
   return 1;
 }
 

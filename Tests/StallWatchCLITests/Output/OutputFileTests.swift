@@ -76,11 +76,9 @@ import TextOutput
         }
     }
 
-    /// SIGTERM during writing leaves no temporary file, and each report is whole; SIGTERM is handled like Ctrl-C, which
-    /// background jobs of a shell ignore.
+    /// SIGTERM during writing, handled like Ctrl-C, leaves no temporary file and whole reports; it may come after all.
     @Test func anInterruptionLeavesNoPartialFile() throws {
-        let lines = (0..<3_000).map { ReportFixture(number: $0).line }.joined()
-        let input = try scratch.write("stalls.ndjson", lines)
+        let input = try scratch.write("stalls.ndjson", (0..<3_000).map { ReportFixture(number: $0).line }.joined())
         let process = try Tool.command(["symbolicate", input, "--output", scratch.path + "/named"]).process()
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
@@ -90,8 +88,9 @@ import TextOutput
         while count() < 20, process.isRunning { usleep(1_000) }
         process.terminate()
         process.waitUntilExit()
-        #expect(process.terminationReason == .uncaughtSignal && process.terminationStatus == SIGTERM)
         let names = try FileManager.default.contentsOfDirectory(atPath: named)
+        let isInterrupted = process.terminationReason == .uncaughtSignal && process.terminationStatus == SIGTERM
+        #expect(isInterrupted || names.count == 3_000)
         #expect(names.allSatisfy { $0.hasPrefix("stall-") && $0.hasSuffix(".json") })
         #expect(try Tool.run(["top", named, "--strict", "--json"]).output.contains("\"reports\" : \(names.count)"))
     }

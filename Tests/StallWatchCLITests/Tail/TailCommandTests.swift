@@ -30,9 +30,9 @@ import TextOutput
 
         var text: String { (try? String(contentsOfFile: output, encoding: .utf8)) ?? "" }
 
-        /// Waits for the output to have this many lines.
+        /// Waits for the output to have this many whole lines.
         func lines(_ count: Int) -> [String] {
-            _ = eventually { text.split(separator: "\n").count >= count }
+            _ = eventually { text.count { $0 == "\n" } >= count }
             return text.split(separator: "\n").map(String.init)
         }
 

@@ -241,8 +241,8 @@ extension Array {
 
     @Test func `a pause is part of the answer`() throws {
         try withWatchdog(["a"]) { watchdog, recorders in
-            recorders[0].beginTurn(at: monotonicNow())
             watchdog.pauses.begin()
+            recorders[0].beginTurn(at: monotonicNow())
             #expect(watchdog.readProgress(until: endOfPatience)?.isPaused == true)
             #expect(states(watchdog) == [.running])
             watchdog.pauses.end(at: monotonicNow())
