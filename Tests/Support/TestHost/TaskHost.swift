@@ -38,7 +38,7 @@ final class TaskHost: Sendable {
         }
         Deadlock.startThread("teller") {
             // A task counts just before it begins to wait.
-            while host.began.load(ordering: .relaxed) < host.edges.withLock({ $0.count }) { usleep(10_000) }
+            host.waitForAll(but: 0)
             usleep(500_000)
             for edge in host.edges.withLock({ $0 }) { tell(edge) }
             tell("B")
@@ -52,6 +52,11 @@ final class TaskHost: Sendable {
     }
 
     private func count() { began.add(1, ordering: .relaxed) }
+
+    /// Waits until all tasks that are noted have begun, except for some.
+    private func waitForAll(but number: Int) {
+        while began.load(ordering: .relaxed) < edges.withLock({ $0.count }) - number { usleep(10_000) }
+    }
 
     /// Waits for a continuation that is kept and never resumed.
     private func waitForEver() async {
@@ -124,6 +129,9 @@ final class TaskHost: Sendable {
         Task.detached(name: "holder Device") { await self.device.hold { self.count() } }
         note("holder main", "running", "")
         Task.detached(name: "holder main") { await holdMain { self.count() } }
+        for holder in ["Cache", "Device", "main"] {
+            for number in 0..<39 { note("wants \(holder) \(number)", "enqueued", "executor", "holder \(holder)") }
+        }
         Deadlock.startThread("wanter") { self.makeEnqueued() }
         // A task has one field, its object.
         return unsafeBitCast(leaves[0], to: UInt.self)
@@ -132,7 +140,7 @@ final class TaskHost: Sendable {
     /// Fills memory with what looks like tasks: a million words, and copies of a waiting task whose lists are circular,
     /// have a million records, or lead to memory that is not there.
     private func makeDamage(_ leaf: UInt) {
-        usleep(300_000)
+        waitForAll(but: 3 * 39 + 1)
         let words = UnsafePointer<UInt>(bitPattern: leaf)
         guard let words, let dense = Self.ownMapping(words: 2_000_000), let copies = Self.ownMapping(words: 64_000),
             let records = Self.ownMapping(words: 2_000_000)
@@ -175,19 +183,16 @@ final class TaskHost: Sendable {
     }
 
     private func makeEnqueued() {
-        usleep(300_000)
+        waitForAll(but: 3 * 39)
         for number in 0..<39 {
-            note("wants Cache \(number)", "enqueued", "executor", "holder Cache")
             Task.detached(name: "wants Cache \(number)") {
                 self.count()
                 await self.cache.ping()
             }
-            note("wants Device \(number)", "enqueued", "executor", "holder Device")
             Task.detached(name: "wants Device \(number)") {
                 self.count()
                 await self.device.ping()
             }
-            note("wants main \(number)", "enqueued", "executor", "holder main")
             Task.detached(name: "wants main \(number)") {
                 self.count()
                 await pingMain()
@@ -196,12 +201,9 @@ final class TaskHost: Sendable {
     }
 
     private func makeMany(_ count: Int) {
+        note("all", "", "")
+        began.subtract(count - 1, ordering: .relaxed)
         for _ in 0..<count { Task.detached { await self.waitForEver() } }
-        Deadlock.startThread("counter") {
-            while self.began.load(ordering: .relaxed) < count { usleep(10_000) }
-            self.note("all", "", "")
-            self.count()
-        }
     }
 
     private func makeCircle() {
