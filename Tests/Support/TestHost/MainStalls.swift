@@ -10,6 +10,8 @@ import StallWatch
 /// microseconds, its page faults that went to a disk, and whether its call returned EINTR or early.
 struct MainStalls {
     private let monitor: StallMonitor
+    /// Signalled by the main thread as it begins to wait for another thread, whose time begins then.
+    fileprivate static let begins = DispatchSemaphore(value: 0)
     /// The duration of each stall, in milliseconds.
     private let duration: Int
     /// A large file that no other program uses.
@@ -100,6 +102,7 @@ private final class HeldMutex: @unchecked Sendable {
         Deadlock.startThread("lock-holder") { [self] in
             pthread_mutex_lock(mutex)
             isHeld.signal()
+            MainStalls.begins.wait()
             usleep(UInt32(milliseconds) * 1_000)
             pthread_mutex_unlock(mutex)
         }
@@ -117,6 +120,7 @@ private final class SilentPipe: Sendable {
         readEnd = ends[0]
         let writeEnd = ends[1]
         Deadlock.startThread("pipe-writer") {
+            MainStalls.begins.wait()
             usleep(UInt32(milliseconds) * 1_000)
             var byte: UInt8 = 0
             write(writeEnd, &byte, 1)
@@ -148,6 +152,7 @@ private func sleepInNanosleep(for milliseconds: Int) -> Bool {
 
 @inline(never)
 private func waitForTheMutex(_ lock: HeldMutex) -> Bool {
+    MainStalls.begins.signal()
     let result = pthread_mutex_lock(lock.mutex)
     pthread_mutex_unlock(lock.mutex)
     return result != 0
@@ -164,6 +169,7 @@ private func waitForTheDispatchSemaphore(for milliseconds: Int) -> Bool {
 @inline(never)
 private func readTheSilentPipe(_ pipe: SilentPipe) -> Bool {
     var byte: UInt8 = 0
+    MainStalls.begins.signal()
     let count = read(pipe.readEnd, &byte, 1)
     return count != 1
 }
@@ -224,7 +230,7 @@ enum Limits {
         let before = settledDescriptors()
         stallOnce(milliseconds: 300)
         while monitor.statistics.stalls == 1 || openDescriptors > before, now() < deadline { usleep(20_000) }
-        tell("F \(before) \(openDescriptors)")
+        tell("F \(before) \(settledDescriptors())")
         monitor.stop()
         exit(0)
     }
