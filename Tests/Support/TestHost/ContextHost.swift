@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import StallWatch
 
@@ -16,10 +17,9 @@ enum ContextHost {
     /// Blocks every thread of the task pool, each in a task with a context of its own.
     private static func starveThePool(directory: String) throws {
         let monitor = try StallMonitor(.init(threshold: .milliseconds(100), outputs: [.directory(directory)]))
-        try monitor.watch(.cooperativePool())
+        try monitor.watch(.cooperativePool(), isServed: true)
         try monitor.start()
-        // The pool counts as served once it has run an item.
-        usleep(300_000)
+        _ = monitor.checkCapabilities()
         for number in 0..<4 * sysconf(Int32(_SC_NPROCESSORS_ONLN)) {
             Task.detached(name: "request-\(number)") {
                 StallContext.$current.withValue(StallContext("GET /\(number)", ["number": "\(number)"])) {
@@ -40,16 +40,18 @@ enum ContextHost {
         let publish = unsafeBitCast(symbol, to: (@convention(c) (Int32) -> Void).self)
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), outputs: [.directory(directory)])
         configuration.repeats.reportsEveryRepeat = true
+        let isSeen = DispatchSemaphore(value: 0)
+        configuration.onEvent = { if case .began = $0 { isSeen.signal() } }
         let monitor = try StallMonitor(configuration)
         let probe = LoopProbe(label: "main")
         try monitor.watch(.probe(probe))
         try monitor.start()
-        usleep(100_000)
+        _ = monitor.checkCapabilities()
         for kind in Int32(0)...3 {
             for isInScope in [false, true] {
                 publish(kind)
                 probe.beginTurn()
-                let work = { blockTheWorker(duration / 4) }
+                let work = { _ = isSeen.wait(timeout: .now() + 60) }
                 if isInScope { withStallContext("kind \(kind)", body: work) } else { work() }
                 probe.endTurn()
             }

@@ -31,7 +31,7 @@ enum ControlledApp {
         }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.main)
-        try monitor.watch(.cooperativePool())
+        try monitor.watch(.cooperativePool(), isServed: true)
         try monitor.start()
         switch kind {
         case .deadlock: Deadlock.enter()
@@ -45,8 +45,6 @@ enum ControlledApp {
     }
 
     private static func starveThePool() {
-        // The pool counts as served once it has run an item.
-        usleep(300_000)
         for _ in 0..<64 { Task.detached { sleepOnThePool() } }
         runIdleLoop()
     }
