@@ -37,12 +37,7 @@ enum Crash {
 enum Deadlock {
     static func run(directory: String, threshold: Duration) throws {
         _ = try StallMonitor.ofMainRunLoop(.init(threshold: threshold, outputs: [.directory(directory)]))
-        let isThere = DispatchSemaphore(value: 0)
-        startThread("bystander") {
-            isThere.signal()
-            pause()
-        }
-        isThere.wait()
+        startThread("bystander") { _ = pause() }
         enter()
     }
 
@@ -66,15 +61,19 @@ enum Deadlock {
         }
     }
 
+    /// Starts a thread, and waits until it is about to run `body`.
     static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        let isNamed = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
             // Takes effect at once, unlike Foundation's thread name.
             if let file = fopen("/proc/thread-self/comm", "w") {
                 fputs(name, file)
                 fclose(file)
             }
+            isNamed.signal()
             body()
         }
+        isNamed.wait()
     }
 }
 
@@ -85,7 +84,7 @@ struct FullDisk {
     func runWithSmallFiles() throws {
         signal(SIGXFSZ, SIG_IGN)
         let monitor = try StallMonitor.ofMainRunLoop(
-            .init(threshold: .milliseconds(20), outputs: [.directory(directory)]))
+            .init(threshold: .milliseconds(100), outputs: [.directory(directory)]))
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
         let whole = limit
@@ -108,7 +107,7 @@ struct FullDisk {
         let mountPoint = directory
         let directory = mountPoint + "/stalls"
         let monitor = try StallMonitor.ofMainRunLoop(
-            .init(threshold: .milliseconds(20), outputs: [.directory(directory)]))
+            .init(threshold: .milliseconds(100), outputs: [.directory(directory)]))
 
         stallOnce(firstWay)
         wait { reports(in: directory) == 1 }
@@ -160,9 +159,9 @@ struct FullDisk {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// Waits up to 20 seconds for other threads; the test checks the output afterwards.
+    /// Waits up to a minute for other threads; the test checks the output afterwards.
     private func wait(for condition: () -> Bool) {
-        let deadline = now() + 20_000_000_000
+        let deadline = now() + 60_000_000_000
         while !condition(), now() < deadline { usleep(10_000) }
     }
 }
