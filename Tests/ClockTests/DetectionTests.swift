@@ -94,7 +94,7 @@ import TestSupport
         let isAsleep = eventually { readSmallFile("/proc/\(host.pid)/wchan").map { $0.contains("nanosleep") } ?? false }
         try #require(isAsleep)
         // Hold the thread from before the threshold on. The rest of the turn is 1.5 s too short for a stall.
-        #expect(cunwind_test_hold(host.pid, 2400))
+        #expect(cunwind_test_hold(host.pid, 2400, -1))
         let lines = host.finish()
         #expect(lines.suffix(2) == ["D 1", "S 0"])
         let causes = try directory.reports().map(\.cause)

@@ -141,12 +141,14 @@ import TestSupport
         // A thread that is held before it sleeps has its whole sleep left afterwards, and that is a stall.
         let isAsleep = eventually { readSmallFile("/proc/\(host.pid)/wchan").map { $0.contains("nanosleep") } ?? false }
         try #require(isAsleep)
-        let (pid, held) = (host.pid, Collected<Bool>())
-        // Until after the threshold of 2 s. The rest of the turn is too short for a stall.
-        Thread.detachNewThread { held.add(cunwind_test_hold(pid, 2_400)) }
+        let (pid, held, end) = (host.pid, Collected<Bool>(), Pipe())
+        let descriptor = end.fileHandleForReading.fileDescriptor
+        // Until the answer, after the threshold of 2 s. The rest of the turn is too short for a stall.
+        Thread.detachNewThread { held.add(cunwind_test_hold(pid, 300_000, descriptor)) }
         #expect(eventually { host.record?.state == .held })
         let answer = try host.health()
         #expect(answer == .init(2, "cannot tell: a debugger holds a thread: main has not finished a turn in time\n"))
+        end.fileHandleForWriting.write(Data([0]))
         #expect(eventually { held.all == [true] })
         #expect(eventually { host.record?.state == .ok })
         host.command("stop")

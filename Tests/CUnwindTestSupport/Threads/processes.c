@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -37,7 +38,7 @@ int cunwind_test_fork(void (*work)(void)) {
 void cunwind_test_allow_tracing(void) { (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
 
 // A stopped thread continues when it is detached (ptrace(2)).
-bool cunwind_test_hold(pid_t tid, uint32_t milliseconds) {
+bool cunwind_test_hold(pid_t tid, uint32_t milliseconds, int end) {
   if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) return false;
   bool is_stopped = false;
   if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0) {
@@ -48,7 +49,7 @@ bool cunwind_test_hold(pid_t tid, uint32_t milliseconds) {
       if (!is_stopped) usleep(10000);
     }
   }
-  if (is_stopped) usleep(milliseconds * 1000);
+  if (is_stopped) poll(&(struct pollfd){.fd = end, .events = POLLIN}, 1, (int)milliseconds);
   // If it did not stop, the end of the tracer detaches it.
   return is_stopped && ptrace(PTRACE_DETACH, tid, NULL, NULL) == 0;
 }

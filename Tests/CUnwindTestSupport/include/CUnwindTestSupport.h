@@ -82,9 +82,9 @@ uint64_t cunwind_test_thread_stop(cunwind_test_thread *_Nonnull thread_state);
 /// Permits any process to trace this one. Yama's scope 1 permits only ancestors, and a debugger that a test runs is a
 /// sibling. Async-signal-safe: yes.
 void cunwind_test_allow_tracing(void);
-/// Stops a child's first thread for `milliseconds`, as a debugger does at a breakpoint; its other threads continue.
-/// Returns false with errno if the thread was not stopped.
-bool cunwind_test_hold(pid_t tid, uint32_t milliseconds);
+/// Stops a child's first thread for `milliseconds`, as a debugger does at a breakpoint, or until `end` can be read (-1:
+/// none); its other threads continue. Returns false with errno if the thread was not stopped.
+bool cunwind_test_hold(pid_t tid, uint32_t milliseconds, int end);
 
 /// Keeps the calling thread in vfork(2), uninterruptible, until a child has slept for `milliseconds`.
 void cunwind_test_sleep_in_vfork(uint32_t milliseconds);
@@ -137,7 +137,7 @@ pid_t cunwind_test_kernel_call_tid(const cunwind_test_kernel_call *_Nonnull call
 size_t cunwind_test_kernel_call_length(const cunwind_test_kernel_call *_Nonnull call);
 /// The descriptor that it reads: its first argument.
 int cunwind_test_kernel_call_source(const cunwind_test_kernel_call *_Nonnull call);
-/// Lets the thread make the call, and returns when it is about to. The thread stays alive afterwards.
+/// Lets the thread make the call, and returns when it is in it. The thread stays alive afterwards.
 void cunwind_test_kernel_call_begin(cunwind_test_kernel_call *_Nonnull call);
 /// Returns whether the call has returned.
 bool cunwind_test_kernel_call_is_over(const cunwind_test_kernel_call *_Nonnull call);
