@@ -7,12 +7,6 @@ import Testing
 
 /// Captures of a thread that stays in the kernel, in one system call, for longer than the bound on a stop.
 @Suite(.serialized, .needsPtrace) struct KernelCallTests {
-    /// Begins a call and waits until its thread is in it.
-    private func begin(_ call: OpaquePointer) {
-        cunwind_test_kernel_call_begin(call)
-        usleep(10_000)
-    }
-
     /// Waits at most 30 seconds.
     private func collect(_ engine: CaptureEngine) -> cunwind_status {
         var status = engine.collect()
@@ -45,7 +39,7 @@ import Testing
         let call = try #require(cunwind_test_kernel_call_create())
         let length = cunwind_test_kernel_call_length(call), source = cunwind_test_kernel_call_source(call)
         let engine = try CaptureEngine(thread: cunwind_test_kernel_call_tid(call))
-        begin(call)
+        cunwind_test_kernel_call_begin(call)
         #expect(engine.capture(by: .stopOrWait) == CUNWIND_PENDING)
         #expect(engine.capture(by: .stopOrWait) == CUNWIND_PENDING)
         #expect(!cunwind_test_kernel_call_is_over(call), "the call was too short")
@@ -72,7 +66,7 @@ import Testing
         let other = try #require(cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3))
         let length = cunwind_test_kernel_call_length(call)
         let engine = try CaptureEngine(thread: cunwind_test_kernel_call_tid(call))
-        begin(call)
+        cunwind_test_kernel_call_begin(call)
         #expect(engine.capture(by: .stopOrWait) == CUNWIND_PENDING)
         #expect(engine.stop(cunwind_test_thread_tid(other)) == CUNWIND_OK)
         #expect(!cunwind_test_kernel_call_is_over(call), "the call was too short")
@@ -87,7 +81,7 @@ import Testing
         let call = try #require(cunwind_test_kernel_call_create())
         let length = cunwind_test_kernel_call_length(call), tid = cunwind_test_kernel_call_tid(call)
         let engine = try CaptureEngine(thread: tid)
-        begin(call)
+        cunwind_test_kernel_call_begin(call)
         #expect(engine.capture(by: .stopOrWait) == CUNWIND_PENDING)
         engine.cancelStop(of: tid)
         #expect(engine.collect() == CUNWIND_NOT_PENDING)
@@ -106,7 +100,7 @@ import Testing
         let call = try #require(cunwind_test_kernel_call_create())
         let length = cunwind_test_kernel_call_length(call), tid = cunwind_test_kernel_call_tid(call)
         var engine: CaptureEngine? = try CaptureEngine(thread: tid)
-        begin(call)
+        cunwind_test_kernel_call_begin(call)
         #expect(engine?.capture(by: .stopOrWait) == CUNWIND_PENDING)
         engine = nil
         #expect(!cunwind_test_kernel_call_is_over(call), "the call was too short")

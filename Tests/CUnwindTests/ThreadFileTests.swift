@@ -39,7 +39,7 @@ import Testing
 
     private func read(_ engine: CaptureEngine) -> cunwind_status {
         var status = engine.capture(by: .read)
-        for _ in 0..<20 where status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED {
+        for _ in 0..<30_000 where status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED {
             usleep(1000)
             status = engine.capture(by: .read)
         }

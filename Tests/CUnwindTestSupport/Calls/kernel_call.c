@@ -25,7 +25,7 @@ struct cunwind_test_kernel_call {
   char *buffer;
   size_t length;
   pid_t tid;
-  uint32_t may_begin, has_begun, is_over, may_end;
+  uint32_t may_begin, is_over, may_end;
   long result;
 };
 
@@ -61,7 +61,6 @@ static void *run(void *context) {
   cunwind_test_kernel_call *call = context;
   __atomic_store_n(&call->tid, gettid(), __ATOMIC_RELEASE);
   while (!__atomic_load_n(&call->may_begin, __ATOMIC_ACQUIRE)) usleep(100);
-  __atomic_store_n(&call->has_begun, 1, __ATOMIC_RELEASE);
   call->result = make_call(call);
   __atomic_store_n(&call->is_over, 1, __ATOMIC_RELEASE);
   while (!__atomic_load_n(&call->may_end, __ATOMIC_ACQUIRE)) usleep(1000);
@@ -92,7 +91,9 @@ int cunwind_test_kernel_call_source(const cunwind_test_kernel_call *call) { retu
 
 void cunwind_test_kernel_call_begin(cunwind_test_kernel_call *call) {
   __atomic_store_n(&call->may_begin, 1, __ATOMIC_RELEASE);
-  while (!__atomic_load_n(&call->has_begun, __ATOMIC_ACQUIRE)) usleep(100);
+  // The call has written to the first page of the window.
+  unsigned char page = 0;
+  while (!mincore(call->buffer, 1, &page) && !(page & 1) && !cunwind_test_kernel_call_is_over(call)) usleep(100);
 }
 
 bool cunwind_test_kernel_call_is_over(const cunwind_test_kernel_call *call) {
