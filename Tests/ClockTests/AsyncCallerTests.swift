@@ -81,7 +81,11 @@ struct AsyncCallerTests {
                 #expect(eventually { probe.read()?.shown?.call != nil })
             }
             let images = engine.images()
-            return Captured(stack: try engine.capture(probe, at: engine.read(probe), by: method), images: images)
+            func capture() throws -> CapturedStack { try engine.capture(probe, at: engine.read(probe), by: method) }
+            var stack = try? capture()
+            // A thread that waits for a CPU does not stop in time.
+            for _ in 0..<100 where stack == nil { stack = try? capture() }
+            return Captured(stack: try #require(stack), images: images)
         }
         #expect(StallGate.shared.open())
         return try result.get()

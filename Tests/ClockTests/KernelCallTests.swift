@@ -60,11 +60,11 @@ import TestSupport
             if call != .munmap { munmap(prepared, call.length) }
             if !call.isWhole(result) || calls != 1 { short += 1 }
             guard took > Self.threshold + Self.longestAttempt else {
-                if took > Self.threshold { _ = collector.last(within: 1) }
+                if took > Self.threshold { _ = collector.last(within: 10) }
                 continue
             }
             stalls += 1
-            guard let record = collector.last(within: 2) else {
+            guard let record = collector.last(within: 10) else {
                 print("\(call): no report of \(took / 1_000_000) ms, \(watchdog.suppressed.current)")
                 continue
             }

@@ -166,10 +166,10 @@ import Testing
             Task.detached { await monitor.withLimit(Self.limit, "late") { await second.wait() } }
         }
         #expect(eventually { last.count { $0.cause?.kind == .continuation } == OperationWatch.maximumReports })
+        #expect(eventually { monitor.statistics.suppressed[.rateLimit] == 1_000 - OperationWatch.maximumReports })
         second.open()
         for task in overdue { await task.value }
         #expect(eventually { last.count { $0.state == .ended } == OperationWatch.maximumReports })
-        #expect(monitor.statistics.suppressed[.rateLimit] == 1_000 - OperationWatch.maximumReports)
         #expect(monitor.statistics.unwatchedOperations == unwatched)
     }
 

@@ -41,7 +41,7 @@ struct PostureRun: Sendable {
     private static let times = ["50", "200"]
     /// The time after which a run is killed, in seconds.
     private static let timeout: TimeInterval = 60
-    /// How far the begin of a report may be from that of its stall, in microseconds.
+    /// By how much a report may begin later than its stall, by the wall clock, in microseconds.
     private static let startTolerance = 100_000
     /// The page faults that make a stall one of paging: fewer come from a file that the system keeps in memory.
     private static let leastFaults = 50
@@ -127,11 +127,11 @@ struct PostureRun: Sendable {
         if expected.cause == .paging, stall.faults < Self.leastFaults {
             return .notJudged("\(stall.faults) page faults went to a disk")
         }
-        let distances = reports.map { abs(Int($0.startedAt.microsecondsSince1970) - stall.began) }
-        guard let nearest = distances.indices.min(by: { distances[$0] < distances[$1] }),
-            distances[nearest] < Self.startTolerance
-        else { return .wrong("no report") }
-        let report = reports[nearest]
+        let found = reports.first { report in
+            let late = stall.began - Int(report.startedAt.microsecondsSince1970)
+            return (-Self.startTolerance..<Int(report.durationMilliseconds * 1_000)).contains(late)
+        }
+        guard let report = found else { return .wrong("no report") }
         var lacks: [String] = []
         let mayLack = posture.mayLack[expected.name] ?? []
         if let function = report.culprit?.function {
