@@ -223,7 +223,7 @@ final class DebuginfodServer {
         try process.run(atMost: Process.timeout)
     }
 
-    /// Waits up to 30 seconds until the server has found the debug file of that build ID.
+    /// Waits up to five minutes until the server has found the debug file of that build ID.
     func waits(for buildID: String) throws -> Bool {
         let script = """
             ask() {
@@ -231,7 +231,7 @@ final class DebuginfodServer {
                 printf 'GET /buildid/\(buildID)/debuginfo HTTP/1.0\\r\\n\\r\\n' >&3
                 head -n 1 <&3 | grep '^HTTP/1.1 200 '
             }
-            for ((n = 0; n < 300; n++)); do
+            for ((n = 0; n < 3000; n++)); do
                 if (ask) 2>/dev/null; then exit; fi
                 sleep 0.1
             done

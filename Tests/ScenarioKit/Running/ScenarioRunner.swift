@@ -13,7 +13,7 @@ struct ScenarioRunner: Sendable {
     private let inbox = ReportInbox()
 
     /// How long after a stall's end its report may arrive; a report takes some 10 ms, and much longer on a busy disk.
-    static let timeout = Duration.seconds(5)
+    static let timeout = Duration.seconds(30)
     /// How long the loop stays idle after each scenario, for an unexpected report to arrive and for the loop to wait.
     static let settling = Duration.milliseconds(300)
 
