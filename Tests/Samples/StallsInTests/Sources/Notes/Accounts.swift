@@ -26,8 +26,8 @@ public final class Accounts: @unchecked Sendable {
     public func transferBack(then: () -> Void) {
         pthread_mutex_lock(second)
         then()
-        var end = Self.deadline(milliseconds: 700)
-        if pthread_mutex_timedlock(first, &end) == 0 { pthread_mutex_unlock(first) }
+        pthread_mutex_lock(first)
+        pthread_mutex_unlock(first)
         pthread_mutex_unlock(second)
     }
 

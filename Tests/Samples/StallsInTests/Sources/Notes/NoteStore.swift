@@ -11,8 +11,8 @@ public final class NoteStore {
 
     /// Reads notes from a slow file.
     public func load(from path: String) -> Data? {
-        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
-        return try? file.readToEnd()  // stalls: syncRead
+        // One line: to open a pipe waits for its writer, too.
+        try? FileHandle(forReadingAtPath: path)?.readToEnd()  // stalls: syncRead
     }
 
     /// Waits before it tries again.
@@ -29,8 +29,8 @@ public final class NoteStore {
             usleep(300_000)
             lock.unlock()
         }
-        isHeld.wait()
-        lock.lock()  // stalls: lock
+        // One line: either may wait for longer.
+        _ = (isHeld.wait(), lock.lock())  // stalls: lock
         defer { lock.unlock() }
         return 3
     }
@@ -56,8 +56,8 @@ public final class NoteStore {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sleep")
         process.arguments = ["0.3"]
-        try process.run()
-        process.waitUntilExit()  // stalls: child
+        // One line: the start may take longer.
+        _ = try (process.run(), process.waitUntilExit())  // stalls: child
     }
 
     /// Waits in a task of its own, later: the caller is not on its stack.

@@ -33,13 +33,13 @@ struct StallingTests {
         NoteStore().search()
     }
 
-    @Test func deadlock() {
+    @Test func deadlock() async {
         let accounts = Accounts()
-        let areHeld = DispatchSemaphore(value: 0)
-        accounts.transfer {
-            Thread.detachNewThread { accounts.transferBack { areHeld.signal() } }
-            areHeld.wait()
+        let mayGoOn = DispatchSemaphore(value: 0)
+        await withCheckedContinuation { (isHeld: CheckedContinuation<Void, Never>) in
+            Thread.detachNewThread { accounts.transferBack { _ = (isHeld.resume(), mayGoOn.wait()) } }
         }
+        accounts.transfer { mayGoOn.signal() }
     }
 
     @Test(.noStalls(over: .milliseconds(200), on: [.cooperativePool()])) func starvedPool() async {
