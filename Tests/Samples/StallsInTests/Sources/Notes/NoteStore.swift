@@ -61,10 +61,11 @@ public final class NoteStore {
     }
 
     /// Waits in a task of its own, later: the caller is not on its stack.
-    public nonisolated static func retryLater() {
+    public nonisolated static func retryLater(then: @escaping @Sendable () -> Void) {
         Task.detached {
             try await Task.sleep(for: .milliseconds(200))
             await NoteStore().retry()
+            then()
         }
     }
 
