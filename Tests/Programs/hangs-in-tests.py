@@ -5,7 +5,7 @@
 
 Each of the three tests hangs forever in another way. The text has to name the test, the function and the line that a
 comment `// hangs: NAME` marks, and what only this hang has: the owners of the locks, the child process, or that no thread
-has anything to do. The run has to end with status 124, within seconds, and leave no process behind. A fourth test has the
+has anything to do. The run has to end with status 124, and leave no process behind. A fourth test has the
 trait .hangDump and ends by itself. The script also checks the statuses of commands that do not hang.
 
 The package and the tool have to be built (`make stalls-in-tests` does that). Exit status: 0 if everything is right, 1 if
@@ -24,7 +24,7 @@ import time
 
 from checks import SAMPLE, Faults, marks
 
-# A hang is found after two seconds; a busy machine may take much longer to start the tests.
+# A hang is found after five seconds; a busy machine may take much longer to start the tests.
 MOST_SECONDS = 120
 HUNG = 124
 
@@ -58,7 +58,7 @@ def run(tool, *command, options=()):
 
 def check_hang(tool, name, *expected):
     with tempfile.TemporaryDirectory() as output:
-        options = ("--after", "2s", "--fail", "--output", output)
+        options = ("--after", "5s", "--fail", "--output", output)
         done, seconds = run(tool, *tests(f"HangingTests.HangingTests/{name}"), options=options)
         reports = list(pathlib.Path(output).rglob("*.json"))
     right = check(done.returncode == HUNG, f"{name}: status {done.returncode}, expected {HUNG}")
@@ -89,13 +89,14 @@ def main():
     check_hang(
         tool, "child", r"Child process \d+: /bin/sleep 612, waits", r"waitForChild\(_:\).*" + place("child"),
     )
-    left = subprocess.run(["pgrep", "-f", "^/bin/sleep 612"], capture_output=True, text=True).stdout
-    check(not left, f"processes are left behind: {left!r}")
+    # A process that was killed ends when it gets a processor.
+    left = ["timeout", str(MOST_SECONDS), "sh", "-c", "while pgrep -f '^/bin/sleep 612'; do sleep 0.1; done"]
+    check(subprocess.run(left, capture_output=True).returncode == 0, "processes are left behind")
 
     done, seconds = run(tool, *tests("SlowTests"), options=("--after", "60s"))
-    text = rf"SlowTests.waitsForALongTime\(\) has not finished after 1\.[\s\S]*{place('slow')}"
+    text = rf"SlowTests.waitsForALongTime\(\) has not finished after \d[\s\S]*{place('slow')}"
     chain = (
-        rf"SlowTests.awaitsForALongTime\(\) has not finished after 1\.[\s\S]*1 task in `SlowTests.awaitsForALongTime\(\)` at "
+        rf"SlowTests.awaitsForALongTime\(\) has not finished after \d[\s\S]*1 task in `SlowTests.awaitsForALongTime\(\)` at "
         rf"SlowTests.swift:\d+ awaits a task in `awaitTheServer\(\)` at {place('awaits')}, which awaits a continuation"
     )
     found = [re.search(pattern, done.stdout + done.stderr) for pattern in (text, chain)]

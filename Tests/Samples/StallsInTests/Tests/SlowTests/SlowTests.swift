@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import StallWatchTesting
 import Testing
 
@@ -14,11 +15,14 @@ struct SlowTests {
 }
 
 private func awaitTheServer() async {
-    await withUnsafeContinuation { (answer: UnsafeContinuation<Void, Never>) in  // hangs: awaits
-        DispatchQueue.global().asyncAfter(deadline: .now() + 3) { answer.resume() }
+    _ = await withUnsafeContinuation { (answer: UnsafeContinuation<Int32, Never>) in  // hangs: awaits
+        DispatchQueue.global().async { answer.resume(returning: system(server)) }
     }
 }
 
 private func waitForTheServer() {
-    _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 3)  // hangs: slow
+    _ = system(server)  // hangs: slow
 }
+
+/// Takes three seconds, and until the tests are dumped: the threads that do it have ended then.
+private let server = "sleep 3; while grep -qs stallwatch-hang /proc/$PPID/task/*/comm; do sleep 0.1; done"
