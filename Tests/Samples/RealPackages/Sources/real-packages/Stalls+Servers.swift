@@ -94,12 +94,12 @@ enum Server {
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-            let connected = withUnsafePointer(to: &address) {
+            withUnsafePointer(to: &address) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                    // The server may not listen yet.
+                    while connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) != 0 { usleep(10_000) }
                 }
             }
-            guard connected == 0 else { return }
             let request = "GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             _ = request.withCString { write(descriptor, $0, strlen($0)) }
             var answer = [UInt8](repeating: 0, count: 4096)

@@ -12,15 +12,27 @@ private func pollTheClock() {
     finish()
 }
 
-@inline(never)
-private func syncOntoBusyQueue() {
-    let queue = DispatchQueue(label: "busy")
+/// Makes the main loop run `wait` in a turn that begins when another thread has what it waits for, by `hold`: a turn
+/// that begins before could wait for that thread for longer.
+private func whileHeld(
+    _ wait: @autoclosure @escaping @Sendable () -> Void,
+    by hold: @escaping @Sendable (_ inside: @escaping @Sendable () -> Void) -> Void
+) {
     let hasBegun = DispatchSemaphore(value: 0)
-    queue.async {
-        hasBegun.signal()
-        usleep(stallMicroseconds)
+    Thread.detach {
+        hold {
+            DispatchQueue.main.async {
+                hasBegun.signal()
+                wait()
+            }
+            hasBegun.wait()
+            usleep(stallMicroseconds)
+        }
     }
-    hasBegun.wait()
+}
+
+@inline(never)
+private func syncOntoBusyQueue(_ queue: DispatchQueue) {
     queue.sync {}
     finish()
 }
@@ -67,16 +79,7 @@ private func blockTheQueue() {
 }
 
 @inline(never)
-private func waitForNSLock() {
-    let lock = NSLock()
-    let isHeld = DispatchSemaphore(value: 0)
-    Thread.detach {
-        lock.lock()
-        isHeld.signal()
-        usleep(stallMicroseconds)
-        lock.unlock()
-    }
-    isHeld.wait()
+private func waitForNSLock(_ lock: NSLock) {
     lock.lock()
     lock.unlock()
     finish()
@@ -101,32 +104,14 @@ private final class PosixLocks: @unchecked Sendable {
 }
 
 @inline(never)
-private func waitForPthreadMutex() {
-    let locks = PosixLocks()
-    let isHeld = DispatchSemaphore(value: 0)
-    Thread.detach {
-        pthread_mutex_lock(locks.mutex)
-        isHeld.signal()
-        usleep(stallMicroseconds)
-        pthread_mutex_unlock(locks.mutex)
-    }
-    isHeld.wait()
+private func waitForPthreadMutex(_ locks: PosixLocks) {
     pthread_mutex_lock(locks.mutex)
     pthread_mutex_unlock(locks.mutex)
     finish()
 }
 
 @inline(never)
-private func waitForReadWriteLock() {
-    let locks = PosixLocks()
-    let isHeld = DispatchSemaphore(value: 0)
-    Thread.detach {
-        pthread_rwlock_wrlock(locks.readWriteLock)
-        isHeld.signal()
-        usleep(stallMicroseconds)
-        pthread_rwlock_unlock(locks.readWriteLock)
-    }
-    isHeld.wait()
+private func waitForReadWriteLock(_ locks: PosixLocks) {
     pthread_rwlock_rdlock(locks.readWriteLock)
     pthread_rwlock_unlock(locks.readWriteLock)
     finish()
@@ -137,17 +122,7 @@ private final class Counter: Sendable {
 }
 
 @inline(never)
-private func waitForMutex() {
-    let counter = Counter()
-    let isHeld = DispatchSemaphore(value: 0)
-    Thread.detach {
-        counter.count.withLock { count in
-            isHeld.signal()
-            usleep(stallMicroseconds)
-            count += 1
-        }
-    }
-    isHeld.wait()
+private func waitForMutex(_ counter: Counter) {
     use(counter.count.withLock { $0 })
     finish()
 }
@@ -161,7 +136,8 @@ private func sleepBriefly() {
 let waitingStalls = [
     LabeledStall("DispatchTime.now()", culprit: "pollTheClock", .computing) { pollTheClock() },
     LabeledStall("sync onto a busy queue", culprit: "syncOntoBusyQueue", .waitingForLock, lock: "dispatchQueue") {
-        syncOntoBusyQueue()
+        let queue = DispatchQueue(label: "busy")
+        whileHeld(syncOntoBusyQueue(queue)) { inside in queue.async { inside() } }
     },
     LabeledStall("DispatchGroup.wait()", culprit: "waitForGroup", .waitingForLock, lock: "dispatchGroup") {
         waitForGroup()
@@ -177,13 +153,31 @@ let waitingStalls = [
         lock: "dispatchSemaphore"
     ) { waitForSemaphoreWithTimeout() },
     LabeledStall("sleeps on a queue", culprit: "blockTheQueue", .sleeping, on: .queue) { blockTheQueue() },
-    LabeledStall("NSLock", culprit: "waitForNSLock", .waitingForLock, lock: "pthreadMutex") { waitForNSLock() },
+    LabeledStall("NSLock", culprit: "waitForNSLock", .waitingForLock, lock: "pthreadMutex") {
+        let lock = NSLock()
+        whileHeld(waitForNSLock(lock)) { inside in lock.withLock { inside() } }
+    },
     LabeledStall("pthread mutex", culprit: "waitForPthreadMutex", .waitingForLock, lock: "pthreadMutex") {
-        waitForPthreadMutex()
+        let locks = PosixLocks()
+        whileHeld(waitForPthreadMutex(locks)) { inside in
+            pthread_mutex_lock(locks.mutex)
+            inside()
+            pthread_mutex_unlock(locks.mutex)
+        }
     },
     LabeledStall(
         "pthread rwlock", culprit: "waitForReadWriteLock", .waitingForLock, lock: "pthreadReadWriteLock"
-    ) { waitForReadWriteLock() },
-    LabeledStall("Mutex", culprit: "waitForMutex", .waitingForLock, lock: "swiftMutex") { waitForMutex() },
+    ) {
+        let locks = PosixLocks()
+        whileHeld(waitForReadWriteLock(locks)) { inside in
+            pthread_rwlock_wrlock(locks.readWriteLock)
+            inside()
+            pthread_rwlock_unlock(locks.readWriteLock)
+        }
+    },
+    LabeledStall("Mutex", culprit: "waitForMutex", .waitingForLock, lock: "swiftMutex") {
+        let counter = Counter()
+        whileHeld(waitForMutex(counter)) { inside in counter.count.withLock { _ in inside() } }
+    },
     LabeledStall("usleep", culprit: "sleepBriefly", .sleeping) { sleepBriefly() },
 ]

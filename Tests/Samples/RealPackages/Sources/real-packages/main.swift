@@ -7,8 +7,8 @@ import StallWatch
 //
 //   real-packages [REPORTS [LABEL]]   REPORTS: a folder for the reports; LABEL: only the stalls whose labels contain it.
 
-/// How long each report may take after its stall.
-let patience = 5.0
+/// How long each report may take after its stall: it ends hangs only.
+let patience = 120.0
 let arguments = CommandLine.arguments.dropFirst()
 let wanted = arguments.dropFirst().first
 let inbox = ReportInbox()
