@@ -93,11 +93,14 @@ class Agent:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command, env=self.environment, stdout=log, stderr=log)
 
-    def kill(self):
+    def kill(self, buffered):
+        size = lambda: sum(path.stat().st_size for path in self.state.glob("*.rqf"))
+        while size() < buffered and self.process.poll() is None:
+            time.sleep(0.05)
         expect(self.process.poll() is None, f"the agent ended by itself, with status {self.process.returncode}")
         self.process.kill()
         self.process.wait()
-        self.waiting.append(sum(path.stat().st_size for path in self.state.glob("*.rqf")))
+        self.waiting.append(size())
 
     def stop(self):
         if self.process and self.process.poll() is None:
@@ -187,15 +190,15 @@ def write(lines, sink, agent, receiver, generator, kills):
     if kills and rotation - 5 not in kill_at:
         kill_at.remove(max(kill_at))
         kill_at.add(rotation - 5)
-    number, start_at = 0, None
+    number, start_at, receiver.refuses = 0, None, kills > 0
     for index, line in enumerate(lines):
         if index in kill_at:
             if start_at is not None:
                 agent.start()
-            # The server refuses before every other kill, until the agent runs again.
+            # The server refuses from the start and before every other kill, until the agent runs again.
             receiver.refuses = number % 2 == 0
             time.sleep(generator.uniform(0.3, 1.5))
-            agent.kill()
+            agent.kill(buffered=0 if number else 100_001)
             number += 1
             start_at = index + generator.choice([10, len(lines) // 50])
         sink.append(line)
