@@ -28,7 +28,9 @@ def run(job):
     done = threading.Event()
 
     def follow():
-        while not done.wait(0.02):
+        is_over = False
+        while not is_over:
+            is_over = done.wait(0.02)
             for entry in os.scandir(reports) if os.path.isdir(reports) else ():
                 if entry.name.endswith(".json"):
                     seen.setdefault(entry.name, time.monotonic())
@@ -43,7 +45,6 @@ def run(job):
         program = start(job, [job.tools["stallwatch"], "run", "--threshold", milliseconds, "--output", reports, "--",
                               *job.command])
     program.wait()
-    time.sleep(0.05)
     done.set()
     follower.join()
     incidents = []
