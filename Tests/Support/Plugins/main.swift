@@ -16,7 +16,8 @@ nonisolated(unsafe) var calls = 0
 }
 
 let path = CommandLine.arguments[1]
-// The first one after the monitor has started.
+while system("grep -qs stallwatch-dog /proc/$PPID/task/*/comm || ! sleep 0.1") != 0 {}
+// The first one after the monitor has started: its watchdog is there now.
 let timer = Timer(fire: Date(timeIntervalSinceNow: 1), interval: 0.02, repeats: true) { _ in
     switch calls {
     case 0: loadPlugin(path)
