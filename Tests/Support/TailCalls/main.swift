@@ -29,12 +29,13 @@ func socket() -> Int32 {
     return pair[0]
 }
 
-/// Lets a thread hold the lock for a time.
+/// Lets a thread hold the lock until the fourth stall has begun, and for a time.
 func holdLock() {
     let held = DispatchSemaphore(value: 0)
     Thread.detachNewThread {
         pthread_mutex_lock(mutex)
         held.signal()
+        while next < 4 { usleep(1_000) }
         usleep(120 &* unit)
         pthread_mutex_unlock(mutex)
     }
@@ -49,10 +50,7 @@ nonisolated(unsafe) let stalls: [() -> Void] = [
     },
     { results &+= Int(waitForEvents()) },
     { results &+= readMessage(socket(), buffer) },
-    {
-        holdLock()
-        results &+= Int(takeLock(mutex))
-    },
+    { results &+= Int(takeLock(mutex)) },
     { results &+= Int(countDown(10, 120_000)) },
     { results &+= hashPassword(10) &+ 1 },
     { results &+= (try? openVault(120)) ?? 0 },
@@ -91,7 +89,9 @@ nonisolated(unsafe) let stalls: [() -> Void] = [
 ]
 
 pthread_mutex_init(mutex, nil)
-// The first one after the monitor has started.
+holdLock()
+while system("grep -qs stallwatch-dog /proc/$PPID/task/*/comm || ! sleep 0.1") != 0 {}
+// The first one after the monitor has started: its watchdog is there now.
 let timer = Timer(fire: Date(timeIntervalSinceNow: 1), interval: 0.02, repeats: true) { _ in
     guard next < stalls.count else { exit(results == 0 ? 1 : 0) }
     next += 1
