@@ -60,7 +60,7 @@ class Page:
         # An address that differs only after # loads nothing.
         driver.get("about:blank")
         driver.get(address)
-        WebDriverWait(driver, 30).until(lambda driver: self.script("return Boolean(window.stallwatch)"))
+        WebDriverWait(driver, 120).until(lambda driver: self.script("return Boolean(window.stallwatch)"))
 
     def script(self, text, *arguments):
         return self.driver.execute_script(text, *arguments)
@@ -97,7 +97,7 @@ class Page:
 
     def wait(self, condition, what):
         """Waits until a script's expression is true."""
-        WebDriverWait(self.driver, 10).until(lambda driver: self.script(f"return Boolean({condition})"), what)
+        WebDriverWait(self.driver, 120).until(lambda driver: self.script(f"return Boolean({condition})"), what)
 
 
 def check_silence(driver, address):

@@ -274,7 +274,7 @@ class Checks:
     def run(self, *arguments, status=(0,), log=True, **environment):
         variables = {"PATH": os.environ["PATH"], "GITHUB_ACTIONS": "true", "HOME": str(self.work)} | environment
         done = subprocess.run(
-            [self.tool, *map(str, arguments)], capture_output=True, cwd=self.work, env=variables, timeout=60)
+            [self.tool, *map(str, arguments)], capture_output=True, cwd=self.work, env=variables, timeout=600)
         what = " ".join(map(str, arguments))
         expect(done.returncode in status, f"{what}: status {done.returncode}: {done.stderr[:300]!r}")
         check_terminal(done.stderr, LINES, f"{what}, errors")
@@ -358,9 +358,12 @@ class Checks:
                 process = subprocess.Popen(
                     [self.tool, *arguments], stdout=output, stderr=subprocess.DEVNULL, cwd=self.work,
                     env={"GITHUB_ACTIONS": "true"})
+                until = time.monotonic() + 60
                 time.sleep(1)
+                while os.stat(output.fileno()).st_size == 0 and time.monotonic() < until:
+                    time.sleep(0.1)
                 process.terminate()
-                process.wait(10)
+                process.wait(60)
             text = (self.work / "tail.out").read_bytes()
             expect(text, f"{arguments}: no output")
             check_terminal(text, LINES, " ".join(arguments))
@@ -384,8 +387,8 @@ class Checks:
         output = b""
         end = time.monotonic() + 1.5
         has_quit = False
-        while time.monotonic() < end + 3:
-            if time.monotonic() > end and not has_quit:
+        while time.monotonic() < end + 60:
+            if time.monotonic() > end and b"stalls" in output and not has_quit:
                 os.write(terminal, b"q")
                 has_quit = True
             if select.select([terminal], [], [], 0.1)[0]:
@@ -394,7 +397,7 @@ class Checks:
                 except OSError:
                     break
         # A tool that does not end must not hold the test.
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while not os.waitpid(pid, os.WNOHANG)[0]:
             if time.monotonic() > until:
                 os.kill(pid, signal.SIGKILL)
