@@ -41,8 +41,6 @@ struct PostureRun: Sendable {
     private static let times = ["50", "200"]
     /// The time after which a run is killed, in seconds.
     private static let timeout: TimeInterval = 60
-    /// By how much a report may begin later than its stall, by the wall clock, in microseconds.
-    private static let startTolerance = 100_000
     /// The page faults that make a stall one of paging: fewer come from a file that the system keeps in memory.
     private static let leastFaults = 50
     /// The share of a stall without a CPU from which contention is a right cause: the largest of three parts has it.
@@ -127,9 +125,11 @@ struct PostureRun: Sendable {
         if expected.cause == .paging, stall.faults < Self.leastFaults {
             return .notJudged("\(stall.faults) page faults went to a disk")
         }
+        // The report of the middle of the stall: its turn may begin earlier, and where it was uncertain, the report later.
+        let middle = stall.began + stall.microseconds / 2
         let found = reports.first { report in
-            let late = stall.began - Int(report.startedAt.microsecondsSince1970)
-            return (-Self.startTolerance..<Int(report.durationMilliseconds * 1_000)).contains(late)
+            let began = Int(report.startedAt.microsecondsSince1970)
+            return began <= middle && middle < began + Int(report.durationMilliseconds * 1_000)
         }
         guard let report = found else { return .wrong("no report") }
         var lacks: [String] = []

@@ -107,7 +107,7 @@ import TestSupport
 
 extension ChildProcess {
     func result() async throws -> HostResult? {
-        try await finish(within: .seconds(30)).result()
+        try await finish(within: .seconds(300)).result()
     }
 
     /// Returns the number of voluntary context switches of the thread with this name (proc(5)).

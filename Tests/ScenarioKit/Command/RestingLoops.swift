@@ -11,6 +11,7 @@
         private let group = MultiThreadedEventLoopGroup(numberOfThreads: 4)
         private let queues = (0..<10).map { DispatchQueue(label: "queue-\($0)") }
         private let injected = Mutex<[Duration]>([])
+        private let requests = DispatchGroup()
 
         init(watchedBy monitor: StallMonitor) throws {
             try monitor.watch(.eventLoops(of: group, label: "nio"))
@@ -18,27 +19,24 @@
             try monitor.watch(.cooperativePool())
         }
 
-        /// Reads requests until standard input ends, and returns the durations of the stalls.
+        /// Reads requests until standard input ends, and returns the durations of the stalls, once all are over.
         func stalls(of duration: Duration) async -> [Duration] {
             await withCheckedContinuation { continuation in
-                let input = DispatchSource.makeReadSource(
-                    fileDescriptor: STDIN_FILENO, queue: DispatchQueue(label: "requests")
-                )
-                input.setEventHandler { [self] in
+                Thread.detachNewThread { [self] in
                     var byte: UInt8 = 0
-                    guard read(STDIN_FILENO, &byte, 1) > 0 else { return input.cancel() }
-                    stall(byte, for: duration)
+                    while read(STDIN_FILENO, &byte, 1) > 0 { stall(byte, for: duration) }
+                    requests.notify(queue: .global()) { continuation.resume() }
                 }
-                input.setCancelHandler { continuation.resume() }
-                input.resume()
             }
             return injected.withLock { $0 }
         }
 
         private func stall(_ request: UInt8, for duration: Duration) {
+            requests.enter()
             let stall = { @Sendable [self] in
                 let time = DrivenLoop.time { sleepTooLong(for: duration) }
                 injected.withLock { $0.append(time) }
+                requests.leave()
             }
             switch request {
             case UInt8(ascii: "q"): queues[0].async(execute: stall)
@@ -53,7 +51,7 @@
                     sleepTooLong(for: duration)
                     queues[1].sync(execute: stall)
                 }
-            default: break
+            default: requests.leave()
             }
         }
     }
