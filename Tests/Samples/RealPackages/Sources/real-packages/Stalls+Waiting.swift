@@ -66,13 +66,6 @@ private func waitForSemaphore() {
 }
 
 @inline(never)
-private func waitForSemaphoreWithTimeout() {
-    let semaphore = DispatchSemaphore(value: 0)
-    _ = semaphore.wait(timeout: .now() + stallLength)
-    finish()
-}
-
-@inline(never)
 private func blockTheQueue() {
     Foundation.Thread.sleep(forTimeInterval: 0.32)
     finish()
@@ -82,38 +75,6 @@ private func blockTheQueue() {
 private func waitForNSLock(_ lock: NSLock) {
     lock.lock()
     lock.unlock()
-    finish()
-}
-
-/// `@unchecked Sendable`: the functions of POSIX may be called with it from any thread, and its address never changes.
-private final class PosixLocks: @unchecked Sendable {
-    let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    let readWriteLock = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
-
-    init() {
-        pthread_mutex_init(mutex, nil)
-        pthread_rwlock_init(readWriteLock, nil)
-    }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        pthread_rwlock_destroy(readWriteLock)
-        mutex.deallocate()
-        readWriteLock.deallocate()
-    }
-}
-
-@inline(never)
-private func waitForPthreadMutex(_ locks: PosixLocks) {
-    pthread_mutex_lock(locks.mutex)
-    pthread_mutex_unlock(locks.mutex)
-    finish()
-}
-
-@inline(never)
-private func waitForReadWriteLock(_ locks: PosixLocks) {
-    pthread_rwlock_rdlock(locks.readWriteLock)
-    pthread_rwlock_unlock(locks.readWriteLock)
     finish()
 }
 
@@ -148,32 +109,10 @@ let waitingStalls = [
     LabeledStall(
         "DispatchSemaphore.wait()", culprit: "waitForSemaphore", .waitingForLock, lock: "dispatchSemaphore"
     ) { waitForSemaphore() },
-    LabeledStall(
-        "DispatchSemaphore.wait(timeout:)", culprit: "waitForSemaphoreWithTimeout", .waitingForLock,
-        lock: "dispatchSemaphore"
-    ) { waitForSemaphoreWithTimeout() },
     LabeledStall("sleeps on a queue", culprit: "blockTheQueue", .sleeping, on: .queue) { blockTheQueue() },
     LabeledStall("NSLock", culprit: "waitForNSLock", .waitingForLock, lock: "pthreadMutex") {
         let lock = NSLock()
         whileHeld(waitForNSLock(lock)) { inside in lock.withLock { inside() } }
-    },
-    LabeledStall("pthread mutex", culprit: "waitForPthreadMutex", .waitingForLock, lock: "pthreadMutex") {
-        let locks = PosixLocks()
-        whileHeld(waitForPthreadMutex(locks)) { inside in
-            pthread_mutex_lock(locks.mutex)
-            inside()
-            pthread_mutex_unlock(locks.mutex)
-        }
-    },
-    LabeledStall(
-        "pthread rwlock", culprit: "waitForReadWriteLock", .waitingForLock, lock: "pthreadReadWriteLock"
-    ) {
-        let locks = PosixLocks()
-        whileHeld(waitForReadWriteLock(locks)) { inside in
-            pthread_rwlock_wrlock(locks.readWriteLock)
-            inside()
-            pthread_rwlock_unlock(locks.readWriteLock)
-        }
     },
     LabeledStall("Mutex", culprit: "waitForMutex", .waitingForLock, lock: "swiftMutex") {
         let counter = Counter()
