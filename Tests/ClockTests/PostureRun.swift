@@ -76,9 +76,7 @@ struct PostureRun: Sendable {
         // Copies, because the build's directory may be closed to other users, as in root's home.
         func program(_ name: String) throws -> String {
             let built = try Command.product(name)
-            guard posture.isUnprivileged else { return built }
-            try FileManager.default.copyItem(atPath: built, toPath: directory.path(name))
-            return directory.path(name)
+            return posture.isUnprivileged ? try directory.program(name, from: built) : built
         }
         let host = try program("stallwatch-test-host")
         let result = try run([host, "main-stalls", directory.path] + Self.times + [file])

@@ -120,9 +120,8 @@ import Testing
     func `another user gets no answer`() throws {
         #expect(chmod(directory.path, 0o777) == 0)
         // Copies, because the build's directory may be closed to other users, as in root's home.
-        let (program, tool) = (directory.path("host"), directory.path("tool"))
-        try FileManager.default.copyItem(atPath: Command.product("stallwatch-test-host"), toPath: program)
-        try FileManager.default.copyItem(atPath: Command.product("stallwatch"), toPath: tool)
+        let program = try directory.program("host", from: Command.product("stallwatch-test-host"))
+        let tool = try directory.program("tool", from: Command.product("stallwatch"))
         let host = try TestHost(["control", directory.path, "wait"], wrapper: Self.user(65_533), program: program)
         _ = host.firstLine()
         let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"

@@ -137,8 +137,7 @@ import TestSupport
     @Test(.needsGLib) func `the program of a script is watched`() throws {
         let program = try RunProgram.glib.path()
         for (name, line) in [("direct", program), ("by-env", "/usr/bin/env -S \(program)")] {
-            let script = try directory.write(name, "#!\(line) stall\n")
-            chmod(script, 0o755)
+            _ = try directory.program(name, from: directory.write("text", "#!\(line) stall\n"))
             #expect(try run(["./\(name)"], options: ["--quiet"]).errors == "to standard error\n")
         }
         #expect(try writtenReports().count == 2)

@@ -55,6 +55,15 @@ package final class TemporaryDirectory: Sendable {
         try Data(bytes).write(to: file, options: .atomic)
         return file.path
     }
+
+    /// Copies a program or a script, for every user, and returns its path.
+    ///
+    /// In a process of its own: a child of another test may have open what this process writes, until its execve(2), and
+    /// nothing may execute it then (ETXTBSY).
+    package func program(_ name: String, from source: String) throws -> String {
+        try Command(program: "/usr/bin/install", arguments: ["-m", "755", source, path(name)]).succeed()
+        return path(name)
+    }
 }
 
 extension TemporaryDirectory {

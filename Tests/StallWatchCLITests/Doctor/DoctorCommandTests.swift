@@ -165,11 +165,9 @@ import TextOutput
 
     @Test(.enabled(if: geteuid() == 0 && Command.find("setpriv") != nil, "needs root and setpriv(1)"))
     func `another user's process is named`() throws {
-        let tool = try Command.product("stallwatch")
         // A copy, because the build's directory may be closed to other users.
         let scratch = try TemporaryDirectory()
-        let copy = scratch.path("stallwatch")
-        try FileManager.default.copyItem(atPath: tool, toPath: copy)
+        let copy = try scratch.program("stallwatch", from: Command.product("stallwatch"))
         chmod(scratch.path, 0o755)
         let result = try Command(
             program: try #require(Command.find("setpriv")),
