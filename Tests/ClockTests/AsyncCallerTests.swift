@@ -81,10 +81,7 @@ struct AsyncCallerTests {
                 #expect(eventually { probe.read()?.shown?.call != nil })
             }
             let images = engine.images()
-            func capture() throws -> CapturedStack { try engine.capture(probe, at: engine.read(probe), by: method) }
-            var stack = try? capture()
-            // A thread that waits for a CPU does not stop in time.
-            for _ in 0..<100 where stack == nil { stack = try? capture() }
+            let stack = try captured(tries: 100) { try engine.capture(probe, at: engine.read(probe), by: method) }
             return Captured(stack: try #require(stack), images: images)
         }
         #expect(StallGate.shared.open())

@@ -94,9 +94,9 @@ def main():
     check(subprocess.run(left, capture_output=True).returncode == 0, "processes are left behind")
 
     done, seconds = run(tool, *tests("SlowTests"), options=("--after", "60s"))
-    text = rf"SlowTests.waitsForALongTime\(\) has not finished after \d[\s\S]*{place('slow')}"
+    text = rf"SlowTests.waitsForALongTime\(\) has not finished after (?:[1-9][\d.]* s|\d+ min)[\s\S]*{place('slow')}"
     chain = (
-        rf"SlowTests.awaitsForALongTime\(\) has not finished after \d[\s\S]*1 task in `SlowTests.awaitsForALongTime\(\)` at "
+        rf"SlowTests.awaitsForALongTime\(\) has not finished after (?:[1-9][\d.]* s|\d+ min)[\s\S]*1 task in `SlowTests.awaitsForALongTime\(\)` at "
         rf"SlowTests.swift:\d+ awaits a task in `awaitTheServer\(\)` at {place('awaits')}, which awaits a continuation"
     )
     found = [re.search(pattern, done.stdout + done.stderr) for pattern in (text, chain)]
