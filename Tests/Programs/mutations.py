@@ -129,7 +129,6 @@ def find(copy, runs_all):
             found[group] = failed_tests(output) or ["the tests did not end"]
             if not runs_all:
                 break
-            # What the summary of failures says.
             print(output.rpartition("== Failed")[2], file=sys.stderr)
     return found
 

@@ -58,8 +58,7 @@ package final class TemporaryDirectory: Sendable {
 
     /// Copies a program or a script, for every user, and returns its path.
     ///
-    /// In a process of its own: a child of another test may have open what this process writes, until its execve(2), and
-    /// nothing may execute it then (ETXTBSY).
+    /// In another process: a test's child has open what this one writes, until its execve(2), which makes it busy (ETXTBSY).
     package func program(_ name: String, from source: String) throws -> String {
         try Command(program: "/usr/bin/install", arguments: ["-m", "755", source, path(name)]).succeed()
         return path(name)

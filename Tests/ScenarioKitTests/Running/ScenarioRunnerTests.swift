@@ -45,12 +45,9 @@ import TestSupport
     /// Runs the scenario `idle` once, with a shell script as the program.
     private func row(_ script: String) async throws -> StressRounds.Row {
         let source = try directory.write("source", "#!/bin/sh\nmkdir -p \"$5\"\nsummary=$7\n\(script)\n")
-        let path = directory.path("program")
-        // This process never opens the program for writing: a child that another test forks would keep it open.
-        try Command(program: "/usr/bin/install", arguments: [source, path]).succeed()
         return try await StressRounds(
             scenarios: [], count: 1, output: directory.path("out"), options: [], timeout: .seconds(120),
-            executable: path
+            executable: directory.program("program", from: source)
         ).row(of: "idle", round: 2)
     }
 
