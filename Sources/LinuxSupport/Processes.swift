@@ -166,9 +166,9 @@ package func threads(of process: String) -> [Int32] {
     threads { (directoryEntries("/proc/\(process)/task") ?? []).compactMap { Int32($0.name) } }
 }
 
-func threads(in list: () -> [Int32]) -> [Int32] {
+func threads(maximumLists: Int = 4, in list: () -> [Int32]) -> [Int32] {
     var ids = Set(list())
-    for _ in 0..<3 {
+    for _ in 1..<maximumLists {
         let before = ids.count
         ids.formUnion(list())
         if ids.count == before { break }

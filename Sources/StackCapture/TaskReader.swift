@@ -218,7 +218,7 @@ package struct TaskReader {
             return TaskThread(id: id, task: word(task), executor: executor)
         }
         let own = WorkerThread.ids
-        return LinuxSupport.threads(of: "self").compactMap { id in
+        return ThreadIdentity.all().compactMap { id in
             guard !own.contains(id), let first = read(id), first.task != 0 || first.executor != 0, read(id) == first
             else { return nil }
             return first

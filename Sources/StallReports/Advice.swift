@@ -136,7 +136,7 @@ extension StallReport.SystemCall {
             } == true
     }
 
-    /// Whether it was asked who has the other end, which only some targets have: a FIFO, but no regular file.
+    /// Whether the other end was looked for: a FIFO has one, a regular file has none.
     private var hasOtherEnd: Bool { peers != nil || missingPeersReason != nil }
 
     /// The path of a regular file, judged by its name: `nil` for devices, pipes, sockets and files of the kernel.

@@ -68,16 +68,16 @@ struct HealthCommand: ParsableCommand {
         let target = HealthTarget(target)
         let path = try target.path()
         // Out of date, it is read again for a second, by count: where this tool has no CPU, its writer has none.
-        var readings = 0
+        var readingsLeft = 50
         while true {
             let record = try HealthTarget.record(path)
             let process = HealthVerdict.Process.of(record, at: target)
             let now = monotonicNow() / 1_000_000
             let verdict = HealthVerdict(record, at: now, process)
-            guard verdict.status == .stuck, HealthVerdict.isStale(record, at: now), readings < 50 else {
+            guard verdict.status == .stuck, HealthVerdict.isStale(record, at: now), readingsLeft > 0 else {
                 return (record, verdict)
             }
-            readings += 1
+            readingsLeft -= 1
             usleep(20_000)
         }
     }
