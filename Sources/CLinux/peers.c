@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -43,6 +42,7 @@ uint64_t clinux_stream_lock_offset(void) { return offsetof(FILE, _lock); }
 // The descriptor of a thread has some 2,300 bytes; all of the words that are looked for are below this offset.
 #define DESCRIPTOR_BYTES 2048u
 #define DESCRIPTOR_WORDS (DESCRIPTOR_BYTES / sizeof(int))
+#define FINDER_STACK_BYTES (128u << 10)
 
 uint64_t clinux_thread_end_offset(void) {
   // set_tid_address(2). Needs CONFIG_CHECKPOINT_RESTORE.
@@ -69,14 +69,8 @@ uint64_t clinux_thread_id_offset(void) {
   bool has_id[2][DESCRIPTOR_WORDS];
   pthread_t other;
   uint64_t found = 0;
-  sigset_t all, before;
   find_id(has_id[0]);
-  // The thread must not handle signals of the app.
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failed = pthread_create(&other, NULL, find_id, has_id[1]);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (failed) return 0;
+  if (clinux_start_thread(&other, FINDER_STACK_BYTES, false, find_id, has_id[1]) != 0) return 0;
   pthread_join(other, NULL);
   for (size_t index = 0; index < DESCRIPTOR_WORDS; index++) {
     if (!has_id[0][index] || !has_id[1][index]) continue;

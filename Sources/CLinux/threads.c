@@ -2,9 +2,11 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fenv.h>
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -46,6 +48,8 @@ static void *begin(void *context) {
   if (policy != SCHED_OTHER && policy >= 0) sched_setscheduler(0, SCHED_OTHER, &none);
   if (given.has_affinity) sched_setaffinity(0, sizeof given.affinity, &given.affinity);
   prctl(PR_SET_TIMERSLACK, TIMER_SLACK);
+  // A program may trap on divisions by zero (feenableexcept(3)) or round up: clone(2) copies that, too.
+  fesetenv(FE_DFL_ENV);
   return given.body(given.context);
 }
 
@@ -63,8 +67,13 @@ int clinux_start_thread(pthread_t *thread, size_t stack_bytes, bool is_own, void
   given->has_affinity = !is_own && sched_getaffinity(getpid(), sizeof given->affinity, &given->affinity) == 0 &&
                         sched_getaffinity(0, sizeof own, &own) == 0;
   if (given->has_affinity) CPU_OR(&given->affinity, &given->affinity, &own);
+  // Before the thread exists: it must run no handler of the app, not even at its beginning.
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, NULL, &before);
+  clinux_block_app_signals();
   int status = pthread_attr_setstacksize(&attributes, (stack_bytes + thread_locals + 0xffff) & ~(size_t)0xffff);
   if (status == 0) status = pthread_create(thread, &attributes, begin, given);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   if (status != 0) free(given);
   return status;

@@ -35,8 +35,9 @@ int cpreload_start_thread(void *(*body)(void *)) {
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
   int policy = sched_getscheduler(0);
-  if (policy == SCHED_FIFO || policy == SCHED_RR) {
-    // The program's computing threads would have to wait for it. The attributes have priority 0 and SCHED_OTHER.
+  if (policy != SCHED_OTHER && policy != SCHED_IDLE) {
+    // The program's computing threads would have to wait for it. The attributes have priority 0 and SCHED_OTHER. To leave
+    // SCHED_IDLE may need a privilege (sched(7)).
     pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
   }
   int status = pthread_create(&thread, &attributes, body, NULL);

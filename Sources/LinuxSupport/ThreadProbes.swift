@@ -15,10 +15,14 @@ package enum ProbedThread {
     private static let maximumChecks = 500
     /// The longest time that a thread computes, in nanoseconds: it may have the only CPU.
     private static let longestSpin: UInt64 = 200_000_000
+    /// The longest wait for its beginning, and for its end, in nanoseconds: real-time threads may keep every CPU.
+    private static let patience: UInt64 = 1_000_000_000
 
     /// Starts a thread that waits or computes and does not block `signal`, calls `body` with its id, and ends it.
+    ///
+    /// Without `isSettled`, a thread that waits may still be on its way to its wait. Throws if it gets no CPU.
     package static func run<Result>(
-        isWaiting: Bool, signal: Int32 = 0, _ body: (Int32) -> Result
+        isWaiting: Bool, isSettled: Bool = true, signal: Int32 = 0, _ body: (Int32) -> Result
     ) throws(SystemError) -> Result {
         let handshake = Handshake()
         let thread = try WorkerThread(name: "stallwatch-try") {
@@ -29,14 +33,16 @@ package enum ProbedThread {
             while !handshake.isOver.load(ordering: .acquiring), monotonicNow() < end {}
             handshake.end.wait()
         }
-        handshake.hasBegun.wait()
-        let id = handshake.id.load(ordering: .acquiring)
-        if isWaiting { waitUntilBlocked(id) }
         defer {
             handshake.isOver.store(true, ordering: .releasing)
             handshake.end.post()
-            thread.join()
+            thread.finish(until: monotonicNow() &+ patience)
         }
+        guard handshake.hasBegun.wait(until: monotonicNow() &+ patience) else {
+            throw SystemError("a new thread gets no CPU: leave one to threads without a real-time policy")
+        }
+        let id = handshake.id.load(ordering: .acquiring)
+        if isWaiting, isSettled { waitUntilBlocked(id) }
         return body(id)
     }
 

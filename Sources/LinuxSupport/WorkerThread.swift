@@ -31,15 +31,14 @@ package final class WorkerThread: @unchecked Sendable {
 
     /// Starts a thread that runs `body` and ends; a name has at most 15 bytes.
     ///
-    /// Only the signal mask is the creating thread's: policy, stack and timers are the monitor's own. The thread blocks the
-    /// signals that apps use, so that it runs none of their handlers. The signals of crashes, traps and profilers stay as
-    /// the creating thread has them, so that a crash handler can stop this thread.
+    /// Policy, stack, timers and floating-point state are the monitor's own. The thread blocks the signals that apps use,
+    /// from its beginning, so that it runs none of their handlers. The signals of crashes, traps and profilers stay as the
+    /// creating thread has them, so that a crash handler can stop this thread.
     package init(
         name: String, namesFunctions: Bool = false, body: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         _ = Self.sharesHeap
         let run: @Sendable () -> Void = { [ended] in
-            _ = clinux_block_app_signals()
             clinux_name_this_thread(name)
             WorkerThread.asOwnThread(body)
             ended.post()

@@ -69,8 +69,11 @@ package final class CUnwindEngine: CaptureEngine {
     package func probeStop() -> Bool {
         // Only a refusal by the system counts. On a busy machine the probe may time out; using signals because of that
         // would interrupt the app's calls needlessly (measured: 9 of 86 calls of poll).
-        var error: Int32 = 0
-        return cunwind_engine_probe_stop(engine, &error) != CUNWIND_REFUSED || error == EBUSY
+        let isRefused = try? ProbedThread.run(isWaiting: true, isSettled: false) { thread in
+            var error: Int32 = 0
+            return cunwind_engine_probe_stop(engine, thread, &error) == CUNWIND_REFUSED && error != EBUSY
+        }
+        return isRefused != true
     }
 
     package func read(_ probe: ThreadProbe) throws(CaptureFailure) -> ThreadReading {

@@ -1,3 +1,4 @@
+import CLinux
 import CUnwindTestSupport
 import Foundation
 import Glibc
@@ -139,12 +140,20 @@ import Testing
     }
 
     @Test func `a thread has settings of its own`() throws {
+        #if arch(arm64)
+            let upward: Int32 = 0x400000
+        #else
+            let upward: Int32 = 0x800
+        #endif
         let seen = Mutex<cunwind_test_thread_settings?>(nil)
+        let rounding = Atomic<Int32>(-1)
         let done = Semaphore()
         let app = Thread {
             cunwind_test_take_odd_settings()
+            #expect(fesetround(upward) == 0)
             let worker = try? WorkerThread(name: "test-own") {
                 seen.withLock { $0 = cunwind_test_own_settings() }
+                rounding.store(fegetround(), ordering: .relaxed)
             }
             worker?.join()
             done.post()
@@ -156,6 +165,32 @@ import Testing
         #expect(own.has_usual_policy)
         #expect(own.has_all_processors)
         #expect(own.stack_bytes >= WorkerThread.stackBytes.usual)
+        #expect(rounding.load(ordering: .relaxed) == 0, "to nearest (FE_TONEAREST)")
+    }
+
+    @Test func `a thread runs no handler of the app at its beginning`() throws {
+        var (none, before, blocked, after) = (sigset_t(), sigset_t(), sigset_t(), sigset_t())
+        sigemptyset(&none)
+        // The threads of Dispatch block these signals.
+        pthread_sigmask(SIG_SETMASK, &none, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        try withUnsafeMutablePointer(to: &blocked) { mask in
+            var thread = pthread_t()
+            let status = clinux_start_thread(
+                &thread, 64 << 10, false,
+                { mask in
+                    pthread_sigmask(SIG_BLOCK, nil, mask?.assumingMemoryBound(to: sigset_t.self))
+                    return nil
+                }, mask)
+            try #require(status == 0)
+            pthread_join(thread, nil)
+        }
+        pthread_sigmask(SIG_BLOCK, nil, &after)
+        for signal in [SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM] {
+            let (isBlocked, isBlockedAfter) = (sigismember(&blocked, signal), sigismember(&after, signal))
+            #expect(isBlocked == 1)
+            #expect(isBlockedAfter == 0, "those of the caller stay as they are")
+        }
     }
 
     /// Profilers send SIGPROF to any thread that uses a CPU.

@@ -51,7 +51,8 @@ static int probe_under_hidden_yama(void) {
   if (setresuid(1000, 1000, 1000) != 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) return 104;
   if (access(YAMA "/ptrace_scope", F_OK) == 0) return 105;
   cunwind_engine *engine = cunwind_test_engine(SIGPROF);
-  return engine ? (int)cunwind_engine_probe_stop(engine, &error) : 106;
+  cunwind_test_thread *thread = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 1);
+  return engine && thread ? (int)cunwind_engine_probe_stop(engine, cunwind_test_thread_tid(thread), &error) : 106;
 }
 
 static void check_hidden_yama(void) {

@@ -45,8 +45,9 @@ int clinux_block_app_signals(void);
 /// Starts a thread that runs `body` with `context`, and returns 0 or an error number. Async-signal-safe: no.
 ///
 /// Its policy is SCHED_OTHER, its stack has `stack_bytes` beside thread-local variables, its timers have the kernel's
-/// usual slack, and it may run where the process's first thread or the calling one may; with `is_own`, where the calling
-/// one may, a thread that was started so. Signals are blocked as in the calling thread.
+/// usual slack, it rounds and traps as C does by default (FE_DFL_ENV), and it may run where the process's first thread or
+/// the calling one may; with `is_own`, where the calling one may, a thread that was started so. It begins with the signals
+/// blocked that clinux_block_app_signals() blocks; the others are as in the calling thread.
 int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, bool is_own,
                         void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 

@@ -3,8 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 
@@ -190,40 +188,8 @@ cunwind_status cunwind_capture_stop_pending(cunwind_engine *engine, cunwind_thre
   return cunwind_capture_by(copy_when_stopped, engine, thread, stack, info);
 }
 
-// ---- The probe ------------------------------------------------------------------------------------------------------
-// Tries a stop on a thread created for it.
-
-typedef struct probed_thread {
-  pid_t tid;
-  pthread_barrier_t barrier;  // Passed twice: when `tid` is known, and after the probe.
-} probed_thread;
-
-static void *wait_to_be_probed(void *context) {
-  probed_thread *thread = context;
-  thread->tid = (pid_t)cunwind_raw(SYS_gettid, 0, 0, 0, 0, 0, 0);
-  pthread_barrier_wait(&thread->barrier);
-  pthread_barrier_wait(&thread->barrier);
-  return NULL;
-}
-
-cunwind_status cunwind_engine_probe_stop(cunwind_engine *engine, int *error) {
-  probed_thread thread;
-  pthread_t handle;
-  sigset_t all, before;
-  pthread_barrier_init(&thread.barrier, NULL, 2);
-  // The thread must not handle signals of the app.
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failed = pthread_create(&handle, NULL, wait_to_be_probed, &thread);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (failed) {
-    if (error) *error = failed;
-    return CUNWIND_FAILED;
-  }
-  pthread_barrier_wait(&thread.barrier);
-  cunwind_status status = cunwind_run_helper(engine, &(cunwind_stop_order){.tid = thread.tid});
-  pthread_barrier_wait(&thread.barrier);
-  pthread_join(handle, NULL);
+cunwind_status cunwind_engine_probe_stop(cunwind_engine *engine, int tid, int *error) {
+  cunwind_status status = cunwind_run_helper(engine, &(cunwind_stop_order){.tid = tid});
   if (error) *error = status == CUNWIND_OK ? 0 : engine->helper.request->error;
   return status == CUNWIND_OK || status == CUNWIND_REFUSED ? status : CUNWIND_FAILED;
 }

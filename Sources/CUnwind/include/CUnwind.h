@@ -267,11 +267,11 @@ bool cunwind_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 /// no other engine uses it, and none of our signals is pending. Waits at most 50 ms, only for a helper that is late.
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
-/// Tries a stop on a short-lived thread of its own, to find out whether ptrace works. Returns CUNWIND_OK,
+/// Tries a stop of the thread `tid`, which is not the app's, to find out whether ptrace works. Returns CUNWIND_OK,
 /// CUNWIND_REFUSED (EPERM: seccomp, Yama; EBUSY: a debugger traces every new thread) or CUNWIND_FAILED; `error` may be
 /// NULL. Under Yama scope 1 each stop names the helper with PR_SET_PTRACER and clears the name afterwards. The kernel
 /// does not show a tracer that the app had named, so it is not restored. Takes about 1 ms.
-cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
+cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int tid, int *_Nullable error);
 
 /// Returns false if a seccomp filter would end the process for cunwind_capture_signal's call: a child process tries it.
 bool cunwind_may_send_signals(void);

@@ -22,7 +22,8 @@ static void capture_without_ptrace(int error) {
   int probe_error = 0;
   EXPECT(cunwind_test_refuse(SYS_ptrace, cunwind_test_refusal_by(error)) == 0);
   if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_SPINNING, 3, SIGPROF)) return;
-  EXPECT(cunwind_engine_probe_stop(subject.engine, &probe_error) == CUNWIND_REFUSED && probe_error == EPERM);
+  EXPECT(cunwind_engine_probe_stop(subject.engine, subject.tid, &probe_error) == CUNWIND_REFUSED);
+  EXPECT(probe_error == EPERM);
   EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_REFUSED && subject.info.error == EPERM);
   EXPECT(cunwind_test_is_whole(cunwind_test_capture(&subject, cunwind_capture_signal)));
   EXPECT(cunwind_test_subject_stop(&subject) > 0);
