@@ -58,8 +58,15 @@ extension StallReport {
             nameCause(since: original)
             return nil
         }
-        // A mistake in the closure must not expose what it was meant to remove: keep only what identifies the stall.
+        // A mistake in the closure must not expose what it was meant to remove.
         self = original
+        removeAllButTimes()
+        return fault
+    }
+
+    /// Keeps only what identifies the stall.
+    package mutating func removeAllButTimes() {
+        let original = self
         metadata = [:]
         loop.thread?.name = nil
         (process.name, process.executable, process.kernel, process.hostname) = ("", "", "", "")
@@ -71,7 +78,6 @@ extension StallReport {
         replaceLockLabels { _ in nil }
         removeObservations()
         nameCause(since: original)
-        return fault
     }
 
     /// Removes the list of Swift tasks, whose actors and executors have the names of their classes.

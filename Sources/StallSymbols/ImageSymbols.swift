@@ -1,15 +1,16 @@
 /// The names and lines of one image, from its own file and its debug file, which are read when they are first needed.
 final class ImageSymbols {
     private let image: ImageIdentity
-    private let files: DebugFiles
+    /// `nil` if no file may be read.
+    private let files: DebugFiles?
     private lazy var file: ELFFile? = openFile()
-    private lazy var debugFile: ELFFile? = files.debugFile(of: image, file: file)
+    private lazy var debugFile: ELFFile? = files?.debugFile(of: image, file: file)
     private var names: ELFSymbolTable?
     private var triedNames = false
     private var debugInformation: Result<DebugInformation, DebugInformation.UnavailableReason>?
     private var missing: String?
 
-    init(_ image: ImageIdentity, files: DebugFiles) {
+    init(_ image: ImageIdentity, files: DebugFiles?) {
         self.image = image
         self.files = files
     }
@@ -63,6 +64,10 @@ final class ImageSymbols {
     }
 
     private func openFile() -> ELFFile? {
+        guard let files else {
+            missing = "its file system does not answer"
+            return nil
+        }
         do {
             return try files.file(of: image)
         } catch {

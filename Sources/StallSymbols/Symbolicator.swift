@@ -2,6 +2,7 @@ internal import CLinux
 import Glibc
 import LinuxSupport
 import StallReports
+import Synchronization
 
 /// Names and lines from the images' own files and their debug files.
 ///
@@ -36,6 +37,7 @@ final class Symbolicator: Symbolicating {
     private var images: [ImageIdentity: ImageSymbols] = [:]
     /// Kept with the answers, and longer than the images.
     private var reasons: [ImageIdentity: String] = [:]
+    private var access: ImageAccess?
 
     init(_ settings: SymbolicationSettings, debuginfod: DebuginfodClient? = nil) {
         self.settings = settings
@@ -110,6 +112,8 @@ final class Symbolicator: Symbolicating {
 
     func releaseMemory() { images.removeAll() }
 
+    func use(_ access: ImageAccess) { self.access = access }
+
     private func lookUpAnew(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> ResolvedAddress {
         let symbols = open(image)
         func attempt() -> ResolvedAddress {
@@ -130,9 +134,10 @@ final class Symbolicator: Symbolicating {
     }
 
     private func open(_ image: ImageIdentity) -> ImageSymbols {
+        let mayRead = access?.begin(image) ?? true
         if let known = images[image] { return known }
         if images.count >= Self.maximumOpenImages { images.removeAll() }
-        let symbols = ImageSymbols(image, files: files)
+        let symbols = ImageSymbols(image, files: mayRead ? files : nil)
         images[image] = symbols
         return symbols
     }
@@ -166,6 +171,31 @@ package protocol Symbolicating: AnyObject {
 
     /// Frees everything that can be read again.
     func releaseMemory()
+
+    /// Says in `access` which image is read, and reads none that it avoids; call it before any other function.
+    func use(_ access: ImageAccess)
+}
+
+extension Symbolicating {
+    package func use(_ access: ImageAccess) {}
+}
+
+/// What a thread reads, for another one that may have to leave it: a file system may never answer.
+package final class ImageAccess: Sendable {
+    /// The images whose files are not read.
+    package let avoided: Set<ImageIdentity>
+    private let current = Mutex<ImageIdentity?>(nil)
+
+    package init(avoiding avoided: Set<ImageIdentity>) { self.avoided = avoided }
+
+    /// The image whose files were needed last; `nil` if none was.
+    package var last: ImageIdentity? { current.withLock { $0 } }
+
+    /// Notes that an image's files are needed, and returns whether they may be read.
+    package func begin(_ image: ImageIdentity) -> Bool {
+        current.withLock { $0 = image }
+        return !avoided.contains(image)
+    }
 }
 
 package struct ResolvedAddress: Sendable, Equatable {

@@ -140,6 +140,30 @@ import TestSupport
         never.signal()
     }
 
+    /// Only a file output may hold it up for longer, for 5 s.
+    @Test func `a redaction, an output and a client that never return delay stop() by a second`() throws {
+        let never = Semaphore()
+        defer { for _ in 0..<100 { never.post() } }
+        let monitor = try monitor { configuration in
+            configuration.privacy.redact = { _ in never.wait(until: endOfPatience) }
+            configuration.outputs += [.closure { _ in never.wait(until: endOfPatience) }]
+            configuration.control = .socket(directory: scratch.path)
+        }
+        try monitor.start()
+        let path = "\(scratch.path)/\(ControlRequest.socketName(ofProcess: getpid()))"
+        guard case .connected(let client) = UnixSocket.connect(to: path) else { throw POSIXError(.ECONNREFUSED) }
+        defer { close(client) }
+        UnixSocket.send(Array(ControlRequest.stacks.line.utf8), to: client, until: endOfPatience)
+        loop.turn { usleep(100_000) }
+        let begun = monotonicNow()
+        monitor.stop()
+        let taken = monotonicNow() - begun
+        #expect(taken < 3_000_000_000, "\(taken) ns")
+        let report = try #require(try scratch.reports().first)
+        #expect(report.durationMilliseconds >= 100)
+        #expect(report.frames.isEmpty && report.process.hostname == "", "what is not redacted is not shown")
+    }
+
     @Test func stopAbandonsAnOngoingStall() throws {
         let monitor = try monitor()
         try monitor.start()

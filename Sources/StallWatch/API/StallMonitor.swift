@@ -123,8 +123,9 @@ public final class StallMonitor: Sendable {
 
     /// Stops watching, removes the observers from the loops and writes the reports that are still waiting.
     ///
-    /// The call returns when this is done. It waits up to 5 seconds for file outputs and 1 second for others. On one of
-    /// the monitor's own threads, as in an output, it does not wait for that thread. A stall that still lasts is reported
+    /// The call returns when this is done, after a second at the latest, whatever the app's closures, clients and file
+    /// systems do: a report whose names are not found by then has none. Only for file outputs it waits up to 5 seconds. On
+    /// one of the monitor's own threads, as in an output, it does not wait for that thread. A stall that still lasts is reported
     /// as `abandoned`, but the turn in which the loop itself makes the call ends there. Further calls do nothing, and so
     /// does one in a child of fork(2), which has none of the monitor's threads.
     public func stop() { engine.stop() }

@@ -52,9 +52,15 @@ final class HealthReporter: Sendable {
         for worker in workers.withLock({ $0 }) { worker.wake() }
     }
 
-    /// Reports the monitor as stopped and ends the threads, within ``HealthWorker/stopLimit``.
-    func stop() {
-        for worker in workers.withLock({ exchange(&$0, with: []) }) { worker.stop() }
+    /// Makes each thread report the monitor as stopped, and end.
+    func close() {
+        for worker in workers.withLock({ $0 }) { worker.close() }
+    }
+
+    /// Does the same, and waits for the threads, until a deadline in monotonic nanoseconds, by default for a second.
+    func stop(until deadline: UInt64 = monotonicNow() &+ SinkSet.otherTimeLimit) {
+        close()
+        for worker in workers.withLock({ exchange(&$0, with: []) }) { worker.finish(until: deadline) }
         if isStarted.exchange(false, ordering: .relaxed) { Self.process.store(0, ordering: .relaxed) }
     }
 
@@ -89,8 +95,6 @@ final class HealthWorker: Sendable {
 
     /// The least time between two records of one channel, in nanoseconds: many short stalls cost no more than that.
     static let spacing: UInt64 = 50_000_000
-    /// The longest delay that a channel may cause to ``StallMonitor/stop()``, in nanoseconds.
-    static let stopLimit: UInt64 = 1_000_000_000
 
     private let source: HealthSource
     private let reporter: Reporter
@@ -113,11 +117,11 @@ final class HealthWorker: Sendable {
 
     func wake() { wakes.put((), replacing: { _ in true }) }
 
-    /// Publishes the last record and ends the thread; one that takes too long is detached, and ends on its own.
-    func stop() {
-        wakes.close()
-        worker.finish(until: monotonicNow() &+ Self.stopLimit)
-    }
+    /// Makes the thread publish the last record, and end.
+    func close() { wakes.close() }
+
+    /// Waits for the thread; one that takes too long is detached, and ends on its own.
+    func finish(until deadline: UInt64) { worker.finish(until: deadline) }
 
     private func run() {
         guard let channel = channel.take() else { return }

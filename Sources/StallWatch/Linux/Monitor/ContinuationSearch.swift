@@ -13,8 +13,6 @@ final class ContinuationSearch: Sendable {
 
     /// The time after a search in which there is no other one, as a multiple of its CPU time: 2 % of a CPU.
     private static let restFactor: UInt64 = 50
-    /// The longest wait for the end of the thread, in nanoseconds (1 s): a search ends after what it does in that time.
-    private static let longestStop: UInt64 = 1_000_000_000
 
     private typealias Wait = (operation: OperationRegistry.Operation, task: SwiftTask)
 
@@ -39,10 +37,10 @@ final class ContinuationSearch: Sendable {
         _ = try? worker.start { [self] in run() }
     }
 
-    /// Ends the thread; call it once the registry is closed.
-    func stop() {
+    /// Ends the thread, and waits until a deadline in monotonic nanoseconds; call it once the registry is closed.
+    func stop(until deadline: UInt64) {
         waits.close()
-        worker.finish(until: monotonicNow() &+ Self.longestStop)
+        worker.finish(until: deadline)
     }
 
     private func run() {

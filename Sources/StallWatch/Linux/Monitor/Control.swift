@@ -65,10 +65,16 @@ final class ControlService: Sendable {
         }
     }
 
-    func stop() {
+    /// Removes the socket and ends the threads, soon.
+    func close() {
         server.stop()
-        jobs.stop()
-        thread.finish(until: .max)
+        jobs.close()
+    }
+
+    /// Waits for the threads, until a deadline in monotonic nanoseconds: a client may not take its answer.
+    func finish(until deadline: UInt64) {
+        jobs.finish(until: deadline)
+        thread.finish(until: deadline)
     }
 
     /// Creates a directory unless it exists, and returns its absolute path.
@@ -89,8 +95,8 @@ final class ControlService: Sendable {
 final class ControlJobs: Sendable {
     typealias Answer = @Sendable (ControlRequest) -> ControlAnswer
 
-    /// Those of each kind of request; `nil` once the monitor has ended.
-    private let workers = Mutex<[ControlRequest: Worker]?>([:])
+    /// Those of each kind of request, and whether the monitor has ended.
+    private let workers = Mutex((byKind: [ControlRequest: Worker](), isClosed: false))
     private let answer: Answer
 
     init(answer: @escaping Answer) { self.answer = answer }
@@ -98,10 +104,9 @@ final class ControlJobs: Sendable {
     /// Begins to answer a request; refuses it while another client's of its kind is being answered.
     func start(_ request: ControlRequest, for connection: LineConnection) {
         let refusal = workers.withLock { workers -> String? in
-            guard let worker = workers?[request, default: Worker(name: "stallwatch-ask", namesFunctions: true)] else {
-                return "the monitor has ended"
-            }
-            workers?[request] = worker
+            guard !workers.isClosed else { return "the monitor has ended" }
+            let worker = workers.byKind[request] ?? Worker(name: "stallwatch-ask", namesFunctions: true)
+            workers.byKind[request] = worker
             do throws(SystemError) {
                 // The worker can start again before its thread closes the connection, for which the client waits.
                 let isStarted = try worker.start { [self] in connection.send(answer(request).jsonLine()) }
@@ -113,9 +118,11 @@ final class ControlJobs: Sendable {
         if let refusal { connection.send(ControlAnswer(pid: getpid(), error: refusal).jsonLine()) }
     }
 
-    func stop() {
-        // A redaction may stop the monitor: its thread must not wait for itself.
-        for worker in (workers.withLock { $0.take() } ?? [:]).values { worker.finish(until: .max) }
+    func close() { workers.withLock { $0.isClosed = true } }
+
+    /// Waits for the threads, unless one of them calls it, as a redaction may.
+    func finish(until deadline: UInt64) {
+        for worker in workers.withLock({ $0.byKind.values }) { worker.finish(until: deadline) }
     }
 }
 

@@ -59,11 +59,12 @@ extension LiveEngine {
         return watchdog.waitForPass(until: deadline) && reporter.settle(until: deadline)
     }
 
-    func writeStatistics() {
+    /// Writes the files of the statistics, until a deadline in monotonic nanoseconds.
+    func writeStatistics(until deadline: UInt64) {
         for path in configuration.statisticsPaths {
             let bytes = statistics.jsonData()
             // Not on the caller's thread, which a limit on file sizes would end (SIGXFSZ).
-            let outcome = WorkerThread.value(until: monotonicNow() &+ SinkSet.storeTimeLimit) {
+            let outcome = WorkerThread.value(until: deadline) {
                 Result { () throws(SystemError) in try AtomicFile.replace(path, with: bytes) }
             }
             do throws(SystemError) {

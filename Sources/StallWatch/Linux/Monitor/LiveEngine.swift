@@ -145,7 +145,10 @@ final class LiveEngine: MonitorEngine {
     func start() throws(StallWatchError) {
         var unused: ControlService?
         // Not under the lock, for which a request may wait that it answers.
-        defer { unused?.stop() }
+        defer {
+            unused?.close()
+            unused?.finish(until: monotonicNow() &+ SinkSet.otherTimeLimit)
+        }
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
             case .running: throw .startedTwice
@@ -243,22 +246,32 @@ final class LiveEngine: MonitorEngine {
             return exchange(&state.phase, with: .stopped)
         }
         // After start(), which may have made it meanwhile, and without the lock, for which a request may wait.
-        control.withLock { $0.take() }?.stop()
+        let control = control.withLock { $0.take() }
+        control?.close()
         switch phase {
         case .stopped:
             return
         case .made:
             reporter.discard()
         case .running(let threads):
+            // Each may wait for the app, a client or a file system that never answers: all are told first, and one limit
+            // is everyone's.
+            let limit = reporter.limit
+            limit.begin()
             // First: a supervisor learns at once that the stop is on purpose.
-            healthReporter?.stop()
-            threads.notice?.finish(until: monotonicNow() &+ SinkSet.storeTimeLimit)
-            operations.stop()
+            healthReporter?.close()
+            operations.stop(until: limit.ofInspections)
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
             watchdog.stop(by: clinux_gettid())
-            for thread in [threads.watchdog, threads.reporter] { thread.finish(until: .max) }
-            writeStatistics()
+            threads.watchdog.finish(until: limit.ofReports)
+            // The watchdog does this, too, unless a capture holds it up.
+            reporter.close()
+            threads.reporter.finish(until: limit.ofStores)
+            threads.notice?.finish(until: limit.ofOthers)
+            healthReporter?.stop(until: limit.ofOthers)
+            control?.finish(until: limit.ofOthers)
+            writeStatistics(until: limit.ofStores)
         }
         // The watchdog removes the sources that it watches. This covers the loops that it has not seen yet.
         state.withLock { $0.removeSources() }

@@ -10,8 +10,6 @@ final class OperationWatch: Sendable {
     static let maximumReports = 32
     /// How long a search is put off while a debugger holds the process, in nanoseconds (1 s).
     private static let debuggerPause: UInt64 = 1_000_000_000
-    /// The longest wait for the end of the thread, in nanoseconds: a reading of all tasks takes 5 s at most.
-    private static let longestStop: UInt64 = 6_000_000_000
 
     private struct OpenReport {
         var operation: OperationRegistry.Operation
@@ -65,12 +63,14 @@ final class OperationWatch: Sendable {
         if registry.end(slot, at: monotonicNow) { overdue.put([], replacing: \.isEmpty) }
     }
 
-    /// Ends the thread; operations that are overdue are reported as abandoned.
-    func stop() {
+    /// Ends the threads; operations that are overdue are reported as abandoned.
+    ///
+    /// Waits until a deadline in monotonic nanoseconds: a reading of all tasks may take 5 s, and ends alone.
+    func stop(until deadline: UInt64) {
         registry.close()
         overdue.close()
-        worker.finish(until: monotonicNow() &+ Self.longestStop)
-        search.stop()
+        worker.finish(until: deadline)
+        search.stop(until: deadline)
     }
 
     /// Finds the operations that are overdue, on the watchdog; returns when the next search is due, in monotonic nanoseconds.

@@ -2,10 +2,11 @@ internal import CLinux
 import Glibc
 import LinuxSupport
 import StallReports
+import Synchronization
 
-/// Symbolicates reports, decides which are reported, and delivers them to the sinks, on the second stage's thread.
+/// Has reports named, decides which are reported, and delivers them to the sinks, on the second stage's thread.
 struct ReportNamer {
-    let builder: ReportBuilder
+    var names: NamingThread
     var policy: RepeatPolicy
     let outlet: ReportOutlet
     /// The ids of ongoing stalls that the sinks have received.
@@ -15,11 +16,13 @@ struct ReportNamer {
     private(set) var storesReached: [SinkWorker.Barrier] = []
 
     mutating func report(_ draft: ReportDraft) {
-        let (record, sinks) = (draft.record, outlet.sinks)
+        let (record, outlet, sinks) = (draft.record, outlet, outlet.sinks)
         let isNew = open.insert(record.id).inserted
-        var report = builder.report(of: record, draft: draft.report) { unfinished in
+        let named = names.report(of: draft, unless: { outlet.limit.isOver }) { unfinished in
             if record.state == .ongoing { sinks.submit(.init(.updated, outlet.prepared(unfinished))) }
         }
+        guard var report = named ?? draft.report else { return }
+        if named == nil { report.excuseMissingNames() }
         let fingerprint = Fingerprint(report).text
         report.fingerprint = fingerprint
 
@@ -44,6 +47,7 @@ struct ReportNamer {
         if let reason { outlet.counts.add { $0.suppressed[reason] += 1 } }
         report = outlet.prepared(report)
         outlet.settings.storeState?(report)
+        outlet.unnamedEnds.remove(report.id)
         if isNew { outlet.sinks.submit(.init(.began, report)) }
         outlet.sinks.submitFinal(.init(ended: report, suppressed: reason), reached: &storesReached)
         guard reason == nil else { return }
@@ -54,6 +58,9 @@ struct ReportNamer {
 
 struct ReportOutlet: Sendable {
     let settings: Reporter.Settings
+    let redaction: Redaction?
+    let limit: StopLimit
+    let unnamedEnds = UnnamedEnds()
     let sinks: SinkSet
     let notices: SinkEventRelay
     let counts: ReportCounts
@@ -67,9 +74,9 @@ struct ReportOutlet: Sendable {
             report.monitor.suppressed[reason] = suppressed[reason]
         }
         report.shortenPaths(settings.pathStyle)
-        if let redact = settings.redact, let fault = report.redact(with: redact) {
+        if let fault = redaction?.apply(to: &report, unless: { limit.isOver }) {
             notices.post(
-                .init(notice: "redaction made a stall report invalid: only its times were kept", ["reason": fault]))
+                .init(notice: "a stall report could not be redacted: only its times were kept", ["reason": fault]))
         }
         return report
     }
@@ -98,4 +105,43 @@ struct ReportOutlet: Sendable {
         counts.add(StallWatchError(.unwritableReports, failure))
         notices.post(.init(notice: "the termination log could not be written", ["reason": failure.description]))
     }
+}
+
+/// The reports of stalls that have ended and have no names yet: their files say so without them.
+final class UnnamedEnds: Sendable {
+    private let reports = Mutex<[String: StallReport]>([:])
+
+    func add(_ report: StallReport) { reports.withLock { $0[report.id] = report } }
+
+    func remove(_ id: String) { reports.withLock { $0[id] = nil } }
+
+    /// Delivers the end of a stall that still has no names; never after its final report, which `remove` precedes.
+    func deliver(_ id: String, through outlet: ReportOutlet) {
+        guard let report = reports.withLock({ $0[id] }) else { return }
+        let prepared = outlet.prepared(report)
+        reports.withLock { if $0.removeValue(forKey: id) != nil { outlet.sinks.submit(.init(.updated, prepared)) } }
+    }
+}
+
+/// When ``StallMonitor/stop()`` no longer waits for what may never return; deadlines are `.max` until it begins.
+final class StopLimit: Sendable {
+    /// In monotonic nanoseconds.
+    private let begun = Atomic<UInt64>(.max)
+
+    /// Begins the stop, unless it has begun.
+    func begin() { _ = begun.compareExchange(expected: .max, desired: monotonicNow(), ordering: .relaxed) }
+
+    private func after(_ nanoseconds: UInt64) -> UInt64 {
+        let (deadline, isOver) = begun.load(ordering: .relaxed).addingReportingOverflow(nanoseconds)
+        return isOver ? .max : deadline
+    }
+
+    var ofInspections: UInt64 { after(400_000_000) }
+    var ofNames: UInt64 { after(850_000_000) }
+    var ofReports: UInt64 { after(950_000_000) }
+    var ofOthers: UInt64 { after(SinkSet.otherTimeLimit) }
+    var ofStores: UInt64 { after(SinkSet.storeTimeLimit) }
+
+    /// Whether there is no time left for names and redactions.
+    var isOver: Bool { monotonicNow() >= ofNames }
 }

@@ -5,8 +5,9 @@ import StallSymbols
 /// Turns the watchdog's records into reports and delivers them to the sinks, in two stages.
 ///
 /// The first stage delivers an ongoing stall's report at once, without names. The second stage, on its own thread,
-/// looks up names and lines, decides whether the stall is reported, and replaces the first report. So neither the
-/// watchdog nor a stall's first report waits for symbols. Each sink has its own thread, too.
+/// has names and lines looked up, decides whether the stall is reported, and replaces the first report. So neither the
+/// watchdog nor a stall's first report waits for symbols, and its end for ``namingTime`` only. Each sink has its own
+/// thread, too.
 ///
 /// Every stall's file exists from the threshold on, because only its end shows whether it repeats an earlier stall. If
 /// the stall is suppressed then, its file is removed. If the process dies first, the file stays.
@@ -28,9 +29,12 @@ final class Reporter: Sendable {
     }
 
     private let outlet: ReportOutlet
+    let limit = StopLimit()
     private let arrivals = Mailbox<ReportDraft>()
     private let drafts = Mailbox<ReportDraft>()
-    private let naming = Worker(name: "stallwatch-sym", namesFunctions: true)
+    private let naming = Worker(name: "stallwatch-send")
+    /// The time after which the file of a stall that is over says so without names, in nanoseconds.
+    private static let namingTime: UInt64 = 100_000_000
 
     var counts: ReportCounts { outlet.counts }
     var streams: ReportStreams { outlet.streams }
@@ -39,7 +43,9 @@ final class Reporter: Sendable {
     init(settings: Settings, sinks: [SinkFactory]) throws(StallWatchError) {
         let (notices, counts, streams) = (SinkEventRelay(), ReportCounts(), ReportStreams())
         let sinks = try SinkSet(sinks, counts: counts, notices: notices, extra: settings.patience)
-        outlet = ReportOutlet(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
+        outlet = ReportOutlet(
+            settings: settings, redaction: settings.redact.map { Redaction($0) }, limit: limit, sinks: sinks,
+            notices: notices, counts: counts, streams: streams)
         notices.open { delivery in
             sinks.submit(delivery)
             if let report = delivery.report { _ = streams.yield(report) }
@@ -94,11 +100,8 @@ final class Reporter: Sendable {
         logNotice("stall reports lack something here: \(summary)", ["missing": missing])
     }
 
-    /// Makes a stop of the monitor from the calling thread not wait for it, if it is the reporter's or a sink's.
-    func willStopOnCurrentThread() {
-        outlet.sinks.abandonCurrent()
-        naming.abandonIfCurrent()
-    }
+    /// Makes a stop of the monitor from the calling thread not wait for it, if it is a sink's.
+    func willStopOnCurrentThread() { outlet.sinks.abandonCurrent() }
 
     /// Makes ``run()`` return once it has reported all submitted records.
     func close() {
@@ -118,11 +121,24 @@ final class Reporter: Sendable {
         var seen: Set<String> = []
         // Created for the first stall, like the second stage: a program that never stalls needs neither.
         lazy var builder = outlet.settings.builder()
-        while var draft = arrivals.next() {
+        /// The ends for whose names there is still time.
+        var ends: [(id: String, due: UInt64)] = []
+        while true {
+            while let end = ends.first, end.due <= monotonicNow() {
+                ends.removeFirst()
+                outlet.unnamedEnds.deliver(end.id, through: outlet)
+            }
+            guard var draft = arrivals.next(until: ends.first?.due ?? .max) else {
+                if arrivals.isDrained { break }
+                continue
+            }
             let unnamed = builder.draft(of: draft.record)
             draft.report = unnamed
             if draft.record.state != .ongoing {
-                seen.remove(draft.record.id)
+                if seen.remove(draft.record.id) != nil {
+                    ends.append((draft.record.id, monotonicNow() &+ Self.namingTime))
+                    outlet.unnamedEnds.add(unnamed)
+                }
             } else if seen.insert(draft.record.id).inserted {
                 let report = outlet.prepared(unnamed)
                 outlet.settings.storeState?(report)
@@ -132,8 +148,8 @@ final class Reporter: Sendable {
             if !isNaming { isNaming = (try? naming.start { [self] in nameReports() }) != nil }
         }
         drafts.close()
-        // If the system has refused the second stage's thread, symbolicate here, after the last stall.
-        if isNaming { naming.finish(until: .max) } else { nameReports() }
+        // If the system has refused the second stage's thread, name reports here, after the last stall.
+        if isNaming { naming.finish(until: limit.ofReports) } else { nameReports() }
         finishSinks()
     }
 
@@ -142,11 +158,9 @@ final class Reporter: Sendable {
         let policy = RepeatPolicy(
             reportsPerMinute: outlet.settings.reportsPerMinute, reportsEveryRepeat: outlet.settings.reportsEveryRepeat
         )
-        var namer = ReportNamer(builder: outlet.settings.builder(), policy: policy, outlet: outlet)
-        // Memory is released of what can be read again.
-        while let draft = drafts.next(beforeWaiting: namer.builder.symbolication.symbolicator.releaseMemory) {
-            namer.report(draft)
-        }
+        var namer = ReportNamer(names: NamingThread(outlet.settings.builder), policy: policy, outlet: outlet)
+        while let draft = drafts.next() { namer.report(draft) }
+        namer.names.end()
     }
 
     /// Waits until the sinks have all records so far, up to ``SinkSet/storeTimeLimit`` more; returns `false` then.
@@ -161,7 +175,8 @@ final class Reporter: Sendable {
     }
 
     func finishSinks() {
-        outlet.sinks.finish()
+        limit.begin()
+        outlet.sinks.finish(stores: limit.ofStores, others: limit.ofOthers)
         discard()
     }
 }

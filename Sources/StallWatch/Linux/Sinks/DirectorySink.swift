@@ -36,7 +36,7 @@ final class DirectorySink: Sink {
         switch delivery.event {
         case .began, .updated:
             // A stall that ended before its first report is written only once the policy has decided to report it.
-            if report.state == .ongoing { try write(report) }
+            if report.state == .ongoing || open.contains(report.id) { try write(report) }
         case .ended:
             try write(report)
             close(report)

@@ -69,11 +69,11 @@ struct SinkSet: Sendable {
         for worker in all { worker.abandonIfCurrent() }
     }
 
-    func finish() {
+    /// Ends all sinks, and waits for the stores until one moment and for the others until another, in monotonic nanoseconds.
+    func finish(stores storesEnd: UInt64, others othersEnd: UInt64) {
         for worker in all { worker.close() }
-        for worker in stores { worker.join(until: monotonicNow() &+ Self.storeTimeLimit &+ patience) }
-        let deadline = monotonicNow() &+ Self.otherTimeLimit &+ patience
-        for worker in others { worker.join(until: deadline) }
+        for worker in stores { worker.join(until: storesEnd &+ patience) }
+        for worker in others { worker.join(until: othersEnd &+ patience) }
     }
 
     private func wait(for barriers: [SinkWorker.Barrier], _ timeout: UInt64) {

@@ -17,7 +17,10 @@ import Testing
             isAnswered.wait(until: endOfPatience)
             return ControlAnswer(pid: 1)
         }
-        defer { service.stop() }
+        defer {
+            service.close()
+            service.finish(until: endOfPatience)
+        }
         let slow = try #require(send(.stacks))
         defer { close(slow) }
         for _ in 0..<3 { #expect(try #require(send(.state).flatMap(answer)).loops?.isEmpty == true) }
@@ -26,6 +29,23 @@ import Testing
         isAnswered.post()
         let first = try #require(answer(slow))
         #expect(first.error == nil && first.loops == nil)
+    }
+
+    @Test(.timeLimit(.minutes(10))) func `the end of a monitor waits a bounded time for an answer`() throws {
+        let gate = Semaphore()
+        defer { gate.post() }
+        let service = try ControlService(directory: directory.path) { _ in
+            ControlAnswer(pid: 1)
+        } slowAnswer: { _ in
+            gate.pass()
+            return ControlAnswer(pid: 1)
+        }
+        let client = try #require(send(.stacks))
+        defer { close(client) }
+        // The request has arrived, as one behind it is refused.
+        #expect(try #require(send(.stacks).flatMap(answer)).error != nil)
+        service.close()
+        service.finish(until: monotonicNow() + 20_000_000)
     }
 
     private func send(_ request: ControlRequest) -> Int32? {

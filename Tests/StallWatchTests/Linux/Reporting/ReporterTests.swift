@@ -144,6 +144,29 @@ import TestSupport
         #expect(try scratch.reports().allSatisfy { $0.culprit?.function == "work" })
     }
 
+    @Test func `the file of a stall that is over says so before it has names`() throws {
+        let gate = LinuxSupport.Semaphore()
+        var settings = Reporter.Settings.fixture()
+        settings.builder = { .stub(TableSymbolicator(symbols: ["app": [0x1000: "work"]]) { gate.pass() }) }
+        let reporter = try Reporter(settings: settings, sinks: [ReportOutput.directory(scratch.path).factory()])
+        try reporter.startSinks()
+        let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+        let stall = StallRecord.fixture(state: .ongoing)
+        reporter.submit(stall)
+        #expect(eventually { (try? scratch.reports().map(\.state)) == [.ongoing] })
+        reporter.submit(stall.after(milliseconds: 900))
+        #expect(eventually { (try? scratch.reports().map(\.state)) == [.ended] })
+        let unnamed = try scratch.reports().first
+        #expect(unnamed?.durationMilliseconds == 900)
+        #expect(unnamed?.culprit == nil)
+        gate.post()
+        reporter.close()
+        thread.join()
+        let named = try scratch.reports().first
+        #expect(named?.durationMilliseconds == 900)
+        #expect(named?.culprit?.function == "work")
+    }
+
     @Test func otherSinksFindTheReportsFile() async throws {
         let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
