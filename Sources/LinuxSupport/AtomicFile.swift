@@ -95,12 +95,20 @@ package enum AtomicFile {
 }
 
 /// Writes all bytes to an open file, also after EINTR; returns the error number if a write failed, or `nil`.
-package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
+///
+/// A full pipe that does not block is an error (EAGAIN), unless the caller waits for its reader.
+package func writeAll(_ bytes: [UInt8], to descriptor: Int32, waitingForReader: Bool = false) -> Int32? {
     bytes.withUnsafeBytes { buffer in
         var left = buffer[...]
         while !left.isEmpty {
             let count = write(descriptor, UnsafeRawBufferPointer(rebasing: left).baseAddress, left.count)
             if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN, waitingForReader {
+                // As a write to a pipe that blocks: the process at its other end decides how long that takes.
+                var file = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&file, 1, -1)
+                continue
+            }
             guard count > 0 else { return count < 0 ? errno : EIO }
             left = left.dropFirst(count)
         }

@@ -17,7 +17,7 @@ extension StallReport {
     public var advice: Advice? {
         guard let facts = AdviceFacts(self) else { return nil }
         for rule in AdviceRule.all {
-            if let text = rule.text(facts) { return Advice(rule: rule.id, text: text, page: rule.page) }
+            if let text = rule.text(facts) { return Advice(rule: rule.id, text: text.withoutControls, page: rule.page) }
         }
         return nil
     }

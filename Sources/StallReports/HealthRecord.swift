@@ -95,7 +95,9 @@ extension HealthRecord {
     }
 
     /// The state of the process in one sentence.
-    public var summary: String {
+    public var summary: String { words.withoutControls }
+
+    private var words: String {
         switch state {
         case .ok:
             let count = loops.count &+ omittedLoops

@@ -21,7 +21,8 @@ extension StallReport {
         guard !nameCause(since: whole), var summary = cause?.summary else { return }
         // Longest first: one target may be a prefix of another.
         for target in targets.sorted(by: { $0.utf8.count > $1.utf8.count }) where target.contains("/") {
-            summary = summary.replacing(target, with: Self.withoutDirectories(target))
+            summary = summary.replacing(
+                target.withoutControls, with: Self.withoutDirectories(target).withoutControls)
         }
         cause?.summary = summary
     }

@@ -13,7 +13,9 @@ extension StallReport.Cause {
     /// Whether the host of the virtual machine took the CPU for half of the time without one.
     package var isStolen: Bool { kind == .cpuContention && (stolenMilliseconds ?? 0) * 2 >= runQueueMilliseconds }
 
-    fileprivate func sentence(naming names: CauseNames) -> String {
+    fileprivate func sentence(naming names: CauseNames) -> String { words(naming: names).withoutControls }
+
+    private func words(naming names: CauseNames) -> String {
         let all = (onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds).whole
         let blocked = "\(blockedMilliseconds.whole) of \(all) ms"
         let ready = "\(runQueueMilliseconds.whole) of \(all) ms"
@@ -369,5 +371,22 @@ extension StallReport.Lock {
             default: "for \(name), which \(owner.inWords) holds"
             }
         return (isDeadlock ? "is in a deadlock: waits" : "waits") + "\(place) \(wait)"
+    }
+}
+
+extension String {
+    /// One line that no terminal and no log obeys: names of files, threads and processes may have any character.
+    package var withoutControls: String {
+        if utf8.allSatisfy({ 0x20..<0x7f ~= $0 }) { return self }
+        var result = UnicodeScalarView()
+        for scalar in unicodeScalars {
+            switch scalar.value {
+            // Controls of ISO 6429, separators of lines, and changes of the text's direction.
+            case 0..<0x20, 0x7f..<0xa0, 0x61c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069:
+                result.append("\u{fffd}")
+            default: result.append(scalar)
+            }
+        }
+        return String(result)
     }
 }

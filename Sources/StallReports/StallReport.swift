@@ -187,7 +187,7 @@ extension StallReport {
     /// What stalled and for how long, where with its line, and why: one sentence, and the cause's.
     public var summary: String {
         let place = culprit.flatMap { culprit in culprit.file.map { " at \(sourcePlace($0, culprit.line))" } }
-        return headline + (place ?? "") + (cause.map { ". \($0.summary)" } ?? "")
+        return (headline + (place ?? "") + (cause.map { ". \($0.summary)" } ?? "")).withoutControls
     }
 
     /// One sentence that names the loop, the duration and the culprit.
@@ -195,7 +195,7 @@ extension StallReport {
         var text = "\(loop.label) \(verb) \(durationMilliseconds.whole) ms"
         if let culprit { text += "\(culprit.shareInWords.map { ", \($0) of it" } ?? "") in \(culprit.function)" }
         if let callout { text += " (\(callout.rawValue))" }
-        return text
+        return text.withoutControls
     }
 
     /// The name of the report's file: names sort by the time at which the stall began.

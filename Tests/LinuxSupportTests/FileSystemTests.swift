@@ -1,9 +1,36 @@
 import Foundation
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import LinuxSupport
+
+@Suite struct WriteAllTests {
+    @Test(.timeLimit(.minutes(10))) func `a full pipe that does not block is waited for if asked`() throws {
+        var ends: [Int32] = [-1, -1]
+        let status = pipe(&ends)
+        try #require(status == 0)
+        defer { for end in ends { close(end) } }
+        try #require(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0)
+        let bytes = [UInt8](repeating: 7, count: 300_000)
+        #expect(writeAll(bytes, to: ends[1]) == EAGAIN)
+        let reader = ends[0]
+        let received = Atomic<Int>(0)
+        let thread = try WorkerThread(name: "test-read") {
+            var buffer = [UInt8](repeating: 0, count: 10_000)
+            while case let count = read(reader, &buffer, buffer.count), count > 0 {
+                received.add(count, ordering: .relaxed)
+            }
+        }
+        #expect(writeAll(bytes, to: ends[1], waitingForReader: true) == nil)
+        close(ends[1])
+        ends[1] = -1
+        thread.join()
+        // Those of the first call that found room, and all of the second one's.
+        #expect(received.load(ordering: .relaxed) > bytes.count)
+    }
+}
 
 @Suite struct DirectoryEntryTests {
     /// The last entry of a full buffer may end where mapped memory ends.

@@ -9,7 +9,7 @@ enum StandardOutput {
     static func write(_ text: String) throws { try write(Array(text.forThisReader.utf8)) }
 
     static func write(_ bytes: [UInt8]) throws {
-        guard let error = writeAll(bytes, to: STDOUT_FILENO) else { return }
+        guard let error = writeAll(bytes, to: STDOUT_FILENO, waitingForReader: true) else { return }
         if error == EPIPE { throw ClosedOutput() }
         throw CommandFailure(.inputOutput, "standard output cannot be written: \(String(cString: strerror(error)))")
     }
@@ -24,7 +24,7 @@ enum StandardOutput {
 enum StandardError {
     /// Writes at once, and ignores errors: there is no other place to report them.
     static func write(_ text: String) {
-        _ = writeAll(Array(text.forThisReader.utf8), to: STDERR_FILENO)
+        _ = writeAll(Array(text.forThisReader.utf8), to: STDERR_FILENO, waitingForReader: true)
     }
 }
 

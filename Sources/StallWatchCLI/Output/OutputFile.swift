@@ -2,7 +2,7 @@ import Glibc
 import LinuxSupport
 import TextOutput
 
-/// A file that is written as a whole or not at all: as a temporary file, which a signal removes.
+/// A file that is written as a whole or not at all: as a temporary file, which a signal removes, or else the next command.
 struct OutputFile {
     let path: String
     /// The file to replace, with symbolic links resolved.
@@ -24,16 +24,44 @@ struct OutputFile {
         }
     }
 
+    /// The directory of the file, and how the names of its temporary files begin.
+    private var place: (directory: String, prefix: String) {
+        let name = target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex
+        return (directoryName(target), ".\(target[name...]).")
+    }
+
+    /// Removes the temporary files of commands that were killed: who writes one holds its lock (flock(2)).
+    private func removeLeftovers() {
+        let (directory, prefix) = place
+        for name in (directoryEntries(directory) ?? []).map(\.name) {
+            guard name.hasPrefix(prefix), name.hasSuffix(".tmp"),
+                Int32(name.dropFirst(prefix.count).prefix { $0 != "." }) != nil
+            else { continue }
+            let path = "\(directory)/\(name)"
+            let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+            guard descriptor >= 0 else { continue }
+            defer { close(descriptor) }
+            // One that has just been made may not be locked yet.
+            if let status = FileStatus(descriptor: descriptor), status.isRegular,
+                status.changedAt / 1_000_000_000 + 1 < time(nil), flock(descriptor, LOCK_EX | LOCK_NB) == 0
+            {
+                unlink(path)
+            }
+        }
+    }
+
     /// Writes or replaces the file; if it throws, nothing has changed.
     func write(_ bytes: [UInt8]) throws { try write { put throws(CommandFailure) in try put(bytes) } }
 
     func write(_ body: ((_ bytes: [UInt8]) throws(CommandFailure) -> Void) throws -> Void) throws {
-        let name = target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex
-        let temporary = "\(target[..<name]).\(target[name...]).\(getpid()).tmp"
+        removeLeftovers()
+        let random = String(UInt64.random(in: .min ... .max), radix: 36)
+        let temporary = "\(place.directory)/\(place.prefix)\(getpid()).\(random).tmp"
         Interruption.remember(temporary)
         defer { Interruption.forget(temporary) }
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, newPermissions)
         guard descriptor >= 0 else { throw CommandFailure(writing: path, errno: errno) }
+        flock(descriptor, LOCK_EX | LOCK_NB)
         if let oldPermissions { fchmod(descriptor, oldPermissions) }
         var isOpen = true
         do {

@@ -89,7 +89,7 @@ final class TestRun: Sendable {
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return }
             // If the reader is gone, the tests go on.
-            _ = writeAll(Array(buffer[..<count]), to: to)
+            _ = writeAll(Array(buffer[..<count]), to: to, waitingForReader: true)
             let time = monotonicNow()
             var lines: [String] = []
             for byte in buffer[..<count] {

@@ -34,6 +34,23 @@ import TextOutput
         #expect(scratch.names == ["file"])
     }
 
+    @Test func `what a killed command has left is removed, and what another one writes is not`() throws {
+        let left = [".file.\(getpid()).tmp", ".file.1.abc.tmp"]
+        let others = [".file.2.written.tmp", ".file.3.new.tmp", ".file.notes.tmp", ".files.1.tmp"]
+        for name in left + others where name != others[1] {
+            let path = try scratch.write(name, "")
+            var old = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
+            let status = utimensat(AT_FDCWD, path, &old, 0)
+            try #require(status == 0)
+        }
+        try scratch.write(others[1], "")
+        let other = open(scratch.path(others[0]), O_RDWR | O_CLOEXEC)
+        defer { close(other) }
+        try #require(flock(other, LOCK_EX | LOCK_NB) == 0)
+        try OutputFile(path: scratch.path + "/file").write(Array("new".utf8))
+        #expect(scratch.names == others + ["file"])
+    }
+
     @Test func `a link's target is replaced and keeps its permissions`() throws {
         let path = try scratch.write("file", "old")
         #expect(chmod(path, 0o604) == 0)

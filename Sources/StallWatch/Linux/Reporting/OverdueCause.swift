@@ -131,6 +131,6 @@ extension StallReport.Cause {
         self.init(
             kind: kind, confidence: confidence, onCPUMilliseconds: all * cpuShare, runQueueMilliseconds: 0,
             blockedMilliseconds: all * (1 - cpuShare), uncertaintyMilliseconds: all)
-        self.summary = summary
+        self.summary = summary.withoutControls
     }
 }

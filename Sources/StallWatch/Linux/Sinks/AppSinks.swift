@@ -46,7 +46,8 @@ final class LogSink: Sink {
 
     func receive(_ delivery: Delivery) {
         guard let report = delivery.report else {
-            return logger.info("\(delivery.message)", metadata: delivery.metadata.mapValues { "\($0)" })
+            let metadata = delivery.metadata.mapValues { Logger.MetadataValue.string($0.withoutControls) }
+            return logger.info("\(delivery.message.withoutControls)", metadata: metadata)
         }
         switch delivery.event {
         case .began, .updated:
@@ -70,6 +71,7 @@ final class LogSink: Sink {
     private func log(_ report: StallReport, _ prefix: String = "") {
         var metadata = Self.metadata(of: report)
         if let directory { metadata["path"] = "\(directory)/\(report.fileName)" }
+        metadata = metadata.mapValues { .string("\($0)".withoutControls) }
         logger.log(level: Self.level(of: report), "\(prefix)\(Self.message(of: report))", metadata: metadata)
     }
 

@@ -170,6 +170,26 @@ import TestSupport
             ])
     }
 
+    @Test func `no name in a line of the log is obeyed by a terminal`() throws {
+        let handler = InMemoryLogHandler()
+        let sink = LogSink(Logger(label: "test") { _ in handler }, directory: "/sta\nlls")
+        var report = try StallReport.literal()
+        report.loop.label = "main\u{1b}[2J"
+        report.culprit = StallReport.Culprit(function: "save()\r", file: "/src/\u{202e}Store.swift", line: 8)
+        report.cause = .fixture(kind: .io, summary: "Blocked in read(/tmp/a\nERROR: b).")
+        sink.receive(.init(ended: report))
+        sink.receive(.init(notice: "a\nb", ["reason": "c\u{9b}d"]))
+        for entry in handler.entries {
+            for text in [entry.message.description] + entry.metadata.values.map({ "\($0)" }) {
+                #expect(text == text.withoutControls)
+            }
+        }
+        #expect(handler.entries.count == 2)
+        #expect(report.summary.hasSuffix("Blocked in read(/tmp/a\u{fffd}ERROR: b)."))
+        report.cause?.systemCall = StallReport.SystemCall(number: 0, name: "read", target: "/tmp/a\nb")
+        #expect(report.cause?.sentence.contains("/tmp/a\u{fffd}b") == true)
+    }
+
     @Test func `the newest repeat keeps its file, under another name until the monitor stops`() throws {
         _ = try withReporter([.directory(scratch.path)]) { reporter in
             for _ in 0..<2 { reporter.submit(.fixture(function: 1)) }
