@@ -98,6 +98,27 @@ import TestSupport
     }
 }
 
+/// The monitor's threads have settings of their own, whatever those of the program are.
+@Suite(.serialized) struct ProgramSettingsTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
+    @Test(
+        .needs("chrt"), .needs("taskset"), .needs("prlimit"),
+        arguments: [
+            ["nice", "-n", "19", "taskset", "-c", "0"], ["taskset", "-c", "0", "chrt", "--fifo", "50"],
+            ["taskset", "-c", "0", "chrt", "--rr", "50"], ["chrt", "--batch", "0"],
+            ["prlimit", "--rttime=2000000:2000000", "chrt", "--fifo", "50"],
+            ["sh", "-c", "ulimit -s 128; exec \"$@\"", "sh"],
+            ["sh", "-c", "ulimit -s unlimited; exec \"$@\"", "sh"],
+        ])
+    func `a program is watched under`(settings: [String]) throws {
+        guard try Command(program: "/usr/bin/env", arguments: settings + ["true"]).run().status == 0 else {
+            return notRun("\(settings.joined(separator: " ")) is not permitted")
+        }
+        _ = try TestHost.stall(milliseconds: 300, in: scratch, wrapper: settings)
+    }
+}
+
 /// A deadlock never ends, so its report must be complete on disk before the process is killed.
 @Suite struct DeadlockReportTests {
     @Test func `a deadlock is on disk while it lasts with all stacks`() throws {
