@@ -15,10 +15,11 @@ void cunwind_clear(cunwind_stack *stack) {
 }
 
 // No unwind needs the arguments, environment and thread-local storage above a thread's first function.
-static void learn_end(cunwind_thread *thread, const cunwind_stack *stack, uint64_t stack_pointer) {
+static void learn_end(cunwind_stack_map *map, cunwind_thread *thread, const cunwind_stack *stack,
+                      uint64_t stack_pointer) {
   cunwind_stack_bounds found = thread->bounds;
   bool is_known = stack_pointer >= found.low && stack_pointer < found.high;
-  if (!is_known && !cunwind_stack_bounds_find(&found, stack_pointer)) return;
+  if (!is_known && !cunwind_stack_map_find(map, stack_pointer, &found)) return;
   uint64_t first = stack->frames[stack->frame_count - 1].stack_pointer;
   if (first >= stack_pointer && first < found.high && found.high - first > BEYOND_FIRST_FRAME) {
     found.high = first + BEYOND_FIRST_FRAME;
@@ -33,12 +34,12 @@ bool cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwin
   engine->unwinder.copy = copy;
   cunwind_unwind(&engine->unwinder, registers, stack);
   thread->bounds.other_low = thread->bounds.other_high = 0;
-  if (stack->end == CUNWIND_END_COMPLETE) learn_end(thread, stack, stack_pointer);
+  if (stack->end == CUNWIND_END_COMPLETE) learn_end(&engine->map, thread, stack, stack_pointer);
   if (stack->end != CUNWIND_END_NOT_IN_COPY || !may_retake) return true;
 
   cunwind_stack_bounds found;
   uint64_t missing = engine->unwinder.missing;
-  if (!cunwind_stack_bounds_find(&found, missing)) return true;
+  if (!cunwind_stack_map_find(&engine->map, missing, &found)) return true;
   if (stack_pointer >= found.low && stack_pointer < found.high && missing >= stack_pointer) {
     thread->bounds = found;
     return found.high <= copied_to;

@@ -51,9 +51,6 @@ void cunwind_copy_stack(cunwind_stack_copy *copy, uint64_t stack_pointer, const 
 /// Returns the end of the copy: the end of the stack if it is known, else CUNWIND_FIRST_COPY_BYTES further.
 uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer);
 
-/// Finds the mapping that contains `address` in /proc/self/maps. False: there is none. Async-signal-safe: yes.
-bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t address);
-
 /// Returns whether the copy includes all `size` bytes at `address`; if so, stores them.
 bool cunwind_stack_copy_read(const cunwind_stack_copy *copy, uint64_t address, void *to, size_t size);
 
