@@ -51,7 +51,7 @@ package struct FileLock: Equatable, Sendable {
 }
 
 /// A request for a file lock, with what the waiting call shows of it.
-package struct FileLockRequest: Equatable, Sendable {
+package struct FileLockRequest: Hashable, Sendable {
     package var kind: FileLockKind
     package var isExclusive: Bool
     /// The process that waits; -1 for a lock of an open file.

@@ -24,18 +24,23 @@ package struct OpenFileSearch: Equatable, Sendable {
     package static let maximumProcesses = 2_000
     /// The longest time on a CPU for one search, in nanoseconds: on a busy machine it is late, and not cut.
     package static let maximumTime: UInt64 = 50_000_000
+    /// The most descriptors found of one file.
     package static let maximumFound = 64
 
-    package private(set) var found: [OpenDescriptor] = []
+    /// By the link.
+    private var found: [String: [OpenDescriptor]] = [:]
     /// The number of processes that do not show their descriptors.
     package private(set) var refused = 0
     /// Whether a bound has ended the search.
     package private(set) var isCut = false
 
-    /// Searches the processes `first`, then all `others`, for descriptors with a link, such as `pipe:[4711]` or a path.
-    package init(for link: String, first: [Int32], others: Bool = true) {
+    /// The descriptors found with a link.
+    package subscript(link: String) -> [OpenDescriptor] { found[link] ?? [] }
+
+    /// Searches the processes `first`, then all others, for descriptors with links, such as `pipe:[4711]` or a path.
+    package init(for links: Set<String>, first: [Int32]) {
         let end = threadTimeNow() + Self.maximumTime
-        let all = others ? (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) } : []
+        let all = (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }
         let known = Set(first)
         // The newest processes next: a pipe's other end is often a child's.
         let order = first + all.filter { !known.contains($0) }.sorted(by: >)
@@ -51,15 +56,19 @@ package struct OpenFileSearch: Equatable, Sendable {
                 return
             }
             for number in entries.compactMap({ Int32($0.name) }) {
-                guard threadTimeNow() < end, found.count < Self.maximumFound else {
+                guard threadTimeNow() < end else {
                     isCut = true
                     return
                 }
-                guard readLink("/proc/\(process)/fd/\(number)") == link,
+                guard let link = readLink("/proc/\(process)/fd/\(number)"), links.contains(link),
                     let info = readSmallFile("/proc/\(process)/fdinfo/\(number)"),
                     let descriptor = OpenDescriptor(process: process, number: number, info: info)
                 else { continue }
-                found.append(descriptor)
+                if self[link].count < Self.maximumFound {
+                    found[link, default: []].append(descriptor)
+                } else {
+                    isCut = true
+                }
             }
         }
     }

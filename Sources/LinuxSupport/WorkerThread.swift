@@ -153,6 +153,30 @@ package final class Worker: Sendable {
     package func finish(until deadline: UInt64) { current.withLock { $0.thread.take() }?.finish(until: deadline) }
 }
 
+/// A value that takes long to find out: found once a process, on a thread of its own; until then there is none.
+package final class Prepared<Value: Sendable>: Sendable {
+    private let state = Mutex((value: Value?.none, hasBegun: false))
+    private let find: @Sendable () -> Value
+
+    package init(_ find: @escaping @Sendable () -> Value) { self.find = find }
+
+    /// Begins to find the value, unless that has begun; never waits.
+    package func begin() {
+        let isFirst = state.withLock { state in
+            defer { state.hasBegun = true }
+            return !state.hasBegun
+        }
+        guard isFirst else { return }
+        let thread = try? WorkerThread(name: "stallwatch-prep") { [self] in
+            let value = find()
+            state.withLock { $0.value = value }
+        }
+        if thread == nil { state.withLock { $0.hasBegun = false } }
+    }
+
+    package var value: Value? { state.withLock { $0.value } }
+}
+
 /// A counting semaphore whose timed wait uses the monotonic clock.
 ///
 /// `@unchecked Sendable`: several threads may use a sem_t at once, its address never changes, and it is destroyed with

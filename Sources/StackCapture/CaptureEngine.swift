@@ -95,6 +95,8 @@ package enum CaptureFailure: Error, Equatable {
     /// The loop is a pool, whose threads are captured instead.
     case pool
     case notTried
+    /// The watchdog has taken as much time for other threads as it may.
+    case outOfTime
 
     package var isThreadGone: Bool { self == .noSuchThread }
 
@@ -124,6 +126,7 @@ extension CaptureFailure: CustomStringConvertible {
         case .unknownThread: "the loop's thread is not known yet"
         case .pool: "a pool has no thread of its own: see its worker stacks"
         case .notTried: ""
+        case .outOfTime: "the watchdog's time for other threads was used up"
         }
     }
 }

@@ -173,16 +173,16 @@ struct CRC32Tests {
         defer { process.kill() }
         let writeEnd = input.fileHandleForWriting.fileDescriptor
         let link = try #require(readLink("/proc/self/fd/\(writeEnd)"))
-        let search = OpenFileSearch(for: link, first: [getpid()])
-        #expect(search.found.contains { $0.process == getpid() && $0.number == writeEnd && $0.isWritable })
-        #expect(search.found.contains { $0.process == process.processIdentifier && $0.isReadable && !$0.isWritable })
+        let search = OpenFileSearch(for: [link, "pipe:[0]"], first: [getpid()])
+        #expect(search[link].first?.process == getpid())
+        #expect(search[link].contains { $0.process == getpid() && $0.number == writeEnd && $0.isWritable })
+        #expect(search[link].contains { $0.process == process.processIdentifier && $0.isReadable && !$0.isWritable })
         #expect(!search.isCut)
-        let own = OpenFileSearch(for: link, first: [getpid()], others: false)
-        #expect(Set(own.found.map(\.process)) == [getpid()])
+        #expect(search["pipe:[0]"] == [])
     }
 
     @Test func `a file that is not open is not found`() {
-        #expect(OpenFileSearch(for: "pipe:[0]", first: []).found == [])
-        #expect(OpenFileSearch(for: "pipe:[0]", first: [0x3fff_fff0], others: false).found == [])
+        #expect(OpenFileSearch(for: ["pipe:[0]"], first: [])["pipe:[0]"] == [])
+        #expect(OpenFileSearch(for: ["pipe:[0]"], first: [0x3fff_fff0])["pipe:[0]"] == [])
     }
 }

@@ -37,6 +37,8 @@ struct LockChain: Sendable {
         /// The stack; `nil` if it was not captured.
         var stack: CapturedStack?
         var systemCall: DescribedCall?
+        /// For whom the call waits.
+        var question: PeerQuestion?
         var waitsFor: AwaitedLock?
         var isRunning: Bool
     }

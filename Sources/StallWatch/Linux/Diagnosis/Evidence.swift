@@ -61,6 +61,8 @@ struct Observation: Sendable {
     var shown = Shown.nothing
     var activity: ThreadActivity
     var call: DescribedCall?
+    /// For whom the call waits.
+    var question: PeerQuestion?
     /// The innermost libc function with a known name of a running thread, if its innermost frame was in libc.
     var function: String?
     var lock: LockChain?

@@ -15,8 +15,8 @@ struct LockOwnerResolver {
 
     let threads: ProcessThreads
     let memory: any MemoryReading
-    /// Finds out for whom an owner's call waits; `nil` to leave that out.
-    var peers: PeerFinder?
+    /// Is asked for whom an owner's call waits; `nil` to leave that out.
+    var peers: PeerSearch?
 
     private struct Link {
         var thread: Int32
@@ -28,8 +28,9 @@ struct LockOwnerResolver {
 
     private var identifier: LockIdentifier {
         LockIdentifier(
-            memory: memory, isLive: { threads.state(of: $0) != nil }, streams: StandardStreams.current,
-            descriptor: ThreadDescriptor.current, groupType: DispatchLayout.groupType)
+            memory: memory, isLive: { threads.state(of: $0) != nil },
+            streams: ProcessThreads.layouts.value?.streams, descriptor: ThreadDescriptor.current,
+            groupType: ProcessThreads.layouts.value?.groupType)
     }
 
     /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
@@ -89,8 +90,11 @@ struct LockOwnerResolver {
         owner.systemCall = DescribedCall(call, memory: memory)
         let link = link(thread, after, captured)
         owner.waitsFor = link?.lock
-        if link == nil || link?.lock.kind == .file, let answer = peers?.find(call, of: thread, runs: after.runs) {
-            owner.systemCall?.add(answer)
+        if let peers, link == nil || link?.lock.kind == .file,
+            let question = PeerQuestion(call, of: thread, runs: after.runs, memory)
+        {
+            peers.ask(question, since: monotonicNow())
+            owner.question = question
         }
         return (owner, link)
     }
@@ -138,22 +142,41 @@ enum DeadlockSearch {
 final class ProcessThreads {
     private let capturer: any StackCapturing
     private let functionNames = WaitFunctionNames.shared
+    let peers = PeerSearch()
     /// Whether owners of locks may be stopped for their stacks.
     private let mayStop: Bool
+    private let budget: Budget
 
-    /// Begins to read the names of functions that wait.
+    /// Learned once a process, and not on the watchdog: this locks a stream and creates a group.
+    static let layouts = Prepared { (streams: StandardStreams.current, groupType: DispatchLayout.groupType) }
+
+    /// The longest time for captures of other threads in one pass of the watchdog, in nanoseconds, plus one capture.
+    static let longestLook: UInt64 = 100_000_000
+
+    private final class Budget {
+        var left = UInt64.max
+    }
+
+    /// Begins to read the names of functions that wait, and what else looks need; never waits for that.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
         mayStop = true
+        budget = Budget()
         functionNames.prepare(for: capturer.images())
-        // Not in the first stall: they lock a stream and create a group of their own to learn the layouts.
-        _ = (StandardStreams.current, DispatchLayout.groupType)
+        Self.layouts.begin()
     }
 
     init(unstopped threads: ProcessThreads) {
         capturer = threads.capturer
         mayStop = false
+        budget = threads.budget
     }
+
+    /// Whether looks have all that they need; if not, they go on without it.
+    var isPrepared: Bool { functionNames.isSettled && Self.layouts.value != nil }
+
+    /// Begins a pass of the watchdog, for which the time of captures is limited.
+    func beginPass() { budget.left = Self.longestLook }
 
     /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
@@ -171,7 +194,10 @@ final class ProcessThreads {
     }
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
-        Result { () throws(CaptureFailure) in try capturer.capture(thread: thread, mayStop: mayStop) }
+        guard budget.left > 0 else { return .failure(.outOfTime) }
+        let began = monotonicNow()
+        defer { budget.left -= min(monotonicNow() - began, budget.left) }
+        return Result { () throws(CaptureFailure) in try capturer.capture(thread: thread, mayStop: mayStop) }
     }
 
     func names(of stack: CapturedStack) -> [NamedFrame] {

@@ -18,7 +18,6 @@ struct StallDiagnostician {
     private var steal: CPUSteal?
     private var owner: OwnerWatch?
     private let memory = GuardedMemory()
-    private let peers = PeerFinder()
     private let threads: ProcessThreads
     private let unstoppedThreads: ProcessThreads
     private let waits: WaitClock
@@ -154,12 +153,12 @@ struct StallDiagnostician {
         )
     }
 
-    /// Describes where the thread is; only in a late turn are owners of its lock stopped, and peers searched for.
+    /// Describes where the thread is; only in a late turn are owners of its lock stopped, and peers asked about.
     private func observe(
         _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool, earlier: [Observation]
     ) -> Observation {
         let threads = isLate ? self.threads : unstoppedThreads
-        let peers = isLate ? self.peers : nil
+        let peers = isLate ? threads.peers : nil
         var observation = Observation(
             time: reading.time, used: (reading.used, reading.used),
             place: stack.map { $0.frames.map(\.address).hashValue }, activity: reading.activity,
@@ -190,19 +189,24 @@ struct StallDiagnostician {
             observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers)
                 .follow(thread, stack: stack)
         }
-        if let peers { addPeers(to: &observation, call, of: thread, reading, peers) }
+        if let peers, let question = PeerQuestion(call, of: thread, runs: reading.runs, memory) {
+            // The earliest reading of the same wait.
+            let since = readings.last { $0.runs != reading.runs || $0.activity != reading.activity }
+            let first = readings.first { $0.time > since?.time ?? 0 }?.time ?? reading.time
+            peers.ask(question, since: first)
+            observation.question = question
+        }
         return observation
     }
 
-    /// Adds for whom the call waits, and takes the holder of a file lock from that.
-    private func addPeers(
-        to observation: inout Observation, _ call: SystemCall, of thread: Int32, _ reading: ThreadReading,
-        _ finder: PeerFinder
-    ) {
-        // The earliest reading of the same wait.
-        let since = readings.last { $0.runs != reading.runs || $0.activity != reading.activity }
-        let first = readings.first { $0.time > since?.time ?? 0 }?.time ?? reading.time
-        guard let answer = finder.find(call, of: thread, runs: reading.runs, since: first) else { return }
+    /// Adds what has been found out about those that the thread and the lock's owners wait for.
+    private func addPeers(to observation: inout Observation) {
+        for index in observation.lock?.owners.indices ?? 0..<0 {
+            guard let question = observation.lock?.owners[index].question else { continue }
+            observation.lock?.owners[index].systemCall?.add(threads.peers.answer(to: question))
+        }
+        guard let question = observation.question else { return }
+        let answer = threads.peers.answer(to: question)
         observation.call?.add(answer)
         guard observation.lock?.lock.kind == .file else { return }
         observation.lock?.lock.ownership =
@@ -236,6 +240,8 @@ struct StallDiagnostician {
             let first = readings.last(where: { $0.time <= start }) ?? readings.first,
             let last = readings.last
         else { return nil }
+        var observations = observations
+        for index in observations.indices { addPeers(to: &observations[index]) }
         /// How much a count has grown; 0 if the system does not show it.
         func growth(_ count: (ThreadReading) -> UInt64?) -> UInt64 {
             guard let before = count(first), let now = count(last) else { return 0 }

@@ -17,6 +17,8 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     let kind = LoopKind.runLoop
     private let runLoop: CFRunLoop
     private let namedModes: [String]
+    /// The thread that watches the loop, if it runs the loop.
+    private let ownThread: Int32?
     /// Asks what waits for the default mode; `nil` if that is not observed.
     let modeReader: RunLoopModeReader?
     private var observers: [(CFRunLoopObserver, CFRunLoopMode)] = []
@@ -27,8 +29,9 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     /// mode and the modes given here, 255 at most.
     init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
         self.runLoop = runLoop
-        // Initialize it here: the watchdog must never wait for the dynamic linker.
-        _ = (Self.exportedRunFunction, Self.exportedMethod)
+        ownThread = CFEqual(runLoop, CFRunLoopGetCurrent()) ? clinux_gettid() : nil
+        // Here: the watchdog must never wait for the dynamic linker, nor read the executable.
+        if Self.exportedRunFunction == nil || Self.exportedMethod == nil { Self.linkedFunctions.begin() }
         let common = kCFRunLoopCommonModes.map(Self.name)
         namedModes = Array(
             ([kCFRunLoopDefaultMode.map(Self.name) ?? ""] + modes)
@@ -74,25 +77,22 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     }
 
     // The main thread's id is the process's (gettid(2)).
-    var knownThread: Int32? { CFEqual(runLoop, CFRunLoopGetMain()) ? getpid() : nil }
+    var knownThread: Int32? { CFEqual(runLoop, CFRunLoopGetMain()) ? getpid() : ownThread }
 
     /// Returns whether the loop waits in any mode, observed or not; CFRunLoopIsWaiting takes no lock.
     func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
 
     /// `CFRunLoopRunSpecific`, which has one frame on the stack for each run of the thread's run loop.
-    var runFunction: Range<UInt64> { Self.exportedRunFunction ?? Self.linkedRunFunction }
+    var runFunction: Range<UInt64> { Self.exportedRunFunction ?? Self.linked(Self.runFunctionName) }
 
     /// Foundation's `RunLoop.run(mode:before:)`, which asks whether the mode is empty before it calls ``runFunction``.
-    var runMethod: Range<UInt64> { Self.exportedMethod ?? Self.linkedMethod }
+    var runMethod: Range<UInt64> { Self.exportedMethod ?? Self.linked(Self.methodName) }
 
     private static let runFunctionName = "CFRunLoopRunSpecific"
     private static let methodName = "$s10Foundation7RunLoopC3run4mode6beforeSbAC4ModeV_0A10Essentials4DateVtF"
 
     static let exportedRunFunction = exported(runFunctionName)
     private static let exportedMethod = exported(methodName)
-    private static let linkedRunFunction = linked(runFunctionName)
-    private static let linkedMethod = linked(methodName)
-
     /// The function in a shared library; `nil` if no library exports it.
     static func exported(_ name: String) -> Range<UInt64>? {
         guard let function = dlsym(nil, name) else { return nil }
@@ -100,16 +100,23 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         return start..<(start + UInt64(clinux_function_size(function)))
     }
 
-    /// The function in an executable that Foundation is linked into, if it has the symbol; reading all takes 10 ms.
-    private static func linked(_ name: String) -> Range<UInt64> {
+    /// The function in an executable that Foundation is linked into; empty without its symbol, and until that is read.
+    private static func linked(_ name: String) -> Range<UInt64> { linkedFunctions.value?[name] ?? 0..<0 }
+
+    /// Reading all symbols takes 10 ms, and a large executable's half a second.
+    private static let linkedFunctions = Prepared<[String: Range<UInt64>]> {
         var base: UInt64 = 0
+        let names = [runFunctionName, methodName]
         // In that case this code is part of the executable, too.
         guard clinux_executable_base(#dsohandle, &base),
-            let functions = try? ELFFile(path: OwnExecutable.file).scanFunctions(where: {
-                $0.elementsEqual(name.utf8)
-            }), let function = functions.first
-        else { return 0..<0 }
-        return function.addresses.lowerBound &+ base..<function.addresses.upperBound &+ base
+            let functions = try? ELFFile(path: OwnExecutable.file).scanFunctions(where: { bytes in
+                names.contains { bytes.elementsEqual($0.utf8) }
+            })
+        else { return [:] }
+        return functions.reduce(into: [:]) { found, function in
+            let addresses = function.addresses
+            found[function.name] = addresses.lowerBound &+ base..<addresses.upperBound &+ base
+        }
     }
 
     func modeName(_ index: UInt8) -> String? {

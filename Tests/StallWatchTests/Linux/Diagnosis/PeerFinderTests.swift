@@ -10,14 +10,16 @@ import Testing
 /// Whom calls wait for, compared with what the test has opened and started.
 @Suite struct PeerFinderTests {
     private func find(
-        _ name: String, _ arguments: UInt64..., runs: UInt64 = 0, since: UInt64 = monotonicNow(),
-        by finder: PeerFinder? = nil
+        _ name: String, _ arguments: UInt64..., runs: UInt64 = 0, since: UInt64 = monotonicNow()
     ) throws -> PeerAnswer? {
         let call = SystemCall(
             number: try #require(SystemCallNames.current.number(of: name)),
             arguments: arguments + [UInt64](repeating: 0, count: 6 - arguments.count), stackPointer: 0,
             programCounter: 0)
-        return (finder ?? PeerFinder()).find(call, of: 0, runs: runs, since: since)
+        let now = monotonicNow()
+        return PeerQuestion(call, of: 0, runs: runs, GuardedMemory()).flatMap { question in
+            PeerFinder.answers(to: [(question, since: bootTimeNow() - (now - min(since, now)))]).first
+        }
     }
 
     /// The processes of an answer that the test knows.
@@ -192,7 +194,7 @@ import Testing
         #expect(answer.peers.first?.role == .otherEnd)
     }
 
-    @Test func `the same wait for a lock of this process is looked up once`() throws {
+    @Test func `a lock of this process has its holder until it is released`() throws {
         let (file, other) = try twoFiles(in: try TemporaryDirectory())
         defer {
             close(file)
@@ -201,14 +203,26 @@ import Testing
         let letGo = try wait(for: file, lockedBy: other)
         let answer = try findKnown("flock", number(file), UInt64(LOCK_EX))
         #expect(answer?.peers.contains { $0.isThisProcess == true } == true)
-        let finder = PeerFinder()
-        let first = try find("flock", number(file), UInt64(LOCK_EX), by: finder)
-        #expect(first?.isKnown == true)
         letGo()
-        #expect(try find("flock", number(file), UInt64(LOCK_EX), by: finder) == first)
-        let free = try find("flock", number(file), UInt64(LOCK_EX), runs: 1, by: finder)
+        let free = try find("flock", number(file), UInt64(LOCK_EX), runs: 1)
         #expect(free?.peers == [] && free?.reason?.contains("shows no holder") == true)
         #expect(try find("flock", 1_000_000, UInt64(LOCK_EX))?.reason != nil)
+    }
+
+    @Test func `one search answers several questions, in their order`() throws {
+        let (first, second) = (Pipe(), Pipe())
+        let number = try #require(SystemCallNames.current.number(of: "read"))
+        let questions = [first, second].enumerated().compactMap { index, pipe in
+            let call = SystemCall(
+                number: number, arguments: [self.number(pipe.fileHandleForReading.fileDescriptor), 0, 0, 0, 0, 0],
+                stackPointer: 0, programCounter: 0)
+            return PeerQuestion(call, of: Int32(index), runs: 0, GuardedMemory())
+        }
+        try #require(questions.count == 2 && questions[0] != questions[1])
+        try second.fileHandleForWriting.close()
+        let answers = PeerFinder.answers(to: questions.map { ($0, since: bootTimeNow()) })
+        #expect(known(answers[0], getpid()) == [getpid()])
+        #expect(known(answers[1], getpid()) == [] && answers[1].reason != nil || answers[1].peers != [])
     }
 }
 
