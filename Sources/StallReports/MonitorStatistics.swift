@@ -4,6 +4,11 @@
 public struct MonitorStatistics: Codable, Sendable, Equatable {
     /// The number of stalls that are over, reported or not, including those that were ongoing when the monitor stopped.
     public package(set) var stalls = 0
+    /// The number of these stalls that were over when the watchdog looked.
+    ///
+    /// Their reports have the loop's own times, no samples, and the reason. Of a loop with more than 8 of them between two looks, the
+    /// others are only counted.
+    public package(set) var missed = 0
     /// The number of suppressions by reason: a threshold was exceeded, but no report was made.
     ///
     /// Repeats and stalls over the limit per minute are also counted in ``stalls``. Suppressions for another reason are not,
@@ -32,13 +37,14 @@ public struct MonitorStatistics: Codable, Sendable, Equatable {
     package init() {}
 
     private enum CodingKeys: CodingKey, CaseIterable {
-        case stalls, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites
+        case stalls, missed, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites
         case unwatchedOperations, suppressed, lastWriteError, loops
 
         /// The count with this key; `nil` for the fields that are no counts.
         var count: WritableKeyPath<MonitorStatistics, Int>? {
             switch self {
             case .stalls: \.stalls
+            case .missed: \.missed
             case .reportsDropped: \.reportsDropped
             case .reportsLost: \.reportsLost
             case .reportsRemoved: \.reportsRemoved
@@ -96,6 +102,8 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
     public package(set) var currentTurn: Duration?
     /// The number of stalls that are over; 0 in an interval.
     public package(set) var stalls = 0
+    /// The number of these stalls that were over when the watchdog looked; 0 in an interval.
+    public package(set) var missed = 0
     /// The total duration of these stalls.
     public package(set) var stallTime = Duration.zero
     /// When the last of these stalls was counted; `nil` if there was none.
@@ -147,6 +155,7 @@ public struct LoopStatistics: Codable, Sendable, Equatable {
         turns &+= other.turns
         busyTime += other.busyTime
         stalls &+= other.stalls
+        missed &+= other.missed
         stallTime += other.stallTime
         lastStall = other.lastStall ?? lastStall
         earlyStops &+= other.earlyStops
@@ -201,7 +210,8 @@ public struct LatencyBucket: Codable, Sendable, Equatable {
 
 extension LoopStatistics {
     private enum CodingKeys: CodingKey {
-        case label, watchedSeconds, turns, busySeconds, currentTurnMilliseconds, stalls, stallSeconds, lastStall
+        case label, watchedSeconds, turns, busySeconds, currentTurnMilliseconds, stalls, missed, stallSeconds
+        case lastStall
         case earlyStops, thresholdMilliseconds, utilization, latency
         // Computed of the others, for readers of the JSON.
         case stallsPerHour, stalledShare, meanMilliseconds, p50Milliseconds, p90Milliseconds, p99Milliseconds
@@ -226,6 +236,7 @@ extension LoopStatistics {
         busyTime = try duration(.busySeconds, in: .seconds(1))
         currentTurn = try fields.duration(.currentTurnMilliseconds, in: .milliseconds(1))
         stalls = try fields.count(.stalls)
+        missed = try fields.count(.missed)
         stallTime = try duration(.stallSeconds, in: .seconds(1))
         lastStall = try fields.decodeIfPresent(Timestamp.self, forKey: .lastStall)
         earlyStops = try fields.count(.earlyStops)
@@ -256,6 +267,7 @@ extension LoopStatistics {
         }
         try fields.encode(turns, forKey: .turns)
         try fields.encode(stalls, forKey: .stalls)
+        try fields.encode(missed, forKey: .missed)
         try fields.encode(stallsPerHour, forKey: .stallsPerHour)
         try fields.encode(stalledShare, forKey: .stalledShare)
         try fields.encodeIfPresent(lastStall, forKey: .lastStall)

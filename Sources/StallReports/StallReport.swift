@@ -64,6 +64,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var cause: Cause?
     /// The stacks that the monitor captured during the stall, oldest first.
     public var samples: [Sample]
+    /// Why there is no sample, and nothing else of the turn than its times; `nil` if there is one.
+    package var missingSamplesReason: String?
     /// The other threads of the process, captured right after the first sample.
     ///
     /// Present only if the configuration enables it, if the monitor found a deadlock, or for an overdue operation.
@@ -161,6 +163,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         package var unwinder: String?
         /// The number of suppressions since the monitor started, by reason.
         package var suppressed: SuppressionCounts
+        /// Whether samples were taken before the monitor had read what names waits and locks; `nil` if none were.
+        package var wasPreparing: Bool?
 
         package init(
             watchdogLateMilliseconds: Double,
@@ -187,7 +191,8 @@ extension StallReport {
     /// What stalled and for how long, where with its line, and why: one sentence, and the cause's.
     public var summary: String {
         let place = culprit.flatMap { culprit in culprit.file.map { " at \(sourcePlace($0, culprit.line))" } }
-        return (headline + (place ?? "") + (cause.map { ". \($0.summary)" } ?? "")).withoutControls
+        let reason = missingSamplesReason.map { ". No sample: \($0)." }
+        return (headline + (place ?? "") + (cause.map { ". \($0.summary)" } ?? reason ?? "")).withoutControls
     }
 
     /// One sentence that names the loop, the duration and the culprit.

@@ -66,9 +66,10 @@ package struct ReportSymbolication {
         } else if report.culprit == nil {
             let isLate = report.samples.contains { $0.stack != nil }
             result.missingCulpritReason =
-                isLate && report.kind == .spinning
-                ? "no sample shows what the loop called"
-                : isLate ? "the turn had ended before a stack was captured" : "no sample has a stack"
+                report.missingSamplesReason
+                ?? (isLate && report.kind == .spinning
+                    ? "no sample shows what the loop called"
+                    : isLate ? "the turn had ended before a stack was captured" : "no sample has a stack")
         }
         result.nameCause(since: report)
         return (result, pass.isFinished)

@@ -12,6 +12,7 @@ import Testing
         loop.busyTime = .milliseconds(500_500)
         loop.currentTurn = .microseconds(12_500)
         loop.stalls = 4
+        loop.missed = 1
         loop.stallTime = .seconds(9)
         loop.lastStall = Timestamp("2026-11-21T08:00:00.500000Z")
         loop.earlyStops = 1
@@ -24,6 +25,7 @@ import Testing
         ]
         var statistics = MonitorStatistics()
         statistics.stalls = 4
+        statistics.missed = 1
         statistics.suppressed[.debugger] = 2
         statistics.reportsLost = 3
         statistics.lastWriteError = "the disk is full"

@@ -129,6 +129,7 @@ public struct ReportOutput: Sendable {
         /// | `stallwatch.stalls` | counter | `kind`, `loop`, `cause` |
         /// | `stallwatch.stall.duration` | timer | `kind`, `loop`, `cause` |
         /// | `stallwatch.watchdog.lateness` | timer | |
+        /// | `stallwatch.missed`: stalls that were over when the watchdog looked | counter | |
         /// | `stallwatch.suppressed` | counter | `reason`: `repeated` or `rateLimit` |
         /// | `stallwatch.eventloop.turns` | counter | `loop` |
         /// | `stallwatch.eventloop.delay.mean`, `.p50`, `.p90`, `.p99`, `.max` | gauge, seconds | `loop` |

@@ -18,6 +18,8 @@ struct ReportSummary: Sendable, Equatable {
     var repeated: StallReport.RepeatedStalls?
     var culprit: Culprit?
     var cause: StallReport.CauseKind?
+    /// Whether the watchdog looked only when the turn was over.
+    var isMissed = false
     /// The label of what the thread was working on, else the task's name.
     var context: String?
     /// The functions on all of its stacks; empty unless requested.
@@ -43,7 +45,7 @@ struct ReportSummary: Sendable, Equatable {
 extension ReportSummary: Decodable {
     private enum Key: String, CodingKey {
         case schemaVersion, id, kind, state, startedAt, durationMilliseconds, process, metadata, fingerprint, repeats
-        case repeated, culprit, loop, cause, context
+        case repeated, culprit, loop, cause, context, missingSamplesReason
     }
 
     private struct LabeledLoop: Decodable {
@@ -75,6 +77,7 @@ extension ReportSummary: Decodable {
         repeated = try fields.decodeIfPresent(StallReport.RepeatedStalls.self, forKey: .repeated)
         culprit = try fields.decodeIfPresent(Culprit.self, forKey: .culprit)
         cause = try fields.decodeIfPresent(KnownCause.self, forKey: .cause)?.kind
+        isMissed = fields.contains(.missingSamplesReason)
         let context = try fields.decodeIfPresent(NamedContext.self, forKey: .context)
         self.context = context?.label ?? context?.taskName
         guard let key = Extras.key, let extras = decoder.userInfo[key] as? Extras else { return }
@@ -140,7 +143,8 @@ extension ReportSummary {
             culprit: report.culprit.map {
                 Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
             },
-            cause: report.cause?.kind, context: report.context.flatMap { $0.label ?? $0.taskName },
+            cause: report.cause?.kind, isMissed: report.missingSamplesReason != nil,
+            context: report.context.flatMap { $0.label ?? $0.taskName },
             functions: report.frames.compactMap(\.function)
         )
     }

@@ -64,6 +64,11 @@ struct WatchFrame: Encodable {
             lines.append(
                 terminal.style("… and \(counted(loops.count - shown.count, "other loop", "other loops"))", .faint))
         }
+        let missed = loops.reduce(0) { $0 &+ $1.state.missed }
+        if missed > 0 {
+            let words = "\(counted(missed, "stall was", "stalls were")) over when the watchdog looked"
+            lines.append(words.truncated(to: columns))
+        }
         if let tasks { lines.append(tasks.text.printable.truncated(to: columns)) }
         lines += ["", terminal.style("stalls, by \(controls.order.rawValue)", .bold)]
         let groups = groups(by: controls.order)

@@ -45,6 +45,7 @@ struct StatsCommand: ParsableCommand {
         }
         text += ".\n"
         for (problem, count) in [
+            ("Stalls that were over when the watchdog looked", total.missed),
             ("Reports that a slow reader missed", total.reportsDropped),
             ("Reports that a sink missed", total.reportsLost),
             ("Reports removed to stay inside a quota", total.reportsRemoved),

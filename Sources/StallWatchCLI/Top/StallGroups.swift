@@ -18,6 +18,7 @@ struct StallGroups: Sendable {
 
     var reports: Int { groups.values.reduce(0) { $0 + $1.reports } }
     var count: Int { groups.values.reduce(0) { $0 &+ $1.count } }
+    var missed: Int { groups.values.reduce(0) { $0 + $1.missed } }
     var totalMilliseconds: Double { groups.values.reduce(0) { $0 + $1.totalMilliseconds } }
 
     func sorted(by order: Order) -> [StallGroup] {
@@ -63,6 +64,8 @@ struct StallGroup: Sendable, Equatable {
     /// `nil` for reports without one.
     let key: String?
     private(set) var reports = 0
+    /// The reports of turns that were over when the watchdog looked.
+    private(set) var missed = 0
     /// Repeats that were counted and not reported.
     private(set) var repeats = 0
     private(set) var totalMilliseconds = 0.0
@@ -101,6 +104,7 @@ struct StallGroup: Sendable, Equatable {
         maximumMilliseconds = max(maximumMilliseconds, report.greatestMilliseconds)
         isEstimated = isEstimated || report.isEstimated
         reports += 1
+        if report.isMissed { missed += 1 }
         repeats &+= report.repeats
         let milliseconds = report.durationMilliseconds
         durations.append(milliseconds)

@@ -114,6 +114,8 @@ struct TopReport: Encodable {
     let reports: Int
     /// Stalls, including repeats that were not reported.
     let count: Int
+    /// Reports of stalls that were over when the watchdog looked.
+    let missed: Int
     let totalMilliseconds: Double
     /// All groups, including those that `--limit` leaves out.
     let groupCount: Int
@@ -142,6 +144,7 @@ struct TopReport: Encodable {
     init(_ groups: StallGroups, shown: [StallGroup]) {
         reports = groups.reports
         count = groups.count
+        missed = groups.missed
         totalMilliseconds = groups.totalMilliseconds.toMicroseconds
         groupCount = groups.all.count
         self.groups = shown.map(GroupRow.init)

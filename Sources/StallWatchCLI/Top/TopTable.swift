@@ -87,7 +87,8 @@ struct TopTable {
         let stalls = counted(groups.count, "stall", "stalls")
         let reports = counted(groups.reports, "report", "reports")
         return "\(stalls) in \(counted(groups.all.count, "group", "groups")), "
-            + "\(groups.totalMilliseconds.duration) in \(reports)."
+            + "\(groups.totalMilliseconds.duration) in \(reports)"
+            + (groups.missed > 0 ? ", \(groups.missed) of them over when the watchdog looked." : ".")
     }
 
     /// The nearest caller of a group's culprit that not all groups with this culprit have; empty for its only group.

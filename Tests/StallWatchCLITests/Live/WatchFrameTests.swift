@@ -77,6 +77,14 @@ import TextOutput
         #expect(text.contains("… and 52 other loops"))
     }
 
+    @Test func `stalls that were over when the watchdog looked are counted`() throws {
+        var frame = try Self.frame()
+        let line = "3 stalls were over when the watchdog looked"
+        #expect(!frame.lines(in: Self.sizes[0], for: Terminal(isTerminal: true)).contains(line))
+        (frame.loops[0].state.missed, frame.loops[1].state.missed) = (1, 2)
+        #expect(frame.lines(in: Self.sizes[0], for: Terminal(isTerminal: true)).contains(line))
+    }
+
     @Test func `a loop's load is that of the interval`() throws {
         func state(_ busy: Int, _ watched: Int, turn: Int? = nil) -> LoopStatistics {
             var loop = LoopStatistics(label: "main")

@@ -19,7 +19,7 @@ import Testing
         """
     private let second = """
         {
-          "stalls": 0, "suppressed": { "repeated": 1 },
+          "stalls": 0, "missed": 2, "suppressed": { "repeated": 1 },
           "loops": [
             { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 1, "stallSeconds": 0.5,
               "latency": [ { "belowMicroseconds": 2000, "turns": 100 } ] },
@@ -53,6 +53,7 @@ import Testing
                 Threshold: 120 ms
 
                 3 stalls in 2 files; suppressed: 3 repeated.
+                Stalls that were over when the watchdog looked: 2
                 Reports that a sink missed: 1
                 Writes that failed: 1
                 The last write that failed: no space

@@ -43,6 +43,18 @@ import TextOutput
         #expect(result.status == 0 && result.errors == "", "\(result)")
     }
 
+    @Test func `stalls that were over when the watchdog looked are counted`() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([
+            ReportFixture(number: 1), ReportFixture(number: 2, missingSamplesReason: "the turn had ended"),
+        ])
+        let text = try Tool.run(["top", "."], in: scratch).output
+        #expect(text.contains("in 2 reports, 1 of them over when the watchdog looked.\n"), "\(text)")
+        let json = try Tool.run(["top", ".", "--json"], in: scratch).output
+        let object = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
+        #expect(object?["missed"] as? Int == 1)
+    }
+
     @Test func jsonHasTheSame() throws {
         let result = try Tool.run(["top", ".", "--json", "--sort", "count", "--limit", "1"], in: try folder())
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]

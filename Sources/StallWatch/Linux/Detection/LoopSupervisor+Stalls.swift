@@ -43,6 +43,16 @@ extension LoopSupervisor {
         add(first, to: stall, poll, isFirst: true, overSince: overSince)
     }
 
+    /// Reports turns that were over when the watchdog looked, by the recorder's times: it knows no more of them.
+    func report(_ missed: MissedTurns, _ poll: LoopPoll, at time: UInt64) {
+        for (number, turn) in missed.turns.enumerated() {
+            let omitted = number == 0 ? missed.omitted : 0
+            let record = StallRecord(missed: turn, omitted: omitted, of: loop, poll, at: time)
+            let leadUp = LeadUpReader(of: loop, among: context.loops, start: turn.start, now: context.now())
+            OpenRecord(record: record, leadUp: leadUp).submit([], context)
+        }
+    }
+
     private mutating func abandon() {
         loop.recorder.clearStalled()
         open = nil
@@ -111,6 +121,7 @@ extension LoopSupervisor {
                 observation == nil ? nil : diagnostician.cause(thread, start: stall.start, log.observations)
         }
         guard var record = open?.record else { return }
+        if !context.threads.isPrepared { record.wasUnprepared = true }
         record.duration = max(record.duration, context.now() &- stall.start)
         record.samples = log.samples
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.

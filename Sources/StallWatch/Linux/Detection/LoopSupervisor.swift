@@ -19,6 +19,16 @@ struct LoopSupervisor {
     private(set) var progress: LoopProgress
     /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
     private var isQuiet = false
+    /// When the turn of the last poll began, 0 between turns, and the number of turns then.
+    private var mark: (began: UInt64, turns: UInt64) = (0, 0)
+    /// The time between polls that find no turn, in nanoseconds.
+    private var interval: UInt64 = 0
+    /// The number of the loop's unseen turns that have been reported or left out.
+    private var unseen: UInt64 = 0
+    /// The last turn that a poll found over the threshold, or measured anew, by when it began.
+    private var decidedTurn: UInt64 = 0
+    /// Times before which turns do not count, or ended as they should, in monotonic nanoseconds.
+    private var (countingFrom, excusedUntil): (UInt64, UInt64) = (0, 0)
     var diagnostician: StallDiagnostician
     unowned let context: WatchdogContext
 
@@ -39,27 +49,38 @@ struct LoopSupervisor {
         }
     }
 
-    /// When the current turn began, in monotonic nanoseconds; `nil` between turns.
-    var turnBegan: UInt64? { loop.recorder.snapshot().began }
-
-    /// Whether the loop waits, and may wake the watchdog with its next turn.
-    var mayWake: Bool { isQuiet && turnBegan == nil }
-
     /// Whether the loop wakes the watchdog before anything can happen: it waits, its stall has used up its samples and
     /// will ring at its end, or its thread has ended.
     var mayPark: Bool {
-        let began = turnBegan
+        let began = loop.recorder.snapshot().began
         return began == nil || began == detector.stall?.turnBegan || began.map(detector.isAbandoned) == true
+    }
+
+    /// Returns what the last poll, after which the next one is due at a time, has found.
+    func outcome(due: UInt64) -> PollOutcome {
+        let isPlain = loop.source.kind == .probe && log.began == 0
+        return PollOutcome(
+            due: due, mark: mark, plainInterval: isPlain ? interval : nil, isResting: isQuiet,
+            isLoadFollowed: isLoadFollowed, mayPark: mayPark)
     }
 
     /// Polls the loop, carries out the decisions of the detectors, and returns when to poll again.
     ///
     /// That is `.max` if the loop wakes the watchdog before anything can happen. The age of a turn counts from
     /// `countingFrom`, because of `reason`. Times are in monotonic nanoseconds.
-    mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
+    mutating func poll(
+        at time: UInt64, countingFrom: UInt64, excusedUntil: UInt64 = 0, suppressed reason: SuppressionReason
+    ) -> UInt64 {
+        (self.countingFrom, self.excusedUntil) = (countingFrom, excusedUntil)
+        // Before the poll, which decides on a turn that ends after this.
+        let missed = takeMissed()
         let poll = loop.poll(at: time)
+        if let missed { report(missed, poll, at: time) }
+        mark = (poll.turn.began ?? 0, poll.turn.number)
         detector.threshold = loop.threshold
-        let decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge(poll))
+        let checkAge = checkAge(poll)
+        interval = min(checkAge ?? loop.threshold, loop.threshold)
+        let decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge)
         // The stall of an earlier turn ends before the current turn is followed.
         if case .end(let stall) = decision.actions.first { end(stall, at: poll.stallEnd ?? time) }
         follow(poll.turn)
@@ -87,6 +108,24 @@ struct LoopSupervisor {
         let nextPoll = min(decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max)
         isQuiet = nextPoll == .max
         return min(nextPoll, nextLoad)
+    }
+
+    /// Takes the turns over the threshold that ended before a poll decided on them.
+    private mutating func takeMissed() -> MissedTurns? {
+        decidedTurn = detector.decidedTurn ?? decidedTurn
+        let count = loop.recorder.unseen.count
+        guard count != unseen else { return nil }
+        let turns = loop.recorder.unseen.turns(endedSince: 0, skipping: unseen)
+        var missed = MissedTurns(omitted: Int(count - unseen) - min(turns.count, Int(count - unseen)))
+        unseen += UInt64(missed.omitted + turns.count)
+        for turn in turns where turn.began != decidedTurn {
+            let start = max(turn.began, countingFrom, loop.watchedFrom)
+            guard let ended = turn.ended, ended > max(start, excusedUntil), ended - start >= loop.threshold else {
+                continue
+            }
+            missed.turns.append((start, ended))
+        }
+        return missed.turns.isEmpty ? nil : missed
     }
 
     private mutating func follow(_ current: TurnSnapshot) {
@@ -122,6 +161,7 @@ struct LoopSupervisor {
     mutating func leave(at time: UInt64, stoppedBy stopper: Int32? = nil) {
         let isStoppedInTurn = stopper.map { loop.target == .thread($0) } ?? false
         loop.source.remove()
+        if let missed = takeMissed() { report(missed, loop.poll(at: time, mayBeat: false), at: time) }
         if let stall = detector.stall {
             if let ended = loop.recorder.stallEnd ?? (isStoppedInTurn ? time : nil) {
                 end(stall, at: ended)

@@ -33,6 +33,15 @@ struct StallDetector {
         return nil
     }
 
+    /// The turn that has been found over the threshold, or measured anew, by when it began; `nil` if there is none.
+    var decidedTurn: UInt64? {
+        switch state {
+        case .none, .early: nil
+        case .stalled(let stall): stall.turnBegan
+        case .remeasured(let began, _), .abandoned(let began): began
+        }
+    }
+
     func isAbandoned(_ turnBegan: UInt64) -> Bool { state == .abandoned(turnBegan: turnBegan) }
 
     struct Stall: Equatable {

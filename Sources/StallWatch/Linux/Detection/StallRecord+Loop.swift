@@ -14,6 +14,20 @@ extension StallRecord {
         startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
     }
 
+    /// Creates the record of a turn that had ended before a poll at `now`, and stands for `omitted` others.
+    init(
+        missed turn: (start: UInt64, end: UInt64), omitted: Int, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64
+    ) {
+        let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
+        self.init(
+            kind, of: loop, poll, turn: poll.turn.number, nesting: poll.turn.nesting, threshold: loop.threshold,
+            age: now &- turn.start)
+        (state, duration, self.missed) = (.ended, turn.end - turn.start, 1 + omitted)
+        missedReason =
+            "the turn had ended when the watchdog looked, \(milliseconds(watchdogLate)) ms after the threshold"
+            + (omitted > 0 ? "; \(omitted) turns before it are counted with it" : "")
+    }
+
     init(
         _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, start: LoopLoad, threshold: UInt64, at now: UInt64
     ) {
@@ -43,6 +57,14 @@ extension StallRecord {
             id: ReportIdentifier.make(at: startedAt), kind: kind, loop: loop, threshold: threshold,
             startedAt: startedAt, watchdogLate: age &- min(threshold, age), state: .ongoing, duration: age)
     }
+}
+
+/// The turns of a loop over the threshold that ended before the watchdog had found them to be.
+struct MissedTurns {
+    /// When the turns began to count and ended, in monotonic nanoseconds, oldest first.
+    var turns: [(start: UInt64, end: UInt64)] = []
+    /// The number of turns that the recorder could not keep.
+    var omitted: Int
 }
 
 struct OpenRecord {

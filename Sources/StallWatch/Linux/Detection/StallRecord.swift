@@ -85,6 +85,12 @@ struct StallRecord: Sendable {
     /// What the loop says that its thread works on; `nil` if it does not know.
     var work: String?
     var isEscalated = false
+    /// Whether the monitor was still preparing at a look, which lacks what it knows later.
+    var wasUnprepared = false
+    /// The number of turns over the threshold that ended unseen and that this record stands for.
+    var missed = 0
+    /// Why such a turn has no samples.
+    var missedReason: String?
     /// What an overdue operation waits for; `nil` for other kinds.
     var operation: OverdueOperation?
     /// The process's tasks, of a dump of a hang; `nil` if they are not read.

@@ -9,12 +9,12 @@ import Synchronization
 /// leaves all slow work to the reporter. While every loop is observed and waits, it is parked and never wakes up.
 final class Watchdog: Sendable {
     private struct Shared {
-        var loops: [LoopMonitor] = []
-        /// Increases when a loop is added or removed.
-        var version = 0
+        /// What has changed since the last pass.
+        var added: [LoopMonitor] = []
+        var removed: [LoopMonitor] = []
+        var requests: [ProgressRequest] = []
         var isStopping = false
         var stopper: Int32?
-        var requests: [ProgressRequest] = []
         var tasks: CapturedTasks?
     }
     private let shared = Mutex(Shared())
@@ -47,25 +47,18 @@ final class Watchdog: Sendable {
     }
 
     func add(_ loops: [LoopMonitor]) {
-        shared.withLock { shared in
-            shared.loops += loops
-            shared.version += 1
-        }
+        shared.withLock { $0.added += loops }
         alarm.ring()
     }
 
     func remove(_ loops: [LoopMonitor]) {
-        shared.withLock { shared in
-            // Not by the label, with which a loop may have been added meanwhile.
-            shared.loops.removeAll { loop in loops.contains { $0 === loop } }
-            shared.version += 1
-        }
+        shared.withLock { $0.removed += loops }
         alarm.ring()
     }
 
     /// Adds the process's tasks to the reports of stalls that end from now on: those of a dump of a hang.
     func report(_ tasks: CapturedTasks?) {
-        shared.withLock { ($0.tasks, $0.version) = (tasks, $0.version + 1) }
+        shared.withLock { $0.tasks = tasks }
     }
 
     /// Makes ``run(capturing:)`` return; if the calling thread runs a loop, its turn is over.
@@ -96,25 +89,39 @@ final class Watchdog: Sendable {
     func run(capturing capturer: any StackCapturing) {
         let context = WatchdogContext(
             capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options)
-        alarm.fence.prepare()
         var supervisors: [LoopSupervisor] = []
+        var schedule = PollSchedule()
         var timekeeper = Timekeeper()
         // Taken together with the loops, so that an answer has every loop that was added before its request.
         var requests: [ProgressRequest] = []
-        while let version = applyChanges(&supervisors, &requests, context) {
+        var (isFirst, hasRung) = (true, true)
+        while applyChanges(&supervisors, &schedule, &requests, context) {
             if let graceEnd = timekeeper.wake(
-                capturing: capturer.timeTaken + context.timeOfChecks, supervisors, suppressed, now)
+                capturing: capturer.timeTaken + context.timeOfChecks, schedule, suppressed, now)
             {
                 timekeeper.sleep(at: now(), until: graceEnd)
-                alarm.sleep(until: graceEnd)
+                hasRung = alarm.sleep(until: graceEnd) || hasRung
                 continue
             }
             timekeeper.resume(from: pauses.countingFrom(at: now()))
-            let nextPoll = poll(&supervisors, timekeeper)
+            let began = now()
+            schedule.begin(at: began, hasRung: hasRung)
+            context.threads.beginPass()
+            for index in supervisors.indices where schedule.needsPoll(index, at: began) || !requests.isEmpty {
+                let time = now()
+                let due = supervisors[index].poll(
+                    at: time, countingFrom: timekeeper.countingFrom, excusedUntil: timekeeper.excusedUntil,
+                    suppressed: timekeeper.reason)
+                schedule.update(index, supervisors[index].outcome(due: due), at: time)
+            }
+            context.threads.peers.begin()
+            // The first look comes before it: it may take some 10 ms.
+            if isFirst { context.timeCheck { alarm.fence.prepare() } }
+            isFirst = false
             passed(context.loops, now(), false)
             answer(&requests, supervisors)
-            let deadline = min(nextPoll, serve(now(), timekeeper.countingFrom))
-            sleep(supervisors, version, until: deadline, &timekeeper)
+            let deadline = min(schedule.next, serve(now(), timekeeper.countingFrom))
+            hasRung = sleep(schedule, until: deadline, &timekeeper)
         }
         passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }
@@ -122,61 +129,43 @@ final class Watchdog: Sendable {
         for index in supervisors.indices { supervisors[index].leave(at: now(), stoppedBy: stopper) }
     }
 
-    /// Follows the list of loops, takes the requests, and returns the list's version; `nil` if the watchdog is to end.
+    /// Follows the changes of the list of loops, and takes the requests; returns `false` if the watchdog is to end.
     private func applyChanges(
-        _ supervisors: inout [LoopSupervisor], _ requests: inout [ProgressRequest], _ context: WatchdogContext
-    ) -> Int? {
-        let (version, isStopping, loops, tasks) = shared.withLock { shared in
-            if !shared.requests.isEmpty {
-                requests += shared.requests
-                shared.requests = []
-            }
-            return (shared.version, shared.isStopping, shared.loops, shared.tasks)
+        _ supervisors: inout [LoopSupervisor], _ schedule: inout PollSchedule, _ requests: inout [ProgressRequest],
+        _ context: WatchdogContext
+    ) -> Bool {
+        let changes = shared.withLock { shared in
+            let changes = shared
+            (shared.added, shared.removed, shared.requests) = ([], [], [])
+            return changes
         }
-        guard !isStopping else { return nil }
-        guard version != context.version else { return version }
-        context.version = version
-        context.loops = loops
-        context.tasks = tasks
-        for index in supervisors.indices where !loops.contains(where: { $0 === supervisors[index].loop }) {
-            supervisors[index].leave(at: now())
-        }
-        supervisors.removeAll { supervisor in !loops.contains { $0 === supervisor.loop } }
-        for loop in loops where !supervisors.contains(where: { $0.loop === loop }) {
+        requests += changes.requests
+        context.tasks = changes.tasks
+        guard !changes.isStopping else { return false }
+        for loop in changes.added {
             supervisors.append(LoopSupervisor(loop, context))
+            schedule.add(loop.recorder)
         }
-        return version
+        context.loops += changes.added
+        guard !changes.removed.isEmpty else { return true }
+        // Not by the label, with which a loop may have been added meanwhile.
+        let removed = Set(changes.removed.map(ObjectIdentifier.init))
+        func isRemoved(_ index: Int) -> Bool { removed.contains(ObjectIdentifier(supervisors[index].loop)) }
+        schedule.remove(where: isRemoved)
+        for index in supervisors.indices where isRemoved(index) { supervisors[index].leave(at: now()) }
+        supervisors.removeAll { removed.contains(ObjectIdentifier($0.loop)) }
+        context.loops.removeAll { removed.contains(ObjectIdentifier($0)) }
+        return true
     }
 
-    /// Polls all loops; returns when the next poll is due, in monotonic nanoseconds, or `.max`.
-    private func poll(_ supervisors: inout [LoopSupervisor], _ timekeeper: Timekeeper) -> UInt64 {
-        var deadline = UInt64.max
-        for index in supervisors.indices {
-            let next = supervisors[index].poll(
-                at: now(), countingFrom: timekeeper.countingFrom, suppressed: timekeeper.reason)
-            deadline = min(deadline, next)
-        }
-        return deadline
-    }
-
-    /// Sleeps until a deadline, or until a loop begins a turn that may be late before.
-    private func sleep(
-        _ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64, _ timekeeper: inout Timekeeper
-    ) {
+    /// Sleeps until a deadline, or until a loop begins a turn that may be late before; returns whether it may have called.
+    private func sleep(_ schedule: PollSchedule, until deadline: UInt64, _ timekeeper: inout Timekeeper) -> Bool {
         let time = now()
-        // Through the index, because a supervisor is large and would be copied.
-        let loops = supervisors.indices.lazy.map { index in
-            WatchdogSleep.FollowedLoop(
-                threshold: supervisors[index].loop.threshold, mayWake: supervisors[index].mayWake,
-                mayPark: supervisors[index].mayPark, isLoadFollowed: supervisors[index].isLoadFollowed)
-        }
-        let sleep = WatchdogSleep(loops, at: time, until: deadline)
+        let sleep = schedule.sleep(at: time, until: deadline)
         timekeeper.sleep(at: time, until: sleep.deadline)
-        if sleep.isParked {
-            alarm.park(until: sleep.deadline) { mayPark(supervisors, version) }
-        } else {
-            alarm.sleep(until: sleep.deadline)
-        }
+        // Who changes something else for the watchdog rings.
+        return sleep.isParked
+            ? alarm.park(until: sleep.deadline) { schedule.mayPark } : alarm.sleep(until: sleep.deadline)
     }
 
     private func answer(_ requests: inout [ProgressRequest], _ supervisors: [LoopSupervisor]) {
@@ -186,11 +175,6 @@ final class Watchdog: Sendable {
         )
         for request in requests { request.answer(reading) }
         requests = []
-    }
-
-    /// Whether no loop is in a turn, and neither a loop nor ``stop()`` waits for the watchdog.
-    private func mayPark(_ supervisors: [LoopSupervisor], _ version: Int) -> Bool {
-        shared.withLock { !$0.isStopping && $0.version == version } && supervisors.allSatisfy(\.mayPark)
     }
 }
 
@@ -238,16 +222,18 @@ struct Timekeeper {
     private var awake = GapDetector.Reading(monotonic: 0, boot: 0, occupied: 0)
     /// The moment from which the age of a turn counts, in monotonic nanoseconds.
     private(set) var countingFrom: UInt64 = 0
+    /// The end of the last grace period: turns that ended by then are no stalls.
+    private(set) var excusedUntil: UInt64 = 0
     private(set) var reason = SuppressionReason.processStopped
 
     /// Ends the sleep of the watchdog, after `capturing` nanoseconds of captures and checks so far, and counts a
     /// time in which no thread ran; returns the end of a grace period if the host may have delayed the turns.
     mutating func wake(
-        capturing: UInt64, _ supervisors: [LoopSupervisor], _ suppressed: SuppressionCounter, _ now: () -> UInt64
+        capturing: UInt64, _ schedule: PollSchedule, _ suppressed: SuppressionCounter, _ now: () -> UInt64
     ) -> UInt64? {
         awake = clocks.read(capturing: capturing)
         let gap = gaps.wake(
-            at: awake, firstBegin: supervisors.compactMap(\.turnBegan).min(),
+            at: awake, firstBegin: schedule.firstBegin,
             stolen: { [steal] in steal.longest(until: CPUSteal()) }
         )
         if awake.monotonic &- steal.time >= Self.stealAge { steal = CPUSteal() }
@@ -258,8 +244,8 @@ struct Timekeeper {
             return nil
         case .stolen:
             suppressed.add(.cpuStolen)
-            let threshold = supervisors.map(\.loop.threshold).min() ?? 0
-            return awake.monotonic &+ GapDetector.gracePeriod(threshold: threshold)
+            excusedUntil = awake.monotonic &+ GapDetector.gracePeriod(threshold: schedule.threshold)
+            return excusedUntil
         case nil:
             return nil
         }

@@ -18,7 +18,6 @@ final class WatchdogContext {
     /// The longest wait for the names of waits before a dump of all threads, in nanoseconds.
     private static let patience: UInt64 = 100_000_000
     let threads: ProcessThreads
-    var version = 0
     var loops: [LoopMonitor] = []
     var tasks: CapturedTasks?
 

@@ -6,19 +6,22 @@ final class LoopMonitor: Sendable {
     let label: String
     let recorder: TurnRecorder
     let source: any LoopSource
-    private let currentThreshold: Atomic<UInt64>
     let stoppedEarly = Atomic<Int>(0)
+    private let began = Atomic<UInt64>(0)
     private let probe = Mutex<OneShotTransfer<ThreadProbe>?>(nil)
 
     init(label: String, threshold: UInt64, recorder: TurnRecorder, source: any LoopSource) {
         self.label = label
         self.recorder = recorder
         self.source = source
-        currentThreshold = Atomic(threshold)
+        recorder.setThreshold(threshold)
     }
 
     /// The duration from which a turn is a stall, in nanoseconds.
-    var threshold: UInt64 { currentThreshold.load(ordering: .relaxed) }
+    var threshold: UInt64 { recorder.threshold }
+
+    /// When the watch began, in monotonic nanoseconds.
+    var watchedFrom: UInt64 { began.load(ordering: .relaxed) }
 
     /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
@@ -28,6 +31,7 @@ final class LoopMonitor: Sendable {
     /// The first heartbeat goes ahead of all work that the app sends next. The files of the loop's thread are opened, if it
     /// is known, because a process that gives up its user can only read open ones.
     func begin(at now: UInt64) {
+        began.store(now, ordering: .relaxed)
         _ = (source as? HeartbeatSource)?.beat(recorder, threshold: threshold, at: now)
         guard let thread = source.knownThread ?? recorder.lastThread, let opened = try? ThreadProbe(thread: thread)
         else {
@@ -40,12 +44,15 @@ final class LoopMonitor: Sendable {
     /// Takes the files that are open; `nil` if there are none.
     func takeFiles() -> ThreadProbe? { probe.withLock { $0.take() }?.take() }
 
-    func setThreshold(_ threshold: UInt64) { currentThreshold.store(threshold, ordering: .relaxed) }
+    func setThreshold(_ threshold: UInt64) {
+        recorder.setThreshold(threshold)
+        recorder.callWatchdog()
+    }
 
     /// Sends a heartbeat if one is due, and reads the loop's state at `now` and what has ended since the last poll.
-    func poll(at now: UInt64) -> LoopPoll {
+    func poll(at now: UInt64, mayBeat: Bool = true) -> LoopPoll {
         let heartbeats = source as? HeartbeatSource
-        let nextHeartbeat = heartbeats?.beat(recorder, threshold: threshold, at: now)
+        let nextHeartbeat = !mayBeat ? nil : heartbeats?.beat(recorder, threshold: threshold, at: now)
         var turn = recorder.snapshot()
         turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
         return LoopPoll(

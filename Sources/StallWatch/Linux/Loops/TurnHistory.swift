@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The last longer turns of one loop, in fixed memory: 6 KiB.
+/// The last longer turns of one loop, in fixed memory: 6 KiB for the usual capacity.
 ///
 /// Turns shorter than ``shortest`` are not kept, because a busy loop would fill the memory with a few milliseconds of them. A
 /// short turn therefore costs the loop one comparison, and a longer one four stores. Only the loop's thread writes, without a lock
@@ -19,11 +19,21 @@ final class TurnHistory: Sendable {
     /// The shortest turn that is kept, in nanoseconds: 1 ms.
     static let shortest: UInt64 = 1_000_000
 
-    /// One more, because the loop may be replacing the oldest turn while another thread reads.
-    private static let slots = capacity + 1
     private static let wordsPerTurn = 3
-    private let words = AtomicWords(count: TurnHistory.slots * TurnHistory.wordsPerTurn)
+    private let capacity: Int
+    private let words: AtomicWords
     private let kept = Atomic<UInt64>(0)
+
+    init(capacity: Int = TurnHistory.capacity) {
+        self.capacity = capacity
+        words = AtomicWords(count: (capacity + 1) * Self.wordsPerTurn)
+    }
+
+    /// One more, because the loop may be replacing the oldest turn while another thread reads.
+    private var slots: Int { capacity + 1 }
+
+    /// The number of turns so far, kept or replaced since.
+    var count: UInt64 { kept.load(ordering: .acquiring) }
 
     func record(began: UInt64, ended: UInt64, previousEnd: UInt64) {
         guard ended &- began >= Self.shortest else { return }
@@ -36,10 +46,10 @@ final class TurnHistory: Sendable {
         kept.store(number &+ 1, ordering: .releasing)
     }
 
-    /// Returns the turns that ended at or after `time`, oldest first: 256 at most.
-    func turns(endedSince time: UInt64) -> [Turn] {
+    /// Returns the turns that ended at or after `time`, oldest first, without the first `skipped` of all.
+    func turns(endedSince time: UInt64, skipping skipped: UInt64 = 0) -> [Turn] {
         let before = kept.load(ordering: .acquiring)
-        let first = before - min(before, UInt64(Self.capacity))
+        let first = min(max(before - min(before, UInt64(capacity)), skipped), before)
         let turns = (first..<before).map { number in
             let words = words(of: number)
             return Turn(
@@ -49,13 +59,13 @@ final class TurnHistory: Sendable {
         }
         // Meanwhile the loop may have replaced the oldest turns, and may be replacing one more.
         let after = kept.load(ordering: .acquiring)
-        let firstWhole = after &+ 1 - min(after &+ 1, UInt64(Self.slots))
+        let firstWhole = after &+ 1 - min(after &+ 1, UInt64(slots))
         let replaced = Int(min(firstWhole - min(firstWhole, first), UInt64(turns.count)))
         return turns.dropFirst(replaced).filter { ($0.ended ?? .max) >= time }
     }
 
     private func words(of number: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
         // In bounds: the remainder is below the number of slots.
-        words.start + Int(number % UInt64(Self.slots)) * Self.wordsPerTurn
+        words.start + Int(number % UInt64(slots)) * Self.wordsPerTurn
     }
 }

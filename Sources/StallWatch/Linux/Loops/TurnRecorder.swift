@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// Only the loop's own thread calls ``enter(at:)`` … ``exit(at:)``; any thread may take a ``snapshot()``. Nothing here
 /// locks or allocates. The only system calls are gettid(2) for a new thread, and the semaphore post that wakes a parked
-/// watchdog or reports the end of a stall.
+/// watchdog or reports the end of a turn over the threshold.
 ///
 /// A turn lasts from the end of a wait until the loop waits again or exits. A loop that always has events never waits.
 /// For such a loop, a turn ends where the next pass reaches its sources.
@@ -37,6 +37,10 @@ final class TurnRecorder: Sendable {
     /// The value of `defaultRuns` when a block of the main queue ran last.
     private let mainQueueRun = Atomic<UInt64>(.max)
     private let inGap = Atomic<Bool>(false)
+    /// The duration from which a turn is a stall, in nanoseconds.
+    private let currentThreshold = Atomic<UInt64>(.max)
+    /// Whether the watchdog has to poll the loop whatever it expects of it.
+    private let hasNews = Atomic<Bool>(false)
 
     static let defaultMode: UInt8 = 1
 
@@ -47,6 +51,12 @@ final class TurnRecorder: Sendable {
     let histogram = TurnHistogram()
 
     let history = TurnHistory()
+
+    /// The turns over the threshold that ended before the watchdog marked them.
+    let unseen = TurnHistory(capacity: TurnRecorder.maximumUnseen)
+
+    /// The most such turns that are kept for the watchdog, which counts the others.
+    static let maximumUnseen = 8
 
     let waits = WaitClock()
 
@@ -159,8 +169,18 @@ extension TurnRecorder {
         began.store(0, ordering: .releasing)
         // Pairs with the fence in `markStalled`: this thread sees the mark, or the watchdog sees that the turn is over.
         alarm.fence.light()
-        guard stalled.load(ordering: .relaxed) == current else { return }
-        stalledEnd.store(now, ordering: .sequentiallyConsistent)
+        if stalled.load(ordering: .relaxed) == current {
+            stalledEnd.store(now, ordering: .sequentiallyConsistent)
+        } else {
+            guard now &- current >= threshold else { return }
+            unseen.record(began: current, ended: now, previousEnd: previousEnd)
+        }
+        callWatchdog()
+    }
+
+    /// Wakes the watchdog and makes it poll this loop, on any thread.
+    func callWatchdog() {
+        hasNews.store(true, ordering: .sequentiallyConsistent)
         alarm.ring()
     }
 
@@ -235,7 +255,7 @@ extension TurnRecorder {
         alarm.fence.heavy()
         guard let end = stalledTurnEnd(began) else { return nil }
         let stored = stalledEnd.compareExchange(expected: 0, desired: end, ordering: .sequentiallyConsistent)
-        alarm.ring()
+        callWatchdog()
         return stored.exchanged ? end : stored.original
     }
 
@@ -273,6 +293,21 @@ extension TurnRecorder {
 
     func clearStalled() {
         stalled.store(0, ordering: .sequentiallyConsistent)
+    }
+
+    var threshold: UInt64 { currentThreshold.load(ordering: .relaxed) }
+
+    /// Sets the duration from which a turn is a stall, in nanoseconds, on any thread.
+    func setThreshold(_ threshold: UInt64) { currentThreshold.store(threshold, ordering: .relaxed) }
+
+    /// The begin of the current turn, or 0, and the number of turns: two loads, whose values may be of different turns.
+    var mark: (began: UInt64, turns: UInt64) {
+        (began.load(ordering: .sequentiallyConsistent), turn.load(ordering: .acquiring))
+    }
+
+    /// Returns whether the loop has called the watchdog since the last call.
+    func takeNews() -> Bool {
+        hasNews.load(ordering: .relaxed) && hasNews.exchange(false, ordering: .sequentiallyConsistent)
     }
 }
 

@@ -6,10 +6,12 @@ import Synchronization
 ///
 /// While loops turn, the watchdog sleeps until a deadline, and no loop wakes it. While all loops wait, the watchdog is
 /// *parked*: it sleeps without a deadline, and a flag says so. The first loop that begins a turn clears the flag and
-/// posts the semaphore. Every other turn only reads the flag.
+/// rings. Every other turn only reads the flag. The alarm is an event: however often it rings, it ends one sleep.
 final class WatchdogAlarm: Sendable {
     private let semaphore = Semaphore()
     private let parked = Atomic<Bool>(false)
+    /// Whether the alarm has rung since the last sleep that it ended; only then the semaphore has a post, and only one.
+    private let rang = Atomic<Bool>(false)
     let fence = AsymmetricFence()
 
     /// Wakes the watchdog if it is parked; otherwise it costs one atomic load and no system call.
@@ -18,27 +20,35 @@ final class WatchdogAlarm: Sendable {
         guard parked.load(ordering: .relaxed),
             parked.exchange(false, ordering: .sequentiallyConsistent)
         else { return }
-        semaphore.post()
+        ring()
     }
 
-    /// Wakes the watchdog from any sleep.
+    /// Wakes the watchdog from any sleep: a system call only if the alarm has not rung yet.
     func ring() {
+        guard !rang.exchange(true, ordering: .sequentiallyConsistent) else { return }
         semaphore.post()
     }
 
     /// Sleeps until a deadline in monotonic nanoseconds, or until the alarm rings; returns whether it did.
     @discardableResult
     func sleep(until deadline: UInt64) -> Bool {
-        semaphore.wait(until: deadline)
+        guard semaphore.wait(until: deadline) else { return false }
+        // Before the watchdog looks at what the callers have changed: who rings from now on wakes it again.
+        _ = rang.exchange(false, ordering: .sequentiallyConsistent)
+        return true
     }
 
-    /// Sleeps until the alarm rings or a deadline, unless `mayPark` returns `false` once the flag is set: it inspects
-    /// every loop again, a turn that begins later sees the flag, and the fences exclude a third case.
-    func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) {
+    /// Sleeps until the alarm rings or a deadline, and returns whether a loop may have begun a turn.
+    ///
+    /// It does not sleep if `mayPark` returns `false` once the flag is set: that inspects every loop again, a turn that
+    /// begins later sees the flag, and the fences exclude a third case.
+    @discardableResult
+    func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) -> Bool {
         parked.store(true, ordering: .sequentiallyConsistent)
         fence.heavy()
-        if mayPark() { semaphore.wait(until: deadline) }
-        parked.store(false, ordering: .sequentiallyConsistent)
+        defer { parked.store(false, ordering: .sequentiallyConsistent) }
+        // What happened in between did not ring.
+        return mayPark() ? sleep(until: deadline) : true
     }
 }
 

@@ -37,6 +37,7 @@ extension LiveEngine {
         loop.earlyStops = entry.monitors.reduce(0) { $0 + $1.earlyStops }
         if let total = stalls[entry.label] {
             loop.stalls = total.count
+            loop.missed = total.missed
             loop.stallTime = .nanoseconds(total.nanoseconds)
             loop.lastStall = Timestamp(wallClockNanoseconds: total.last)
         }

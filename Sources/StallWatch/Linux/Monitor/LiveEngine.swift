@@ -26,6 +26,8 @@ final class LiveEngine: MonitorEngine {
         var phase = Phase.made
         /// By label.
         var loops: [String: LoopEntry] = [:]
+        /// The labels of the loops with an identity.
+        var labels: [ObjectIdentifier: String] = [:]
         /// When the monitor started and stopped, in monotonic nanoseconds.
         var started: UInt64?
         var stopped: UInt64?
@@ -111,17 +113,16 @@ final class LiveEngine: MonitorEngine {
                     .alreadyWatched, "the label \(loop.label) is already in use: give each loop a label of its own"
                 )
             }
-            if let identity = loop.identity,
-                let watched = state.loops.values.first(where: { $0.identity == identity })
-            {
+            if let label = loop.identity.flatMap({ state.labels[$0] }) {
                 throw StallWatchError(
-                    .alreadyWatched, "the loop \(loop.label) is already watched, as \(watched.label): watch it once"
+                    .alreadyWatched, "the loop \(loop.label) is already watched, as \(label): watch it once"
                 )
             }
             let monitors = try loop.makeMonitors(
                 threshold: nanoseconds(threshold), alarm: watchdog.alarm, isServed: isServed)
             let entry = LoopEntry(label: loop.label, identity: loop.identity, monitors: monitors)
             state.loops[loop.label] = entry
+            if let identity = loop.identity { state.labels[identity] = loop.label }
             if case .running = state.phase { entry.begin() }
             watchdog.add(monitors)
             return entry
@@ -133,6 +134,7 @@ final class LiveEngine: MonitorEngine {
         let isWatched = state.withLock { state in
             guard state.loops[entry.label] === entry else { return false }
             state.loops[entry.label] = nil
+            if let identity = entry.identity { state.labels[identity] = nil }
             return true
         }
         guard isWatched else { return }

@@ -37,7 +37,6 @@ struct LiveLoop: EngineLoop {
 
     func setThreshold(_ threshold: Duration) {
         for monitor in entry.monitors { monitor.setThreshold(nanoseconds(threshold)) }
-        engine.watchdog.alarm.ring()
     }
 
     var statistics: LoopStatistics { engine.statistics(of: entry) }

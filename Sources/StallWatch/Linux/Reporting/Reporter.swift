@@ -61,7 +61,8 @@ final class Reporter: Sendable {
         queue(ReportDraft(record: record), in: arrivals)
         guard record.state != .ongoing else { return }
         // Counted here, so that a report lost later is still counted. The names of operations may be many.
-        counts.add(stallOf: record.duration, on: record.kind == .overdue ? nil : record.loop.label)
+        counts.add(
+            stallOf: record.duration, on: record.kind == .overdue ? nil : record.loop.label, missed: record.missed)
     }
 
     /// The maximum number of queued stalls; the oldest finished one over it is dropped, or else the oldest.

@@ -6,6 +6,7 @@ import StallReports
     final class MetricsSink: Sink {
         private let factory: any MetricsFactory
         private let lateness: Timer
+        private let missed: Counter
         private let suppressed: [SuppressionReason: Counter]
         /// By the kind, the loop and the cause.
         private var stalls: [[String]: (counter: Counter, duration: Timer)] = [:]
@@ -14,6 +15,7 @@ import StallReports
         init(_ factory: any MetricsFactory) {
             self.factory = factory
             lateness = Timer(label: "stallwatch.watchdog.lateness", factory: factory)
+            missed = Counter(label: "stallwatch.missed", factory: factory)
             suppressed = Dictionary(
                 uniqueKeysWithValues: [SuppressionReason.repeated, .rateLimit].map { reason in
                     let dimensions = [("reason", reason.rawValue)]
@@ -47,6 +49,7 @@ import StallReports
                 )
             stalls[labels] = metrics
             metrics.counter.increment()
+            if report.missingSamplesReason != nil { missed.increment() }
             metrics.duration.recordMilliseconds(report.durationMilliseconds)
         }
     }

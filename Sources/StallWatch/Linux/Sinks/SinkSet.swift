@@ -86,6 +86,7 @@ struct SinkSet: Sendable {
 final class ReportCounts: Sendable {
     struct StallTotals: Sendable, Equatable {
         var count = 0
+        var missed = 0
         var nanoseconds: UInt64 = 0
         /// When the last one was counted, in nanoseconds since 1970.
         var last: UInt64 = 0
@@ -101,13 +102,18 @@ final class ReportCounts: Sendable {
         counts.withLock { body(&$0.statistics) }
     }
 
-    func add(stallOf nanoseconds: UInt64, on loop: String?) {
+    /// Counts a stall, or `missed` turns of which one has this duration.
+    func add(stallOf nanoseconds: UInt64, on loop: String?, missed: Int = 0) {
         counts.withLock { counts in
-            counts.statistics.stalls += 1
+            counts.statistics.stalls += max(missed, 1)
+            counts.statistics.missed += missed
             guard let loop else { return }
-            let before = counts.byLoop[loop] ?? StallTotals()
-            counts.byLoop[loop] = StallTotals(
-                count: before.count + 1, nanoseconds: before.nanoseconds &+ nanoseconds, last: wallClockNow())
+            var totals = counts.byLoop[loop] ?? StallTotals()
+            totals.count += max(missed, 1)
+            totals.missed += missed
+            totals.nanoseconds &+= nanoseconds
+            totals.last = wallClockNow()
+            counts.byLoop[loop] = totals
         }
     }
 

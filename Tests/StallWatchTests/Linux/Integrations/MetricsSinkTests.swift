@@ -15,7 +15,9 @@ import TestSupport
             let metrics = TestMetrics()
             _ = try withReporter([.metrics(factory: metrics)]) { reporter in
                 for _ in 0..<5 { reporter.submit(.fixture(function: 1, milliseconds: 300)) }
-                reporter.submit(.fixture(function: 2, loop: "worker", milliseconds: 700))
+                var missed = StallRecord.fixture(function: 2, loop: "worker", milliseconds: 700)
+                (missed.samples, missed.missed, missed.missedReason) = ([], 1, "the turn had ended")
+                reporter.submit(missed)
                 let lasting = StallRecord.fixture(function: 3, state: .ongoing)
                 reporter.submit(lasting)
                 reporter.submit(lasting.after(milliseconds: 900, state: .abandoned))
@@ -35,7 +37,8 @@ import TestSupport
                     == Array(repeating: milliseconds(1), count: 7))
             #expect(try metrics.expectCounter("stallwatch.suppressed", [("reason", "repeated")]).totalValue == 2)
             #expect(try metrics.expectCounter("stallwatch.suppressed", [("reason", "rateLimit")]).totalValue == 0)
-            #expect(metrics.counters.count == 4)
+            #expect(try metrics.expectCounter("stallwatch.missed").totalValue == 1)
+            #expect(metrics.counters.count == 5)
             #expect(metrics.timers.count == 3)
         }
 

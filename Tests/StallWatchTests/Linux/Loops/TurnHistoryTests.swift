@@ -34,6 +34,18 @@ import Testing
         #expect(turns.last?.began == UInt64(TurnHistory.capacity + 10) * 10 * Self.millisecond)
     }
 
+    @Test func `turns that were read are skipped, also when others replaced them`() {
+        let history = TurnHistory(capacity: 2)
+        for number in 1...5 as ClosedRange<UInt64> {
+            history.record(
+                began: number * 10 * Self.millisecond, ended: (number * 10 + 2) * Self.millisecond, previousEnd: 0)
+        }
+        #expect(history.count == 5)
+        #expect(history.turns(endedSince: 0) == [turn(40, 42, waited: 0), turn(50, 52, waited: 0)])
+        #expect(history.turns(endedSince: 0, skipping: 4) == [turn(50, 52, waited: 0)])
+        #expect(history.turns(endedSince: 0, skipping: 5) == [])
+    }
+
     /// Each turn's words depend on each other, so that a torn reading shows.
     @Test func aReadingIsNeverTorn() throws {
         let history = TurnHistory()

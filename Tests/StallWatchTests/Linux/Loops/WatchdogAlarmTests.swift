@@ -26,6 +26,14 @@ import Testing
         #expect(!alarm.sleep(until: 0), "one ring ends one sleep")
     }
 
+    @Test func `many rings end one sleep`() {
+        for _ in 0..<1_000 { alarm.ring() }
+        #expect(alarm.sleep(until: 0))
+        #expect(!alarm.sleep(until: 0))
+        alarm.ring()
+        #expect(alarm.sleep(until: 0), "a ring after it ends the next one")
+    }
+
     @Test func onlyAParkedWatchdogIsWoken() {
         alarm.wakeIfParked()
         #expect(!alarm.sleep(until: 0))

@@ -40,6 +40,25 @@ import TestSupport
         await stream.reduce(into: []) { $0.append($1) }
     }
 
+    @Test func `turns that were over when the watchdog looked are reported and counted`() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        var record = StallRecord.fixture()
+        (record.samples, record.missed, record.missedReason) = ([], 3, "the turn had ended")
+        reporter.submit(record)
+        reporter.submit(.fixture(function: 1))
+        try run(reporter)
+        let counts = reporter.counts.current
+        #expect(counts.missed == 3 && counts.stalls == 4)
+        #expect(reporter.counts.byLoop["main"]?.missed == 3 && reporter.counts.byLoop["main"]?.count == 4)
+        let reports = await reports(stream)
+        let missed = try #require(reports.first { $0.samples.isEmpty })
+        #expect(missed.summary == "main stalled 400 ms. No sample: the turn had ended.")
+        #expect(missed.missingSamplesReason == "the turn had ended")
+        #expect(missed.missingCulpritReason == missed.missingSamplesReason)
+        #expect(reports.count == 2 && missed.cause == nil && missed.fault == nil)
+    }
+
     @Test func noticesAreFormattedOnlyForALog() throws {
         var wordings = 0
         func metadata() -> [String: String] {

@@ -1,0 +1,116 @@
+import Testing
+
+@testable import StallWatch
+
+/// Which loops a pass polls, with times that the test sets.
+@Suite struct PollScheduleTests {
+    private static let threshold: UInt64 = 100_000_000
+    /// Longer than the time between two looks at the loops of a test.
+    private static let later: UInt64 = 1_000_000
+
+    private let alarm = WatchdogAlarm()
+    private var schedule = PollSchedule()
+    private var recorders: [TurnRecorder] = []
+
+    private mutating func add(_ count: Int = 1) {
+        for _ in 0..<count {
+            let recorder = TurnRecorder(alarm: alarm)
+            recorder.setThreshold(Self.threshold)
+            recorders.append(recorder)
+            schedule.add(recorder)
+        }
+    }
+
+    /// Returns the loops that a pass polls; a poll finds a loop that turns and is due after `wait`, or one that rests.
+    private mutating func pass(
+        at time: UInt64, hasRung: Bool = false, wait: UInt64? = nil, isPlain: Bool = false
+    ) -> [Int] {
+        schedule.begin(at: time, hasRung: hasRung)
+        return recorders.indices.filter { index in
+            guard schedule.needsPoll(index, at: time) else { return false }
+            let outcome = PollOutcome(
+                due: wait.map { time + $0 } ?? .max, mark: recorders[index].mark,
+                plainInterval: isPlain ? Self.threshold : nil, isResting: wait == nil,
+                mayPark: recorders[index].mark.began == 0)
+            schedule.update(index, outcome, at: time)
+            return true
+        }
+    }
+
+    @Test mutating func `a loop is polled when it is due, and after half of that time with another one`() {
+        add()
+        #expect(pass(at: 1_000, wait: 1_000) == [0])
+        #expect(schedule.next == 2_000)
+        #expect(pass(at: 1_499, wait: 1_000) == [] && schedule.next == 2_000)
+        add()
+        #expect(pass(at: 1_499, wait: 600) == [1])
+        #expect(schedule.next == 2_000)
+        #expect(pass(at: 2_000, wait: 1_000) == [0, 1], "the second one is due soon, too")
+        #expect(schedule.next == 3_000)
+    }
+
+    @Test mutating func `ten thousand loops that rest are polled once`() {
+        add(10_000)
+        #expect(pass(at: 1_000).count == 10_000)
+        #expect(schedule.next == .max && schedule.mayPark)
+        #expect(schedule.sleep(at: 1_000, until: schedule.next) == WatchdogSleep(deadline: .max, isParked: true))
+        recorders[4_711].beginTurn(at: 2_000)
+        #expect(!schedule.mayPark)
+        #expect(schedule.firstBegin == 2_000)
+        #expect(pass(at: 3_000, hasRung: true) == [4_711])
+    }
+
+    /// Beside a loop in a turn the watchdog is not parked, so a turn that begins says nothing.
+    @Test mutating func `loops that rest are looked at before a turn can be late`() {
+        add(2)
+        recorders[0].beginTurn(at: 1)
+        schedule.begin(at: 1_000, hasRung: true)
+        for index in 0...1 {
+            _ = schedule.needsPoll(index, at: 1_000)
+            let isOn = index == 0
+            let outcome = PollOutcome(
+                due: isOn ? 10 * Self.threshold : .max, mark: recorders[index].mark, isResting: !isOn, mayPark: !isOn)
+            schedule.update(index, outcome, at: 1_000)
+        }
+        let sleep = schedule.sleep(at: 1_000, until: schedule.next)
+        #expect(sleep == WatchdogSleep(deadline: 1_000 + Self.threshold, isParked: false))
+        #expect(pass(at: 1_001 + Self.later) == [])
+        recorders[1].beginTurn(at: 2_000)
+        #expect(pass(at: 1_002 + 2 * Self.later) == [1])
+    }
+
+    @Test mutating func `a loop that called the watchdog is polled at once`() {
+        add(2)
+        #expect(pass(at: 1_000, wait: 10 * Self.threshold) == [0, 1])
+        recorders[1].callWatchdog()
+        #expect(alarm.sleep(until: 0))
+        #expect(pass(at: 1_001, hasRung: true, wait: 10 * Self.threshold) == [1])
+        #expect(pass(at: 1_002, hasRung: true) == [])
+    }
+
+    @Test mutating func `a plain loop between turns is polled by its mark alone`() {
+        add()
+        #expect(pass(at: 1_000, wait: Self.threshold, isPlain: true) == [0])
+        var time = 1_000 + Self.threshold
+        recorders[0].beginTurn(at: time - 5)
+        recorders[0].endTurn(at: time - 4)
+        #expect(pass(at: time) == [])
+        #expect(schedule.next == time + Self.threshold, "it has turned, so it is likely to turn again")
+        time = schedule.next
+        #expect(pass(at: time) == [])
+        #expect(schedule.next == .max && schedule.mayPark, "it has not turned")
+        recorders[0].beginTurn(at: time + 1)
+        #expect(pass(at: time + 2, hasRung: true) == [0])
+    }
+
+    @Test mutating func `a loop that is removed no longer counts`() {
+        add(3)
+        recorders[1].beginTurn(at: 1)
+        #expect(pass(at: 1_000).count == 3)
+        schedule.remove { $0 == 1 }
+        recorders.remove(at: 1)
+        #expect(schedule.firstBegin == nil && schedule.mayPark)
+        #expect(pass(at: 2_000, hasRung: true) == [])
+        #expect(schedule.sleep(at: 2_000, until: 3 * Self.threshold).isParked)
+    }
+}
