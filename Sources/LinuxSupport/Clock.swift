@@ -6,6 +6,35 @@ package func monotonicNow() -> UInt64 { now(CLOCK_MONOTONIC) ?? 0 }
 /// Returns the nanoseconds of CLOCK_BOOTTIME, which also runs while the machine is suspended.
 package func bootTimeNow() -> UInt64 { now(CLOCK_BOOTTIME) ?? 0 }
 
+/// CLOCK_MONOTONIC and CLOCK_BOOTTIME of one moment, in nanoseconds.
+package struct ClockPair: Equatable, Sendable {
+    package var monotonic: UInt64
+    package var boot: UInt64
+    /// The largest amount by which ``boot`` may be too late, because the thread lost its CPU between the two readings.
+    package var uncertainty: UInt64
+
+    /// The uncertainty that is good enough, in nanoseconds: two readings in a row take less than one microsecond.
+    static let goodUncertainty: UInt64 = 1_000_000
+    static let maximumAttempts = 4
+
+    /// Reads the boot clock between two readings of the monotonic one, and again while these are too far apart.
+    ///
+    /// The moment is that of the first reading, so that a thread that loses its CPU later does not seem to have come late.
+    package init(monotonic: () -> UInt64 = monotonicNow, boot: () -> UInt64 = bootTimeNow) {
+        let first = monotonic()
+        (self.monotonic, self.boot, uncertainty) = (first, first, .max)
+        var before = first
+        for _ in 0..<Self.maximumAttempts where uncertainty > Self.goodUncertainty {
+            let between = boot()
+            let after = monotonic()
+            if after &- before < uncertainty {
+                (self.boot, uncertainty) = (first &+ (between &- before), after &- before)
+            }
+            before = after
+        }
+    }
+}
+
 /// Returns the nanoseconds for which the threads of this process have been on a CPU.
 package func processTimeNow() -> UInt64 { now(CLOCK_PROCESS_CPUTIME_ID) ?? 0 }
 

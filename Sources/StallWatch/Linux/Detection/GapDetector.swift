@@ -3,8 +3,8 @@ import StallReports
 
 /// Detects time in which nothing in the process could run.
 ///
-/// A pure value. A thread wakes up late because it was still working at the deadline, waited for a CPU, the host gave
-/// its CPU to another machine, or no thread of the process ran.
+/// A pure value. A thread wakes up late because it was still working at the deadline, waited for a CPU or for its own
+/// pages of memory, the host gave its CPU to another machine, or no thread of the process ran.
 struct GapDetector: Equatable {
     enum Gap: Equatable {
         /// The turns are measured anew, because no thread ran.
@@ -18,10 +18,14 @@ struct GapDetector: Equatable {
         var monotonic: UInt64
         /// The monotonic clock plus the time for which the machine has been suspended.
         var boot: UInt64
+        /// The largest amount by which `boot` may be too late.
+        var uncertainty: UInt64 = 0
         /// The total time that the watchdog has run on a CPU, waited for one, or waited for a capture.
         var occupied: UInt64
         /// The process's CPU time, set only if the kernel has no schedstat.
         var processTime: UInt64?
+        /// The watchdog's page faults that went to a disk, in all.
+        var majorFaults: UInt64 = 0
     }
 
     private let processors: UInt64
@@ -32,6 +36,12 @@ struct GapDetector: Equatable {
 
     /// The largest lateness or suspension that is normal, in nanoseconds: timer slack, a page fault, an interrupt.
     static let tolerance: UInt64 = 50_000_000
+
+    /// The longest time that one page fault of the watchdog explains, in nanoseconds.
+    ///
+    /// That of a read from a busy disk: the kernel counts faults, and not their time. A process that was stopped for longer
+    /// has faults afterwards, too.
+    static let faultTime: UInt64 = 100_000_000
 
     /// The part of its lateness in which a process must have run not to count as stopped: a tenth.
     private static let leastShare: UInt64 = 10
@@ -66,14 +76,16 @@ struct GapDetector: Equatable {
         hadGracePeriod = false
         self.last = nil
         let suspended = (reading.boot &- reading.monotonic) &- (last.boot &- last.monotonic)
-        // The two clocks are read one after the other, so the difference may be slightly off in either direction.
-        if suspended > Self.tolerance, suspended < UInt64.max / 2 { return .held(.suspended) }
+        // The clocks are read one after the other, so the difference may be off: too large by this reading's uncertainty, or
+        // too small by the last one's.
+        if suspended > Self.tolerance &+ reading.uncertainty, suspended < UInt64.max / 2 { return .held(.suspended) }
         // A sleep without a deadline ends when the first turn begins, unless something else woke the watchdog.
         let due = deadline != .max ? deadline : firstBegin().flatMap { $0 >= last.monotonic ? $0 : nil } ?? .max
         guard due != .max, reading.monotonic > due else { return nil }
         let late = reading.monotonic - due
         if hasRun(since: last, until: reading, planned: due - last.monotonic, late: late) { return nil }
-        let unexplained = late - min(reading.occupied &- last.occupied, late)
+        let faulted = (reading.majorFaults &- last.majorFaults) &* Self.faultTime
+        let unexplained = late - min((reading.occupied &- last.occupied) &+ faulted, late)
         guard unexplained > Self.tolerance else { return nil }
         guard unexplained - min(stolen(), unexplained) <= Self.tolerance else { return .held(.processStopped) }
         hadGracePeriod = !isRested

@@ -1,3 +1,4 @@
+internal import CLinux
 import LinuxSupport
 import StackCapture
 import StallReports
@@ -263,8 +264,8 @@ struct Timekeeper {
     }
 }
 
-/// The clocks that show whether the watchdog itself was late, by two vDSO calls and sometimes two system calls; to be created
-/// and used on its thread, whose file they keep open.
+/// The clocks that show whether the watchdog itself was late, by three vDSO calls, a system call, and sometimes two more; to
+/// be created and used on its thread, whose file they keep open.
 struct WatchdogClocks {
     private let probe = try? ThreadProbe(ofThisThread: .schedstat)
     private var times: ThreadReading?
@@ -275,12 +276,12 @@ struct WatchdogClocks {
     /// If the kernel does not record the others (CONFIG_SCHED_INFO), the process's CPU time takes their place. The CPU
     /// time of captures counts twice, which hardly matters: a long capture spends its time waiting.
     mutating func read(capturing: UInt64) -> GapDetector.Reading {
-        let time = monotonicNow()
-        if unread.wake(at: time) { times = probe?.read().flatMap { $0.showsRunQueue ? $0 : nil } }
+        let clocks = ClockPair()
+        if unread.wake(at: clocks.monotonic) { times = probe?.read().flatMap { $0.showsRunQueue ? $0 : nil } }
         return GapDetector.Reading(
-            monotonic: time, boot: bootTimeNow(),
+            monotonic: clocks.monotonic, boot: clocks.boot, uncertainty: clocks.uncertainty,
             occupied: capturing + (times?.used ?? 0),
-            processTime: times == nil ? processTimeNow() : nil)
+            processTime: times == nil ? processTimeNow() : nil, majorFaults: clinux_thread_major_faults())
     }
 }
 

@@ -121,6 +121,34 @@ import Testing
         #expect(wake(at: Self.clocks(1_001, suspended: Self.tolerance + 1)) == .held(.suspended))
     }
 
+    /// A thread may lose its CPU between the reads of two clocks.
+    @Test mutating func `a difference within the uncertainty is no suspension`() {
+        var woken = Self.clocks(1_001, suspended: 60_000_000)
+        woken.uncertainty = 60_000_000
+        detector.sleep(at: Self.clocks(1_000), until: .max)
+        #expect(wake(at: woken) == nil)
+        woken.boot += Self.tolerance + 1
+        detector.sleep(at: Self.clocks(1_000), until: .max)
+        #expect(wake(at: woken) == .held(.suspended))
+    }
+
+    @Test mutating func `the watchdog's own page faults are no stopped process`() {
+        func woken(late: UInt64, faults: UInt64) -> GapDetector.Reading {
+            var reading = Self.clocks(2_000 + late)
+            reading.majorFaults = faults
+            return reading
+        }
+        for (late, faults, gap) in [
+            (GapDetector.faultTime, 1, nil), (3 * GapDetector.faultTime, 3, nil),
+            (3 * GapDetector.faultTime, 0, .held(.processStopped)),
+            // A process that was stopped for long reads some of its pages from the disk again.
+            (60_000_000_000, 3, .held(.processStopped)),
+        ] as [(UInt64, UInt64, GapDetector.Gap?)] {
+            detector.sleep(at: Self.clocks(1_000), until: 2_000)
+            #expect(wake(at: woken(late: late, faults: faults)) == gap)
+        }
+    }
+
     @Test mutating func aSuspensionIsReportedOnce() {
         detector.sleep(at: Self.clocks(1_000), until: .max)
         let after = Self.clocks(2_000, suspended: 2 * Self.tolerance)
