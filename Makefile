@@ -162,6 +162,7 @@ long-tests: install $(BUILT_TESTS)
 	$(TESTS) --no-parallel --filter '$(LONG_TESTS)'
 	STALLWATCH_STRESS_SECONDS=10 $(TESTS) --filter 'threads that hold locks lose nothing'
 	STALLWATCH_TEST_ROUNDS=3 $(TESTS) --filter '$(RANDOM_TESTS)'
+	STALLWATCH_FUZZED_NAMES=100000 $(TESTS) --filter 'random valid names'
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:

@@ -1,5 +1,3 @@
-internal import CLinux
-import Glibc
 import LinuxSupport
 import StallReports
 import Synchronization
@@ -254,40 +252,5 @@ package struct ImageIdentity: Sendable, Hashable {
         self.path = path
         self.buildID = buildID
         self.isOwnExecutable = isOwnExecutable
-    }
-}
-
-/// Converts symbols to the names in the source.
-enum Demangler {
-    /// The short form of a mangled Swift or C++ name; any other name as it is.
-    ///
-    /// Functions merged by the optimizer get one of their names after "merged", a top-level closure its module's.
-    static func functionName(_ symbol: String) -> String {
-        guard var name = demangle(symbol, isLong: false) else { return symbol }
-        if name.utf8.last == UInt8(ascii: " ") { name.removeLast() }
-        if name.hasSuffix(" in"), let module = SwiftModule.of(symbol) { name += " " + module }
-        // The linker's and the code generator's additions come after a period, which no mangled name has.
-        let mangled = symbol.utf8.prefix { $0 != UInt8(ascii: ".") }
-        let isMerged = symbol.hasPrefix("$") && mangled.suffix(mergedOperator.count).elementsEqual(mergedOperator)
-        return isMerged ? "merged " + name : name
-    }
-
-    /// How the mangled name of a merged function ends (docs/ABI/Mangling.rst of the Swift compiler).
-    private static let mergedOperator = Array("Tm".utf8)
-
-    /// The long form of a mangled Swift name, which has the modules in it; `nil` for any other name.
-    static func longName(_ symbol: String) -> String? { demangle(symbol, isLong: true) }
-
-    /// Only deeply nested generic types have longer symbols, and their names are unreadable.
-    static let maximumSymbolBytes = 16_384
-
-    private static func demangle(_ symbol: String, isLong: Bool) -> String? {
-        guard symbol.hasPrefix("$s") || symbol.hasPrefix("_Z") || symbol.hasPrefix("$S"),
-            symbol.utf8.count <= maximumSymbolBytes
-        else { return nil }
-        // The C function takes a pointer and a length and keeps neither.
-        guard let result = symbol.withCString({ clinux_demangle($0, symbol.utf8.count, isLong) }) else { return nil }
-        defer { free(result) }
-        return String(cString: result)
     }
 }
