@@ -3,10 +3,11 @@ internal import Foundation
 extension StallReport {
     /// Returns the report as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
     ///
-    /// The result is never empty: encoding cannot fail.
-    public func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
+    /// The result is never empty: encoding cannot fail. It has at most 4 MiB, beside texts of the app's own: of a longer one
+    /// outer frames of the stacks are left out, and the reason of their samples says so.
+    public func jsonData() -> [UInt8] { json(isIndented: true) }
 
-    package func jsonLine() -> [UInt8] { encodeJSON(self, isIndented: false) }
+    package func jsonLine() -> [UInt8] { json(isIndented: false) }
 
     /// Decodes and validates a report.
     ///

@@ -154,6 +154,7 @@ extension StallReport {
         waits = nil
         tasks = nil
         history = nil
+        for index in (cause?.lock?.owners ?? []).indices { cause?.lock?.owners[index].stack = nil }
         stacks = []
         frames = []
         images = []

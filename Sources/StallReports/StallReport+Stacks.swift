@@ -169,7 +169,8 @@ extension StallReport.Frame {
         file: String? = nil,
         line: Int? = nil, isInApp: Bool, kind: StallReport.FrameKind
     ) {
-        (self.image, self.offset, self.function, self.symbol, self.file) = (image, offset, function, symbol, file)
+        (self.image, self.offset, self.file) = (image, offset, file)
+        (self.function, self.symbol) = (function.map(StallReport.bounded), symbol.map(StallReport.bounded))
         (self.line, self.isInApp, self.kind) = (line, isInApp, kind)
     }
 

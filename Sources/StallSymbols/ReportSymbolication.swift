@@ -210,7 +210,7 @@ package struct ReportSymbolication {
         private mutating func merged(_ index: Int) -> Int {
             var frame = frames[index]
             guard frame.compilerGenerated != .merged else { return index }
-            if frame.isInlined != true { frame.function = frame.function.map { "merged " + $0 } }
+            if frame.isInlined != true { frame.function = frame.function.map { StallReport.bounded("merged " + $0) } }
             frame.compilerGenerated = .merged
             return keep(frame)
         }

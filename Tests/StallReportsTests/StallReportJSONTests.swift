@@ -51,6 +51,49 @@ import Testing
         #expect(keys == keys.sorted())
     }
 
+    /// A report with stacks of such lengths, of functions with names of two KB.
+    private func report(samples: Int, frames: Int) throws -> StallReport {
+        var report = try StallReport.literal()
+        report.frames = (0..<samples * frames).map { number in
+            let name = "f\(number)(" + String(repeating: "ä", count: 2_000) + ")"
+            return .init(
+                image: 0, offset: .init(UInt64(number)), function: name, symbol: name, isInApp: true, kind: .code)
+        }
+        report.stacks = (0..<samples).map { Array($0 * frames..<($0 + 1) * frames) }
+        report.samples = (0..<samples).map { number in
+            var sample = report.samples[0]
+            sample.stack = number
+            return sample
+        }
+        (report.otherThreads, report.waits, report.tasks, report.cause) = (nil, nil, nil, nil)
+        return report
+    }
+
+    @Test(arguments: [(20, 16), (20, 512), (60, 512), (2_000, 8)])
+    func `a report is written in at most 4 MiB, and says what it lacks`(samples: Int, frames: Int) throws {
+        let report = try report(samples: samples, frames: frames)
+        #expect(report.fault == nil)
+        for bytes in [report.jsonData(), report.jsonLine()] {
+            #expect(bytes.count <= StallReport.maximumWrittenBytes)
+            let read = try StallReport(jsonData: bytes)
+            #expect(read.samples.count == samples && read.fault == nil)
+            let isWhole = read.stacks.map(\.count) == report.stacks.map(\.count)
+            #expect(isWhole == (samples == 20 && frames == 16))
+            #expect(read.samples.allSatisfy { isWhole || !$0.isComplete && $0.reason?.contains("left out") == true })
+            #expect(read.stacks.allSatisfy { $0.allSatisfy { read.frames[$0].function?.hasPrefix("f") == true } })
+        }
+    }
+
+    @Test func `a long name keeps its beginning and is told apart by a hash`() {
+        let names = ["a", "b"].map { String(repeating: "ö", count: 5_000) + $0 }
+        let bounded = names.map(StallReport.bounded)
+        #expect(
+            bounded.allSatisfy { $0.hasPrefix("ööö") && (1_000...1_024).contains($0.utf8.count) && $0.hasSuffix("]") })
+        #expect(bounded[0] != bounded[1])
+        for name in ["", String(repeating: "x", count: 1_024)] { #expect(StallReport.bounded(name) == name) }
+        #expect(StallReport.bounded(bounded[0]) == bounded[0])
+    }
+
     @Test(arguments: ["", "\u{0}", "{\"a\": \"\u{7}\\\"}", "Zürich 日本 🙂", "a\nb\tc"])
     func anyTextSurvivesARoundTrip(text: String) throws {
         var report = try StallReport.literal()
