@@ -2,14 +2,39 @@ import Glibc
 
 package enum AtomicFile {
     /// Creates a file for its owner only, in place of what has the name, even a FIFO, and returns its descriptor.
-    package static func create(_ path: String) throws(SystemError) -> Int32 {
-        unlink(path)
-        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    ///
+    /// Here and below, `path` may be a name in a directory that is given.
+    package static func create(
+        _ path: String, in directory: FixedDirectory? = nil
+    ) throws(SystemError) -> Int32 {
+        let place = try directory?.descriptor() ?? AT_FDCWD
+        unlinkat(place, path, 0)
+        let descriptor = openat(place, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw SystemError(
-                "\(path) cannot be created: make the directory writable or choose another one", errno: errno)
+                "\(shown(path, directory)) cannot be created: make the directory writable or choose another one",
+                errno: errno)
         }
         return descriptor
+    }
+
+    /// The whole path, for messages.
+    private static func shown(_ path: String, _ directory: FixedDirectory?) -> String {
+        directory.map { "\($0.path)/\(path)" } ?? path
+    }
+
+    package static func remove(_ path: String, in directory: FixedDirectory? = nil) throws(SystemError) {
+        guard unlinkat(try directory?.descriptor() ?? AT_FDCWD, path, 0) != 0 else { return }
+        throw SystemError("\(shown(path, directory)) cannot be removed: make the directory writable", errno: errno)
+    }
+
+    /// Gives a file another name in the same directory, in place of what has it.
+    package static func rename(
+        _ path: String, to other: String, in directory: FixedDirectory? = nil
+    ) throws(SystemError) {
+        let place = try directory?.descriptor() ?? AT_FDCWD
+        guard renameat(place, path, place, other) != 0 else { return }
+        throw SystemError("\(shown(other, directory)) cannot be replaced: make the directory writable", errno: errno)
     }
 
     /// Returns a name beside `path` that no other program can foresee.
@@ -19,28 +44,31 @@ package enum AtomicFile {
 
     /// Writes a file that only its owner may read, and flushes it to the disk; `path` must not be a symbolic link.
     ///
-    /// Calls `shown` in between, which returns 0 or an error number. If anything fails, or `shown` returns an error, it
-    /// removes the file and throws. A file that cannot be flushed (``FileFlush/unavailable(errno:)``) is written all
-    /// the same. With a time of its last change, in nanoseconds since 1970, it says what is true now, and is not flushed.
+    /// Calls `show` in between. If anything fails, it removes the file and throws. A file that cannot be flushed
+    /// (``FileFlush/unavailable(errno:)``) is written all the same. With a time of its last change, in nanoseconds since
+    /// 1970, it says what is true now, and is not flushed.
     @discardableResult
     package static func write(
-        _ bytes: [UInt8], to path: String, changedAt: UInt64? = nil, shown: () -> Int32 = { 0 }
+        _ bytes: [UInt8], to path: String, in directory: FixedDirectory? = nil, changedAt: UInt64? = nil,
+        show: () throws(SystemError) -> Void = {}
     ) throws(SystemError) -> FileFlush {
-        let descriptor = try create(path)
+        let descriptor = try create(path, in: directory)
         var failure = writeAll(bytes, to: descriptor) ?? 0
         if failure == 0, let changedAt {
             let time = timespec(tv_sec: Int(changedAt / 1_000_000_000), tv_nsec: Int(changedAt % 1_000_000_000))
             if futimens(descriptor, [time, time]) != 0 { failure = errno }
         }
-        if failure == 0 { failure = shown() }
+        if failure == 0 {
+            do throws(SystemError) { try show() } catch { failure = error.errno ?? EIO }
+        }
         let flush = failure == 0 && changedAt == nil ? FileFlush(descriptor) : .done
         if case .failed(let error) = flush { failure = error }
         // close(2) may be the first call to report the error of a delayed write.
         if close(descriptor) != 0, failure == 0 { failure = errno }
         guard failure == 0 else {
-            unlink(path)
+            try? remove(path, in: directory)
             throw SystemError(
-                "\(path) cannot be written: free some space or choose another directory",
+                "\(shown(path, directory)) cannot be written: free some space or choose another directory",
                 errno: failure
             )
         }
@@ -49,25 +77,34 @@ package enum AtomicFile {
 
     /// Creates a file, or replaces it atomically; if that fails, the old file is unchanged.
     package static func replace(
-        _ path: String, with bytes: [UInt8], changedAt: UInt64? = nil
+        _ path: String, in directory: FixedDirectory? = nil, with bytes: [UInt8], through temporary: String? = nil,
+        changedAt: UInt64? = nil
     ) throws(SystemError) {
-        let temporary = temporaryPath(for: path)
-        try write(bytes, to: temporary, changedAt: changedAt)
-        guard rename(temporary, path) == 0 else {
-            let reason = errno
-            unlink(temporary)
-            throw SystemError("\(path) cannot be replaced", errno: reason)
+        let temporary = temporary ?? temporaryPath(for: path)
+        try write(bytes, to: temporary, in: directory, changedAt: changedAt)
+        do {
+            try rename(temporary, to: path, in: directory)
+        } catch {
+            try? remove(temporary, in: directory)
+            throw error
         }
     }
 
     /// Returns the contents of a regular file; `nil` if it cannot be read or has more than `limit` bytes.
-    package static func read(_ path: String, limit: Int) -> [UInt8]? { read(path) { $0 <= limit ? 0..<$0 : nil } }
+    package static func read(_ path: String, in directory: FixedDirectory? = nil, limit: Int) -> [UInt8]? {
+        read(path, directory) { $0 <= limit ? 0..<$0 : nil }
+    }
 
     /// Returns the last bytes of a regular file, at most `count`; `nil` if it cannot be read.
-    package static func tail(_ path: String, count: Int) -> [UInt8]? { read(path) { max($0 - count, 0)..<$0 } }
+    package static func tail(_ path: String, in directory: FixedDirectory? = nil, count: Int) -> [UInt8]? {
+        read(path, directory) { max($0 - count, 0)..<$0 }
+    }
 
-    private static func read(_ path: String, part: (_ size: Int) -> Range<Int>?) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    private static func read(
+        _ path: String, _ directory: FixedDirectory?, part: (_ size: Int) -> Range<Int>?
+    ) -> [UInt8]? {
+        guard let place = try? directory?.descriptor() ?? AT_FDCWD else { return nil }
+        let descriptor = openat(place, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         guard let status = FileStatus(descriptor: descriptor), status.isRegular, let part = part(status.size) else {

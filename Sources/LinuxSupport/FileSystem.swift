@@ -32,7 +32,21 @@ package struct DirectoryEntry {
 ///
 /// It ends early at a deadline, in nanoseconds of the calling thread on a CPU.
 package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> [DirectoryEntry]? {
-    guard let directory = opendir(path) else { return nil }
+    opendir(path).map { entries(of: $0, until: deadline) }
+}
+
+/// Returns the names in a directory, unordered, with "." and ".."; none if it cannot be read.
+package func names(in directory: FixedDirectory) -> [String] {
+    guard let descriptor = directory.openForReading() else { return [] }
+    guard let stream = fdopendir(descriptor) else {
+        close(descriptor)
+        return []
+    }
+    return entries(of: stream, until: .max).map(\.name)
+}
+
+/// Reads and closes an open directory.
+private func entries(of directory: OpaquePointer, until deadline: UInt64) -> [DirectoryEntry] {
     defer { closedir(directory) }
     var entries: [DirectoryEntry] = []
     while deadline == .max || threadTimeNow() < deadline, let entry = readdir(directory) {
@@ -53,10 +67,13 @@ package struct FileStatus {
     /// The device and inode numbers, which identify the file whatever its name.
     package let identity: [UInt64]
 
-    /// Reads the status of the file at `path`, following symbolic links; `nil` with the reason in `errno`.
-    package init?(path: String) {
+    /// Reads the status of the file at `path`, or with that name in a directory, following symbolic links; `nil` with the
+    /// reason in `errno`.
+    package init?(path: String, in directory: FixedDirectory? = nil) {
         var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
+        guard let place = try? directory?.descriptor() ?? AT_FDCWD, fstatat(place, path, &status, 0) == 0 else {
+            return nil
+        }
         self.init(status)
     }
 
@@ -84,7 +101,7 @@ package struct FileStatus {
 /// A descriptor that stays open for long: a program that closes all, as daemons do, gives their numbers to other files.
 package struct KeptDescriptor: Sendable {
     package let number: Int32
-    private let identity: [UInt64]?
+    package let identity: [UInt64]?
 
     package init(_ number: Int32) {
         self.number = number

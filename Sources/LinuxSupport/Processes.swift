@@ -1,22 +1,24 @@
 import Glibc
 
-/// The permanent identity of a process: its pid, start time and boot, because the kernel reuses pids.
+/// The permanent identity of a process on all hosts: the kernel reuses pids, and each PID namespace has its own.
 package struct ProcessIdentity: Sendable, Hashable {
     package var pid: Int32
     /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat), whatever the wall clock.
     package var startTicks: UInt64
-    /// The kernel's id of the boot: hexadecimal digits and dashes.
+    /// The number of the PID namespace that ``pid`` belongs to; empty if unknown.
+    package var pidNamespace: String
+    /// The kernel's id of the boot, hexadecimal digits and dashes; empty if unknown.
     package var bootID: String
+    /// The host's name in letters, digits and dashes; a container has its own.
+    package let host: String
 
     /// Returns the identity of the calling process; `nil` if /proc is not mounted, or another PID namespace's.
     package static func current() -> ProcessIdentity? { ProcessIdentity(pid: getpid()) }
 
-    /// Reads the identity of the process that currently has the id `pid`; `nil` if there is none.
+    /// Reads the identity of the process that currently has the id `pid` here; `nil` if there is none.
     package init?(pid: Int32) {
-        guard let stat = Self.stat(ofRunning: pid),
-            let bootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
-        else { return nil }
-        self.init(pid: pid, startTicks: stat.startTicks, bootID: bootID)
+        guard let stat = Self.stat(ofRunning: pid), !Self.ownBootID.isEmpty else { return nil }
+        self.init(pid: pid, startTicks: stat.startTicks)
     }
 
     package static func isRunning(_ pid: Int32) -> Bool { stat(ofRunning: pid) != nil }
@@ -28,25 +30,47 @@ package struct ProcessIdentity: Sendable, Hashable {
         return stat.letter != "Z" || stat.threads > 1 ? stat : nil
     }
 
-    package init(pid: Int32, startTicks: UInt64, bootID: String) {
+    /// Creates an identity; what is not given is the calling process's.
+    ///
+    /// `pidNamespace` may be as in `pid:[4026531836]`.
+    package init(
+        pid: Int32, startTicks: UInt64, pidNamespace: String? = Self.ownPIDNamespace, bootID: String = Self.ownBootID,
+        host: String = Self.ownHost
+    ) {
         self.pid = pid
         self.startTicks = startTicks
+        self.pidNamespace = (pidNamespace ?? "").filter(\.isNumber)
         self.bootID = bootID
+        self.host = String(host.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
     }
 
-    /// Whether this process runs: not on another host or in another pid namespace; without /proc, each one counts.
-    package var isAlive: Bool { !showsOwnThreads || ProcessIdentity(pid: pid) == self }
+    /// The kernel's name of the calling process's PID namespace; `nil` if unknown.
+    package static var ownPIDNamespace: String? { readLink("/proc/self/ns/pid") }
+    package static let ownBootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine) ?? ""
+    package static var ownHost: String {
+        var system = utsname()
+        guard uname(&system) == 0 else { return "" }
+        return withUnsafeBytes(of: system.nodename) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    /// Whether this process runs; `nil` of one on another host, of another boot or in another PID namespace, and if this
+    /// process's own namespace is not known or not shown in /proc.
+    package var isAlive: Bool? {
+        let here = ProcessIdentity(pid: pid, startTicks: startTicks)
+        guard here == self, !bootID.isEmpty, !pidNamespace.isEmpty, showsOwnThreads else { return nil }
+        return Self.stat(ofRunning: pid)?.startTicks == startTicks
+    }
 }
 
 extension ProcessIdentity: LosslessStringConvertible {
-    /// The identity in a form for file names: `4700-123456-5c9d0e2a…`.
-    package var description: String { "\(pid)-\(startTicks)-\(bootID)" }
+    /// The identity in a form for file names: `4700_123456_4026531836_5c9d0e2a-…_web-3`.
+    package var description: String { "\(pid)_\(startTicks)_\(pidNamespace)_\(bootID)_\(host)" }
 
     /// Parses the form that ``description`` produces.
     package init?(_ description: String) {
-        let parts = description.split(separator: "-", maxSplits: 2)
-        guard parts.count == 3, let pid = Int32(parts[0]), let startTicks = UInt64(parts[1]) else { return nil }
-        self.init(pid: pid, startTicks: startTicks, bootID: String(parts[2]))
+        let parts = description.split(separator: "_", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 5, let pid = Int32(parts[0]), let startTicks = UInt64(parts[1]) else { return nil }
+        self.init(pid: pid, startTicks: startTicks, pidNamespace: parts[2], bootID: parts[3], host: parts[4])
     }
 }
 

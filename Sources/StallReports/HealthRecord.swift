@@ -88,6 +88,8 @@ extension HealthRecord {
         package var bootID: String?
         /// The kernel's name of the namespace to which the process id belongs; `nil` if unknown.
         package var pidNamespace: String?
+        /// The host's name; `nil` from versions that did not write it.
+        package var hostname: String?
 
         package init(pid: Int32, startTicks: UInt64? = nil, bootID: String? = nil, pidNamespace: String? = nil) {
             (self.pid, self.startTicks, self.bootID, self.pidNamespace) = (pid, startTicks, bootID, pidNamespace)

@@ -76,6 +76,26 @@ import TestSupport
         }
     }
 
+    /// Each container has a process 1, and its own /proc.
+    @Test(.enabled(if: geteuid() == 0, "needs root, for PID namespaces"))
+    func `containers share a directory`() throws {
+        func container(_ stalls: Int, lasting milliseconds: Int) throws -> TestHost {
+            try TestHost(
+                ["stalls", scratch.path, "100", "\(stalls)", "\(milliseconds)", "\(milliseconds)"],
+                wrapper: ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
+        }
+        func states() throws -> [StallState] { try scratch.reportNames.map { try scratch.report($0).state } }
+        let first = try container(1, lasting: 600_000)
+        #expect(eventually { (try? states()) == [.ongoing] })
+        #expect(try container(0, lasting: 1).finish() == ["S 0"])
+        #expect(try states() == [.ongoing], "it still runs")
+        kill(first.pid, SIGKILL)
+        _ = first.finish()
+        #expect(try container(0, lasting: 1).finish() == ["S 0"])
+        #expect(try states() == [.abandoned])
+        #expect(scratch.names == scratch.reportNames, "no locks are left")
+    }
+
     @Test func `two processes and five restarts share a directory`() throws {
         for _ in 0..<5 {
             let hosts = try (0..<2).map { _ in try TestHost(["stalls", scratch.path, "100", "2", "260", "400"]) }

@@ -59,7 +59,7 @@ FAULTS = [
     Fault("repeats are reported one occurrence early", "StallWatch/Linux/Reporting/RepeatPolicy.swift",
           "while entry.due <= entry.seen { entry.due *= 2 }", "while entry.due < entry.seen { entry.due *= 2 }"),
     Fault("a new report keeps its temporary name", "StallWatch/Linux/Sinks/ReportDirectory.swift",
-          "{ isNew && rename(temporary, file) != 0 ? errno : 0 }", "{ 0 }"),
+          "                try AtomicFile.rename(temporary, to: name, in: directory)\n", ""),
     Fault("a service with one healthy loop is never stalled", "StallWatch/Linux/Health/HealthSource.swift",
           "if states.contains(.stalled) { return .stalled }", "if states == [.stalled] { return .stalled }"),
     # The other modules.
@@ -75,7 +75,7 @@ FAULTS = [
     Fault("epoll_wait(2) is not known to return EINTR", "CUnwind/Methods/restarted_calls.c",
           "    {SYS_epoll_wait, false, 0},  // Not on aarch64.\n", ""),
     Fault("a file that is replaced is not renamed", "LinuxSupport/AtomicFile.swift",
-          "guard rename(temporary, path) == 0 else {", "guard link(temporary, path) == 0 else {"),
+          "guard renameat(place, path, place, other) != 0", "guard linkat(place, path, place, other, 0) != 0"),
     Fault("a thread that has run counts as blocked since", "StackCapture/ThreadReading.swift",
           "slices == 0 ? runs != earlier.runs : slices != earlier.slices",
           "slices == 0 ? runs != earlier.runs : slices == earlier.slices"),

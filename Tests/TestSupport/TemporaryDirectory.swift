@@ -42,6 +42,9 @@ package final class TemporaryDirectory: Sendable {
     /// The sorted names of the directory's entries, with hidden files; empty if the directory is gone.
     package var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 
+    /// The names of the entries that are not hidden.
+    package var shownNames: [String] { names.filter { !$0.hasPrefix(".") } }
+
     /// Writes a file in the directory, and returns the file's path.
     @discardableResult
     package func write(_ name: String, _ text: String) throws -> String { try write(name, Array(text.utf8)) }

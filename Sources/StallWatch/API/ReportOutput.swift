@@ -37,7 +37,8 @@ public struct ReportOutput: Sendable {
     /// If the directory cannot be created or written to, ``StallMonitor/init(_:)`` throws.
     ///
     /// - Parameters:
-    ///   - path: The directory. It is created if it does not exist. Several processes may share it.
+    ///   - path: The directory. It is created if it does not exist, and stays the same wherever the program changes its
+    ///     working or root directory to. Several processes may share it, also of several containers.
     ///   - quota: The directory's limits, at least 1 report and 1 MiB. Beyond them the oldest reports are removed, but
     ///     never those of ongoing stalls.
     /// - Returns: The output.
@@ -52,7 +53,8 @@ public struct ReportOutput: Sendable {
     /// ``StallMonitor/init(_:)`` throws.
     ///
     /// - Parameters:
-    ///   - path: The file. It is created if it does not exist. Several processes may share it.
+    ///   - path: The file, in a directory that stays the same. It is created if it does not exist. Several processes may
+    ///     share it.
     ///   - maximumBytes: The file's size limit in bytes, at least 1 MiB. If the next line would exceed it, the file is
     ///     renamed to `path.1`, an older `path.1` to `path.2`, and so on.
     ///   - maximumRotatedFiles: The number of renamed files to keep: 0 to 1,000.

@@ -73,11 +73,14 @@ extension HealthVerdict.Process {
     static func of(_ record: HealthRecord, at target: HealthTarget) -> Self {
         let process = record.process
         let own = ProcessIdentity.current()
-        if let bootID = process.bootID, let own, own.bootID != bootID { return .ended }
+        if let bootID = process.bootID, let own, own.bootID != bootID {
+            // A file that hosts share may be another host's.
+            return process.hostname ?? ProcessIdentity.ownHost == ProcessIdentity.ownHost ? .ended : .hidden
+        }
         var pid = process.pid
         if case .process(let given) = target {
             pid = given
-        } else if process.pidNamespace == nil || readLink("/proc/self/ns/pid") != process.pidNamespace {
+        } else if process.pidNamespace == nil || ProcessIdentity.ownPIDNamespace != process.pidNamespace {
             return .hidden
         }
         guard let running = ProcessIdentity(pid: pid) else { return .ended }

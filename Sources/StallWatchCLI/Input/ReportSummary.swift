@@ -196,14 +196,7 @@ extension CountedStall {
 extension ReportSummary {
     /// Whether its process ran on this host since this boot, and has ended; of one in another PID namespace that is not
     /// known, as of one whose report does not name its own.
-    var processIsGone: Bool {
-        guard let startTicks = process.startTicks, let bootID = process.bootID, bootID == Self.bootID,
-            process.hostname == Self.hostname, let namespace = process.pidNamespace, namespace == Self.pidNamespace
-        else { return false }
-        return !ProcessIdentity(pid: process.pid, startTicks: startTicks, bootID: bootID).isAlive
-    }
+    var processIsGone: Bool { ProcessIdentity(process)?.isAlive == false }
 
-    private static let bootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
-    private static let pidNamespace = readLink("/proc/self/ns/pid")
     static let hostname = readSmallFile("/proc/sys/kernel/hostname").map(firstLine)
 }

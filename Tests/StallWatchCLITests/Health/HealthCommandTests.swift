@@ -68,6 +68,10 @@ import Testing
         let text = "cannot tell: process \(getpid()), which wrote the record, has ended: start the program again\n"
         expect(try health(record(.ok) { $0.process.startTicks = 1 }), 2, text)
         expect(try health(record(.ok) { $0.process.bootID = "earlier" }), 2, text)
+        // A file that hosts share.
+        let other = try HealthVerdict.Process.of(
+            record(.ok) { ($0.process.bootID, $0.process.hostname) = ("earlier", "another-host") }, at: .file("health"))
+        #expect(other == .hidden)
     }
 
     @Test func `a record of another container is judged by its age`() throws {

@@ -10,13 +10,17 @@ final class HealthReporter: Sendable {
 
     private let settings: StallMonitor.Configuration.Health
     private let source: HealthSource
+    /// Created with the monitor: the program may change its directory before it starts it.
+    private let file: OneShotTransfer<HealthFile>?
     private let workers = Mutex<[HealthWorker]>([])
     private let isStarted = Atomic<Bool>(false)
 
     init(_ settings: StallMonitor.Configuration.Health, source: HealthSource) throws(StallWatchError) {
         self.settings = settings
         self.source = source
-        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.nanoseconds) }
+        file = try settings.path.map { path throws(StallWatchError) in
+            OneShotTransfer(try HealthFile(path: path, interval: settings.nanoseconds))
+        }
     }
 
     /// Starts a thread for each channel; throws if another monitor of this process has such threads.
@@ -35,9 +39,7 @@ final class HealthReporter: Sendable {
         }
         isStarted.store(true, ordering: .relaxed)
         do throws(StallWatchError) {
-            if let path = settings.path {
-                try start(HealthFile(path: path, interval: settings.nanoseconds), reporter, reading)
-            }
+            if let file = file?.take() { try start(file, reporter, reading) }
             if settings.notifiesSystemd, let channel = serviceChannel(environment, reporter) {
                 try start(channel, reporter, reading)
             }

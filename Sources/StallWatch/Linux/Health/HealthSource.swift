@@ -122,9 +122,10 @@ extension HealthRecord.Stall {
 extension HealthRecord.Process {
     static func current() -> Self {
         let identity = ProcessIdentity.current()
-        return Self(
+        var process = Self(
             pid: getpid(), startTicks: identity?.startTicks, bootID: identity?.bootID,
-            pidNamespace: readLink("/proc/self/ns/pid")
-        )
+            pidNamespace: ProcessIdentity.ownPIDNamespace)
+        process.hostname = ProcessIdentity.ownHost
+        return process
     }
 }

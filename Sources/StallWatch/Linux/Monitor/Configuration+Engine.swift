@@ -25,13 +25,13 @@ extension StallMonitor.Configuration {
         return nil
     }
 
-    var terminationLog: String? {
-        for case .terminationLog(let path) in outputs.map(\.kind) { return path }
+    var terminationLog: FixedFile? {
+        for case .terminationLog(let path) in outputs.map(\.kind) { return FixedFile(path) }
         return nil
     }
 
-    var statisticsPaths: [String] {
-        outputs.compactMap { if case .statistics(let path) = $0.kind { path } else { nil } }
+    var statisticsFiles: [FixedFile] {
+        outputs.compactMap { if case .statistics(let path) = $0.kind { FixedFile(path) } else { nil } }
     }
 
     var sinks: [SinkFactory] {

@@ -62,14 +62,14 @@ extension LiveEngine {
 
     /// Writes the files of the statistics, until a deadline in monotonic nanoseconds.
     func writeStatistics(until deadline: UInt64) {
-        for path in configuration.statisticsPaths {
+        for file in statisticsFiles {
             let bytes = statistics.jsonData()
             // Not on the caller's thread, which a limit on file sizes would end (SIGXFSZ).
             let outcome = WorkerThread.value(until: deadline) {
-                Result { () throws(SystemError) in try AtomicFile.replace(path, with: bytes) }
+                Result { () throws(SystemError) in try AtomicFile.replace(file.name, in: file.directory, with: bytes) }
             }
             do throws(SystemError) {
-                guard let outcome else { throw SystemError("\(path) could not be written in time") }
+                guard let outcome else { throw SystemError("\(file.path) could not be written in time") }
                 try outcome.get()
             } catch {
                 reporter.counts.add(StallWatchError(.unwritableReports, error))

@@ -42,6 +42,7 @@ final class LiveEngine: MonitorEngine {
     let reporter: Reporter
     let operations: OperationWatch
     let healthSource: HealthSource
+    let statisticsFiles: [FixedFile]
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
@@ -56,6 +57,7 @@ final class LiveEngine: MonitorEngine {
         let configuration = try configuration.withFixedOutputs
         self.configuration = configuration
         self.environment = environment
+        statisticsFiles = configuration.statisticsFiles
         var settings = Reporter.Settings {
             ReportBuilder(
                 process: .current(), metadata: configuration.privacy.metadata, inApp: configuration.symbols.inApp,

@@ -7,7 +7,7 @@ import StallReports
 #endif
 
 extension ReportOutput {
-    /// The same output with an absolute path: the app may change its directory later.
+    /// The same output with an absolute path, for messages and logs: the app may change its directory later.
     var fixed: ReportOutput {
         get throws(StallWatchError) {
             switch kind {
@@ -62,13 +62,13 @@ extension ReportOutput {
             if let descriptor = NDJSONStream.descriptor(named: path) {
                 return try NDJSONStream.description(of: descriptor)
             }
-            let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
-            let unflushed = try check.check().refusal(of: path)
+            let file = FixedFile(path)
+            let unflushed = try NDJSONFile(file, maximumBytes: maximumBytes, keep: keep).check().refusal(of: path)
             return SinkDescription(
                 name: "stallwatch-ndj", events: [.ended, .suppressed, .recovered], isStore: true,
                 unflushed: unflushed
             ) {
-                NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
+                NDJSONFile(file, maximumBytes: maximumBytes, keep: keep)
             }
         case .stream(let descriptor): return try NDJSONStream.description(of: descriptor)
         case .closure(let body):

@@ -15,8 +15,8 @@ extension StallReport.ProcessDescription {
         process.startTicks = stat.flatMap(ProcStat.init)?.startTicks
         process.operatingSystem = readSmallFile("/etc/os-release").flatMap(prettyName)
         // It identifies the process with its id, which another PID namespace's /proc does not show.
-        process.bootID = showsOwnThreads ? readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine) : nil
-        process.pidNamespace = readLink("/proc/self/ns/pid")
+        process.bootID = ProcessIdentity.current()?.bootID
+        process.pidNamespace = ProcessIdentity.ownPIDNamespace
         return process
     }
 

@@ -84,7 +84,7 @@ struct ReportOutlet: Sendable {
     /// Carries out the configured escalation, after the termination log, because a closure may end the process;
     /// `.abort` first waits for the sinks, for a bounded time.
     func escalate(_ report: StallReport) {
-        if let path = settings.terminationLog { writeTerminationLog(report, path) }
+        if let file = settings.terminationLog { writeTerminationLog(report, file) }
         switch settings.escalation {
         case nil:
             break
@@ -100,8 +100,8 @@ struct ReportOutlet: Sendable {
         }
     }
 
-    private func writeTerminationLog(_ report: StallReport, _ path: String) {
-        guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: path) else { return }
+    private func writeTerminationLog(_ report: StallReport, _ file: FixedFile) {
+        guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: file) else { return }
         counts.add(StallWatchError(.unwritableReports, failure))
         notices.post(.init(notice: "the termination log could not be written", ["reason": failure.description]))
     }

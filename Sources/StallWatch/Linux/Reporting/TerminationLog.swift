@@ -16,9 +16,12 @@ enum TerminationLog {
     }
 
     /// Replaces the file's contents in place, because runtimes mount it: it cannot be renamed.
-    private static func write(_ bytes: [UInt8], to path: String) -> SystemError? {
+    private static func write(_ bytes: [UInt8], to file: FixedFile) -> SystemError? {
+        let path = file.path
+        let place: Int32
+        do throws(SystemError) { place = try file.directory.descriptor() } catch { return error }
         // O_NONBLOCK: a FIFO without a reader is an error, not a wait.
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
+        let descriptor = openat(place, file.name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
         guard descriptor >= 0 else {
             return SystemError(
                 "the termination log \(path) cannot be opened: name a file that may be written", errno: errno)
@@ -31,16 +34,16 @@ enum TerminationLog {
     }
 
     /// Does the same on a thread of its own, waits for ``timeLimit`` at most, and returns the error if there is one.
-    static func writeInTime(_ bytes: [UInt8], to path: String) -> SystemError? {
+    static func writeInTime(_ bytes: [UInt8], to file: FixedFile) -> SystemError? {
         let failure = Mutex<SystemError?>(nil)
         let write = { @Sendable in
-            let result = Self.write(bytes, to: path)
+            let result = Self.write(bytes, to: file)
             failure.withLock { $0 = result }
         }
         let thread = try? WorkerThread(name: "stallwatch-end", body: write)
         if thread == nil { write() }
         if thread?.finish(until: monotonicNow() &+ timeLimit) == false {
-            return SystemError("the termination log \(path) took too long: name a file on another disk")
+            return SystemError("the termination log \(file.path) took too long: name a file on another disk")
         }
         return failure.withLock { $0 }
     }

@@ -25,6 +25,7 @@ final class DirectorySink: Sink {
     }
 
     func start() {
+        directory.holdLock()
         let left = directory.recover()
         enforceQuota()
         counts.add { $0.reportsRecovered += left.count }
@@ -50,6 +51,7 @@ final class DirectorySink: Sink {
     func finish() -> [StallWatchError] {
         newest.values.forEach(settle)
         for id in open { OpenReports.remove(id) }
+        directory.unlock()
         return []
     }
 
@@ -91,6 +93,7 @@ final class DirectorySink: Sink {
     private func write(_ report: StallReport) throws(StallWatchError) {
         let isNew = open.insert(report.id).inserted
         OpenReports.insert(report.id)
+        directory.holdLock()
         try directory.write(report)
         if isNew { enforceQuota() }
     }

@@ -8,13 +8,15 @@ import Glibc
 /// line is final: a fingerprint's newest suppressed stall, which stands for those since the last report, is written
 /// when the monitor stops.
 final class NDJSONFile: Sink {
-    private let path: String
+    private let file: FixedFile
     private let maximumBytes: Int
     private let keep: Int
     private var suppressed = NewestSuppressed()
 
-    init(path: String, maximumBytes: Int, keep: Int) {
-        self.path = path
+    private var path: String { file.path }
+
+    init(_ file: FixedFile, maximumBytes: Int, keep: Int) {
+        self.file = file
         self.maximumBytes = maximumBytes
         self.keep = keep
     }
@@ -22,11 +24,22 @@ final class NDJSONFile: Sink {
     /// Creates the file and its directories if they are missing, and checks that the file can be written.
     @discardableResult
     func check() throws(StallWatchError) -> FileFlush {
-        if let status = FileStatus(path: path), !status.isRegular { throw notAFile }
-        if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try makeDirectories(String(path[..<slash])) }
+        if let status, !status.isRegular { throw notAFile }
+        try makeDirectories(file.directory.path)
+        file.directory.reopen()
         let descriptor = try openLocked()
-        defer { close(descriptor) }
+        defer { unlock(descriptor) }
         return FileFlush(descriptor)
+    }
+
+    /// Of the file that has the name now.
+    private var status: FileStatus? { FileStatus(path: file.name, in: file.directory) }
+
+    /// The directory's descriptor.
+    private var place: Int32 {
+        get throws(StallWatchError) {
+            try throwing(.unwritableReports) { () throws(SystemError) in try file.directory.descriptor() }
+        }
     }
 
     func receive(_ delivery: Delivery) throws(StallWatchError) { try suppressed.receive(delivery, write: write) }
@@ -44,7 +57,7 @@ final class NDJSONFile: Sink {
 
     private func append(_ line: [UInt8]) throws(StallWatchError) {
         let descriptor = try openWithRoom(for: line.count)
-        defer { close(descriptor) }
+        defer { unlock(descriptor) }
         let size = try self.size(descriptor)
         // A process that died while writing may have left a line without its newline.
         var last: UInt8 = UInt8(ascii: "\n")
@@ -67,17 +80,18 @@ final class NDJSONFile: Sink {
             if size == 0 || size + count <= maximumBytes { return descriptor }
             try rotate()
         } catch {
-            close(descriptor)
+            unlock(descriptor)
             throw error
         }
-        close(descriptor)
+        unlock(descriptor)
         return try openLocked()
     }
 
     /// Opens the file that has the name now, and locks it if the file system can, in up to 100 attempts, 10 ms apart.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
-            let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            let descriptor = openat(
+                try place, file.name, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
             guard descriptor >= 0 else { throw failure(errno) }
             // What is written into a FIFO without a reader is lost.
             guard FileStatus(descriptor: descriptor)?.isRegular == true else {
@@ -87,7 +101,7 @@ final class NDJSONFile: Sink {
             let isLockedElsewhere = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK
             // Another process may have rotated the file before this one had the lock.
             if !isLockedElsewhere, let opened = FileStatus(descriptor: descriptor)?.identity,
-                opened == FileStatus(path: path)?.identity
+                opened == status?.identity
             {
                 return descriptor
             }
@@ -97,18 +111,27 @@ final class NDJSONFile: Sink {
         throw failure(EWOULDBLOCK)
     }
 
+    /// A child that was forked meanwhile has the file open, too, and would keep the lock (flock(2)).
+    private func unlock(_ descriptor: Int32) {
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
+
     private func size(_ descriptor: Int32) throws(StallWatchError) -> Int {
         guard let status = FileStatus(descriptor: descriptor) else { throw failure(errno) }
         return status.size
     }
 
     private func rotate() throws(StallWatchError) {
+        let (name, place) = (file.name, try place)
         for number in stride(from: keep - 1, through: 1, by: -1) {
-            guard rename("\(path).\(number)", "\(path).\(number + 1)") == 0 || errno == ENOENT else {
+            guard renameat(place, "\(name).\(number)", place, "\(name).\(number + 1)") == 0 || errno == ENOENT else {
                 throw failure(errno)
             }
         }
-        guard (keep > 0 ? rename(path, "\(path).1") : unlink(path)) == 0 else { throw failure(errno) }
+        guard (keep > 0 ? renameat(place, name, place, "\(name).1") : unlinkat(place, name, 0)) == 0 else {
+            throw failure(errno)
+        }
     }
 
     private var notAFile: StallWatchError {

@@ -9,85 +9,100 @@ import StallSymbols
 /// report, and a failed write changes nothing. Several processes may share a directory: a name has the random part of
 /// its report's id, and that of a temporary file identifies the process that writes it.
 struct ReportDirectory: Sendable {
-    let path: String
     let owner: ProcessIdentity
     let flush: FileFlush
+    private let directory: FixedDirectory
+    private let lock: MonitorLock
+
+    var path: String { directory.path }
 
     /// Creates the directory and its missing parents, and checks that files can be created in it.
     init(path: String) throws(StallWatchError) {
         guard !path.isEmpty else {
             throw StallWatchError(.unwritableReports, "the report directory's path is empty: name a directory")
         }
-        self.path = path
-        // Without /proc nothing shows whether another process is alive, so the files of others are left alone.
-        owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         try makeDirectories(path)
-        let probe = Self.temporaryPath(for: "stall-probe", in: path, of: owner)
-        flush = try throwing(.unwritableReports) { () throws(SystemError) in try AtomicFile.write([], to: probe) }
-        unlink(probe)
+        let (directory, owner) = (FixedDirectory(path), ProcessIdentity.writer)
+        let probe = Self.temporaryName(for: "stall-probe", of: owner)
+        flush = try throwing(.unwritableReports) { () throws(SystemError) in
+            let flush = try AtomicFile.write([], to: probe, in: directory)
+            try AtomicFile.remove(probe, in: directory)
+            return flush
+        }
+        (self.directory, self.owner) = (directory, owner)
+        lock = MonitorLock(in: directory, of: owner)
     }
+
+    /// Tells other processes that reports of this one are being updated, until ``unlock()``.
+    func holdLock() { withStartLock { lock.hold() } }
+
+    func unlock() { lock.release() }
 
     /// Writes or replaces a report's file, also in a directory that is missing, and returns its path.
     @discardableResult
     func write(_ report: StallReport, to file: String? = nil) throws(StallWatchError) -> String {
         let name = file ?? report.fileName
         let bytes = report.jsonData()
-        do {
-            return try write(bytes, name)
+        do throws(SystemError) {
+            try write(bytes, name)
         } catch  where error.errno == ENOENT {
             try makeDirectories(path)
-            return try write(bytes, name)
+            directory.reopen()
+            try throwing(.unwritableReports) { () throws(SystemError) in try write(bytes, name) }
+        } catch {
+            throw StallWatchError(.unwritableReports, error)
         }
+        return path + "/" + name
     }
 
     /// Gives the newest suppressed stall of a fingerprint, whose file has ``StallReport/newestSuffix``, its final name.
     func settle(_ name: String) {
-        let file = path + "/" + name
+        let final = name.dropLast(StallReport.newestSuffix.utf8.count) + ".json"
         // A file that cannot be renamed is settled at the next start.
-        rename(file, file.dropLast(StallReport.newestSuffix.utf8.count) + ".json")
+        try? AtomicFile.rename(name, to: String(final), in: directory)
     }
 
     func remove(_ name: String) throws(StallWatchError) {
-        guard unlink(path + "/" + name) != 0, errno != ENOENT, errno != ENOTDIR else { return }
-        throw StallWatchError(
-            .unwritableReports, "\(path)/\(name) cannot be removed: make the directory writable", errno: errno
-        )
+        do throws(SystemError) {
+            try AtomicFile.remove(name, in: directory)
+        } catch  where error.errno != ENOENT && error.errno != ENOTDIR {
+            throw StallWatchError(.unwritableReports, error)
+        } catch {}
     }
 
-    private func write(_ bytes: [UInt8], _ name: String) throws(StallWatchError) -> String {
-        let file = path + "/" + name
-        let temporary = Self.temporaryPath(for: name, in: path, of: owner)
+    private func write(_ bytes: [UInt8], _ name: String) throws(SystemError) {
+        let temporary = Self.temporaryName(for: name, of: owner)
         // A busy disk may take long to flush. A file that replaces none is renamed before the flush: it then survives
         // the death of the process, and only a power failure during the flush can leave it empty.
-        let isNew = access(file, F_OK) != 0
-        try throwing(.unwritableReports) { () throws(SystemError) in
-            _ = try AtomicFile.write(bytes, to: temporary) { isNew && rename(temporary, file) != 0 ? errno : 0 }
-        }
-        guard isNew || rename(temporary, file) == 0 else {
-            let reason = errno
-            unlink(temporary)
-            throw StallWatchError(
-                .unwritableReports, "\(file) cannot be replaced: make the directory writable", errno: reason
-            )
+        let isNew = FileStatus(path: name, in: directory) == nil
+        if isNew {
+            try AtomicFile.write(bytes, to: temporary, in: directory) { () throws(SystemError) in
+                try AtomicFile.rename(temporary, to: name, in: directory)
+            }
+        } else {
+            try AtomicFile.replace(name, in: directory, with: bytes, through: temporary)
         }
         flushNames()
-        return file
     }
 
-    /// Returns an unforeseeable path for a temporary file, which a later monitor removes if its owner has ended.
-    static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
+    /// Returns an unforeseeable name of a temporary file, which a later monitor removes if its owner has ended.
+    static func temporaryName(for name: String, of owner: ProcessIdentity) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 36)
-        return "\(path)/.\(name).\(random).\(owner)\(temporarySuffix)"
+        return ".\(name).\(random).\(owner)\(temporarySuffix)"
     }
 
     static let temporarySuffix = ".tmp"
 
     private func flushNames() {
-        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
+        guard let descriptor = directory.openForReading() else { return }
         fsync(descriptor)
         close(descriptor)
     }
+}
+
+extension ProcessIdentity {
+    /// The calling process; without /proc, others see no more of it than its pid and its lock.
+    static var writer: ProcessIdentity { current() ?? ProcessIdentity(pid: getpid(), startTicks: 0) }
 }
 
 /// Creates a directory and its missing parents, which only their owner may access, unless it exists.
@@ -115,21 +130,23 @@ func makeDirectories(_ path: String) throws(StallWatchError) {
 extension ReportDirectory {
     /// Cleans up after ended processes: removes their temporary files and marks their ongoing reports as abandoned.
     ///
-    /// A process on another host or in another pid namespace seems to have ended. If it still runs, its next write
-    /// restores the report's state. Returns the reports that are now abandoned, ordered by file name.
+    /// A process on another host counts as ended after a day without a write; if it still runs, its next write restores the
+    /// report's state. Returns the reports that are now abandoned, ordered by file name.
     func recover() -> [StallReport] {
-        withLock {
-            for name in names() where isLeftover(name) || isEmptyReport(name) {
-                unlink(path + "/" + name)
-            }
-            for name in names() where name.hasSuffix(StallReport.newestSuffix) {
-                guard let bytes = AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes),
-                    let report = try? StallReport(jsonData: bytes), isGone(report)
+        withStartLock {
+            let names = names(in: directory)
+            // Their locks tell which processes are gone, so those files are removed last.
+            let leftovers = names.filter { isLeftover($0, among: names) || isEmptyReport($0) }
+            defer { for name in leftovers { try? AtomicFile.remove(name, in: directory) } }
+            for name in names where name.hasSuffix(StallReport.newestSuffix) {
+                guard let bytes = AtomicFile.read(name, in: directory, limit: StallReport.maximumBytes),
+                    let report = try? StallReport(jsonData: bytes), isGone(report, name, among: names)
                 else { continue }
                 settle(name)
             }
-            return names().filter(StallReport.isFileName).sorted().compactMap { name in
-                guard var report = openReport(name), isGone(report) else { return nil }
+            let reports = names.filter { StallReport.isFileName($0) && !leftovers.contains($0) }
+            return reports.sorted().compactMap { name in
+                guard var report = openReport(name), isGone(report, name, among: names) else { return nil }
                 report.state = .abandoned
                 // A report that cannot be written now is recovered at the next start.
                 guard (try? write(report)) != nil else { return nil }
@@ -140,15 +157,16 @@ extension ReportDirectory {
 
     /// Removes the oldest reports that are not ongoing until the directory is within its quota; returns their number.
     func enforce(_ quota: ReportQuota) -> Int {
-        let files: [(name: String, size: Int)] = names().filter(StallReport.isFileName).sorted().compactMap { name in
-            guard let status = FileStatus(path: path + "/" + name), status.isRegular else { return nil }
+        let names = names(in: directory)
+        let files: [(name: String, size: Int)] = names.filter(StallReport.isFileName).sorted().compactMap { name in
+            guard let status = FileStatus(path: name, in: directory), status.isRegular else { return nil }
             return (name, status.size)
         }
         var bytes = files.reduce(0) { $0 + $1.size }
         var count = files.count
         for oldest in files where count > quota.reports || bytes > quota.bytes {
-            if let report = openReport(oldest.name), !isGone(report) { continue }
-            guard unlink(path + "/" + oldest.name) == 0 else { continue }
+            if let report = openReport(oldest.name), !isGone(report, oldest.name, among: names) { continue }
+            guard (try? AtomicFile.remove(oldest.name, in: directory)) != nil else { continue }
             count -= 1
             bytes -= oldest.size
         }
@@ -158,9 +176,9 @@ extension ReportDirectory {
     /// Reads a report's file; `nil` if the report is not ongoing, or the file is invalid.
     private func openReport(_ name: String) -> StallReport? {
         // The keys are sorted, so the state is near the end. Reading the tail first avoids parsing finished reports.
-        guard let tail = AtomicFile.tail(path + "/" + name, count: 1024),
+        guard let tail = AtomicFile.tail(name, in: directory, count: 1024),
             String(decoding: tail, as: UTF8.self).contains("\"\(StallState.ongoing.rawValue)\""),
-            let bytes = AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes),
+            let bytes = AtomicFile.read(name, in: directory, limit: StallReport.maximumBytes),
             let report = try? StallReport(jsonData: bytes), report.state == .ongoing,
             report.fileName == name
         else { return nil }
@@ -168,34 +186,45 @@ extension ReportDirectory {
     }
 
     /// Returns whether no monitor updates an ongoing report anymore.
-    private func isGone(_ report: StallReport) -> Bool {
-        guard let process = ProcessIdentity(report.process) else { return false }
+    private func isGone(_ report: StallReport, _ name: String, among names: [String]) -> Bool {
+        let process = ProcessIdentity(report.process)
         // This process may have replaced its own program with execve(2), which keeps both pid and start time.
-        return process == owner ? !OpenReports.contains(report.id) : !process.isAlive
+        return process == owner ? !OpenReports.contains(report.id) : isGone(process, name, among: names)
     }
 
-    private func isLeftover(_ name: String) -> Bool {
+    private func isGone(_ process: ProcessIdentity?, _ name: String, among names: [String]) -> Bool {
+        let changedAt = FileStatus(path: name, in: directory).map { UInt64(max($0.changedAt, 0)) } ?? .max
+        let now = wallClockNow()
+        return MonitorLock.isGone(
+            process, seenFrom: owner, isAlive: process?.isAlive,
+            lock: process.map { MonitorLock.state(of: $0, in: directory, among: names) } ?? .unknown,
+            silence: now - min(changedAt, now))
+    }
+
+    private func isLeftover(_ name: String, among names: [String]) -> Bool {
         let stem = name.dropLast(Self.temporarySuffix.count)
         guard name.hasPrefix(".stall-"), name.hasSuffix(Self.temporarySuffix), let mark = stem.lastIndex(of: "."),
             let process = ProcessIdentity(String(stem[mark...].dropFirst()))
         else { return false }
-        return process != owner && !process.isAlive
+        return process != owner && isGone(process, name, among: names)
     }
 
     /// Returns whether a file is an empty report: a power failure can leave the name without the contents.
     private func isEmptyReport(_ name: String) -> Bool {
         StallReport.isFileName(name)
-            && FileStatus(path: path + "/" + name).map { $0.isRegular && $0.size == 0 } ?? false
+            && FileStatus(path: name, in: directory).map { $0.isRegular && $0.size == 0 } ?? false
     }
 
-    private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
-
-    /// Keeps two processes that start at the same time from recovering the same reports; waits at most half a second,
-    /// as the lock's holder may be stopped, and a file system may have no locks.
-    private func withLock<Result>(_ body: () -> Result) -> Result {
-        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { return body() }
-        defer { close(descriptor) }
+    /// Keeps two processes that start at the same time from recovering the same reports, and one that has just created its
+    /// lock from counting as gone; waits at most half a second, as the lock's holder may be stopped, and a file system may
+    /// have no locks.
+    private func withStartLock<Result>(_ body: () -> Result) -> Result {
+        guard let descriptor = directory.openForReading() else { return body() }
+        defer {
+            // A child that was forked meanwhile has it open, too.
+            flock(descriptor, LOCK_UN)
+            close(descriptor)
+        }
         for _ in 0..<50 {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK { break }
             usleep(10_000)

@@ -180,6 +180,14 @@ import Testing
         #expect(status.permissions == 0o600)
     }
 
+    @Test func `the file stays in its directory, which may get another name`() throws {
+        try #require(mkdir(directory.path("a"), 0o700) == 0)
+        let file = try file("a/health")
+        try #require(rename(directory.path("a"), directory.path("b")) == 0)
+        try file.publish(record(progressedAt: 1), at: 0)
+        #expect(FileStatus(path: directory.path("b/health")) != nil)
+    }
+
     @Test func `without an answer the file stays as it is`() throws {
         let file = try file()
         try file.publish(record(progressedAt: 1), at: 0)

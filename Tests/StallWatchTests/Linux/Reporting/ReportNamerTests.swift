@@ -119,10 +119,10 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = try directory.write("log", String(repeating: "old", count: 3_000))
         let identity = FileStatus(path: path)?.identity
-        #expect(TerminationLog.writeInTime(Array("new\n".utf8), to: path) == nil)
+        #expect(TerminationLog.writeInTime(Array("new\n".utf8), to: FixedFile(path)) == nil)
         #expect(AtomicFile.read(path, limit: 1 << 20) == Array("new\n".utf8))
         #expect(FileStatus(path: path)?.identity == identity, "a mounted file cannot be replaced by another one")
-        #expect(TerminationLog.writeInTime([], to: directory.path("made")) == nil)
+        #expect(TerminationLog.writeInTime([], to: FixedFile(directory.path("made"))) == nil)
         #expect(directory.names == ["log", "made"])
     }
 
@@ -131,7 +131,7 @@ import Testing
         mkfifo(directory.path("fifo"), 0o600)
         // A wait would be another error.
         for path in [directory.path("fifo"), directory.path("no/log"), directory.path] {
-            let error = try #require(TerminationLog.writeInTime([1], to: path))
+            let error = try #require(TerminationLog.writeInTime([1], to: FixedFile(path)))
             #expect(error.message == "the termination log \(path) cannot be opened: name a file that may be written")
         }
     }

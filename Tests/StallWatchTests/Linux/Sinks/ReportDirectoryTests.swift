@@ -200,6 +200,30 @@ import TestSupport
         #expect(directory.recover().map(\.id) == [left.id])
     }
 
+    /// Its process has another id there, or none; the lock of its monitor shows whether it runs.
+    @Test func `a report of another PID namespace is open for a day where there is no lock`() throws {
+        var report = report()
+        report.process.pidNamespace = "pid:[4026532222]"
+        let file = try directory.write(report)
+        #expect(directory.recover().isEmpty)
+        let times = [timespec](repeating: timespec(tv_sec: time(nil) - 90_000, tv_nsec: 0), count: 2)
+        try #require(utimensat(AT_FDCWD, file, times, 0) == 0)
+        #expect(directory.recover().map(\.id) == [report.id])
+    }
+
+    @Test func `reports stay in the directory, wherever its path leads`() throws {
+        let (path, moved) = (scratch.path("stalls"), scratch.path("moved"))
+        let directory = try ReportDirectory(path: path)
+        try #require(rename(path, moved) == 0 && mkdir(path, 0o700) == 0)
+        let name = try directory.write(report(state: .ended)).split(separator: "/").last.map(String.init)
+        #expect((directoryEntries(moved) ?? []).map(\.name).filter { !$0.hasPrefix(".") } == [name])
+        #expect(directory.enforce(ReportQuota(reports: 1)) == 0)
+        let statistics = FixedFile(moved + "/statistics")
+        try #require(rename(moved, scratch.path("again")) == 0)
+        try AtomicFile.replace(statistics.name, in: statistics.directory, with: [1])
+        #expect(FileStatus(path: scratch.path("again/statistics")) != nil)
+    }
+
     @Test func aReportWithoutAProcessIdentityIsKept() throws {
         var report = report()
         report.process.startTicks = nil
@@ -210,9 +234,10 @@ import TestSupport
     @Test func `only ended processes' temporary files are removed`() throws {
         var gone = try parent
         gone.startTicks -= 1
+        let container = ProcessIdentity(pid: 1, startTicks: 9, pidNamespace: "pid:[4026532222]", host: "9f2c41d07a3b")
         let names = [
             ".stall-x.json.\(gone).tmp", ".stall-x.json.\(try parent).tmp", ".stall-x.json.\(directory.owner).tmp",
-            ".stall-x.json.tmp", "notes.txt", "stall-broken.json",
+            ".stall-x.json.\(container).tmp", ".stall-x.json.tmp", "notes.txt", "stall-broken.json",
         ]
         for name in names { try AtomicFile.write(Array("\"ongoing\"".utf8), to: scratch.path + "/" + name) }
         #expect(directory.recover().isEmpty)
@@ -264,7 +289,14 @@ import TestSupport
 
     @Test func `the identity of a process is read`() throws {
         let own = try #require(ProcessIdentity.current())
-        #expect(own.isAlive)
+        #expect(own.isAlive == true)
+        var (other, earlier, elsewhere) = (own, own, own)
+        other.startTicks -= 1
+        (earlier.bootID, elsewhere.pidNamespace) = ("0f0f0f0f-0000-4000-8000-000000000000", "4026532222")
+        #expect(other.isAlive == false)
+        #expect([earlier, elsewhere].allSatisfy { $0.isAlive == nil && ProcessIdentity($0.description) == $0 })
+        let host = ProcessIdentity(pid: 1, startTicks: 2, host: "web_3.example.org/ä")
+        #expect(host.host == "web-3-example-org--" && ProcessIdentity(host.description) == host)
         #expect(ProcessIdentity(own.description) == own)
     }
 }

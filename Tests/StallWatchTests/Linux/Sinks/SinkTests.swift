@@ -193,21 +193,34 @@ import TestSupport
     @Test func `the newest repeat keeps its file, under another name until the monitor stops`() throws {
         _ = try withReporter([.directory(scratch.path)]) { reporter in
             for _ in 0..<2 { reporter.submit(.fixture(function: 1)) }
-            #expect(eventually { scratch.names.count == 2 })
+            #expect(eventually { scratch.shownNames.count == 2 })
             let third = StallRecord.fixture(function: 1, state: .ongoing)
             reporter.submit(third)
-            #expect(eventually { scratch.names.count == 3 })
+            #expect(eventually { scratch.shownNames.count == 3 })
             reporter.submit(third.after(milliseconds: 600))
             #expect(eventually { scratch.names.count { $0.hasSuffix(StallReport.newestSuffix) } == 1 })
-            #expect(eventually { scratch.names.count == 3 })
+            #expect(eventually { scratch.shownNames.count == 3 })
         }
         #expect(try scratch.reports().map(\.state) == [.ended, .ended, .ended])
         #expect(!scratch.names.contains { $0.hasSuffix(StallReport.newestSuffix) })
     }
 
+    @Test func `a file's directory may get another name`() throws {
+        let file = NDJSONFile(FixedFile(scratch.path("a/stalls.ndjson")), maximumBytes: 1, keep: 1)
+        try file.check()
+        try #require(rename(scratch.path("a"), scratch.path("b")) == 0)
+        let report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        for _ in 0..<2 { try file.receive(.init(ended: report)) }
+        #expect(
+            Set((directoryEntries(scratch.path("b")) ?? []).map(\.name)).isSuperset(of: [
+                "stalls.ndjson.1", "stalls.ndjson",
+            ]))
+        #expect(directoryEntries(scratch.path("a")) == nil)
+    }
+
     @Test func aFullNDJSONFileIsRotated() throws {
         let path = scratch.path + "/deep/er/stalls.ndjson"
-        let file = NDJSONFile(path: path, maximumBytes: 3_000, keep: 2)
+        let file = NDJSONFile(FixedFile(path), maximumBytes: 3_000, keep: 2)
         try file.check()
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
         let size = report.jsonLine().count
@@ -287,7 +300,7 @@ import TestSupport
     @Test func anUnfinishedLineGetsANewline() throws {
         let path = scratch.path + "/stalls.ndjson"
         try AtomicFile.write(Array("{\"schemaVersion\"".utf8), to: path)
-        let file = NDJSONFile(path: path, maximumBytes: 1 << 20, keep: 0)
+        let file = NDJSONFile(FixedFile(path), maximumBytes: 1 << 20, keep: 0)
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
         try file.receive(.init(ended: report))
         let lines = try #require(AtomicFile.read(path, limit: 1 << 20)).split(separator: UInt8(ascii: "\n"))

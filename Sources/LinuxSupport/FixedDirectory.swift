@@ -1,0 +1,65 @@
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// A directory that stays the one that was named first: neither chdir(2) nor chroot(2), nor a mount over it, leads elsewhere.
+///
+/// It is opened at once, and files in it are reached through its descriptor. Only if the program has closed that, or if the
+/// directory did not exist or has been removed, is the path followed again.
+package final class FixedDirectory: Sendable {
+    /// The absolute path, for messages; as it was given if the working directory was unknown.
+    package let path: String
+    private let kept: Mutex<KeptDescriptor?>
+
+    package init(_ path: String) {
+        self.path = absolutePath(path) ?? path
+        kept = Mutex(Self.opened(self.path))
+    }
+
+    deinit { kept.withLock { $0?.close() } }
+
+    private static func opened(_ path: String) -> KeptDescriptor? {
+        let descriptor = clinux_open_directory(path)
+        return descriptor >= 0 ? KeptDescriptor(descriptor) : nil
+    }
+
+    /// Returns a descriptor for openat(2) and its like, until the next call of this or ``reopen()``.
+    package func descriptor() throws(SystemError) -> Int32 {
+        let (number, failure) = kept.withLock { kept in
+            if kept?.isOpen != true { kept = Self.opened(path) }
+            return (kept?.number, errno)
+        }
+        guard let number else { throw SystemError("the directory \(path) cannot be opened", errno: failure) }
+        return number
+    }
+
+    /// Opens it for readdir(3), fsync(2) and flock(2); `nil` if that is not permitted.
+    package func openForReading() -> Int32? {
+        guard let place = try? descriptor() else { return nil }
+        let opened = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        return opened >= 0 ? opened : nil
+    }
+
+    /// Follows the path again, because the directory has been removed.
+    package func reopen() {
+        kept.withLock { kept in
+            kept?.close()
+            kept = Self.opened(path)
+        }
+    }
+}
+
+/// A file by its name in a directory that stays the same.
+package struct FixedFile: Sendable {
+    package let directory: FixedDirectory
+    package let name: String
+
+    package init(_ path: String) {
+        let path = absolutePath(path) ?? path
+        let slash = path.lastIndex(of: "/")
+        name = slash.map { String(path[path.index(after: $0)...]) } ?? path
+        directory = FixedDirectory(slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ".")
+    }
+
+    package var path: String { directory.path == "/" ? "/\(name)" : "\(directory.path)/\(name)" }
+}

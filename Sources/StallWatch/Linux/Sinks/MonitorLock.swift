@@ -1,0 +1,88 @@
+internal import CLinux
+import Glibc
+import LinuxSupport
+import Synchronization
+
+/// A locked file that shows other processes that a monitor of this process writes into a directory.
+///
+/// The lock is the process's (fcntl(2), F_SETLK): it ends with the process, whatever ends that, and is seen from every PID
+/// namespace and container. A forked child does not inherit it; flock(2) and a lock of an open file would live on in the
+/// child of a monitor that is gone. Such a lock ends, too, when the process closes any descriptor of the file. So each
+/// monitor has a file of its own, which nothing else in the process opens, and takes the lock again whenever it writes: a
+/// program that closes all descriptors loses it until then.
+final class MonitorLock: Sendable {
+    static let fileName = "stall-monitor"
+
+    private let directory: FixedDirectory
+    private let owner: ProcessIdentity
+    private let held = Mutex<(name: String, file: KeptDescriptor)?>(nil)
+
+    /// Takes no lock yet.
+    init(in directory: FixedDirectory, of owner: ProcessIdentity) { (self.directory, self.owner) = (directory, owner) }
+
+    deinit { release() }
+
+    /// Takes the lock, or makes sure of it; without one, or if the file system has none, others wait for a day.
+    func hold() {
+        held.withLock { held in
+            if let file = held?.file, file.isOpen, clinux_lock_file(file.number) == 0 { return }
+            let name = ReportDirectory.temporaryName(for: Self.fileName, of: owner)
+            held = (try? AtomicFile.create(name, in: directory)).map { (name, KeptDescriptor($0)) }
+            if let file = held?.file, clinux_lock_file(file.number) != 0 { remove(&held) }
+        }
+    }
+
+    func release() { held.withLock { remove(&$0) } }
+
+    /// Removes the file before the lock, so that no other process finds it without one.
+    private func remove(_ held: inout (name: String, file: KeptDescriptor)?) {
+        guard let (name, file) = held else { return }
+        try? AtomicFile.remove(name, in: directory)
+        file.close()
+        held = nil
+    }
+
+    enum State: Equatable {
+        case held, free
+        /// There is no file, or the file system has no locks.
+        case unknown
+    }
+
+    /// Returns whether a monitor of another process uses the directory, by the names in it.
+    static func state(of process: ProcessIdentity, in directory: FixedDirectory, among names: [String]) -> State {
+        let (beginning, end) = (".\(fileName).", ".\(process)\(ReportDirectory.temporarySuffix)")
+        var state = State.unknown
+        for name in names where name.hasPrefix(beginning) && name.hasSuffix(end) {
+            guard let place = try? directory.descriptor() else { break }
+            let descriptor = openat(place, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+            guard descriptor >= 0 else { continue }
+            defer { close(descriptor) }
+            switch clinux_is_locked_elsewhere(descriptor) {
+            case 1: return .held
+            case 0: state = .free
+            default: break
+            }
+        }
+        return state
+    }
+
+    /// The time without a sign of a process after which it counts as gone where nothing else can tell, in nanoseconds.
+    static let longestSilence: UInt64 = 24 * 3_600 * 1_000_000_000
+
+    /// Decides whether a process no longer updates what it wrote `silence` nanoseconds ago; `nil` stands for an unknown one.
+    ///
+    /// `isAlive` is ``ProcessIdentity/isAlive``. A lock that can be taken proves nothing of another host: what hosts share
+    /// may not share its locks.
+    static func isGone(
+        _ process: ProcessIdentity?, seenFrom own: ProcessIdentity, isAlive: Bool?, lock: State, silence: UInt64
+    ) -> Bool {
+        guard let process else { return silence >= longestSilence }
+        if lock == .held { return false }
+        if let isAlive { return !isAlive }
+        let areKnown = !process.bootID.isEmpty && !own.bootID.isEmpty
+        if areKnown, process.bootID == own.bootID, lock == .free { return true }
+        // The machine has been started again.
+        if areKnown, process.bootID != own.bootID, process.host == own.host { return true }
+        return silence >= longestSilence
+    }
+}
