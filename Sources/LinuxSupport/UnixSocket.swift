@@ -5,7 +5,7 @@ package enum UnixSocket {
     /// The longest path of a socket, in bytes: `sun_path` without its zero byte.
     package static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// Creates a socket for this process's user only, in place of one without a listener, and listens without blocking.
+    /// Creates a socket for this process's user only, and listens without blocking.
     package static func listen(at path: String, backlog: Int32) throws(SystemError) -> Int32 {
         let advice = "choose another directory for the control socket"
         guard path.utf8.count <= maximumPathBytes else {
@@ -14,16 +14,7 @@ package enum UnixSocket {
         let descriptor = socket(
             AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { throw SystemError("no socket can be created", errno: errno) }
-        var failure = call(bind, descriptor, path)
-        if failure == EADDRINUSE {
-            let other = connect(to: path)
-            if case .failed(ECONNREFUSED) = other {
-                unlink(path)
-                failure = call(bind, descriptor, path)
-            } else if case .connected(let other) = other {
-                close(other)
-            }
-        }
+        let failure = call(bind, descriptor, path)
         guard failure == 0 else {
             close(descriptor)
             throw SystemError("the socket \(path) cannot be created: \(advice)", errno: failure)
@@ -36,6 +27,24 @@ package enum UnixSocket {
             throw SystemError("the socket \(path) cannot be opened: \(advice)", errno: reason)
         }
         return descriptor
+    }
+
+    /// The least age of a socket that counts as left over, in nanoseconds: a new one has no listener yet.
+    private static let leftoverAge = 60_000_000_000
+    private static let maximumLeftovers = 1_000
+
+    /// Removes the sockets with such names whose processes have ended; at most some, because each takes system calls.
+    package static func removeLeftovers(in directory: String, where isOurs: (String) -> Bool) {
+        let names = (directoryEntries(directory) ?? []).map(\.name).filter(isOurs)
+        for path in names.prefix(maximumLeftovers).map({ "\(directory)/\($0)" }) {
+            let age = FileStatus(path: path).map { Int(wallClockNow()) - $0.changedAt } ?? 0
+            guard age > leftoverAge else { continue }
+            switch connect(to: path) {
+            case .connected(let descriptor): close(descriptor)
+            case .failed(ECONNREFUSED): unlink(path)
+            case .failed: break
+            }
+        }
     }
 
     package enum Connection {

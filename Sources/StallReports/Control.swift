@@ -22,10 +22,17 @@ package enum ControlRequest: String, Sendable {
     /// Whether the answer takes long, so that a thread of its own gives it.
     package var isSlow: Bool { self != .state && self != .watch }
 
-    package static let socketPrefix = "stallwatch-"
-    package static let socketSuffix = ".socket"
+    private static let socketSuffix = ".socket"
 
-    package static func socketName(ofProcess pid: Int32) -> String { "\(socketPrefix)\(pid)\(socketSuffix)" }
+    /// Returns a new name of a socket: processes of several PID namespaces, which share a directory, may have the same id.
+    package static func socketName(ofProcess pid: Int32) -> String {
+        // Short, because the path of a socket is: 2 billion names.
+        "stallwatch-\(pid)-\(String(UInt32.random(in: 0..<2_176_782_336), radix: 36))\(socketSuffix)"
+    }
+
+    package static func isSocketName(_ name: some StringProtocol) -> Bool {
+        name.hasPrefix("stallwatch-") && name.hasSuffix(socketSuffix)
+    }
 
     /// Parses a request without its line feed.
     package init(_ line: [UInt8]) throws(Fault) {

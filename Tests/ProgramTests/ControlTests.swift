@@ -74,7 +74,7 @@ import Testing
     /// Half messages, floods and silence, from 1,000 connections.
     @Test func `hostile connections cost neither memory nor time`() throws {
         let host = try TestHost.control("wait", in: directory)
-        let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
+        let path = directory.controlSocket(of: host.pid)
         let request = Array(ControlRequest.state.line.utf8)
         // The first answers load what answers need.
         for _ in 0..<20 { #expect(Self.exchange(request, path) != nil) }
@@ -109,7 +109,7 @@ import Testing
 
     @Test func `only its user may open the socket`() throws {
         let host = try TestHost.control("wait", in: directory)
-        let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
+        let path = directory.controlSocket(of: host.pid)
         var status = stat()
         #expect(stat(path, &status) == 0)
         #expect(status.st_mode & 0o777 == 0o600)
@@ -124,7 +124,7 @@ import Testing
         let tool = try directory.program("tool", from: Command.product("stallwatch"))
         let host = try TestHost(["control", directory.path, "wait"], wrapper: Self.user(65_533), program: program)
         _ = host.firstLine()
-        let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
+        let path = directory.controlSocket(of: host.pid)
         // The kernel refuses another user, and without the file's permissions the monitor does.
         #expect(try Self.connect(to: path, as: 65_532) == "PermissionError")
         #expect(chmod(path, 0o666) == 0)

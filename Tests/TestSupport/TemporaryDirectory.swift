@@ -45,6 +45,11 @@ package final class TemporaryDirectory: Sendable {
     /// The names of the entries that are not hidden.
     package var shownNames: [String] { names.filter { !$0.hasPrefix(".") } }
 
+    /// The path of the control socket of a process.
+    package func controlSocket(of pid: Int32) -> String {
+        path(names.first { $0.hasPrefix("stallwatch-\(pid)-") && ControlRequest.isSocketName($0) } ?? "no-socket")
+    }
+
     /// Writes a file in the directory, and returns the file's path.
     @discardableResult
     package func write(_ name: String, _ text: String) throws -> String { try write(name, Array(text.utf8)) }

@@ -101,8 +101,10 @@ extension StallMonitor.Configuration {
         /// A thread of the monitor serves it from ``StallMonitor/start()`` to ``StallMonitor/stop()``, also while every
         /// loop and the task pool are stuck. The monitored threads pay nothing, except while `stacks` captures them.
         ///
+        /// A socket that cannot be opened is logged (without a log, on standard error), and the monitor starts without it.
+        ///
         /// - Parameter directory: The directory of the socket, created if it does not exist. Its path has at most some
-        ///   80 bytes. One monitor of a process at a time may have a socket in it.
+        ///   70 bytes. Any number of processes may share it, also of several containers.
         /// - Returns: The access.
         public static func socket(directory: String) -> Control { Control(directory: directory) }
     }

@@ -35,8 +35,7 @@ struct ControlClient {
             // Num RefCount Protocol Flags Type St Inode Path
             let words = line.split(separator: " ", maxSplits: 7)
             guard words.count == 8, sockets.contains(words[6]), words[7].hasPrefix("/"),
-                let name = words[7].split(separator: "/").last, name.hasPrefix(ControlRequest.socketPrefix),
-                name.hasSuffix(ControlRequest.socketSuffix)
+                let name = words[7].split(separator: "/").last, ControlRequest.isSocketName(name)
             else { continue }
             return String(words[7])
         }

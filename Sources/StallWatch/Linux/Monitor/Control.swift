@@ -47,6 +47,7 @@ final class ControlService: Sendable {
         let pid = getpid()
         (server, thread) = try throwing(.systemFailure) { () throws(SystemError) in
             let directory = try ControlService.created(directory)
+            UnixSocket.removeLeftovers(in: directory, where: ControlRequest.isSocketName)
             let server = try LineServer(path: "\(directory)/\(ControlRequest.socketName(ofProcess: pid))") { line in
                 do throws(ControlRequest.Fault) {
                     let request = try ControlRequest(line)

@@ -163,7 +163,7 @@ final class LiveEngine: MonitorEngine {
             let capturer = try throwing(.systemFailure) { () throws(SystemError) in
                 ThreadCapture(engine: try CUnwindEngine())
             }
-            let service = try makeControlService()
+            let service = makeControlService()
             state.mayUsePtrace = capturer.methods.contains(.ptrace)
             for loop in state.loops.values { loop.begin() }
             do throws(StallWatchError) {
@@ -183,15 +183,20 @@ final class LiveEngine: MonitorEngine {
         }
     }
 
-    /// Opens the control socket; returns `nil` if the configuration asks for none.
-    private func makeControlService() throws(StallWatchError) -> ControlService? {
+    /// Opens the control socket; returns `nil` if the configuration asks for none, or if it cannot be opened.
+    private func makeControlService() -> ControlService? {
         guard let access = configuration.control else { return nil }
         let ended = ControlAnswer(pid: getpid(), error: "the monitor has ended")
         // Weak, because a socket keeps no monitor; a running one keeps itself.
-        return try ControlService(directory: access.directory) { [weak self] request in
-            self?.answer(request) ?? ended
-        } slowAnswer: { [weak self] request in
-            self?.slowAnswer(request) ?? ended
+        do throws(StallWatchError) {
+            return try ControlService(directory: access.directory) { [weak self] request in
+                self?.answer(request) ?? ended
+            } slowAnswer: { [weak self] request in
+                self?.slowAnswer(request) ?? ended
+            }
+        } catch {
+            reporter.announce("the monitor runs without its control socket: \(error)")
+            return nil
         }
     }
 
@@ -199,7 +204,11 @@ final class LiveEngine: MonitorEngine {
     private func startThreads(_ capturer: sending ThreadCapture) throws(StallWatchError) -> Threads {
         let methods = capturer.methods.map(\.rawValue).joined(separator: ", ")
         let unwinder = capturer.unwinder
-        try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
+        do throws(StallWatchError) {
+            try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
+        } catch  where error.code != .invalidConfiguration {
+            reporter.announce("the monitor runs without telling supervisors: \(error)")
+        }
         try reporter.startSinks()
         let probe = capabilityProbe(mayUsePtrace: capturer.methods.contains(.ptrace))
         let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in

@@ -72,9 +72,7 @@ package struct MonitorEnvironment: Sendable {
 
     func announce(to reporter: Reporter) {
         guard !notices.isEmpty else { return }
-        let text = "the environment changes this monitor: " + notices.joined(separator: "; ")
-        if reporter.hasLog { return reporter.logNotice(text, [:]) }
-        _ = writeAll(Array("StallWatch: \(text)\n".utf8), to: STDERR_FILENO)
+        reporter.announce("the environment changes this monitor: " + notices.joined(separator: "; "))
     }
 }
 

@@ -1,3 +1,4 @@
+import Glibc
 import LinuxSupport
 import StallReports
 import StallSymbols
@@ -82,6 +83,12 @@ final class Reporter: Sendable {
     func logNotice(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
         guard hasLog else { return }
         outlet.notices.post(.init(notice: message, metadata()))
+    }
+
+    /// Says something about the monitor itself in the log, or on standard error if there is none.
+    func announce(_ text: String) {
+        if hasLog { return logNotice(text, [:]) }
+        _ = writeAll(Array("StallWatch: \(text)\n".utf8), to: STDERR_FILENO)
     }
 
     var intervalLength: UInt64? { outlet.sinks.intervalLength }

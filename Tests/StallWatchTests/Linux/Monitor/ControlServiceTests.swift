@@ -1,4 +1,6 @@
 import Glibc
+import InMemoryLogging
+import Logging
 import StallReports
 import TestSupport
 import Testing
@@ -48,8 +50,51 @@ import Testing
         service.finish(until: monotonicNow() + 20_000_000)
     }
 
+    /// In two containers with one directory both processes may have the id 1.
+    @Test func `monitors with the same process id share a directory`() throws {
+        let services = try (0..<2).map { _ in
+            try ControlService(directory: directory.path) { _ in
+                ControlAnswer(pid: 1)
+            } slowAnswer: { _ in
+                ControlAnswer(pid: 1)
+            }
+        }
+        #expect(directory.names.count == 2 && directory.names.allSatisfy(ControlRequest.isSocketName))
+        for service in services {
+            service.close()
+            service.finish(until: endOfPatience)
+        }
+        #expect(directory.names.isEmpty)
+    }
+
+    @Test func `sockets of ended processes are removed after a minute`() throws {
+        let living = try UnixSocket.listen(at: directory.path("stallwatch-1-b.socket"), backlog: 1)
+        defer { close(living) }
+        for name in ["stallwatch-1-a.socket", "other.socket"] {
+            close(try UnixSocket.listen(at: directory.path(name), backlog: 1))
+        }
+        UnixSocket.removeLeftovers(in: directory.path, where: ControlRequest.isSocketName)
+        #expect(directory.names.count == 3, "too young")
+        let times = [timespec](repeating: timespec(tv_sec: time(nil) - 120, tv_nsec: 0), count: 2)
+        for name in directory.names { try #require(utimensat(AT_FDCWD, directory.path(name), times, 0) == 0) }
+        UnixSocket.removeLeftovers(in: directory.path, where: ControlRequest.isSocketName)
+        #expect(directory.names == ["other.socket", "stallwatch-1-b.socket"])
+    }
+
+    /// The app is not to lose its monitor for the want of a feature.
+    @Test func `a monitor without its control socket starts, and says so`() throws {
+        let log = InMemoryLogHandler()
+        let file = try directory.write("file", "")
+        var configuration = StallMonitor.Configuration(outputs: [.log(Logger(label: "test") { _ in log })])
+        configuration.control = .socket(directory: file + "/below")
+        let monitor = try StallMonitor(configuration)
+        try monitor.start()
+        monitor.stop()
+        #expect(log.entries.contains { "\($0.message)".contains("runs without its control socket") })
+    }
+
     private func send(_ request: ControlRequest) -> Int32? {
-        let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: getpid()))"
+        let path = directory.controlSocket(of: getpid())
         guard case .connected(let descriptor) = UnixSocket.connect(to: path) else { return nil }
         UnixSocket.send(Array(request.line.utf8), to: descriptor, until: endOfPatience)
         return descriptor
