@@ -35,6 +35,12 @@ package struct ClockPair: Equatable, Sendable {
     }
 }
 
+/// Returns a time of CLOCK_MONOTONIC in nanoseconds of CLOCK_BOOTTIME; too late by suspensions since then.
+package func bootTime(at time: UInt64) -> UInt64 {
+    let now = ClockPair()
+    return now.boot - (now.monotonic - min(time, now.monotonic))
+}
+
 /// Returns the nanoseconds for which the threads of this process have been on a CPU.
 package func processTimeNow() -> UInt64 { now(CLOCK_PROCESS_CPUTIME_ID) ?? 0 }
 

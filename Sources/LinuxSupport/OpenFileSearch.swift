@@ -19,6 +19,27 @@ package struct OpenDescriptor: Equatable, Sendable {
     }
 }
 
+/// A file to search for.
+package struct WantedFile: Hashable, Sendable {
+    /// Its link in /proc/<pid>/fd, such as `pipe:[4711]` or a path.
+    package var link: String
+    /// The device and inode numbers (``FileStatus/identity``); `nil` if the link is the same everywhere.
+    ///
+    /// A path is another file in another mount namespace, and the same file may have another path there. So with the
+    /// identity, the file's name is enough of the link, and the identity decides.
+    package var identity: [UInt64]?
+
+    package init(link: String, identity: [UInt64]? = nil) {
+        (self.link, self.identity) = (link, identity)
+    }
+
+    /// Whether it is the file at a path in /proc/<pid>/fd, which has a link with the same name.
+    fileprivate func isAt(_ path: String, link: String) -> Bool {
+        guard let identity else { return link == self.link }
+        return FileStatus(cachedAt: path)?.identity == identity
+    }
+}
+
 /// A bounded search for processes with an open file: reads links and text in /proc of the same user, opens no file.
 package struct OpenFileSearch: Equatable, Sendable {
     package static let maximumProcesses = 2_000
@@ -27,18 +48,18 @@ package struct OpenFileSearch: Equatable, Sendable {
     /// The most descriptors found of one file.
     package static let maximumFound = 64
 
-    /// By the link.
-    private var found: [String: [OpenDescriptor]] = [:]
+    private var found: [WantedFile: [OpenDescriptor]] = [:]
     /// The number of processes that do not show their descriptors.
     package private(set) var refused = 0
     /// Whether a bound has ended the search.
     package private(set) var isCut = false
 
-    /// The descriptors found with a link.
-    package subscript(link: String) -> [OpenDescriptor] { found[link] ?? [] }
+    /// The descriptors found of a file.
+    package subscript(file: WantedFile) -> [OpenDescriptor] { found[file] ?? [] }
 
-    /// Searches the processes `first`, then all others, for descriptors with links, such as `pipe:[4711]` or a path.
-    package init(for links: Set<String>, first: [Int32]) {
+    /// Searches the processes `first`, then all others, for descriptors of files.
+    package init(for files: Set<WantedFile>, first: [Int32]) {
+        let wanted = Dictionary(grouping: files) { fileName($0.link) }
         let end = threadTimeNow() + Self.maximumTime
         let all = (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }
         let known = Set(first)
@@ -60,14 +81,17 @@ package struct OpenFileSearch: Equatable, Sendable {
                     isCut = true
                     return
                 }
-                guard let link = readLink("/proc/\(process)/fd/\(number)"), links.contains(link),
+                let path = "/proc/\(process)/fd/\(number)"
+                guard let link = readLink(path), let named = wanted[fileName(link)],
                     let info = readSmallFile("/proc/\(process)/fdinfo/\(number)"),
                     let descriptor = OpenDescriptor(process: process, number: number, info: info)
                 else { continue }
-                if self[link].count < Self.maximumFound {
-                    found[link, default: []].append(descriptor)
-                } else {
-                    isCut = true
+                for file in named where file.isAt(path, link: link) {
+                    if self[file].count < Self.maximumFound {
+                        found[file, default: []].append(descriptor)
+                    } else {
+                        isCut = true
+                    }
                 }
             }
         }

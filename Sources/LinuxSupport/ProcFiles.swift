@@ -35,20 +35,30 @@ package func fileName(_ path: String) -> String { path.split(separator: "/").las
 /// The number of bytes read of /proc/self/maps: some 10,000 mappings.
 package let maximumMaps = 1 << 20
 
-/// Returns the file mapped at an address, from the text of /proc/<pid>/maps (proc(5)); `nil` if there is none.
-package func mappedFile(at address: UInt64, in maps: String) -> String? {
-    for line in maps.utf8.split(separator: UInt8(ascii: "\n")) {
-        // "begin-end perms offset device inode path"; the path may contain spaces.
-        let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
-        guard let range = fields.first, let dash = range.firstIndex(of: UInt8(ascii: "-")),
-            let begin = UInt64(Substring(range[..<dash]), radix: 16),
-            let end = UInt64(Substring(range[range.index(after: dash)...]), radix: 16), begin <= address,
-            address < end
-        else { continue }
-        let path = fields.count == 6 ? String(Substring(fields[5].drop { $0 == UInt8(ascii: " ") })) : ""
-        return path.hasPrefix("/") ? path : nil
+/// A mapping of memory, as /proc/<pid>/maps shows it (proc_pid_maps(5)).
+package struct MemoryMapping: Equatable {
+    /// Whether other processes see what is written to it.
+    package var isShared: Bool
+    /// The path of the mapped file; `nil` if there is none.
+    package var file: String?
+
+    /// Finds the mapping of an address in the text of the file; `nil` if there is none.
+    package init?(of address: UInt64, in maps: String) {
+        for line in maps.utf8.split(separator: UInt8(ascii: "\n")) {
+            // "begin-end perms offset device inode path"; the path may contain spaces.
+            let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
+            guard fields.count >= 5, let dash = fields[0].firstIndex(of: UInt8(ascii: "-")),
+                let begin = UInt64(Substring(fields[0][..<dash]), radix: 16),
+                let end = UInt64(Substring(fields[0][fields[0].index(after: dash)...]), radix: 16), begin <= address,
+                address < end
+            else { continue }
+            isShared = fields[1].last == UInt8(ascii: "s")
+            let path = fields.count == 6 ? String(Substring(fields[5].drop { $0 == UInt8(ascii: " ") })) : ""
+            file = path.hasPrefix("/") ? path : nil
+            return
+        }
+        return nil
     }
-    return nil
 }
 
 /// The executable of this process: /proc/self/exe is a dynamic linker that was started as `/lib64/ld-… ./notes`.
@@ -64,7 +74,7 @@ package enum OwnExecutable {
             let maps = readSmallFile("/proc/self/maps", limit: maximumMaps)
         else { return nil }
         // The dynamic linker puts the executable's headers in place of its own (elf/rtld.c).
-        return mappedFile(at: clinux_program_headers(), in: maps)
+        return MemoryMapping(of: clinux_program_headers(), in: maps)?.file
     }()
 }
 

@@ -67,6 +67,15 @@ package struct ProcStat: Equatable {
 
     package var letter: String { String(UnicodeScalar(state)) }
 
+    /// The start time in nanoseconds of CLOCK_BOOTTIME, in steps of a clock tick.
+    package var startedAt: UInt64 { startTicks &* (1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))) }
+
+    /// Whether it started after a time of CLOCK_BOOTTIME: what had this id then was another one.
+    package func isYounger(than time: UInt64) -> Bool { startedAt > time + Self.startTolerance }
+
+    /// The time by which it may seem to start later than it did, in nanoseconds: two ticks.
+    private static let startTolerance: UInt64 = 20_000_000
+
     /// Parses the file's text; `nil` if it lacks a field.
     package init?(_ text: String) {
         var fields = ByteCursor(text)

@@ -153,6 +153,8 @@ struct CRC32Tests {
 }
 
 @Suite struct OpenFileSearchTests {
+    private static let noPipe = WantedFile(link: "pipe:[0]")
+
     @Test(arguments: [("0100000", true, false), ("02000001", false, true), ("02", true, true)])
     func `the flags say what the descriptor is open for`(flags: String, reads: Bool, writes: Bool) throws {
         let info = "pos:\t0\nflags:\t\(flags)\nmnt_id:\t14\n"
@@ -172,17 +174,39 @@ struct CRC32Tests {
         try process.run(atMost: 60)
         defer { process.kill() }
         let writeEnd = input.fileHandleForWriting.fileDescriptor
-        let link = try #require(readLink("/proc/self/fd/\(writeEnd)"))
-        let search = OpenFileSearch(for: [link, "pipe:[0]"], first: [getpid()])
-        #expect(search[link].first?.process == getpid())
-        #expect(search[link].contains { $0.process == getpid() && $0.number == writeEnd && $0.isWritable })
-        #expect(search[link].contains { $0.process == process.processIdentifier && $0.isReadable && !$0.isWritable })
+        let pipe = WantedFile(link: try #require(readLink("/proc/self/fd/\(writeEnd)")))
+        let search = OpenFileSearch(for: [pipe, Self.noPipe], first: [getpid()])
+        #expect(search[pipe].first?.process == getpid())
+        #expect(search[pipe].contains { $0.process == getpid() && $0.number == writeEnd && $0.isWritable })
+        #expect(search[pipe].contains { $0.process == process.processIdentifier && $0.isReadable && !$0.isWritable })
         #expect(!search.isCut)
-        #expect(search["pipe:[0]"] == [])
+        #expect(search[Self.noPipe] == [])
+    }
+
+    /// In another mount namespace, the same path is another file, and another path the same file.
+    @Test func `with its identity, a file is found by that and its name`() throws {
+        let (one, two) = (try TemporaryDirectory(), try TemporaryDirectory())
+        let files = try [one, two].map { directory in
+            try #require(mkfifo(directory.path + "/fifo", 0o600) == 0)
+            let file = open(directory.path + "/fifo", O_RDWR | O_CLOEXEC)
+            try #require(file >= 0)
+            return file
+        }
+        defer { for file in files { close(file) } }
+        func found(_ path: String, _ identity: [UInt64]) -> [Int32] {
+            let file = WantedFile(link: path, identity: identity)
+            // Another test's child may have them open, too.
+            let found = OpenFileSearch(for: [file], first: [getpid()])[file]
+            return found.filter { $0.process == getpid() }.map(\.number)
+        }
+        let identity = try #require(FileStatus(cachedAt: two.path + "/fifo")?.identity)
+        #expect(identity == FileStatus(descriptor: files[1])?.identity)
+        #expect(found(one.path + "/fifo", identity) == [files[1]])
+        #expect(found(one.path + "/other", identity) == [] && found(two.path + "/fifo", []) == [])
     }
 
     @Test func `a file that is not open is not found`() {
-        #expect(OpenFileSearch(for: ["pipe:[0]"], first: [])["pipe:[0]"] == [])
-        #expect(OpenFileSearch(for: ["pipe:[0]"], first: [0x3fff_fff0])["pipe:[0]"] == [])
+        #expect(OpenFileSearch(for: [Self.noPipe], first: [])[Self.noPipe] == [])
+        #expect(OpenFileSearch(for: [Self.noPipe], first: [0x3fff_fff0])[Self.noPipe] == [])
     }
 }

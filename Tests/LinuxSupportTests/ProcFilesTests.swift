@@ -94,7 +94,7 @@ import Testing
     }
 }
 
-@Suite struct MappedFileTests {
+@Suite struct MemoryMappingTests {
     private let maps = """
         55d0c8a00000-55d0c8b00000 r--p 00000000 fe:00 1234                       /opt/app/bin/app
         7f1c31400000-7f1c31500000 rw-p 00000000 00:00 0\u{20}
@@ -104,18 +104,21 @@ import Testing
         """
 
     @Test func `an address is found in its mapping`() {
-        #expect(mappedFile(at: 0x55d0_c8a0_0000, in: maps) == "/opt/app/bin/app")
-        #expect(mappedFile(at: 0x7f1c_316f_ffff, in: maps) == "/data/a file (deleted)")
+        let executable = MemoryMapping(of: 0x55d0_c8a0_0000, in: maps)
+        #expect(executable?.file == "/opt/app/bin/app" && executable?.isShared == false)
+        let shared = MemoryMapping(of: 0x7f1c_316f_ffff, in: maps)
+        #expect(shared?.file == "/data/a file (deleted)" && shared?.isShared == true)
+        #expect(MemoryMapping(of: 0x7f1c_3140_0000, in: maps)?.isShared == false)
     }
 
     @Test(arguments: [0, 0x55d0_c8b0_0000, 0x7f1c_3140_0000, 0x7ffe_3c30_0000, .max] as [UInt64])
     func `memory without a file has no path`(address: UInt64) {
-        #expect(mappedFile(at: address, in: maps) == nil)
+        #expect(MemoryMapping(of: address, in: maps)?.file == nil)
     }
 
     @Test func `invalid maps have no path`() {
         for text in ["", "\n\n", "-", "zz-yy r--p 0 0 0 /x", "10-", "0-ffffffffffffffff r--p"] {
-            #expect(mappedFile(at: 0x10, in: text) == nil)
+            #expect(MemoryMapping(of: 0x10, in: text) == nil)
         }
     }
 

@@ -10,6 +10,8 @@ import StallReports
 struct LockIdentifier {
     let memory: any MemoryReading
     let isLive: (Int32) -> Bool
+    /// Whether other processes may have the memory at an address, too: their threads may have the numbers of own ones.
+    var isShared: (UInt64) -> Bool = { _ in false }
     /// The stdio streams of this process; `nil` if the layout of their locks is not known.
     var streams: StandardStreams?
     /// Where the ids of threads are; `nil` if that is not known.
@@ -44,7 +46,7 @@ struct LockIdentifier {
             lock.kind = Self.priorityInheritanceKind(function, frames)
             // The symbols of libswiftCore are not read: it has many more than the other libraries.
             if lock.kind == .once { lock.function = "swift_once" }
-            lock.ownership = priorityInheritanceOwner(address)
+            lock.ownership = priorityInheritanceOwner(call)
             return lock
         }
         guard Futex.isWait(call.argument(1)) else { return lock }
@@ -77,11 +79,13 @@ struct LockIdentifier {
             // pthread_join jumps to a function without a name. The kernel wakes its futex without the private flag.
             (lock.kind, lock.function) = (.threadJoin, "pthread_join")
             lock.ownership = .thread(joined)
-        } else if Self.isInsideLibc(frames), case .thread(let owner) = mutexOwner(address) {
+        } else if Self.isInsideLibc(frames), let mutex = PthreadMutex(at: address, memory),
+            let owner = mutex.ownerWhileWaitedFor, mutex.mayBeShared || isLive(owner)
+        {
             // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
             // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.
             lock.kind = Self.mutexKind(frames)
-            lock.ownership = .thread(owner)
+            lock.ownership = mutexOwner(call)
         } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
             // sem_wait and similar functions jump to such a function, too.
             lock.function = LockFunction.semaphoreOfStrippedDispatch(frames)?.name
@@ -99,15 +103,15 @@ struct LockIdentifier {
         switch function.kind {
         case .pthreadMutex:
             lock.kind = Self.mutexKind(frames)
-            lock.ownership = mutexOwner(lock.address)
+            lock.ownership = mutexOwner(call)
         case .condition:
             lock.ownership = .none
             // A thread that was woken and waits for its mutex waits on the mutex's futex: glibc uses plain FUTEX_WAIT with value 2 for
             // mutexes, and FUTEX_WAIT_BITSET with the condition's group counter for conditions.
-            if Futex.isPlainWait(call.argument(1)), case .thread(let owner) = mutexOwner(lock.address) {
+            if Futex.isPlainWait(call.argument(1)), case .thread(let owner) = mutexOwner(call) {
                 (lock.kind, lock.ownership) = (.pthreadMutex, .thread(owner))
             }
-        case .pthreadReadWriteLock: (lock.address, lock.ownership) = writer(of: lock.address)
+        case .pthreadReadWriteLock: (lock.address, lock.ownership) = writer(call)
         case .threadJoin: lock.ownership = joinedThread(lock.address, expected: call.argument(2))
         case .dispatchOnce: lock.ownership = onceOwner(lock.address)
         case .once: lock.ownership = .unknown("the lock does not store the thread that runs the initializer")
@@ -147,33 +151,43 @@ struct LockIdentifier {
 // MARK: - Owners
 
 extension LockIdentifier {
+    /// The owner with a number in a lock, which the thread of another process may have, if they share a `lock`.
     private func live(
-        _ thread: Int32, else reason: String = "its thread id is not of this process"
+        _ thread: Int32, of lock: SystemCall? = nil, else reason: String = "its thread id is not of this process"
     ) -> AwaitedLock.Ownership {
-        isLive(thread) ? .thread(thread) : .unknown(reason)
+        guard isLive(thread) else { return .unknown(reason) }
+        // The kernel lets no other process have a lock whose waiters it wakes privately.
+        if let lock, Futex.isShared(lock.argument(1)), isShared(lock.argument(0)) {
+            return .unknown("processes share it, and a thread of another one may have the number in it")
+        }
+        return .thread(thread)
     }
 
     /// PI futexes (futex(2)): the low 30 bits are the owner, bit 31 is set while threads wait, bit 30 if it has died.
-    private func priorityInheritanceOwner(_ address: UInt64) -> AwaitedLock.Ownership {
-        guard let word = memory.integer(at: address).map(Futex.Word.init) else { return .unknown("it cannot be read") }
+    private func priorityInheritanceOwner(_ call: SystemCall) -> AwaitedLock.Ownership {
+        guard let word = memory.integer(at: call.argument(0)).map(Futex.Word.init) else {
+            return .unknown("it cannot be read")
+        }
         guard word.hasWaiters, !word.ownerDied, word.owner > 0 else { return .unknown("it was just released") }
-        return live(word.owner)
+        return live(word.owner, of: call)
     }
 
-    private func mutexOwner(_ address: UInt64) -> AwaitedLock.Ownership {
-        guard let mutex = PthreadMutex(at: address, memory) else { return .unknown("it cannot be read") }
+    private func mutexOwner(_ call: SystemCall) -> AwaitedLock.Ownership {
+        guard let mutex = PthreadMutex(at: call.argument(0), memory) else { return .unknown("it cannot be read") }
         guard let owner = mutex.ownerWhileWaitedFor else { return .unknown("it was just released, or is damaged") }
-        return live(owner, else: "the thread that locked it belongs to another process, or has ended")
+        return live(owner, of: call, else: "the thread that locked it belongs to another process, or has ended")
     }
 
     /// Returns the rwlock's address and writer: a waiter sleeps on the word at offset 8 (phase) or 12 (writers).
-    private func writer(of futex: UInt64) -> (UInt64, AwaitedLock.Ownership) {
+    private func writer(_ call: SystemCall) -> (UInt64, AwaitedLock.Ownership) {
+        let futex = call.argument(0)
         for offset in [12, 8] as [UInt64] where futex > offset {
             if let writer = PthreadReadWriteLock.writer(ofLockAt: futex - offset, memory), isLive(writer) {
-                return (futex - offset, .thread(writer))
+                return (futex - offset, live(writer, of: call))
             }
         }
-        return (futex, .unknown("readers own it, and it does not store them, or it was just released"))
+        let others = Futex.isShared(call.argument(1)) ? ", a thread of another process owns it" : ""
+        return (futex, .unknown("readers own it, and it does not store them\(others), or it was just released"))
     }
 
     /// Returns the joined thread: the kernel clears the futex word at its end (set_tid_address(2)).

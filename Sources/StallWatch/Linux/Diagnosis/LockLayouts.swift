@@ -44,15 +44,20 @@ struct PthreadMutex {
         (lock, count, owner, users, kind) = (fields[0], UInt32(bitPattern: fields[1]), fields[2], fields[3], fields[4])
     }
 
+    /// Whether threads of other processes may lock it: its type says so, as that of each robust one does.
+    var mayBeShared: Bool { kind & (Self.robust | 128) != 0 }
+    private static let robust: Int32 = 16
+
     /// The owner of a mutex with waiting threads, if all fields agree: glibc sets `__owner` after it locks the mutex
     /// and clears it before it unlocks it, and the futex operation identifies mutexes with priority inheritance.
     var ownerWhileWaitedFor: Int32? {
         let typeMask: Int32 = 3
-        let robust: Int32 = 16
         // Robust, process-shared and the two elision bits; other bits mean a PI or ceiling mutex, or no mutex.
-        guard kind & ~(typeMask | robust | 128 | 256 | 512) == 0, owner > 0, Self.users ~= users else { return nil }
+        guard kind & ~(typeMask | Self.robust | 128 | 256 | 512) == 0, owner > 0, Self.users ~= users else {
+            return nil
+        }
         let isRecursive = kind & typeMask == 1
-        if kind & robust != 0 {
+        if kind & Self.robust != 0 {
             let word = Futex.Word(lock)
             return word.hasWaiters && !word.ownerDied && word.owner == owner ? owner : nil
         }

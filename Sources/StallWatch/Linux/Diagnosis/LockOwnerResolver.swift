@@ -28,15 +28,23 @@ struct LockOwnerResolver {
 
     private var identifier: LockIdentifier {
         LockIdentifier(
-            memory: memory, isLive: { threads.state(of: $0) != nil },
+            memory: memory, isLive: { threads.state(of: $0) != nil }, isShared: ProcessThreads.sharesMemory,
             streams: ProcessThreads.layouts.value?.streams, descriptor: ThreadDescriptor.current,
             groupType: ProcessThreads.layouts.value?.groupType)
     }
 
     /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
-    func follow(_ waiter: Int32, stack: CapturedStack?) -> LockChain? {
+    ///
+    /// `since` is a time of CLOCK_MONOTONIC at which it has waited already: a thread that began later owns no mutex.
+    func follow(_ waiter: Int32, stack: CapturedStack?, since: UInt64? = nil) -> LockChain? {
         guard let state = threads.state(of: waiter), let first = link(waiter, state, stack) else { return nil }
         var found = LockChain(lock: first.lock, images: threads.images())
+        // A number that glibc has stored; others are those of threads that the kernel or libdispatch has just woken.
+        let isStored = [.pthreadMutex, .pthreadReadWriteLock, .dynamicLinker, .stdio].contains(first.lock.kind)
+        if isStored, let owner = first.lock.owner, let since, threads.isYounger(owner, than: since) {
+            found.lock.ownership = .unknown("the thread with the number in it began after the wait")
+            return found
+        }
         var links = [first]
         var last: Link? = first
         while let link = last, let owner = link.lock.owner {
@@ -181,6 +189,18 @@ final class ProcessThreads {
     /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
         read(thread).map { .init(activity: $0.activity, runs: $0.runs) }
+    }
+
+    /// Returns whether a thread began after a time of CLOCK_MONOTONIC: the kernel gives numbers of ended threads again.
+    func isYounger(_ thread: Int32, than time: UInt64) -> Bool {
+        let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init)
+        return stat?.isYounger(than: bootTime(at: time)) ?? false
+    }
+
+    /// Returns whether other processes may have the memory at an address, too; `true` if that cannot be read.
+    static func sharesMemory(at address: UInt64) -> Bool {
+        guard let maps = readSmallFile("/proc/self/maps", limit: maximumMaps) else { return true }
+        return MemoryMapping(of: address, in: maps)?.isShared ?? true
     }
 
     /// Returns the kind of cause that the thread's activity means; `nil` if it has ended or does not show its wait.

@@ -14,9 +14,6 @@ struct PeerAnswer: Equatable, Sendable {
 }
 
 extension Peer {
-    /// The time by which a process may seem to start later than it did, in nanoseconds: two ticks of its start time.
-    private static let startTolerance: UInt64 = 20_000_000
-
     /// Whether /proc/<pid>/syscall may be read: before Linux 5.7 that waits for execve(2) to end (cred_guard_mutex).
     static func mayReadCalls(kernel release: String) -> Bool {
         let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
@@ -43,16 +40,14 @@ extension Peer {
         guard let before = stat() else { return nil }
         // A helper shares the descriptors of this process for a moment, and its end sends no signal.
         if before.parent == ownProcess, before.exitSignal == 0 { return nil }
-        let ticks = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
-        let start = before.startTicks &* (1_000_000_000 / ticks)
-        guard isConfirmed || start <= waitingSince + startTolerance else {
+        guard isConfirmed || !before.isYounger(than: waitingSince) else {
             peer.reason = "the process with this number started after the wait began, so it may be another one"
             return peer
         }
         peer.name = readSmallFile("\(directory)/comm").map(firstLine)
         peer.state = before.letter
         peer.threads = before.threads
-        peer.runningMilliseconds = milliseconds(now - min(start, now))
+        peer.runningMilliseconds = milliseconds(now - min(before.startedAt, now))
         peer.waitChannel = readSmallFile("\(directory)/wchan").flatMap(WaitChannel.function(in:))
         if mayReadCalls { peer.readCall(in: directory) }
         guard stat()?.startTicks == before.startTicks else { return nil }

@@ -9,7 +9,7 @@ struct PeerQuestion: Hashable, Sendable {
         /// `nil` for a file that the system does not tell.
         case holder(FileLockRequest, link: String?)
         case child(Int32)
-        case pipeEnd(StallReport.PeerRole, link: String)
+        case pipeEnd(StallReport.PeerRole, WantedFile)
         case socketEnd(madeBy: Int32, link: String)
     }
     var thread: Int32
@@ -43,7 +43,10 @@ struct PeerQuestion: Hashable, Sendable {
             } else {
                 // Only pipes have a capacity.
                 guard fcntl(descriptor, Self.getPipeCapacity) > 0 else { return nil }
-                subject = .pipeEnd(reads ? .writer : .reader, link: link)
+                // A link without a path is the same pipe everywhere.
+                let identity =
+                    link.hasPrefix("/") ? FileStatus(cachedAt: "/proc/self/fd/\(descriptor)")?.identity ?? [] : nil
+                subject = .pipeEnd(reads ? .writer : .reader, WantedFile(link: link, identity: identity))
             }
         }
     }
@@ -68,21 +71,21 @@ struct PeerFinder {
 
     private enum Step {
         case done(PeerAnswer)
-        /// Search for descriptors with the link, and finish with them.
-        case search(String, first: [Int32], (OpenFileSearch) -> PeerAnswer)
+        /// Search for descriptors of the file, and finish with them.
+        case search(WantedFile, first: [Int32], (OpenFileSearch) -> PeerAnswer)
     }
 
     /// Returns the answers to questions about waits that began at times of CLOCK_BOOTTIME, in their order, after one search
     /// of all processes at most.
     static func answers(to questions: [(question: PeerQuestion, since: UInt64)]) -> [PeerAnswer] {
         let steps = questions.map { step($0.question, $0.since) }
-        var links: Set<String> = []
+        var files: Set<WantedFile> = []
         var first: [Int32] = []
-        for case .search(let link, let processes, _) in steps {
-            links.insert(link)
+        for case .search(let file, let processes, _) in steps {
+            files.insert(file)
             first += processes.filter { !first.contains($0) }
         }
-        lazy var search = OpenFileSearch(for: links, first: first)
+        lazy var search = OpenFileSearch(for: files, first: first)
         return steps.map { step in
             switch step {
             case .done(let answer): answer
@@ -99,9 +102,9 @@ struct PeerFinder {
             .done(
                 Peer.reading(child, as: .child, isConfirmed: true, waitingSince: since)
                     .map { PeerAnswer(peers: [$0]) } ?? PeerAnswer(reason: "the child has just ended"))
-        case .pipeEnd(let role, let link):
-            .search(link, first: [getpid()]) { search in
-                let ends = search[link].filter { role == .writer ? $0.isWritable : $0.isReadable }
+        case .pipeEnd(let role, let pipe):
+            .search(pipe, first: [getpid()]) { search in
+                let ends = search[pipe].filter { role == .writer ? $0.isWritable : $0.isReadable }
                 return answer(
                     ends, role, of: question.thread, since,
                     or: "no process that shows its descriptors has it open" + search.limits)
@@ -125,9 +128,10 @@ struct PeerFinder {
         }
         var named: [Int32] = []
         for lock in locks where lock.process > 0 && !named.contains(lock.process) { named.append(lock.process) }
-        return .search(link, first: named) { [named] search in
+        let file = WantedFile(link: link)
+        return .search(file, first: named) { [named] search in
             let all = OpenFileSearch.processes(
-                of: search[link].filter { descriptor in
+                of: search[file].filter { descriptor in
                     FileLock.all(in: descriptor.info).contains { shown in locks.contains(where: shown.isSame) }
                 })
             let confirmed = all.filter(named.contains)
@@ -165,7 +169,7 @@ struct PeerFinder {
         guard !ProcessStatus.mayHaveFilter(readSmallFile("/proc/self/status") ?? ""),
             let number = UInt32(link.dropFirst(8).dropLast()), let other = UnixSocketPeer.inode(ofPeerOf: number)
         else { return .done(answerByMaker) }
-        let wanted = "socket:[\(other)]"
+        let wanted = WantedFile(link: "socket:[\(other)]")
         return .search(wanted, first: [getpid(), maker]) { search in
             search[wanted].isEmpty ? answerByMaker : answer(search[wanted], .otherEnd, of: thread, since, or: "")
         }

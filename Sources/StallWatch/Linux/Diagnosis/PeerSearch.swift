@@ -34,8 +34,7 @@ final class PeerSearch: Sendable {
 
     /// Asks about a wait that began at a time in monotonic nanoseconds, unless it is known; never waits.
     func ask(_ question: PeerQuestion, since: UInt64) {
-        let now = ClockPair()
-        let since = now.boot - (now.monotonic - min(since, now.monotonic))
+        let since = bootTime(at: since)
         state.withLock { state in
             guard state.answers[question] == nil, state.asked.count < Self.maximumQuestions else { return }
             if state.asked[question] == nil { state.asked[question] = since }

@@ -187,16 +187,19 @@ struct StallDiagnostician {
         observation.kernelStack = probe?.kernelStack()
         if call.purpose == .lock {
             observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers)
-                .follow(thread, stack: stack)
+                .follow(thread, stack: stack, since: firstTime(of: reading))
         }
         if let peers, let question = PeerQuestion(call, of: thread, runs: reading.runs, memory) {
-            // The earliest reading of the same wait.
-            let since = readings.last { $0.runs != reading.runs || $0.activity != reading.activity }
-            let first = readings.first { $0.time > since?.time ?? 0 }?.time ?? reading.time
-            peers.ask(question, since: first)
+            peers.ask(question, since: firstTime(of: reading))
             observation.question = question
         }
         return observation
+    }
+
+    /// Returns the time of the earliest reading of the same wait.
+    private func firstTime(of reading: ThreadReading) -> UInt64 {
+        let before = readings.last { $0.runs != reading.runs || $0.activity != reading.activity }
+        return readings.first { $0.time > before?.time ?? 0 }?.time ?? reading.time
     }
 
     /// Adds what has been found out about those that the thread and the lock's owners wait for.
@@ -299,7 +302,7 @@ final class PageFaultWatch {
     func read() {
         var address: UInt64 = 0
         guard clinux_last_fault(&watch, &address), let maps = readSmallFile("/proc/self/maps", limit: maximumMaps),
-            let file = mappedFile(at: address, in: maps)
+            let file = MemoryMapping(of: address, in: maps)?.file
         else { return }
         self.file = file
     }

@@ -171,7 +171,9 @@ struct LockFunction: Equatable {
 
     /// Exported functions of libc, and functions in the symbol table of libdispatch, by the kind of lock.
     private static let names: [StallReport.LockKind: [String]] = [
-        .pthreadMutex: ["pthread_mutex_lock", "pthread_mutex_timedlock", "pthread_mutex_clocklock"],
+        .pthreadMutex: [
+            "pthread_mutex_lock", "pthread_mutex_lock_full", "pthread_mutex_timedlock", "pthread_mutex_clocklock",
+        ],
         .condition: ["pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"],
         .pthreadReadWriteLock: [
             "pthread_rwlock_rdlock", "pthread_rwlock_timedrdlock", "pthread_rwlock_clockrdlock",

@@ -42,8 +42,11 @@ private func libc(_ function: String?) -> [NamedFrame] {
 }
 
 /// In these tests, threads 100 to 109 live, and the waiter is 100.
-private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFrame]) -> AwaitedLock? {
-    LockIdentifier(memory: Block(words), isLive: { (100..<110).contains($0) }).identify(call, of: 100, in: frames)
+private func identify(
+    _ call: SystemCall, _ words: [Int32], _ frames: [NamedFrame], isShared: Bool = false
+) -> AwaitedLock? {
+    LockIdentifier(memory: Block(words), isLive: { (100..<110).contains($0) }, isShared: { _ in isShared })
+        .identify(call, of: 100, in: frames)
 }
 
 @Suite struct LockIdentifierTests {
@@ -93,6 +96,41 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         let word = Int32(bitPattern: 0x8000_0000 | 101)
         #expect(identify(try futex(0, value: 0), [word, 1, 101, 1, 16], libc(nil))?.owner == 101)
         #expect(identify(try futex(0, value: 0), [word, 1, 102, 1, 16], libc(nil))?.owner == nil)
+    }
+
+    /// A thread of another process, in another PID namespace, may have the number of the waiter itself.
+    @Test(arguments: [100, 101] as [Int32])
+    func `a lock in memory that processes share has no known owner`(number: Int32) throws {
+        let (sharedWait, word): (UInt64, Int32) = (0, Int32(bitPattern: 0x8000_0000) | number)
+        var fields = [Int32](repeating: 0, count: 13)
+        (fields[0], fields[6]) = (0xb, number)
+        let locks = [
+            identify(
+                try futex(sharedWait, value: 2), [2, 0, number, 1, 128], libc("pthread_mutex_lock"), isShared: true),
+            identify(try futex(sharedWait), [word, 1, number, 1, 144], libc(nil), isShared: true),
+            identify(try futex(6), [word], libc(nil), isShared: true),
+            identify(try futex(9, at: 8), fields, libc("pthread_rwlock_rdlock"), isShared: true),
+        ]
+        #expect(locks.map { $0?.kind } == [.pthreadMutex, .pthreadMutex, .pthreadMutex, .pthreadReadWriteLock])
+        for lock in locks {
+            #expect(
+                lock?.ownership == .unknown("processes share it, and a thread of another one may have the number in it")
+            )
+        }
+        // The kernel shows that no other process waits for it, or has the memory.
+        let isPrivate = identify(
+            try futex(plainWait, value: 2), [2, 0, 101, 1, 0], libc("pthread_mutex_lock"), isShared: true)
+        #expect(isPrivate?.owner == 101)
+        #expect(
+            identify(try futex(sharedWait, value: 2), [2, 0, 101, 1, 128], libc("pthread_mutex_lock"))?.owner == 101)
+    }
+
+    @Test func `a robust mutex of another process is known as a mutex`() throws {
+        let word = Int32(bitPattern: 0x8000_0000 | 999)
+        let lock = identify(try futex(0), [word, 1, 999, 1, 144], libc(nil), isShared: true)
+        #expect(lock?.kind == .pthreadMutex)
+        #expect(lock?.ownership == .unknown("the thread that locked it belongs to another process, or has ended"))
+        #expect(identify(try futex(plainWait, value: 2), [2, 0, 999, 1, 0], libc(nil))?.kind == .futex)
     }
 
     @Test func aWaitForAnInheritingFutexNamesItsOwner() throws {

@@ -124,6 +124,16 @@ import Testing
         }
     }
 
+    /// The kernel gives the number of a thread that has ended to another one.
+    @Test func `a thread that began after the wait owns nothing`() throws {
+        try withWaiter { id, _ in
+            let threads = ProcessThreads(capturer: StubCapturer())
+            #expect(!threads.isYounger(id, than: monotonicNow()))
+            #expect(threads.isYounger(id, than: monotonicNow() / 2))
+            #expect(!threads.isYounger(0x3fff_fff0, than: 0), "of a thread that has ended nothing is known")
+        }
+    }
+
     @Test(arguments: [false, true])
     func `a reading after the end of the turn is no observation`(isOver: Bool) throws {
         let start = monotonicNow()

@@ -16,9 +16,8 @@ import Testing
             number: try #require(SystemCallNames.current.number(of: name)),
             arguments: arguments + [UInt64](repeating: 0, count: 6 - arguments.count), stackPointer: 0,
             programCounter: 0)
-        let now = monotonicNow()
         return PeerQuestion(call, of: 0, runs: runs, GuardedMemory()).flatMap { question in
-            PeerFinder.answers(to: [(question, since: bootTimeNow() - (now - min(since, now)))]).first
+            PeerFinder.answers(to: [(question, since: bootTime(at: since))]).first
         }
     }
 
