@@ -73,7 +73,7 @@ struct LockOwnerResolver {
     func wait(of thread: Int32, stack: CapturedStack?) -> ThreadWait? {
         guard let state = threads.state(of: thread), let call = call(of: state, stack) else { return nil }
         let lock = link(thread, state, stack)?.lock
-        return ThreadWait(call: DescribedCall(call, memory: memory), lock: lock, runs: state.runs)
+        return ThreadWait(call: threads.asked.describe(call, of: thread), lock: lock, runs: state.runs)
     }
 
     /// Marks the waits of threads that can never go on; a thread that has run meanwhile is in no deadlock.
@@ -95,7 +95,7 @@ struct LockOwnerResolver {
         )
         guard let after, let call = call(of: after, captured), before == after || after.activity == .blocked
         else { return (owner, nil) }
-        owner.systemCall = DescribedCall(call, memory: memory)
+        owner.systemCall = threads.asked.describe(call, of: thread)
         let link = link(thread, after, captured)
         owner.waitsFor = link?.lock
         if let peers, link == nil || link?.lock.kind == .file,
@@ -154,6 +154,7 @@ final class ProcessThreads {
     /// Whether owners of locks may be stopped for their stacks.
     private let mayStop: Bool
     private let budget: Budget
+    let asked: AskedCalls
 
     /// Learned once a process, and not on the watchdog: this locks a stream and creates a group.
     static let layouts = Prepared { (streams: StandardStreams.current, groupType: DispatchLayout.groupType) }
@@ -170,6 +171,7 @@ final class ProcessThreads {
         self.capturer = capturer
         mayStop = true
         budget = Budget()
+        asked = AskedCalls()
         functionNames.prepare(for: capturer.images())
         Self.layouts.begin()
     }
@@ -178,6 +180,7 @@ final class ProcessThreads {
         capturer = threads.capturer
         mayStop = false
         budget = threads.budget
+        asked = threads.asked
     }
 
     /// Whether looks have all that they need; if not, they go on without it.
@@ -209,14 +212,19 @@ final class ProcessThreads {
         return Cause.Kind(of: reading.activity) ?? reading.waitChannel.flatMap(WaitChannel.purpose(ofFunction:))
     }
 
+    @discardableResult
     private func read(_ thread: Int32) -> ThreadReading? {
-        ThreadProbe.readBriefly(thread, [.status, .syscall, .wchan])
+        guard var reading = ThreadProbe.readBriefly(thread, [.status, .syscall, .wchan]) else { return nil }
+        asked.look(at: &reading, of: thread)
+        return reading
     }
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
         guard budget.left > 0 else { return .failure(.outOfTime) }
         let began = monotonicNow()
         defer { budget.left -= min(monotonicNow() - began, budget.left) }
+        // What its call asks for, before a stop.
+        if mayStop { read(thread) }
         return Result { () throws(CaptureFailure) in try capturer.capture(thread: thread, mayStop: mayStop) }
     }
 

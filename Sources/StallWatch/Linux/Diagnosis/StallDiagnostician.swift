@@ -17,6 +17,8 @@ struct StallDiagnostician {
     /// Read when the thread of a late turn is ready to run.
     private var steal: CPUSteal?
     private var owner: OwnerWatch?
+    /// The thread's switches that stops have caused: a stop counts as a wait, and the call that it restarts as another.
+    private var ownSwitches: UInt64 = 0
     private let memory = GuardedMemory()
     private let threads: ProcessThreads
     private let unstoppedThreads: ProcessThreads
@@ -67,7 +69,7 @@ struct StallDiagnostician {
         _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack?, isFirst: Bool, earlier: [Observation]
     ) -> Observation? {
         if isFirst { (faults, steal) = (nil, nil) }
-        guard let reading = reading ?? read(thread) else { return nil }
+        guard let reading = reading ?? read(thread, after: stack) else { return nil }
         if steal == nil, reading.isRunnable { steal = CPUSteal() }
         return observe(reading, thread: thread, stack: stack, isLate: true, earlier: earlier)
     }
@@ -76,7 +78,9 @@ struct StallDiagnostician {
     mutating func observeEarly(
         _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack, earlier: [Observation]
     ) -> Observation? {
-        (reading ?? read(thread)).map { observe($0, thread: thread, stack: stack, isLate: false, earlier: earlier) }
+        (reading ?? read(thread, after: stack)).map {
+            observe($0, thread: thread, stack: stack, isLate: false, earlier: earlier)
+        }
     }
 
     /// Returns the observations to keep of a late turn that counts from `start`, after its thread was observed.
@@ -132,13 +136,23 @@ struct StallDiagnostician {
     }
 
     /// Takes a reading and stores it; discards the earlier ones if the thread has changed.
+    ///
+    /// After a capture it leaves out the switches since the last reading that the capture's stop has caused.
     @discardableResult
-    mutating func read(_ thread: Int32) -> ThreadReading? {
+    mutating func read(_ thread: Int32, after stack: CapturedStack? = nil) -> ThreadReading? {
         if readThread != thread {
             readThread = thread
             readings.removeAll()
+            ownSwitches = 0
         }
         guard var reading = ThreadProbe.read(thread, keeping: &probe) else { return nil }
+        threads.asked.look(at: &reading, of: thread)
+        reading.voluntarySwitches = reading.voluntarySwitches.map { $0 - min(ownSwitches, $0) }
+        if stack?.method == .ptrace, let before = readings.last {
+            let own = reading.switches(ofStopSince: before)
+            ownSwitches += own
+            reading.voluntarySwitches? -= own
+        }
         reading.loopWaited = waits.total(at: reading.time)
         reading.throttled = quota.throttled(thread: thread)
         readings.append(reading)
@@ -180,7 +194,7 @@ struct StallDiagnostician {
             call = call.original(frames: threads.names(of: stack))
             observation.activity = .waiting(call)
         }
-        observation.call = DescribedCall(call, memory: memory)
+        observation.call = threads.asked.describe(call, of: thread)
         if call.name == "close", let former = Self.formerTarget(of: call, earlier) {
             observation.call?.target?.append("; it was \(former)")
         }
@@ -272,6 +286,15 @@ struct StallDiagnostician {
         }
         cause.pressure = Pressure.current()
         return cause
+    }
+}
+
+extension ThreadReading {
+    /// The number of switches since a reading right before a stop that were the stop's: all of them in the same wait.
+    func switches(ofStopSince before: ThreadReading) -> UInt64 {
+        guard let now = voluntarySwitches, let then = before.voluntarySwitches, now > then else { return 0 }
+        let isSameWait = before.shown?.call.map { shown?.call?.isSameWait(as: $0) ?? false } ?? false
+        return isSameWait ? now - then : 1
     }
 }
 
