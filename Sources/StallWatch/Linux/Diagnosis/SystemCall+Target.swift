@@ -23,28 +23,41 @@ extension SystemCall {
                 ?? awaitedGroup.map { "any child of process group \($0)" } ?? "any child"
         case "poll", "ppoll":
             return Self.polled(at: argument(0), count: argument(1), memory)
-        case "open", "creat", "stat", "lstat", "access", "readlink", "unlink", "mkdir", "rmdir", "truncate", "statfs":
-            return memory.string(at: argument(0))
-        case "openat", "openat2", "newfstatat", "statx", "faccessat", "faccessat2", "readlinkat", "unlinkat", "mkdirat":
-            return memory.string(at: argument(1))
-        case "connect", "sendto":
-            let (address, length) = name == "connect" ? (argument(1), argument(2)) : (argument(4), argument(5))
+        case "connect", "bind", "sendto":
+            let (address, length) = name == "sendto" ? (argument(4), argument(5)) : (argument(1), argument(2))
             return SocketName.decode(memory.bytes(at: address, count: Int(min(length, 128))) ?? [])
                 ?? Self.descriptor(argument(0))
         default:
-            return Self.takesDescriptor.contains(name) ? Self.descriptor(argument(0)) : nil
+            if let index = Self.paths[name] { return path(at: index, memory) }
+            return Self.descriptors[name].flatMap { Self.descriptor(argument($0)) }
         }
     }
 
-    var takesDescriptor: Bool { Self.takesDescriptor.contains(name) }
+    /// Whether the first argument is the descriptor that the call waits on: not in calls that give it up (close(2)).
+    var takesDescriptor: Bool {
+        Self.descriptors[name] == 0 && Self.paths[name] == nil && !Self.givesUp.contains(name)
+    }
+    private static let givesUp: Set = ["close", "close_range", "dup2", "dup3"]
 
-    /// The calls whose first argument is the descriptor that they wait on; not those that give it up, such as close(2).
-    private static let takesDescriptor: Set<String> = [
-        "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "fsync",
-        "fdatasync", "syncfs", "sync_file_range", "fallocate", "ftruncate", "readahead", "fadvise64", "fstat",
-        "fstatfs", "getdents64", "ioctl", "accept", "accept4", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg",
-        "epoll_wait", "epoll_pwait", "epoll_pwait2", "flock", "fcntl", "splice", "copy_file_range", "sendfile", "tee",
-    ]
+    /// Whether the call finds a file or uses an open one, which waits for its disk or server.
+    static func takesFile(_ name: String) -> Bool { paths[name] != nil || descriptors[name] == 0 }
+
+    /// Returns the index of an argument by the call, from lists of calls by that index.
+    static func table(_ lists: [Int: String]) -> [String: Int] {
+        lists.reduce(into: [:]) { table, list in
+            for name in list.value.split(whereSeparator: \.isWhitespace) { table[String(name)] = list.key }
+        }
+    }
+
+    /// Returns a path, below the directory of the descriptor before it; an empty one or none stands for that descriptor.
+    private func path(at index: Int, _ memory: any MemoryReading) -> String? {
+        let directory = index > 0 && Self.descriptors[name] != nil ? Self.descriptor(argument(index - 1)) : nil
+        if argument(index) == 0 || memory.bytes(at: argument(index), count: 1) == [0] { return directory }
+        guard let path = memory.string(at: argument(index)), !path.hasPrefix("/"), let directory,
+            directory.hasPrefix("/")
+        else { return memory.string(at: argument(index)) }
+        return "\(directory)/\(path)"
+    }
 
     /// Formats a struct timespec in milliseconds; `nil` if it cannot be read or is invalid.
     private static func duration(at address: UInt64, _ memory: any MemoryReading) -> String? {

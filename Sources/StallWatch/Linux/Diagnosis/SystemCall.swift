@@ -101,7 +101,7 @@ extension SystemCall {
         case "select", "pselect6":
             return argument(0) == 0 ? .sleep : .io
         default:
-            return Self.inputOutput.contains(name) ? .io : .syscall
+            return Self.isInputOutput(name) ? .io : .syscall
         }
     }
 
@@ -109,24 +109,18 @@ extension SystemCall {
     ///
     /// Only such calls are so frequent and short that a thread is seen between them.
     static func waitsForData(_ function: String) -> Bool {
-        inputOutput.contains(function) || inputOutput.contains(function + "64")
+        isInputOutput(function) || isInputOutput(function + "64")
     }
 
     static func flushes(_ name: String) -> Bool {
         ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"].contains(name)
     }
 
-    /// The calls that wait for data; opening, closing and finding files wait for the same disk or server.
-    private static let inputOutput: Set<String> = [
-        "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
-        "sendfile", "splice", "tee", "vmsplice", "copy_file_range", "fsync", "fdatasync", "sync", "syncfs",
-        "sync_file_range", "msync", "fallocate", "ftruncate", "truncate", "readahead", "fadvise64", "open", "openat",
-        "openat2", "creat", "close", "stat", "fstat", "lstat", "newfstatat", "statx", "access", "faccessat",
-        "faccessat2", "readlink", "readlinkat", "getdents", "getdents64", "rename", "renameat", "renameat2", "unlink",
-        "unlinkat", "link", "linkat", "symlink", "symlinkat", "mkdir", "mkdirat", "rmdir", "statfs", "fstatfs", "ioctl",
-        "connect", "accept", "accept4", "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg",
-        "epoll_wait", "epoll_pwait", "epoll_pwait2", "io_getevents", "io_pgetevents", "io_uring_enter",
-        "mq_timedsend", "mq_timedreceive", "msgsnd", "msgrcv",
+    private static func isInputOutput(_ name: String) -> Bool { takesFile(name) || withoutFile.contains(name) }
+
+    /// The calls that wait for data without a file in their arguments.
+    private static let withoutFile: Set = [
+        "sync", "msync", "io_submit", "io_getevents", "io_pgetevents", "msgsnd", "msgrcv",
     ]
 }
 

@@ -33,6 +33,50 @@ import Testing
         close(file)
     }
 
+    /// Metadata calls wait for the same server as reads do.
+    @Test(
+        arguments: [
+            ("statfs", 0), ("getxattr", 0), ("truncate", 0), ("utimensat", 1), ("fchmodat", 1), ("linkat", 1),
+            ("renameat2", 1), ("name_to_handle_at", 1), ("symlinkat", 2),
+        ])
+    func `each call with a path is for a file that it names`(name: String, index: Int) throws {
+        var arguments = [UInt64](repeating: 0, count: 6)
+        let call = try "/srv/data".withCString { path in
+            arguments[index] = address(path)
+            #expect(
+                try target(name, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]) == "/srv/data")
+            return SystemCall(
+                number: try #require(SystemCallNames.current.number(of: name)), arguments: arguments, stackPointer: 0,
+                programCounter: 0)
+        }
+        #expect(call.purpose == .io && !call.takesDescriptor)
+    }
+
+    @Test func `a path without a directory is below the call's own`() throws {
+        let directory = try TemporaryDirectory()
+        let file = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer { close(file) }
+        let (name, none) = ("notes", "")
+        #expect(
+            try name.withCString { try target("openat", argument(file), address($0)) } == directory.path + "/notes")
+        #expect(try name.withCString { try target("openat", argument(AT_FDCWD), address($0)) } == "notes")
+        // fstat(3) and futimens(3).
+        #expect(try none.withCString { try target("newfstatat", argument(file), address($0)) } == directory.path)
+        #expect(try target("utimensat", argument(file), 0) == directory.path)
+    }
+
+    @Test func `each call by descriptor has the target of that by path`() throws {
+        for name in SystemCall.paths.keys where SystemCallNames.current.number(of: "f" + name) != nil {
+            #expect(SystemCall.descriptors["f" + name] == 0, "f\(name)")
+        }
+        for name in ["sendto", "recvfrom", "lseek", "fgetxattr", "timerfd_settime", "mq_timedsend"] {
+            let number = try #require(SystemCallNames.current.number(of: name))
+            let call = SystemCall(number: number, arguments: [5], stackPointer: 0, programCounter: 0)
+            #expect(call.takesDescriptor && call.purpose == .io, "\(name)")
+        }
+        #expect(SystemCall.descriptors["mmap"] == 4 && SystemCall.descriptors["pidfd_send_signal"] == nil)
+    }
+
     /// Simulates a descriptor that another thread has closed; uses an invalid number, because another test could reopen
     /// the number of a closed descriptor.
     @Test func aClosedDescriptorHasNoName() throws {
