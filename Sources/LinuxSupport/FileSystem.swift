@@ -10,7 +10,7 @@ package func absolutePath(_ path: String) -> String? {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return nil }
     defer { free(directory) }
-    return "\(String(cString: directory))/\(path)"
+    return "\(pathText(cString: directory))/\(path)"
 }
 
 package struct DirectoryEntry {
@@ -23,7 +23,8 @@ package struct DirectoryEntry {
     init(_ entry: UnsafePointer<dirent>) {
         let offset = MemoryLayout<dirent>.offset(of: \.d_name)
         // Never nil: a stored property always has an offset.
-        name = offset.map { String(cString: (UnsafeRawPointer(entry) + $0).assumingMemoryBound(to: CChar.self)) } ?? ""
+        name =
+            offset.map { pathText(cString: (UnsafeRawPointer(entry) + $0).assumingMemoryBound(to: CChar.self)) } ?? ""
         type = Int(entry.pointee.d_type)
     }
 }
@@ -32,7 +33,7 @@ package struct DirectoryEntry {
 ///
 /// It ends early at a deadline, in nanoseconds of the calling thread on a CPU.
 package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> [DirectoryEntry]? {
-    opendir(path).map { entries(of: $0, until: deadline) }
+    opendir(pathBytes(path)).map { entries(of: $0, until: deadline) }
 }
 
 /// Returns the names in a directory, unordered, with "." and ".."; none if it cannot be read.
@@ -71,9 +72,9 @@ package struct FileStatus {
     /// reason in `errno`.
     package init?(path: String, in directory: FixedDirectory? = nil) {
         var status = stat()
-        guard let place = try? directory?.descriptor() ?? AT_FDCWD, fstatat(place, path, &status, 0) == 0 else {
-            return nil
-        }
+        guard let place = try? directory?.descriptor() ?? AT_FDCWD,
+            fstatat(place, pathBytes(path), &status, 0) == 0
+        else { return nil }
         self.init(status)
     }
 
@@ -88,7 +89,7 @@ package struct FileStatus {
     package init?(cachedAt path: String) {
         var status = stat()
         // AT_STATX_DONT_SYNC of linux/stat.h, which fstatat(2) takes, too.
-        guard fstatat(AT_FDCWD, path, &status, 0x4000) == 0 else { return nil }
+        guard fstatat(AT_FDCWD, pathBytes(path), &status, 0x4000) == 0 else { return nil }
         self.init(status)
     }
 

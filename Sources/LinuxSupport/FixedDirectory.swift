@@ -19,7 +19,7 @@ package final class FixedDirectory: Sendable {
     deinit { kept.withLock { $0?.close() } }
 
     private static func opened(_ path: String) -> KeptDescriptor? {
-        let descriptor = clinux_open_directory(path)
+        let descriptor = clinux_open_directory(pathBytes(path))
         return descriptor >= 0 ? KeptDescriptor(descriptor) : nil
     }
 

@@ -43,10 +43,10 @@ extension MemoryReading {
             guard let bytes = bytes(at: at, count: piece) else { break }
             if let end = bytes.firstIndex(of: 0) {
                 text += bytes[..<end]
-                return text.isEmpty ? nil : String(decoding: text, as: UTF8.self)
+                return text.isEmpty ? nil : pathText(text)
             }
             text += bytes
         }
-        return text.isEmpty ? nil : String(decoding: text.prefix(255), as: UTF8.self)
+        return text.isEmpty ? nil : pathText(text.prefix(255))
     }
 }

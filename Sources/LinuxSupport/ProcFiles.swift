@@ -15,7 +15,7 @@ package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
         guard count > 0 else { break }
         contents += buffer.prefix(count)
     }
-    return String(decoding: contents, as: UTF8.self)
+    return pathText(contents)
 }
 
 package func firstLine(_ text: String) -> String {
@@ -25,9 +25,9 @@ package func firstLine(_ text: String) -> String {
 /// Returns the target of a symbolic link; `nil` if there is no link at `path`.
 package func readLink(_ path: String) -> String? {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink(path, &buffer, buffer.count)
+    let count = readlink(pathBytes(path), &buffer, buffer.count)
     guard count > 0 else { return nil }
-    return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return pathText(buffer.prefix(count).map { UInt8(bitPattern: $0) })
 }
 
 package func fileName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }

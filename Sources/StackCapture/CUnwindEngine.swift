@@ -279,7 +279,7 @@ extension CUnwindEngine {
     private func image(_ index: Int) -> LoadedImage? {
         var image = cunwind_image()
         guard cunwind_engine_image(engine, index, &image), let file = image.path else { return nil }
-        let path = String(cString: file)
+        let path = pathText(cString: file)
         // An upgrade may have replaced the file since the program's start.
         let isExecutable = path.isEmpty || path == executable || path == executable + " (deleted)"
         let buildID = withUnsafeBytes(of: image.build_id) { Array($0.prefix(Int(image.build_id_length))) }

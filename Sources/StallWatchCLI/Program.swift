@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import LinuxSupport
 import StallReports
 import TextOutput
 
@@ -13,7 +14,8 @@ enum Program {
         signal(SIGPIPE, SIG_IGN)
         Interruption.prepare()
         do {
-            let arguments = try Invocation.arguments(Array(CommandLine.arguments.dropFirst()))
+            let given = UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)).dropFirst()
+            let arguments = try Invocation.arguments(given.compactMap { $0.map { pathText(cString: $0) } })
             var command = try StallWatchCommand.parseAsRoot(arguments)
             try command.run()
         } catch let failure as CommandFailure {

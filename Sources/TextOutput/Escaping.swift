@@ -82,10 +82,13 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// Whether it is a control of ISO 6429, separates lines or changes the text direction.
+    /// Whether it is a control of ISO 6429, separates lines, changes the text direction, or is a byte of a path that is
+    /// not UTF-8.
     fileprivate var isControl: Bool {
         switch value {
-        case 0..<0x20, 0x7f..<0xa0, 0x61c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069: true
+        case 0..<0x20, 0x7f..<0xa0, 0x61c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069,
+            0xef80...0xefff:
+            true
         default: false
         }
     }

@@ -48,7 +48,7 @@ struct CalloutNames: Sendable {
     /// Whether the file with the run loop's functions has no `.symtab`.
     private static let isStripped: Bool = {
         let function = RunLoopSource.exportedRunFunction.flatMap { UnsafeRawPointer(bitPattern: UInt($0.lowerBound)) }
-        let path = function.flatMap(clinux_image_path).map { String(cString: $0) } ?? OwnExecutable.file
+        let path = function.flatMap(clinux_image_path).map(pathText(cString:)) ?? OwnExecutable.file
         return (try? ELFFile(path: path))?.hasSymbolTable == false
     }()
 
