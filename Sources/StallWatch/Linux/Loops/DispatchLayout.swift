@@ -55,17 +55,20 @@ enum DispatchLayout {
         return queue
     }
 
+    /// Returns the states of a queue and of the queues that it targets, one after the other, as far as they can be read.
+    static func states(of queue: UInt64, _ memory: any MemoryReading) -> [UInt64] {
+        var (queue, states): (UInt64, [UInt64]) = (queue, [])
+        while states.count < maximumTargets, queue != 0, let state = memory.word(at: queue &+ stateOffset) {
+            states.append(state)
+            queue = memory.word(at: queue &+ targetOffset) ?? 0
+        }
+        return states
+    }
+
     /// The thread that runs the queue or its target; not the waiter, which may run the queue and wait for the target.
     static func owner(of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading) -> Int32? {
-        var queue = queue
-        for _ in 0..<maximumTargets {
-            guard let state = memory.word(at: queue &+ stateOffset) else { return nil }
-            let owner = Int32(truncatingIfNeeded: state & ownerMask)
-            if owner != 0, owner != waiter { return owner }
-            guard let target = memory.word(at: queue &+ targetOffset), target != 0 else { return nil }
-            queue = target
-        }
-        return nil
+        states(of: queue, memory).lazy.map { Int32(truncatingIfNeeded: $0 & ownerMask) }
+            .first { $0 != 0 && $0 != waiter }
     }
 
     /// The generation number of a group, for whose change its waiters wait: `dg_gen` of struct dispatch_group_s.

@@ -10,9 +10,14 @@ protocol IdleCheck: AnyObject, Sendable {
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
     func markSent(to thread: Int32?)
+
+    /// The most items that a pool runs at the same time, for each priority; `nil` if it is not known.
+    var width: Int? { get }
 }
 
 extension IdleCheck {
+    var width: Int? { nil }
+
     func markSent(to thread: Int32?) {}
 }
 
@@ -73,6 +78,11 @@ final class TaskPoolIdleCheck: IdleCheck {
         state.store(UInt(address), ordering: .releasing)
     }
 
+    var width: Int? {
+        let idle = idleState.load(ordering: .relaxed)
+        return idle == 0 ? nil : 0x1000 - Int(idle >> 41)
+    }
+
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool {
         guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .acquiring)) else { return false }
         return clinux_load_word(word) & ~DispatchLayout.idleIgnoredMask == idleState.load(ordering: .relaxed)
@@ -83,6 +93,8 @@ final class TaskPools: IdleCheck {
     let all: [(priority: TaskPriority, idle: TaskPoolIdleCheck)]
 
     init(_ priorities: [TaskPriority]) { all = priorities.map { ($0, TaskPoolIdleCheck()) } }
+
+    var width: Int? { all.lazy.compactMap(\.idle.width).first }
 
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool {
         all.allSatisfy { $0.idle.isIdle(thread: thread, lastDelay: lastDelay) }
@@ -196,10 +208,19 @@ final class QueueOwner: IdleCheck {
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool { isIdle }
 
     /// Whether the queue runs no item, and has none or is suspended; `false` if it cannot be determined.
-    var isIdle: Bool { word.map { DispatchLayout.isIdle($0) || DispatchLayout.isSuspended($0) } ?? false }
+    var isIdle: Bool { word.map(DispatchLayout.isIdle) ?? false || isSuspended }
 
-    /// Whether the queue is suspended and runs no item: what waits in it does so on purpose.
-    var isSuspended: Bool { word.map(DispatchLayout.isSuspended) ?? false }
+    /// Whether the queue runs no item, and it or a target is suspended: what waits in it does so on purpose.
+    var isSuspended: Bool {
+        guard let word, word & DispatchLayout.ownerMask == 0, let address else { return false }
+        return DispatchLayout.states(of: address, GuardedMemory()).contains(where: DispatchLayout.isSuspended)
+    }
+
+    /// The address of the queue's C object; `nil` until the layout is confirmed.
+    private var address: UInt64? {
+        let word = UInt64(state.load(ordering: .relaxed))
+        return word == 0 ? nil : word - DispatchLayout.stateOffset
+    }
 
     /// The queue's state; `nil` until the layout is confirmed.
     private var word: UInt64? {
@@ -207,12 +228,15 @@ final class QueueOwner: IdleCheck {
         UnsafePointer(bitPattern: state.load(ordering: .relaxed)).map { clinux_load_word($0) }
     }
 
-    /// Returns the thread that runs the queue now: one load, once the layout is confirmed; `nil` until then.
+    /// Returns the thread that runs the queue now, or that of the target for which its items wait: one load if the queue
+    /// runs, once the layout is confirmed; `nil` until then.
     ///
-    /// It is unknown if the queue is empty or suspended, or waits for its target queue. The thread that ran the queue last
-    /// may be doing other work then, or have ended.
+    /// It is unknown if the queue is empty, or no thread runs what it waits for. The thread that ran the queue last may be
+    /// doing other work then, or have ended.
     func current() -> CaptureTarget? {
-        guard let word, let thread = Int32(exactly: word & DispatchLayout.ownerMask) else { return nil }
-        return thread == 0 ? .unknown : .thread(thread)
+        guard let word, let address else { return nil }
+        if let thread = Int32(exactly: word & DispatchLayout.ownerMask), thread != 0 { return .thread(thread) }
+        if DispatchLayout.isIdle(word) || DispatchLayout.isSuspended(word) { return .unknown }
+        return DispatchLayout.owner(of: address, besides: 0, GuardedMemory()).map(CaptureTarget.thread) ?? .unknown
     }
 }

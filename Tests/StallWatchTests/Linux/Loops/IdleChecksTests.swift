@@ -74,6 +74,34 @@ import Testing
         isDone.wait()
     }
 
+    @Test func `a queue waits for what its target runs, or for its resumption`() {
+        let target = DispatchQueue(label: "busy target")
+        let queue = DispatchQueue(label: "waiting", target: DispatchQueue(label: "between", target: target))
+        let owner = QueueOwner(queue)
+        queue.sync { owner.confirm() }
+        let (isRunning, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        nonisolated(unsafe) var thread: Int32 = 0
+        target.async {
+            thread = callingThread
+            isRunning.signal()
+            mayEnd.wait()
+        }
+        isRunning.wait()
+        #expect(owner.current() == .unknown, "no item of the queue waits for its target")
+        let isDone = DispatchSemaphore(value: 0)
+        queue.async { isDone.signal() }
+        // Written before the semaphore was signaled.
+        #expect(owner.current() == .thread(thread))
+        #expect(!owner.isSuspended && !owner.isIdle)
+        target.suspend()
+        mayEnd.signal()
+        #expect(eventually { owner.isSuspended && owner.isIdle })
+        #expect(owner.current() == .unknown)
+        target.resume()
+        isDone.wait()
+        #expect(eventually { owner.isIdle && !owner.isSuspended })
+    }
+
     /// Every kind of queue that is empty has the state that counts as idle, whatever ran on it before.
     @Test func `empty queues of all kinds are idle`() {
         let main = QueueOwner(.main)
