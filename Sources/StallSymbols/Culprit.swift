@@ -254,6 +254,12 @@ extension StallReport {
     /// The functions in the stack of every libdispatch worker, including the workers of Swift's cooperative pool.
     package static let workerFunctions: Set<String> = ["_dispatch_worker_thread", "_dispatch_root_queue_drain"]
 
+    /// Whether a symbol is of the runtime's function that runs a task on a thread.
+    package static func runsTask(_ symbol: String) -> Bool {
+        symbol == "swift_job_run" || symbol.hasPrefix("_ZL23swift_job_runImpl")
+            || symbol.hasPrefix("_ZN5swift34runJobInEstablishedExecutorContext")
+    }
+
     /// Orders the workers of each sample of a pool by what they tell, and leaves out threads that are no workers.
     ///
     /// Groups with in-app frames come first, larger groups before smaller ones: idle workers are often more, but they delay

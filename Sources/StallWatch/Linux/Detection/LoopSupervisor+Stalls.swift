@@ -32,6 +32,7 @@ extension LoopSupervisor {
         var record = StallRecord(stall, of: loop, poll, at: time)
         if log.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
+        record.poolWidth = loop.source.width
         open = OpenRecord(
             record: record,
             leadUp: LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now()),

@@ -84,6 +84,8 @@ struct StallRecord: Sendable {
     var leadUp: LeadUp?
     /// What the loop says that its thread works on; `nil` if it does not know.
     var work: String?
+    /// The most items that the pool runs at the same time, for each priority; `nil` if that is not known.
+    var poolWidth: Int?
     var isEscalated = false
     /// Whether the monitor was still preparing at a look, which lacks what it knows later.
     var wasUnprepared = false

@@ -122,6 +122,8 @@ final class HeartbeatSource: LoopSource {
         return isUnneeded() || findsExcuse(now - min(sent, now))
     }
 
+    var width: Int? { idle?.width }
+
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
 
     // The main thread's id is the process's (gettid(2)).

@@ -16,6 +16,9 @@ protocol LoopSource: AnyObject, Sendable {
     /// What the loop's thread works on, in words; `nil` if the loop does not know.
     var work: String? { get }
 
+    /// The most items that a pool runs at the same time, for each priority; `nil` if it is not known, or is no pool.
+    var width: Int? { get }
+
     func target(of recorder: TurnRecorder) -> CaptureTarget
 
     func isWaitingUnobserved() -> Bool
@@ -34,6 +37,8 @@ extension LoopSource {
     func isInTurn(_ addresses: [UInt64]?) -> Bool { true }
 
     var work: String? { nil }
+
+    var width: Int? { nil }
 
     func target(of recorder: TurnRecorder) -> CaptureTarget {
         recorder.lastThread.map(CaptureTarget.thread) ?? .unknown

@@ -40,7 +40,8 @@ struct ReportBuilder {
     ) -> StallReport {
         var tables = ReportTables(inApp: inApp)
         let samples = zip(record.samples, record.samples.weights(duration: record.duration)).map { sample, weight in
-            let workers = WorkerGroups.group(sample, &tables, symbol: symbol)
+            let workers = WorkerGroups.group(
+                sample, &tables, ofTasks: record.loop.kind == .cooperativePool, symbol: symbol)
             let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
             return describe(sample, weight: weight, stack: own ?? workers?.first?.stack, workers: workers)
         }
@@ -181,9 +182,10 @@ struct ReportTables {
 enum WorkerGroups {
     /// Groups a sample's workers by the mangled names that `symbol` returns; `nil` if its loop has its own thread.
     ///
-    /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker.
+    /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker. In the
+    /// pool of tasks (`ofTasks`), a worker that runs none serves a queue: libdispatch gives threads to both.
     static func group(
-        _ sample: StallRecord.Sample, _ tables: inout ReportTables,
+        _ sample: StallRecord.Sample, _ tables: inout ReportTables, ofTasks: Bool = false,
         symbol: ((CapturedFrame, ImageList) -> String?)?
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
@@ -198,7 +200,9 @@ enum WorkerGroups {
         let workers = threads.filter { thread in
             thread.symbols.contains { $0.map(StallReport.workerFunctions.contains) ?? false }
         }
-        let possible = workers.isEmpty ? threads.filter { $0.symbols.contains(nil) } : workers
+        let possible =
+            workers.isEmpty
+            ? threads.filter { $0.symbols.contains(nil) } : workers.filter { !ofTasks || runsTask($0.symbols) }
         var groups: [StallReport.WorkerGroup] = []
         for worker in possible {
             let stack = tables.stack(worker.stack, in: sample.images)
@@ -209,6 +213,11 @@ enum WorkerGroups {
             }
         }
         return groups
+    }
+
+    /// Whether a worker runs a task of the pool: not one whose executor is a serial queue.
+    private static func runsTask(_ symbols: [String?]) -> Bool {
+        symbols.contains { $0.map(StallReport.runsTask) ?? false } && !symbols.contains("_dispatch_lane_serial_drain")
     }
 
     static func symbol(

@@ -11,10 +11,12 @@ struct StarvationCause {
 
     private let workers: [Worker]
     private let report: StallReport
+    private let width: Int?
 
     /// Takes the activity of each worker from the record, and its functions from the report of the same starvation.
     init(_ record: StallRecord, _ report: StallReport) {
         self.report = report
+        width = record.poolWidth
         guard let index = record.samples.lastIndex(where: { !$0.workers.isEmpty }),
             report.samples.indices.contains(index)
         else {
@@ -47,12 +49,15 @@ struct StarvationCause {
     }
 
     private func sentence(_ count: Int, _ worker: Worker) -> String {
+        let isWhole = workers.count == width
+        let busy = isWhole ? "threads of the pool" : "busy threads of the pool"
+        let limit = isWhole ? "" : width.map { ", which has \($0) for each priority," } ?? ""
         let threads =
             switch (count, workers.count) {
-            case (1, 1): "The one busy thread of the pool is"
-            case (2, 2): "Both busy threads of the pool are"
-            case (let same, let all) where same == all: "All \(all) busy threads of the pool are"
-            case (let same, let all): "\(same) of \(all) busy threads of the pool \(same == 1 ? "is" : "are")"
+            case (1, 1): "The one \(isWhole ? "" : "busy ")thread of the pool\(limit) is"
+            case (2, 2): "Both \(busy)\(limit) are"
+            case (let same, let all) where same == all: "All \(all) \(busy)\(limit) are"
+            case (let same, let all): "\(same) of \(all) \(busy)\(limit) \(same == 1 ? "is" : "are")"
             }
         return "\(threads) in \(worker.function), \(Self.doing(worker.kind))."
     }

@@ -45,6 +45,37 @@ private let images = ImageList([
         #expect(report.cause?.summary == "2 of 3 busy threads of the pool are in blockTheHandler, waiting for a lock.")
     }
 
+    /// libdispatch gives its threads to serial queues, too, which do not keep the pool's tasks from running.
+    @Test(
+        arguments: [
+            (2, "Both threads of the pool are in blockTheHandler, waiting for a lock."),
+            (nil, "Both busy threads of the pool are in blockTheHandler, waiting for a lock."),
+            (
+                3,
+                "Both busy threads of the pool, which has 3 for each priority, are in blockTheHandler, waiting for a lock."
+            ),
+        ] as [(Int?, String)])
+    func `the threads of a task pool are those that run tasks`(width: Int?, sentence: String) {
+        let builder = ReportBuilder.stub([
+            "notes": [0x0100: "blockTheHandler", 0x0200: "compress"],
+            "libdispatch.so": [
+                0x0010: "_dispatch_worker_thread", 0x0020: "swift_job_run", 0x0030: "_dispatch_lane_serial_drain",
+            ],
+        ])
+        let (task, queue): ([UInt64], [UInt64]) = ([0x10100, 0x40020, 0x40010], [0x10200, 0x40030, 0x40010])
+        let stacks = [task, queue, queue, task, queue, [0x10200, 0x40020, 0x40030, 0x40010], [0x40010]]
+        var sample = StallRecord.Sample(age: 250_000_000, isValid: true, stack: .failure(.pool), images: images)
+        sample.workers = stacks.enumerated().map { index, stack in
+            StallRecord.OtherThread(
+                thread: ThreadIdentity(id: Int32(index + 1), name: nil), stack: .success(.stub(stack)), activity: .lock)
+        }
+        var record = StallRecord.stub(kind: .starvation, samples: [sample])
+        (record.loop.kind, record.poolWidth) = (.cooperativePool, width)
+        let report = builder.report(of: record)
+        #expect(report.cause?.summary == sentence)
+        #expect(report.samples[0].workers?.flatMap { $0.threads.map(\.id) } == [1, 4])
+    }
+
     @Test func aPoolWithoutBusyWorkersHasNoCause() {
         #expect(report([(0x40020, .sleep)]).cause == nil)
         #expect(report([(0x10100, nil)]).cause == nil)
