@@ -35,6 +35,8 @@ extension StallReport {
         /// The file of the last page that the thread waited for; `nil` if unknown, or perf_event_open(2) is refused.
         package var pagedFile: String?
         package var systemCall: SystemCall?
+        /// Another call, in which the thread was blocked for a third of the time or more; `nil` if there was none.
+        package var otherCall: SystemCall?
         /// The C library function in which the thread was, if no sample saw a system call.
         package var function: String?
         /// The kernel function in which the thread was blocked (/proc/<pid>/wchan, proc(5)).
@@ -142,6 +144,8 @@ extension StallReport {
         package var function: String?
         /// The label that the app gave the lock: a dispatch queue's label, or the name of a stdio stream.
         package var label: String?
+        /// How often a dispatch group was entered and not left; `nil` for other kinds, and if that is not known.
+        package var entries: Int?
         /// Whether the owners wait for each other in a cycle.
         package var isDeadlock: Bool
         /// The owners, all confirmed by the monitor: the first owns this lock, the second what the first waits for.

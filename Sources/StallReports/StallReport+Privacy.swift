@@ -138,6 +138,7 @@ extension StallReport {
         }
         if var cause {
             (cause.systemCall, cause.lock) = (changed(cause.systemCall), changed(cause.lock))
+            cause.otherCall = changed(cause.otherCall)
             self.cause = cause
         }
         otherThreads = otherThreads?.map { thread in

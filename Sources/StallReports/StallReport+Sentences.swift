@@ -16,12 +16,18 @@ extension StallReport.Cause {
     fileprivate func sentence(naming names: CauseNames) -> String { words(naming: names).withoutControls }
 
     private func words(naming names: CauseNames) -> String {
+        let blockedToo = rest(blockedMilliseconds, "blocked") + (otherCall.map { ", in \($0)" } ?? "")
+        // What else the thread did for a part of the time that is worth a word, while it mostly waited.
+        let restOfWait =
+            (otherCall.map { "; for a part of that in \($0)" } ?? "") + rest(onCPUMilliseconds, "on CPU")
+            + (onCPUMilliseconds > blockedMilliseconds / 2 ? names.work : "")
+            + rest(runQueueMilliseconds, "waiting for a CPU")
         let all = (onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds).whole
         let blocked = "\(blockedMilliseconds.whole) of \(all) ms"
         let ready = "\(runQueueMilliseconds.whole) of \(all) ms"
         switch kind {
         case .cpu:
-            let others = rest(runQueueMilliseconds, "waiting for a CPU") + rest(blockedMilliseconds, "blocked")
+            let others = rest(runQueueMilliseconds, "waiting for a CPU") + blockedToo
             if let systemCall, let kernelShare, kernelShare >= 0.5,
                 (onCPUMilliseconds * kernelShare).whole * 2 >= all
             {
@@ -38,10 +44,10 @@ extension StallReport.Cause {
                 isStolen
                 ? "the host of the virtual machine used a CPU itself for \(stolen) ms" : "other threads used the CPUs"
             return "Ready to run but without a CPU for \(ready): \(user)"
-                + rest(onCPUMilliseconds, "on CPU") + rest(blockedMilliseconds, "blocked") + "."
+                + rest(onCPUMilliseconds, "on CPU") + blockedToo + "."
         case .throttled:
             return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota"
-                + rest(blockedMilliseconds, "blocked") + "."
+                + blockedToo + "."
         case .paging:
             let file = pagedFile.map { ", the last one for \($0)" } ?? ""
             let kernel = (onCPUMilliseconds * (kernelShare ?? 0)).whole
@@ -62,6 +68,9 @@ extension StallReport.Cause {
             return "Blocked for \(blockedMilliseconds.whole) ms and on CPU for "
                 + "\(onCPUMilliseconds.whole) of \(all) ms in \(place)\(peers(of: systemCall))."
         case .io, .syscall:
+            if names.awaitsProcess, ["poll", "ppoll", "epoll_wait", "epoll_pwait"].contains(systemCall?.name) {
+                return "Blocked for \(blocked) in Process.waitUntilExit(), until that process ends\(restOfWait)."
+            }
             if let resolver = names.resolver, let target = systemCall?.target, target.hasPrefix("socket to ") {
                 let server = target.dropFirst("socket to ".count)
                 return "Blocked for \(blocked) in \(resolver), which waits for the name server \(server)\(restOfWait)."
@@ -77,11 +86,6 @@ extension StallReport.Cause {
         }
     }
 
-    /// What else the thread did for a part of the time that is worth a word, while it mostly waited.
-    private var restOfWait: String {
-        rest(onCPUMilliseconds, "on CPU") + rest(runQueueMilliseconds, "waiting for a CPU")
-    }
-
     /// Another part of the time, if it is a tenth or more.
     private func rest(_ milliseconds: Double, _ activity: String) -> String {
         let all = onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds
@@ -92,6 +96,9 @@ extension StallReport.Cause {
         guard let systemCall else { return function ?? waitChannel ?? "a system call" }
         switch (systemCall.name, systemCall.target) {
         case (_, "anon_inode:[eventpoll]"): return "\(systemCall.name), for an event on one of its descriptors"
+        // Without SO_LINGER (socket(7)), closing a connection does not wait for it.
+        case ("close", _) where ["wait_woken", "sk_stream_wait_close"].contains(waitChannel):
+            return "close, which waits until the other end has confirmed the data (SO_LINGER)"
         // The call has removed the descriptor already.
         case ("close", let target?) where target.hasPrefix("descriptor "):
             return "close, which may wait until data is sent or written"
@@ -107,7 +114,9 @@ extension StallReport.Cause {
         let function =
             lock.kind == .file ? place : lock.function ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
         if let end = lockWords[lock.kind]?.end {
-            return "\(function), until \(end): \(lock.kind.noun) has no owner, "
+            let left =
+                lock.entries.map { ", which was entered \($0 == 1 ? "once" : "\($0) times") more than left" } ?? ""
+            return "\(function), until \(end)\(left): \(lock.kind.noun) has no owner, "
                 + "so the thread to wait for is not known"
         }
         let name = lock.kind.named(lock.label)
@@ -155,6 +164,8 @@ private struct CauseNames {
     private(set) var work = ""
     /// The function of the C library that waits for a name server.
     private(set) var resolver: String?
+    /// Whether the thread runs its loop until a process ends (`Foundation.Process.waitUntilExit()`).
+    private(set) var awaitsProcess = false
     /// The app's function in which each owner of the lock is, with its line.
     private var owners: [String?] = []
 
@@ -167,7 +178,9 @@ private struct CauseNames {
     init(_ report: StallReport) {
         owners = (report.cause?.lock?.owners ?? []).map { report.place(of: $0) }
         let longest = report.stackShares.max { ($0.value, $1.key) < ($1.value, $0.key) }
-        let functions = longest.map { report.stacks[$0.key].compactMap { report.frames[$0].plainName } } ?? []
+        let frames = longest.map { report.stacks[$0.key].map { report.frames[$0] } } ?? []
+        let functions = frames.compactMap(\.plainName)
+        awaitsProcess = frames.contains { $0.symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
         resolver = functions.last { StallReport.resolvers.contains($0) }
         work = Self.work(of: report).map { ", in \($0)" } ?? ""
     }

@@ -197,10 +197,16 @@ extension StallReport {
 
     /// One sentence that names the loop, the duration and the culprit.
     package var headline: String {
-        var text = "\(loop.label) \(verb) \(durationMilliseconds.whole) ms"
+        var text = "\(loop.label) \(verb) \(leastInWords)\(durationMilliseconds.whole) ms"
         if let culprit { text += "\(culprit.shareInWords.map { ", \($0) of it" } ?? "") in \(culprit.function)" }
         if let callout { text += " (\(callout.rawValue))" }
         return text.withoutControls
+    }
+
+    /// "at least " before a duration that may have begun earlier by a tenth of it or more; else nothing.
+    package var leastInWords: String {
+        let earlier = startUncertaintyMilliseconds ?? 0
+        return earlier > 0 && earlier * 10 >= durationMilliseconds ? "at least " : ""
     }
 
     /// The name of the report's file: names sort by the time at which the stall began.

@@ -83,6 +83,42 @@ import Testing
         #expect(sentence(.init(number: 0, name: "read"), kernelShare: 0.4) == "On CPU for 1100 of 1110 ms.")
     }
 
+    @Test func `a second wait is named with its part of the time`() {
+        var cause = StallReport.Cause(
+            kind: .cpu, confidence: .likely, onCPUMilliseconds: 300, runQueueMilliseconds: 0, blockedMilliseconds: 300,
+            uncertaintyMilliseconds: 0)
+        cause.otherCall = .init(number: 230, name: "clock_nanosleep", target: "300 ms")
+        #expect(cause.sentence == "On CPU for 300 of 600 ms; blocked for 300 ms, in clock_nanosleep(300 ms).")
+        (cause.kind, cause.onCPUMilliseconds) = (.io, 0)
+        cause.systemCall = .init(number: 0, name: "read", target: "/data/a")
+        #expect(
+            cause.sentence
+                == "Blocked for 300 of 300 ms in read(/data/a); for a part of that in clock_nanosleep(300 ms).")
+    }
+
+    @Test func `a close that waits for its peer says so`() {
+        var cause = StallReport.Cause(
+            kind: .io, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0, blockedMilliseconds: 500,
+            uncertaintyMilliseconds: 0)
+        cause.systemCall = .init(number: 3, name: "close", target: "descriptor 4, which is no longer open")
+        #expect(cause.sentence == "Blocked for 500 of 500 ms in close, which may wait until data is sent or written.")
+        cause.waitChannel = "wait_woken"
+        #expect(
+            cause.sentence
+                == "Blocked for 500 of 500 ms in close, which waits until the other end has confirmed the data "
+                + "(SO_LINGER).")
+    }
+
+    @Test func `a group says how often it was entered`() {
+        var group = StallReport.Lock(
+            kind: .dispatchGroup, function: "dispatch_group_wait", isDeadlock: false, owners: [])
+        group.entries = 3
+        #expect(
+            sentence(.lock, group)
+                == "Blocked for 470 of 500 ms in dispatch_group_wait, until the group is empty, which was entered 3 times "
+                + "more than left: a dispatch group has no owner, so the thread to wait for is not known.")
+    }
+
     @Test func `both parts of a turn that ran and waited for a CPU are named`() {
         func sentence(_ kind: StallReport.CauseKind, onCPU: Double, runQueue: Double) -> String {
             StallReport.Cause(

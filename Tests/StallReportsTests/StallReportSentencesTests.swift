@@ -19,6 +19,14 @@ import Testing
         #expect(report.summary == report.headline)
     }
 
+    @Test func `a duration that may have begun much earlier is a least one`() throws {
+        var report = try StallReport.literal()
+        report.startUncertaintyMilliseconds = 103
+        #expect(report.headline.hasPrefix("main stalled for at least 812 ms"))
+        report.startUncertaintyMilliseconds = 80
+        #expect(report.headline.hasPrefix("main stalled for 812 ms"))
+    }
+
     /// A report whose stack shows memmove, called by `NoteStore.save(_:)`, called by `refresh()`, with `cause`'s sentence.
     private func report(_ cause: StallReport.Cause, inner: String = "memmove@GLIBC_2.14") throws -> StallReport {
         var report = try StallReport.literal()

@@ -40,7 +40,10 @@ struct ReportView {
         if report.state == .ongoing {
             lines += paragraph("It was still going on when this report was written.")
         } else if report.state == .abandoned {
-            lines += paragraph("Its end was not observed: the process died, or the monitor was stopped.")
+            lines += paragraph(
+                report.cause?.kind == .deadlock
+                    ? "It has no end: a deadlock lasts until the process ends, or the monitor is stopped."
+                    : "Its end was not observed: the process died, or the monitor was stopped.")
         }
         return lines
     }
@@ -53,7 +56,7 @@ struct ReportView {
     func stall(loop: String, code: (String) -> String) -> String {
         let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
         let place = report.culprit.map { "\(share) in \(code($0.function))" } ?? ""
-        return "\(loop) \(report.verb) \(report.durationMilliseconds.duration)\(place)"
+        return "\(loop) \(report.verb) \(report.leastInWords)\(report.durationMilliseconds.duration)\(place)"
     }
 
     func paragraph(_ text: String, indentation: String = "  ", _ style: Terminal.Style? = nil) -> String {

@@ -22,6 +22,8 @@ struct AwaitedLock: Equatable, Sendable {
     var function: String?
     /// The label of a dispatch queue, or the name of a stdio stream; `nil` for other kinds.
     var label: String?
+    /// How often a dispatch group was entered and not left; `nil` for other kinds, and if that is not known.
+    var entries: Int?
     var hasTimeout = false
     var ownership: Ownership
 

@@ -32,6 +32,24 @@ enum CauseRules {
     static let waitPerMajorFault: UInt64 = 10_000_000
 
     static func conclusion(from evidence: Evidence) -> Cause {
+        var cause = mainCause(of: evidence)
+        cause.other = otherWait(in: evidence, than: cause.observation)
+        return cause
+    }
+
+    /// Returns the last observation of the system call of another wait that stands for a third of the time or more.
+    private static func otherWait(in evidence: Evidence, than main: Observation?) -> Observation? {
+        let waits = zip(evidence.observations, evidence.weights).filter { wait, _ in
+            wait.activity.call.map { !$0.isRestarted && $0.name != main?.activity.call?.name } ?? false
+        }
+        let weights = waits.reduce(into: [:]) { $0[$1.0.activity.call?.name, default: 0] += $1.1 }
+        guard let most = weights.max(by: { ($0.value, $0.key ?? "") < ($1.value, $1.key ?? "") }),
+            min(most.value, evidence.split.blocked) * 3 >= evidence.split.duration
+        else { return nil }
+        return waits.last { $0.0.activity.call?.name == most.key }?.0
+    }
+
+    private static func mainCause(of evidence: Evidence) -> Cause {
         if let deadlock = deadlock(evidence) { return deadlock }
         if let paging = paging(evidence) { return paging }
         if let transfer = transfer(evidence) { return transfer }

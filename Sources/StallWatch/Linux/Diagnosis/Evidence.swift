@@ -9,6 +9,8 @@ struct Cause: Sendable {
     var confidence: StallReport.Confidence
     var evidence: Evidence
     var observation: Observation?
+    /// An observation of another wait that stands for a third of the time or more.
+    var other: Observation?
     var pressure: Pressure?
 }
 

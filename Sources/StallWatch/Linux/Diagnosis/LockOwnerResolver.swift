@@ -66,6 +66,9 @@ struct LockOwnerResolver {
             if moved == 0 { found.lock.ownership = .unknown("the lock's owner changed during the inspection") }
             found.isDeadlock = false
         }
+        if first.lock.kind == .dispatchGroup {
+            found.lock.entries = DispatchLayout.entries(ofGroupWaitedForAt: first.call.argument(0), memory)
+        }
         return found
     }
 

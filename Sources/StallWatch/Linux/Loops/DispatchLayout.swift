@@ -91,6 +91,14 @@ enum DispatchLayout {
         return memory.word(at: group) == type ? group : nil
     }
 
+    /// Returns how often a group was entered and not left: `dg_bits`, before the generation number, counts down in steps
+    /// of 4 (DISPATCH_GROUP_VALUE_INTERVAL) below two flags; `nil` if that is no plausible number.
+    static func entries(ofGroupWaitedForAt address: UInt64, _ memory: any MemoryReading) -> Int? {
+        guard let bits = memory.integer(at: address &- 4) else { return nil }
+        let entries = (0 &- Int(bits & ~3)) / 4
+        return 1...100_000 ~= entries ? entries : nil
+    }
+
     static func label(of queue: UInt64, _ memory: any MemoryReading) -> String? {
         guard let address = memory.word(at: queue &+ labelOffset), let text = memory.string(at: address),
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f })

@@ -25,6 +25,7 @@ extension StallReport.Cause {
         stolenMilliseconds = evidence.stolen == 0 ? nil : milliseconds(evidence.stolen)
         pagedFile = evidence.pagedFile
         systemCall = observation?.call
+        otherCall = cause.other?.call
         function = observation?.function
         waitChannel = observation?.waitChannel
         kernelStack = observation?.kernelStack
@@ -65,7 +66,7 @@ extension StallReport.Lock {
         self.init(kind: chain.lock.kind, isDeadlock: chain.isDeadlock, owners: holders)
         address = chain.lock.address == 0 ? nil : .init(chain.lock.address)
         function = chain.lock.function
-        label = chain.lock.label
+        (label, entries) = (chain.lock.label, chain.lock.entries)
         switch chain.lock.ownership {
         case .thread, .process: break
         case .none: reason = "this kind has no owner"

@@ -72,6 +72,17 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         if evidence.majorFaults == 28_800 { #expect(cause.confidence == .certain) }
     }
 
+    @Test func `each wait of a third of the time is named`() throws {
+        let halves = [try running(at: 20, in: nil), try observe(at: 80, in: "clock_nanosleep")]
+        let half = concluded(cpu: 50, blocked: 50, halves)
+        #expect(half.kind == .cpu && half.other?.activity.call?.name == "clock_nanosleep")
+        #expect(concluded(cpu: 70, blocked: 30, halves).other == nil)
+        let waits = [try observe(at: 10, in: "clock_nanosleep"), try observe(at: 60, in: "futex")]
+        let both = concluded(blocked: 100, waits)
+        #expect(both.kind == .lock && both.other?.activity.call?.name == "clock_nanosleep")
+        #expect(concluded(blocked: 100, [waits[1]]).other == nil)
+    }
+
     /// A reading before the first sample has no stack, and so no place, and may have the largest weight.
     @Test func `a stack of the same call stands for a reading without one`() throws {
         let reading = try observe(at: 60, in: "futex")

@@ -1,3 +1,4 @@
+import Dispatch
 import TestSupport
 import Testing
 
@@ -268,6 +269,25 @@ private func identify(
         #expect(try kind(nil, at: 52) == .futex)
         #expect(try kind(0x4000, at: 48) == .futex)
         #expect(DispatchLayout.groupType != nil)
+    }
+
+    @Test(arguments: [(-12, 3), (-9, 3), (-4, 1), (0, nil), (8, nil), (.min, nil)] as [(Int32, Int?)])
+    func `a group's object counts its entries`(bits: Int32, entries: Int?) {
+        let memory = Block([bits, 7])
+        #expect(DispatchLayout.entries(ofGroupWaitedForAt: Block.address + 4, memory) == entries)
+        #expect(DispatchLayout.entries(ofGroupWaitedForAt: Block.address, memory) == nil)
+    }
+
+    @Test func `the entries of a group are those that were not left`() throws {
+        let group = DispatchGroup()
+        for _ in 0..<3 { group.enter() }
+        group.leave()
+        // Only read while `group` exists.
+        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(group).toOpaque()))
+        let wrapped = try #require(GuardedMemory().word(at: object + DispatchLayout.wrappedOffset))
+        let generation = wrapped + DispatchLayout.generationOffset
+        #expect(DispatchLayout.entries(ofGroupWaitedForAt: generation, GuardedMemory()) == 2)
+        for _ in 0..<2 { group.leave() }
     }
 
     /// pthread_join jumps to a function without a name: the thread that is alive and the shared futex tell.
