@@ -42,7 +42,10 @@ extension ReportView {
 
     private func mergedStacks(_ count: Int) -> String {
         var tree = CallTree(.topDown, leavesOutRuntimeFrames: !showsAllFrames)
-        tree.add(report)
+        // The time above is that of the one stall, without its repeats.
+        var one = report
+        (one.repeats, one.repeated) = (0, nil)
+        tree.add(one)
         let finished = tree.finished()
         var minimum = 0.0
         var shown = CallTreeText(finished, minimumPercent: minimum, foldsOthers: !showsAllFrames)

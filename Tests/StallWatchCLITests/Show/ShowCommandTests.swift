@@ -9,6 +9,21 @@ import TextOutput
 @Suite struct ShowTests {
     private let scratch = TemporaryDirectory.ofTest()
 
+    @Test func `the time of merged stacks is that of the one stall`() throws {
+        func stacks(repeats: Int, _ options: String...) throws -> Substring {
+            let scratch = try TemporaryDirectory()
+            let fixture = ReportFixture(number: 1, repeats: repeats, repeated: repeats > 0 ? [8_400, 300, 500] : nil)
+            let second = #""atMilliseconds": 375.5, "stack": "#
+            try scratch.write("stall-1.json", fixture.json.replacing(second + "0", with: second + "1"))
+            let output = try Tool.run(["show", "stall-1.json"] + options, in: scratch).output
+            let from = try #require(output.firstRange(of: "Stacks of 2 samples, merged"))
+            return output[from.lowerBound...].split(separator: "\n\n")[0]
+        }
+        #expect(try stacks(repeats: 23) == stacks(repeats: 0))
+        #expect(try stacks(repeats: 23, "--markdown") == stacks(repeats: 0, "--markdown"))
+        #expect(try stacks(repeats: 23).contains("500 ms"))
+    }
+
     @Test func aReportIsShownCompletely() throws {
         let source = (1...100).map { "line \($0)" }.joined(separator: "\n")
         let file = try scratch.write("NoteStore.swift", source)
