@@ -11,6 +11,8 @@
 /// - *The depth of a recursion*: a function counts once, at its outermost frame.
 /// - *The path to the loop*: functions outside the turn's callout have not stalled.
 ///
+/// Of reports that are no stall, such as that of a loop that spins, the kind counts, too.
+///
 /// A closure keeps its number within its function: two closures of one function are two places, and their numbers
 /// change only with that function. Overloads share one short name, and so one fingerprint.
 ///
@@ -26,13 +28,15 @@ package struct Fingerprint: Equatable {
     /// The fingerprint as 16 lowercase hexadecimal digits.
     package let text: String
 
-    /// Takes each sample's places inside the turn, innermost first; without weights all samples count the same.
-    package init(loop: StallReport.LoopKind, paths: [[Place]], weights: [Double]? = nil) {
+    /// Takes each sample's places inside the turn, innermost first, and what else tells stalls apart (`sort`).
+    ///
+    /// Without weights all samples count the same.
+    package init(loop: StallReport.LoopKind, sort: [String] = [], paths: [[Place]], weights: [Double]? = nil) {
         let weights = weights ?? paths.map { _ in 1 }
         let weighted = zip(paths.map(Self.normalise), weights).filter { !$0.0.isEmpty }
         let agreed = Self.agreedPath(weighted)
         // The first line is the version of the rules above.
-        text = hexadecimal(Self.hash((["1", loop.rawValue] + agreed).joined(separator: "\n").utf8), width: 16)
+        text = hexadecimal(Self.hash((["1", loop.rawValue] + sort + agreed).joined(separator: "\n").utf8), width: 16)
     }
 
     /// Returns whether the function only calls a closure of the app, whose code the optimizer has often moved into it.
@@ -100,6 +104,16 @@ package struct Fingerprint: Equatable {
         bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 
+    /// What tells a report apart whose stacks may show only the loop: its kind, if it is no stall; of a loop that spins,
+    /// whether it ran without sources, and the kind of the descriptor that was always readable.
+    private static func sort(of report: StallReport) -> [String] {
+        guard report.kind != .stall else { return [] }
+        // "descriptor 7, pipe:[4711]": the numbers are others the next time.
+        let descriptor = report.activity?.readyDescriptor?.filter { !$0.isNumber }
+        let kind = descriptor.map { $0.contains(", /") ? "file" : $0 }
+        return [report.kind.rawValue, report.activity?.isModeEmpty == true ? "empty" : nil, kind].compactMap(\.self)
+    }
+
     /// The fingerprint of a symbolicated report, whose indices must be valid (``StallReport/fault``).
     package init(_ report: StallReport) {
         let samples = report.samples.filter { $0.isValid && $0.stack != nil }
@@ -108,7 +122,7 @@ package struct Fingerprint: Equatable {
         }
         let weights = samples.compactMap(\.weightMilliseconds)
         self.init(
-            loop: report.loop.kind,
+            loop: report.loop.kind, sort: Self.sort(of: report),
             paths: stacks.map { stack in
                 let turn = stack.prefix { StallReport.Callout(symbol: $0.symbol) == nil }
                     .filter { $0.isInlined != true && ($0.isWritten || Self.forwardsClosure($0)) }

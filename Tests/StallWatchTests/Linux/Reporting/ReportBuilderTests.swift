@@ -270,6 +270,28 @@ import TestSupport
         #expect(try fingerprint("save()") != fingerprint("reload()"))
     }
 
+    /// An unread pipe and a block that submits itself again show the same functions of the loop.
+    @Test func `loops that spin for different reasons differ`() throws {
+        func fingerprint(_ kind: StallKind, descriptor: String? = nil, isModeEmpty: Bool? = nil) throws -> String {
+            var report = try #require(fixture())
+            report.kind = kind
+            var activity = StallReport.Activity(turnsPerSecond: 1_000)
+            (activity.readyDescriptor, activity.isModeEmpty) = (descriptor, isModeEmpty)
+            if kind == .spinning { report.activity = activity }
+            return Fingerprint(report).text
+        }
+        let all = [
+            try fingerprint(.stall), try fingerprint(.starvation), try fingerprint(.spinning),
+            try fingerprint(.spinning, descriptor: "descriptor 7, pipe:[4711]"),
+            try fingerprint(.spinning, descriptor: "descriptor 7, anon_inode:[timerfd]"),
+            try fingerprint(.spinning, descriptor: "descriptor 7, /run/fifo"),
+            try fingerprint(.spinning, isModeEmpty: true),
+        ]
+        #expect(Set(all).count == all.count)
+        #expect(try fingerprint(.spinning, descriptor: "descriptor 12, pipe:[815]") == all[3])
+        #expect(all[0] == Fingerprint(try #require(fixture())).text, "a stall's is kept for years")
+    }
+
     @Test func addressesDoNotCount() throws {
         var report = try #require(fixture())
         let before = Fingerprint(report)
