@@ -115,9 +115,12 @@ package struct TaskGraph {
     package func bytesWithoutContinuation(of task: TaskList.Task) -> UInt64? {
         guard task.wait == .continuation, let bytes = task.searchedInVain else { return nil }
         func isChecked(_ frame: StallReport.Frame) -> Bool {
-            guard let name = frame.function else { return false }
-            // Optimized code has them as specialized functions, and as closures in them.
-            return name.contains("withCheckedContinuation") || name.contains("withCheckedThrowingContinuation")
+            ["withCheckedContinuation", "withCheckedThrowingContinuation"].contains { name in
+                // So begin, in optimized code too, the mangled names of what is in the standard library's function.
+                if let symbol = frame.symbol { return symbol.hasPrefix("$ss\(name.utf8.count)\(name)") }
+                let function = frame.function.map { StallReport.GeneratedCode.dropping(["specialized "], from: $0) }
+                return function?.hasPrefix(name + "<") == true
+            }
         }
         let innermost = frames(of: task).prefix { !$0.isInApp || isChecked($0) }
         return innermost.contains(where: isChecked) ? bytes : nil

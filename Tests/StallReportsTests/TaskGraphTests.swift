@@ -104,6 +104,31 @@ import Testing
         #expect(graph.task(1).map { graph.wait(of: $0) } == "awaits a continuation\(lost ?? "")")
     }
 
+    /// The mangled name is the standard library's; an app's function may have that name inside its own.
+    @Test(
+        arguments: [
+            ("$ss23withCheckedContinuation9isolation8function_xScA_pSgYi_SSyScCyxs5NeverOGXEtYalFTY0_", nil, true),
+            (
+                "$ss31withCheckedThrowingContinuation9isolation8function_xScA_pSgYi_SSyScCyxs5Error_pGXEtYaKlFyt_Tg5",
+                nil, true
+            ),
+            ("$s4main32withCheckedContinuationOrTimeout7secondsySd_tYaFTY0_", nil, false),
+            ("$s4main23withCheckedContinuationyyYaFTY0_", "withCheckedContinuation<A>()", false),
+            (nil, "withCheckedContinuationOrTimeout(seconds:)", false),
+        ] as [(String?, String?, Bool)])
+    func `a checked continuation is known by its mangled name`(symbol: String?, name: String?, isLost: Bool) throws {
+        var task = Self.waiting(1, .continuation)
+        task.searchedInVain = 1
+        var report = try Self.report()
+        report.frames = [
+            .init(
+                offset: "0x1", function: name ?? "withCheckedContinuation<A>(isolation:function:_:)", symbol: symbol,
+                isInApp: false, kind: .asyncCaller)
+        ]
+        report.stacks = [[0]]
+        #expect((TaskGraph(TaskList(tasks: [task]), report).bytesWithoutContinuation(of: task) != nil) == isLost)
+    }
+
     @Test func `tasks that await each other are a deadlock, and those before them are not in it`() throws {
         let graph = try Self.graph(
             [
