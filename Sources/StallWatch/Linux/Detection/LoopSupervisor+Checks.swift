@@ -10,7 +10,7 @@ extension LoopSupervisor {
         guard case .thread = poll.target, poll.turn.began != nil || poll.nextHeartbeat == nil else { return nil }
         let mayWaitUnobserved = poll.turn.began == log.began && (log.unobservedRun != nil || log.isUncertain)
         guard !mayWaitUnobserved, !poll.turn.isWaitingUnobserved else { return nil }
-        let threshold = loop.threshold
+        let threshold = detector.threshold
         let age = earlySampling.age(atTurn: poll.turn.number, threshold: threshold, loop.recorder.histogram.snapshot)
         return age ?? threshold
     }

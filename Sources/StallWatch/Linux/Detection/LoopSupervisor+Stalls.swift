@@ -29,14 +29,14 @@ extension LoopSupervisor {
             log.isUncertain = true
             return detector.measureAnew(from: time)
         }
-        var record = StallRecord(stall, of: loop, poll, at: time)
+        var record = StallRecord(stall, of: loop, poll, threshold: detector.threshold, at: time)
         if log.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.work = loop.source.work
         record.poolWidth = loop.source.width
         open = OpenRecord(
             record: record,
             leadUp: LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now()),
-            escalation: context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold })
+            escalation: context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* detector.threshold })
         if log.wasStopped {
             log.wasStopped = false
             earlySampling.returnCredit()
@@ -48,7 +48,8 @@ extension LoopSupervisor {
     func report(_ missed: MissedTurns, _ poll: LoopPoll, at time: UInt64) {
         for (number, turn) in missed.turns.enumerated() {
             let omitted = number == 0 ? missed.omitted : 0
-            let record = StallRecord(missed: turn, omitted: omitted, of: loop, poll, at: time)
+            let record = StallRecord(
+                missed: turn, omitted: omitted, of: loop, poll, threshold: missed.threshold, at: time)
             let leadUp = LeadUpReader(of: loop, among: context.loops, start: turn.start, now: context.now())
             OpenRecord(record: record, leadUp: leadUp).submit([], context)
         }
@@ -147,8 +148,7 @@ extension LoopSupervisor {
         dropPending()
         guard var record = open?.record else { return }
         record.state = .ended
-        // The watchdog has seen the turn over its threshold, so the duration is at least the threshold.
-        record.duration = max(end &- min(stall.start, end), record.threshold)
+        record.duration = end &- min(stall.start, end)
         record.tasks = context.tasks
         if let thread = record.loop.thread?.id {
             let cause = diagnostician.end(
@@ -169,8 +169,8 @@ extension LoopSupervisor {
         guard let stall = detector.stall, let due = open?.escalation else { return nil }
         guard time >= due else { return due }
         // A watchdog over a threshold late was stopped, like the loop: give the loop one more threshold to recover.
-        guard time &- due <= loop.threshold else {
-            open?.escalation = time &+ loop.threshold
+        guard time &- due <= detector.threshold else {
+            open?.escalation = time &+ detector.threshold
             return open?.escalation
         }
         open?.escalation = nil

@@ -77,9 +77,12 @@ struct LoopSupervisor {
         let poll = loop.poll(at: time)
         if let missed { report(missed, poll, at: time) }
         mark = (poll.turn.began ?? 0, poll.turn.number)
-        detector.threshold = loop.threshold
+        // A turn that is a stall keeps the threshold that it was judged by, which the app may change at any time.
+        if poll.turn.began == nil || poll.turn.began != detector.stall?.turnBegan {
+            detector.threshold = loop.threshold
+        }
         let checkAge = checkAge(poll)
-        interval = min(checkAge ?? loop.threshold, loop.threshold)
+        interval = min(checkAge ?? detector.threshold, detector.threshold)
         let decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge)
         // The stall of an earlier turn ends before the current turn is followed.
         if case .end(let stall) = decision.actions.first { end(stall, at: poll.stallEnd ?? time) }
@@ -95,7 +98,7 @@ struct LoopSupervisor {
         }
         if detector.stall == nil, log.began != 0 {
             // The watchdog counts a stopped process once for all turns, but a pause for each turn.
-            if reason == .paused, log.began < countingFrom, time &- log.began >= loop.threshold { suppress(reason) }
+            if reason == .paused, log.began < countingFrom, time &- log.began >= detector.threshold { suppress(reason) }
             prepare(poll.target, at: time)
         }
         let nextLoad = min(
@@ -116,13 +119,13 @@ struct LoopSupervisor {
         let count = loop.recorder.unseen.count
         guard count != unseen else { return nil }
         let turns = loop.recorder.unseen.turns(endedSince: 0, skipping: unseen)
-        var missed = MissedTurns(omitted: Int(count - unseen) - min(turns.count, Int(count - unseen)))
+        var missed = MissedTurns(
+            threshold: loop.threshold, omitted: Int(count - unseen) - min(turns.count, Int(count - unseen)))
         unseen += UInt64(missed.omitted + turns.count)
         for turn in turns where turn.began != decidedTurn {
             let start = max(turn.began, countingFrom, loop.watchedFrom)
-            guard let ended = turn.ended, ended > max(start, excusedUntil), ended - start >= loop.threshold else {
-                continue
-            }
+            guard let ended = turn.ended, ended > max(start, excusedUntil), ended - start >= missed.threshold
+            else { continue }
             missed.turns.append((start, ended))
         }
         return missed.turns.isEmpty ? nil : missed
@@ -139,7 +142,7 @@ struct LoopSupervisor {
 
     private mutating func prepare(_ target: CaptureTarget, at time: UInt64) {
         guard case .thread(let thread) = target else { return }
-        diagnostician.prepare(thread, turn: log.began, threshold: loop.threshold, now: time)
+        diagnostician.prepare(thread, turn: log.began, threshold: detector.threshold, now: time)
     }
 
     private mutating func updateProgress(_ poll: LoopPoll, at time: UInt64) {

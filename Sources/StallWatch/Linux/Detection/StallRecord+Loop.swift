@@ -3,12 +3,12 @@ import StackCapture
 import StallReports
 
 extension StallRecord {
-    init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
+    init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, threshold: UInt64, at now: UInt64) {
         let age = now &- stall.start
         let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
         self.init(
             kind, of: loop, poll, turn: stall.turn, nesting: stall.nesting,
-            threshold: loop.threshold, age: age
+            threshold: threshold, age: age
         )
         isGap = stall.isGap
         startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
@@ -16,11 +16,12 @@ extension StallRecord {
 
     /// Creates the record of a turn that had ended before a poll at `now`, and stands for `omitted` others.
     init(
-        missed turn: (start: UInt64, end: UInt64), omitted: Int, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64
+        missed turn: (start: UInt64, end: UInt64), omitted: Int, of loop: LoopMonitor, _ poll: LoopPoll,
+        threshold: UInt64, at now: UInt64
     ) {
         let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
         self.init(
-            kind, of: loop, poll, turn: poll.turn.number, nesting: poll.turn.nesting, threshold: loop.threshold,
+            kind, of: loop, poll, turn: poll.turn.number, nesting: poll.turn.nesting, threshold: threshold,
             age: now &- turn.start)
         (state, duration, self.missed) = (.ended, turn.end - turn.start, 1 + omitted)
         missedReason =
@@ -63,6 +64,8 @@ extension StallRecord {
 struct MissedTurns {
     /// When the turns began to count and ended, in monotonic nanoseconds, oldest first.
     var turns: [(start: UInt64, end: UInt64)] = []
+    /// What they were judged by, in nanoseconds.
+    var threshold: UInt64
     /// The number of turns that the recorder could not keep.
     var omitted: Int
 }

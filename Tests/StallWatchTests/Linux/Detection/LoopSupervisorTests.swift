@@ -55,6 +55,24 @@ import TestSupport
         #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
+    /// The app may change the threshold while the first sample of a stall is taken, and later.
+    @Test mutating func `a stall keeps the threshold that it was judged by`() {
+        let longer = 4 * Self.threshold
+        capturer.answer = { [loop] _ in
+            loop.setThreshold(longer)
+            return .success(.stub([0x1000]))
+        }
+        let next = poll(at: Self.begin + Self.threshold)
+        loop.recorder.endTurn(at: next - 1)
+        _ = poll(at: next)
+        let record = world.records.withLock { $0.last }
+        #expect(record?.state == .ended && record?.threshold == Self.threshold)
+        #expect(record?.duration == next - 1 - Self.begin)
+        loop.recorder.beginTurn(at: next)
+        _ = poll(at: next + Self.threshold)
+        #expect(world.states == [.ongoing, .ended], "the next turn has the new one")
+    }
+
     @Test(arguments: [Self.thread, Self.otherThread])
     mutating func `the turn that stops the monitor is over`(stopper: Int32) {
         let next = poll(at: Self.begin + Self.threshold)
