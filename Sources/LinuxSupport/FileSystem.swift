@@ -85,11 +85,12 @@ package struct FileStatus {
         self.init(status)
     }
 
-    /// Reads what the kernel knows of a file, without asking the server or the daemon of its file system, which may hang.
-    package init?(cachedAt path: String) {
+    /// Reads what the kernel knows of a file, without asking the server or the daemon of its file system, which may hang;
+    /// to find it by its path may ask them, so an open `descriptor` with an empty path is safer.
+    package init?(cachedAt path: String, from descriptor: Int32 = AT_FDCWD) {
         var status = stat()
-        // AT_STATX_DONT_SYNC of linux/stat.h, which fstatat(2) takes, too.
-        guard fstatat(AT_FDCWD, pathBytes(path), &status, 0x4000) == 0 else { return nil }
+        // AT_EMPTY_PATH, and AT_STATX_DONT_SYNC of linux/stat.h, which fstatat(2) takes, too.
+        guard fstatat(descriptor, pathBytes(path), &status, 0x5000) == 0 else { return nil }
         self.init(status)
     }
 

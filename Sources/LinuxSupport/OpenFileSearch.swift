@@ -33,9 +33,12 @@ package struct WantedFile: Hashable, Sendable {
         (self.link, self.identity) = (link, identity)
     }
 
-    /// Whether it is the file at a path in /proc/<pid>/fd, which has a link with the same name.
-    fileprivate func isAt(_ path: String, link: String) -> Bool {
+    /// Whether it is the file at a path in /proc/<pid>/fd, which has a link with the same name, and a file in fdinfo.
+    fileprivate func isAt(_ path: String, link: String, info: String) -> Bool {
         guard let identity else { return link == self.link }
+        // Since Linux 5.14. Of another file the file system is not asked: it may hang.
+        var inode = ByteCursor(info)
+        if inode.skip(pastLinePrefix: "ino:"), inode.number() != identity.last { return false }
         return FileStatus(cachedAt: path)?.identity == identity
     }
 }
@@ -86,7 +89,7 @@ package struct OpenFileSearch: Equatable, Sendable {
                     let info = readSmallFile("/proc/\(process)/fdinfo/\(number)"),
                     let descriptor = OpenDescriptor(process: process, number: number, info: info)
                 else { continue }
-                for file in named where file.isAt(path, link: link) {
+                for file in named where file.isAt(path, link: link, info: info) {
                     if self[file].count < Self.maximumFound {
                         found[file, default: []].append(descriptor)
                     } else {

@@ -44,8 +44,7 @@ struct PeerQuestion: Hashable, Sendable {
                 // Only pipes have a capacity.
                 guard fcntl(descriptor, Self.getPipeCapacity) > 0 else { return nil }
                 // A link without a path is the same pipe everywhere.
-                let identity =
-                    link.hasPrefix("/") ? FileStatus(cachedAt: "/proc/self/fd/\(descriptor)")?.identity ?? [] : nil
+                let identity = link.hasPrefix("/") ? FileStatus(cachedAt: "", from: descriptor)?.identity ?? [] : nil
                 subject = .pipeEnd(reads ? .writer : .reader, WantedFile(link: link, identity: identity))
             }
         }
