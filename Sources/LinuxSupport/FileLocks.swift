@@ -12,7 +12,7 @@ package struct FileLock: Equatable, Sendable {
     package var inode: UInt64
     package var bytes: ClosedRange<UInt64>
 
-    /// Parses a line; `nil` for a lease, and for text of another form.
+    /// Parses a line; `nil` for a lease that keeps no call waiting, and for text of another form.
     package init?(line: Substring) {
         var words = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)[...]
         if words.first == "lock:" { words.removeFirst() }
@@ -20,7 +20,8 @@ package struct FileLock: Equatable, Sendable {
         isWaiting = words.first == "->"
         if isWaiting { words.removeFirst() }
         let fields = Array(words)
-        guard fields.count == 7, let kind = FileLockKind(rawValue: fields[0]), let process = Int32(fields[3]),
+        guard fields.count == 7, let kind = FileLockKind(rawValue: fields[0]),
+            kind != .lease || fields[1] == "BREAKING", let process = Int32(fields[3]),
             let first = UInt64(fields[5]), let last = fields[6] == "EOF" ? .max : UInt64(fields[6]), first <= last
         else { return nil }
         // "00:2f:1234": the device in hexadecimal, the inode in decimal.
@@ -45,6 +46,13 @@ package struct FileLock: Equatable, Sendable {
     package func isSame(as other: FileLock) -> Bool {
         kind == other.kind && isWaiting == other.isWaiting && isExclusive == other.isExclusive
             && hasFile(of: other) && bytes == other.bytes
+    }
+
+    /// Whether it is of a file with this device and inode, as ``FileStatus/identity`` has them (gnu_dev_makedev(3)).
+    package func isOf(_ file: [UInt64]) -> Bool {
+        let major = file[0] >> 8 & 0xfff | file[0] >> 32 & ~0xfff
+        let minor = file[0] & 0xff | file[0] >> 12 & ~0xff
+        return device.map(UInt64.init) == [major, minor & 0xffff_ffff] && inode == file[1]
     }
 
     fileprivate func hasFile(of other: FileLock) -> Bool { device == other.device && inode == other.inode }
@@ -94,7 +102,11 @@ package enum FileLockKind: String, Sendable {
     case process = "POSIX"
     /// fcntl(2) with F_OFD_SETLK: the open file owns the lock.
     case openFile = "OFDLCK"
+    /// fcntl(2) with F_SETLEASE.
+    case lease = "LEASE"
 
     /// Whether a lock of this kind can keep one of the other kind waiting.
-    fileprivate func meets(_ other: FileLockKind) -> Bool { (self == .flock) == (other == .flock) }
+    fileprivate func meets(_ other: FileLockKind) -> Bool {
+        self != .lease && (self == .flock) == (other == .flock)
+    }
 }

@@ -16,6 +16,13 @@ package enum UnixSocketPeer {
         return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX
     }
 
+    /// Whether the socket has another end; a datagram socket that only receives has none.
+    package static func isConnected(_ descriptor: Int32) -> Bool {
+        // Nothing is written where there is no space for an address.
+        var length: socklen_t = 0
+        return getpeername(descriptor, nil, &length) == 0
+    }
+
     /// Asks the kernel for the inode of the other end, as ss(8) does (sock_diag(7)), and never waits; `nil` if unknown.
     package static func inode(ofPeerOf inode: UInt32) -> UInt32? {
         // NETLINK_SOCK_DIAG is 4.

@@ -28,6 +28,8 @@ extension StallReport {
 extension StallReport.PeerRole {
     /// It held the file lock.
     package static var holder: Self { Self(rawValue: "holder") }
+    /// It held a lease on the file.
+    package static var leaseHolder: Self { Self(rawValue: "leaseHolder") }
     /// It had the other end of the Unix socket open.
     package static var otherEnd: Self { Self(rawValue: "otherEnd") }
     /// It had the pipe open for writing.
@@ -115,6 +117,7 @@ extension StallReport.PeerRole {
     package var lead: String {
         switch self {
         case .holder: "the lock is held by"
+        case .leaseHolder: "a lease on the file is held by"
         case .otherEnd: "its other end is open in"
         case .writer: "its writing end is open in"
         case .reader: "its reading end is open in"

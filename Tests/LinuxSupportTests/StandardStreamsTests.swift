@@ -75,12 +75,23 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "1:", "1: LEASE  ACTIVE    READ  812 00:2f:1234 0 EOF", "1: FLOCK  ADVISORY  WRITE 812 <none>:0 0 EOF",
+        "", "1:", "1: LEASE  ACTIVE    READ  812 00:2f:1234 0 EOF", "1: LEASE  BREAKER   READ  812 00:2f:1234 0 EOF",
+        "1: FLOCK  ADVISORY  WRITE 812 <none>:0 0 EOF",
         "1: FLOCK  ADVISORY  WRITE 812 00:2f 0 EOF", "1: FLOCK  ADVISORY  WRITE x 00:2f:1 0 EOF",
         "1: POSIX  ADVISORY  WRITE 812 00:2f:1 9 3", "x FLOCK  ADVISORY  WRITE 812 00:2f:1 0 EOF",
         "1: FLOCK  ADVISORY  WRITE 812 00:2f:99999999999999999999 0 EOF",
     ]) func `other lines are no locks`(line: String) {
         #expect(FileLock(line: Substring(line)) == nil)
+    }
+
+    @Test func `a lease that has to be given back is known by its file`() throws {
+        let lease = try #require(FileLock(line: "2: LEASE  BREAKING  UNLCK 812 fe:00:1234 0 EOF"))
+        #expect(lease.kind == .lease && lease.process == 812)
+        // 65024 is the device 0xfe:0 of stat(2).
+        #expect(lease.isOf([65_024, 1234]) && !lease.isOf([65_025, 1234]) && !lease.isOf([65_024, 1235]))
+        let large = try #require(FileLock(line: "2: LEASE  BREAKING  READ 812 1234:56789:7 0 EOF"))
+        #expect(large.isOf([0x1000_5672_3489, 7]))
+        #expect(try holders(in: "2: LEASE  BREAKING  UNLCK 812 00:2f:1234 0 EOF") == [], "no lock waits for it")
     }
 
     @Test func `the holder has the same file`() throws {

@@ -9,8 +9,11 @@ struct PeerQuestion: Hashable, Sendable {
         /// `nil` for a file that the system does not tell.
         case holder(FileLockRequest, link: String?)
         case child(Int32)
+        /// `nil` for a path that cannot be read.
+        case lease(path: String?)
         case pipeEnd(StallReport.PeerRole, WantedFile)
-        case socketEnd(madeBy: Int32, link: String)
+        /// `nil` for a datagram socket: the kernel shows the socket that it is connected to, and no process.
+        case socketEnd(madeBy: Int32?, link: String)
     }
     var thread: Int32
     /// Another number of runs of the thread is another wait.
@@ -33,13 +36,19 @@ struct PeerQuestion: Hashable, Sendable {
         case "wait4", "waitid":
             guard let child = call.awaitedChild else { return nil }
             subject = .child(child)
+        case "open", "openat", "openat2", "creat", "truncate":
+            // Then the path has been found: a file system that hangs is not asked for it.
+            guard readSmallFile("/proc/self/task/\(thread)/wchan")?.hasPrefix("__break_lease") == true else {
+                return nil
+            }
+            subject = .lease(path: call.target(memory: memory))
         default:
             guard let (descriptor, reads) = call.transfer(memory),
                 let link = readLink("/proc/self/fd/\(descriptor)"), descriptor >= 0
             else { return nil }
             if link.hasPrefix("socket:[") {
-                guard let maker = UnixSocketPeer.process(of: descriptor) else { return nil }
-                subject = .socketEnd(madeBy: maker, link: link)
+                guard UnixSocketPeer.isUnix(descriptor), UnixSocketPeer.isConnected(descriptor) else { return nil }
+                subject = .socketEnd(madeBy: UnixSocketPeer.process(of: descriptor), link: link)
             } else {
                 // Only pipes have a capacity.
                 guard fcntl(descriptor, Self.getPipeCapacity) > 0 else { return nil }
@@ -54,7 +63,8 @@ struct PeerQuestion: Hashable, Sendable {
     private static let getPipeCapacity: Int32 = 1032
 }
 
-/// Finds out for whom system calls wait: the holder of a file lock, the other end of a Unix socket or pipe, a child.
+/// Finds out for whom system calls wait: the holder of a file lock or a lease, the other end of a Unix socket or pipe, a
+/// child.
 ///
 /// 1. A file lock's holder is the process in /proc/locks with the same file and a conflicting type and range, confirmed
 ///    by a descriptor of that process that shows the lock.
@@ -101,6 +111,7 @@ struct PeerFinder {
             .done(
                 Peer.reading(child, as: .child, isConfirmed: true, waitingSince: since)
                     .map { PeerAnswer(peers: [$0]) } ?? PeerAnswer(reason: "the child has just ended"))
+        case .lease(let path): .done(leaseHolders(of: path, since))
         case .pipeEnd(let role, let pipe):
             .search(pipe, first: [getpid()]) { search in
                 let ends = search[pipe].filter { role == .writer ? $0.isWritable : $0.isReadable }
@@ -150,16 +161,28 @@ struct PeerFinder {
         }
     }
 
+    /// The processes with a lease on a file (F_SETLEASE of fcntl(2)) that have to give it back before the call goes on.
+    private static func leaseHolders(of path: String?, _ since: UInt64) -> PeerAnswer {
+        guard let file = path.flatMap({ FileStatus(cachedAt: $0) })?.identity,
+            let text = readSmallFile("/proc/locks", limit: FileLock.maximumText)
+        else { return PeerAnswer(reason: "the file or /proc/locks cannot be read") }
+        let peers = FileLock.all(in: text).filter { $0.kind == .lease && $0.isOf(file) }.compactMap {
+            Peer.reading($0.process, as: .leaseHolder, isConfirmed: false, waitingSince: since)
+        }
+        return peers.isEmpty ? PeerAnswer(reason: "/proc/locks shows no lease on the file") : answer(peers)
+    }
+
     // MARK: - Other ends
 
-    private static func socket(_ link: String, madeBy maker: Int32, of thread: Int32, _ since: UInt64) -> Step {
+    private static func socket(_ link: String, madeBy maker: Int32?, of thread: Int32, _ since: UInt64) -> Step {
         var answerByMaker: PeerAnswer {
             switch maker {
+            case nil: return PeerAnswer(reason: "the system does not show who has its other end")
             case 0: return PeerAnswer(reason: "the process that made it is in another PID namespace")
             case getpid():
                 return PeerAnswer(
                     reason: "this process has made both ends, and the system does not show who has the other one now")
-            default:
+            case let maker?:
                 let peer = Peer.reading(maker, as: .otherEnd, isConfirmed: false, waitingSince: since)
                 return peer.map { PeerAnswer(peers: [$0]) } ?? PeerAnswer(reason: "the process that made it has ended")
             }
@@ -169,7 +192,7 @@ struct PeerFinder {
             let number = UInt32(link.dropFirst(8).dropLast()), let other = UnixSocketPeer.inode(ofPeerOf: number)
         else { return .done(answerByMaker) }
         let wanted = WantedFile(link: "socket:[\(other)]")
-        return .search(wanted, first: [getpid(), maker]) { search in
+        return .search(wanted, first: [getpid()] + (maker.map { [$0] } ?? [])) { search in
             search[wanted].isEmpty ? answerByMaker : answer(search[wanted], .otherEnd, of: thread, since, or: "")
         }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -10,13 +11,14 @@ import Testing
 /// Whom calls wait for, compared with what the test has opened and started.
 @Suite struct PeerFinderTests {
     private func find(
-        _ name: String, _ arguments: UInt64..., runs: UInt64 = 0, since: UInt64 = monotonicNow()
+        _ name: String, _ arguments: UInt64..., of thread: Int32 = 0, runs: UInt64 = 0,
+        since: UInt64 = monotonicNow()
     ) throws -> PeerAnswer? {
         let call = SystemCall(
             number: try #require(SystemCallNames.current.number(of: name)),
             arguments: arguments + [UInt64](repeating: 0, count: 6 - arguments.count), stackPointer: 0,
             programCounter: 0)
-        return PeerQuestion(call, of: 0, runs: runs, GuardedMemory()).flatMap { question in
+        return PeerQuestion(call, of: thread, runs: runs, GuardedMemory()).flatMap { question in
             PeerFinder.answers(to: [(question, since: bootTime(at: since))]).first
         }
     }
@@ -191,6 +193,57 @@ import Testing
         let answer = try #require(try find("recvfrom", number(ends[0])))
         #expect(known(answer, process.processIdentifier) == [process.processIdentifier], "\(answer)")
         #expect(answer.peers.first?.role == .otherEnd)
+    }
+
+    /// The kernel names no process of a datagram socket (SO_PEERCRED).
+    @Test func `a connected datagram socket has the other end's process`() throws {
+        let directory = try TemporaryDirectory()
+        let kind = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let ends = [socket(AF_UNIX, kind, 0), socket(AF_UNIX, kind, 0)]
+        defer { for end in ends { close(end) } }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: (directory.path + "/log").utf8.prefix(107)) }
+        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            // A sockaddr_un begins as every address does.
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(ends[0], $0, length) == 0 && connect(ends[1], $0, length) == 0
+            }
+        }
+        try #require(isConnected)
+        guard let link = readLink("/proc/self/fd/\(ends[1])"), let inode = UInt32(link.filter(\.isNumber)),
+            UnixSocketPeer.inode(ofPeerOf: inode) != nil
+        else { return notRun("the kernel has no unix_diag") }
+        let answer = try #require(try find("sendto", number(ends[1])))
+        #expect(answer.peers.contains { $0.isThisProcess == true && $0.role == .otherEnd }, "\(answer)")
+        #expect(try find("recvfrom", number(ends[0])) == nil, "it is connected to none")
+    }
+
+    @Test func `a file that is opened in spite of a lease waits for its holder`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/document"
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        defer { close(file) }
+        // F_SETSIG is 10: SIGIO would end the process. F_SETLEASE is 1024.
+        guard fcntl(file, 10, SIGURG) == 0, fcntl(file, 1024, F_WRLCK) == 0 else {
+            return notRun("the file system has no leases")
+        }
+        let id = Atomic<Int32>(0)
+        let opener = try WorkerThread(name: "test-lease") {
+            id.store(callingThread, ordering: .releasing)
+            close(open(path, O_RDONLY | O_CLOEXEC))
+        }
+        var answer: PeerAnswer?
+        _ = eventually {
+            let thread = id.load(ordering: .acquiring)
+            answer = try? path.withCString { try find("openat", 0, address($0), of: thread) }
+            return answer?.isKnown == true
+        }
+        _ = fcntl(file, 1024, F_UNLCK)
+        opener.join()
+        #expect(try path.withCString { try find("openat", 0, address($0)) } == nil, "another thread waits")
+        #expect(answer?.peers.map(\.role) == [.leaseHolder] && answer?.peers.first?.isThisProcess == true)
     }
 
     @Test func `a lock of this process has its holder until it is released`() throws {
