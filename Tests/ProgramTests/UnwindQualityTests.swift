@@ -65,6 +65,18 @@ struct UnwindQualityTests {
         }
     #endif
 
+    /// GNU ld puts the first segment wherever it is told to.
+    @Test(.needs("gcc")) func `an image whose first segment is not at its base is listed`() throws {
+        let directory = try TemporaryDirectory()
+        let source = try directory.write("moved.c", "int moved(void) { return 1; }\n")
+        let library = directory.path("libmoved.so")
+        try Command(
+            program: try #require(Command.find("gcc")),
+            arguments: ["-fPIC", "-shared", "-Wl,-Ttext-segment=0x10000000", source, "-o", library]
+        ).succeed()
+        #expect(cunwind_test_lists_library(library))
+    }
+
     struct Frame {
         var address: UInt64
         var function: Substring

@@ -3,11 +3,11 @@
 #define _GNU_SOURCE
 #include "Engine/stack_map.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "Memory/guarded_memory.h"
+#include "Memory/mappings.h"
 #include "System/raw_system_call.h"
 
 bool cunwind_stack_map_init(cunwind_stack_map *map) {
@@ -21,43 +21,18 @@ void cunwind_stack_map_destroy(cunwind_stack_map *map) {
   map->mappings = NULL;
 }
 
-typedef struct maps_line {
-  uint64_t low, high;
-  int field;  // 0: low, 1: high, 2: permissions, 3: the rest.
-  bool is_writable;
-} maps_line;
-
-// "7f5c8c000000-7f5c8c021000 rw-p 00000000 00:00 0 ...": proc_pid_maps(5).
-static void take_letter(maps_line *line, char letter) {
-  uint64_t digit = (uint64_t)(letter >= 'a' ? letter - 'a' + 10 : letter - '0');
-  if (line->field == 0 && letter == '-') line->field = 1;
-  else if (line->field < 3 && letter == ' ') line->field++;
-  else if (line->field == 0) line->low = line->low * 16 + digit;
-  else if (line->field == 1) line->high = line->high * 16 + digit;
-  else if (line->field == 2 && letter == 'w') line->is_writable = true;
+static bool keep_writable(const cunwind_mapping *mapping, void *context) {
+  cunwind_stack_map *map = context;
+  if (mapping->is_writable && map->count < CUNWIND_MAX_MAPPINGS)
+    map->mappings[map->count++] = (cunwind_stack_range){.low = mapping->low, .high = mapping->high};
+  return true;
 }
 
 static void read_mappings(cunwind_stack_map *map, uint64_t now) {
   map->count = 0;
   map->read_at = now;
   map->reads++;
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return;
-  char text[4096];
-  maps_line line = {0, 0, 0, false};
-  long got;
-  while ((got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0)) > 0) {
-    for (long index = 0; index < got; index++) {
-      if (text[index] != '\n') {
-        take_letter(&line, text[index]);
-        continue;
-      }
-      if (line.is_writable && map->count < CUNWIND_MAX_MAPPINGS)
-        map->mappings[map->count++] = (cunwind_mapping){.low = line.low, .high = line.high};
-      line = (maps_line){0, 0, 0, false};
-    }
-  }
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  cunwind_visit_mappings(keep_writable, map);
 }
 
 static bool search(const cunwind_stack_map *map, uint64_t address, cunwind_stack_bounds *bounds) {

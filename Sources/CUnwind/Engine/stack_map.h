@@ -15,13 +15,13 @@
 /// The most mappings kept, of which the kernel permits some 65,530 by default (vm.max_map_count).
 #define CUNWIND_MAX_MAPPINGS 65536u
 
-typedef struct cunwind_mapping {
+typedef struct cunwind_stack_range {
   uint64_t low, high;
-} cunwind_mapping;
+} cunwind_stack_range;
 
 /// The writable mappings, ascending by address, read once for the captures of many threads.
 typedef struct cunwind_stack_map {
-  cunwind_mapping *mappings;
+  cunwind_stack_range *mappings;
   size_t count;
   uint64_t read_at;  ///< In monotonic nanoseconds; 0: never.
   uint64_t reads;    ///< How often they were read.

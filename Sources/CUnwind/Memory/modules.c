@@ -1,6 +1,7 @@
 // dl_iterate_phdr(3) takes the linker's lock, which the stalled thread may hold: in a callback of that same function,
 // or in a dlopen that does not end. So this code reads the list as a debugger does (<link.h>, "rendezvous structure"):
-// from the head `_r_debug.r_map` along the links. Every read is guarded: another thread may free an entry.
+// from `_r_debug`, which has one list for each namespace of dlmopen(3), along the links. Every read is guarded: another
+// thread may free an entry.
 
 #define _GNU_SOURCE
 #include "Memory/modules.h"
@@ -8,45 +9,19 @@
 #include <elf.h>
 #include <limits.h>
 #include <link.h>
+#include <stddef.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "Memory/guarded_memory.h"
+#include "Memory/linked_image.h"
 
-/// The most program headers that are read. Linkers write 8 to 14.
-#define MAX_SEGMENTS 64u
 /// The most images that a walk visits. It ends the walk if another thread damages the list meanwhile.
 #define MAX_LINKED_IMAGES 16384u
-
-typedef struct linked_image {
-  uint64_t entry;      ///< The address of the linker's entry, a `struct link_map`.
-  uint64_t base;       ///< The load bias (l_addr).
-  uint64_t name;       ///< The address of the path (l_name): read it with `cunwind_guarded_read`.
-  bool is_executable;  ///< The first image. Its path is empty.
-  uint16_t segment_count;
-  ElfW(Phdr) segments[MAX_SEGMENTS];
-} linked_image;
-
-// The first segment of the executable may not begin at its base: the kernel gives the headers' address (getauxval(3)).
-static bool read_executable_segments(linked_image *image) {
-  uint64_t address = getauxval(AT_PHDR), count = getauxval(AT_PHNUM);
-  if (address == 0 || count > MAX_SEGMENTS) return false;
-  image->segment_count = (uint16_t)count;
-  return cunwind_guarded_read_all(address, image->segments, count * sizeof(ElfW(Phdr)));
-}
-
-// A library's first segment contains its ELF header and has the address 0: all linkers do that.
-static bool read_library_segments(linked_image *image) {
-  ElfW(Ehdr) header;
-  if (!cunwind_guarded_read_all(image->base, &header, sizeof header)) return false;
-  if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr))) return false;
-  if (header.e_phnum > MAX_SEGMENTS) return false;
-  image->segment_count = header.e_phnum;
-  return cunwind_guarded_read_all(image->base + header.e_phoff, image->segments, header.e_phnum * sizeof(ElfW(Phdr)));
-}
+/// The most namespaces of the linker that are read: glibc has 16 (DL_NNS).
+#define MAX_NAMESPACES 16u
 
 // ---- The record of bytes ---------------------------------------------------------------------------------------------
 // Apart from its beginning and its end, all of it is async-signal-safe.
@@ -117,8 +92,9 @@ bool cunwind_modules_init(cunwind_modules *modules) {
   if (name && strncmp(name, "/ld", 3) == 0) modules->executable_path[0] = 0;
   modules->list = cunwind_map(CUNWIND_MAX_IMAGES * sizeof(cunwind_module), MAP_NORESERVE);
   modules->paths = cunwind_map(CUNWIND_MAX_PATH_BYTES, MAP_NORESERVE);
-  // Two pieces per image: its entry and its build ID.
-  if (!modules->list || !modules->paths || !init_record(&modules->record, 2 * CUNWIND_MAX_IMAGES)) return false;
+  // Two pieces per image, its entry and its build ID, and two per namespace.
+  if (!modules->list || !modules->paths || !init_record(&modules->record, 2 * CUNWIND_MAX_IMAGES + 2 * MAX_NAMESPACES))
+    return false;
   cunwind_modules_refresh(modules);
   return true;
 }
@@ -179,7 +155,7 @@ static void widen(uint64_t *low, uint64_t *high, uint64_t start, uint64_t end) {
 }
 
 // False: the image has no loaded segments.
-static bool read_module(cunwind_module *module, const linked_image *image, uint64_t *build_id_note) {
+static bool read_module(cunwind_module *module, const cunwind_linked_image *image, uint64_t *build_id_note) {
   memset(module, 0, sizeof *module);
   module->image.base = image->base;
   for (unsigned index = 0; index < image->segment_count; index++) {
@@ -204,7 +180,7 @@ static bool read_module(cunwind_module *module, const linked_image *image, uint6
   return true;
 }
 
-static const char *keep_path(cunwind_modules *modules, const linked_image *image) {
+static const char *keep_path(cunwind_modules *modules, const cunwind_linked_image *image) {
   char *kept = modules->paths + modules->path_bytes;
   size_t room = CUNWIND_MAX_PATH_BYTES - modules->path_bytes;
   if (room > PATH_MAX) room = PATH_MAX;
@@ -222,7 +198,7 @@ static const char *keep_path(cunwind_modules *modules, const linked_image *image
   return kept;
 }
 
-static void add_image(const linked_image *image, cunwind_modules *modules) {
+static void add_image(const cunwind_linked_image *image, cunwind_modules *modules) {
   // Before the image is read, so that the next refresh detects a change in between.
   add_piece(&modules->record, image->entry, sizeof(struct link_map));
   if (modules->count == CUNWIND_MAX_IMAGES) return;
@@ -235,23 +211,60 @@ static void add_image(const linked_image *image, cunwind_modules *modules) {
   modules->count++;
 }
 
-// Adds each image with readable program headers, in the linker's order. False: the list changed during the walk, its
-// links no longer matched, and not every image was added.
-static bool walk_link_map(cunwind_modules *modules) {
-  uint64_t previous = 0, at = (uint64_t)(uintptr_t)_r_debug.r_map;
+// Adds each image of a namespace with readable program headers, in the linker's order. False: the list changed during
+// the walk, its links no longer matched, and not every image was added.
+static bool walk_link_map(cunwind_modules *modules, uint64_t at, bool is_main) {
+  uint64_t previous = 0;
   for (unsigned index = 0; at != 0; index++) {
     struct link_map entry;
     if (index == MAX_LINKED_IMAGES || !cunwind_guarded_read_all(at, &entry, sizeof entry)) return false;
     // An entry that was freed or unlinked meanwhile does not point back to the previous one.
     if ((uint64_t)(uintptr_t)entry.l_prev != previous) return false;
-    linked_image image = {
-        .entry = at, .base = entry.l_addr, .name = (uint64_t)(uintptr_t)entry.l_name, .is_executable = index == 0};
-    if (image.is_executable ? read_executable_segments(&image) : read_library_segments(&image))
-      add_image(&image, modules);
+    cunwind_linked_image image = {.entry = at,
+                                  .base = entry.l_addr,
+                                  .name = (uint64_t)(uintptr_t)entry.l_name,
+                                  .dynamic = (uint64_t)(uintptr_t)entry.l_ld,
+                                  .is_executable = is_main && index == 0};
+    if (cunwind_read_segments(&image)) add_image(&image, modules);
     previous = at;
     at = (uint64_t)(uintptr_t)entry.l_next;
   }
   return true;
+}
+
+/// From version 2 on, which glibc 2.35 sets with the first dlmopen(3), the next namespace's structure follows.
+typedef struct linker_namespace {
+  struct r_debug own;
+  uint64_t next;
+} linker_namespace;
+
+// Before glibc 2.35 only the first namespace is shown.
+static bool walk_namespaces(cunwind_modules *modules) {
+  uint64_t at = (uint64_t)(uintptr_t)&_r_debug;
+  for (unsigned index = 0; at != 0 && index < MAX_NAMESPACES; index++) {
+    linker_namespace found = {.next = 0};
+    // r_version and r_map; r_state changes at each dlopen.
+    add_piece(&modules->record, at, offsetof(struct r_debug, r_map) + sizeof found.own.r_map);
+    if (!cunwind_guarded_read_all(at, &found.own, sizeof found.own)) return false;
+    if (found.own.r_version > 1) {
+      uint64_t next = at + offsetof(linker_namespace, next);
+      add_piece(&modules->record, next, sizeof found.next);
+      if (!cunwind_guarded_read_all(next, &found.next, sizeof found.next)) return false;
+    }
+    if (!walk_link_map(modules, (uint64_t)(uintptr_t)found.own.r_map, index == 0)) return false;
+    at = found.next;
+  }
+  return true;
+}
+
+// The dynamic linker itself is in each namespace's list.
+static void remove_doubles(cunwind_modules *modules) {
+  size_t kept = 0;
+  for (size_t index = 0; index < modules->count; index++) {
+    if (kept > 0 && modules->list[kept - 1].image.low == modules->list[index].image.low) continue;
+    modules->list[kept++] = modules->list[index];
+  }
+  modules->count = kept;
 }
 
 // Shell sort: sorts in place; qsort(3) would allocate.
@@ -272,12 +285,13 @@ bool cunwind_modules_refresh(cunwind_modules *modules) {
   for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
     clear_record(&modules->record);
     modules->count = modules->path_bytes = 0;
-    is_whole = walk_link_map(modules);
+    is_whole = walk_namespaces(modules);
   }
   // Keep the partial list; the next refresh rebuilds it.
   if (!is_whole) clear_record(&modules->record);
   modules->generation++;
   sort_by_address(modules->list, modules->count);
+  remove_doubles(modules);
   return true;
 }
 

@@ -67,6 +67,47 @@ void cunwind_check_loaded_image(int unused) {
   cunwind_engine_destroy(engine);
 }
 
+// Returns whether the engine lists a loaded library at its place, once.
+static bool is_listed(void *library) {
+  struct link_map *map = NULL;
+  cunwind_engine *engine = cunwind_test_engine(SIGURG);
+  cunwind_image image;
+  unsigned count = 0;
+  if (!engine || !library || dlinfo(library, RTLD_DI_LINKMAP, &map) < 0) return false;
+  cunwind_engine_refresh_images(engine);
+  for (size_t index = 0; cunwind_engine_image(engine, index, &image); index++) {
+    uint64_t dynamic = (uint64_t)(uintptr_t)map->l_ld;
+    count += image.base == map->l_addr && image.low <= dynamic && dynamic < image.high &&
+             strcmp(image.path, map->l_name) == 0;
+  }
+  cunwind_test_say("%s: %u times", map->l_name, count);
+  cunwind_engine_destroy(engine);
+  return count == 1;
+}
+
+bool cunwind_test_lists_library(const char *path) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  bool is_right = is_listed(library);
+  if (library) dlclose(library);
+  return is_right;
+}
+
+static void list_namespaces(int unused) {
+  (void)unused;
+  EXPECT(is_listed(dlopen("libBrokenLocale.so.1", RTLD_NOW)));
+  // Each has its own C library, and the same dynamic linker.
+  for (int count = 0; count < 2; count++) EXPECT(is_listed(dlmopen(LM_ID_NEWLM, "libBrokenLocale.so.1", RTLD_NOW)));
+}
+
+// A namespace stays for good, so a child process makes it. Before glibc 2.35 it is not shown.
+void cunwind_check_namespaces(int unused) {
+#if __GLIBC_PREREQ(2, 35)
+  cunwind_test_expect_in_child(list_namespaces, unused);
+#else
+  (void)unused, (void)list_namespaces;
+#endif
+}
+
 static void *refresh(void *engine) {
   cunwind_engine_refresh_images(engine);
   return NULL;

@@ -125,6 +125,9 @@ bool cunwind_test_calls_can_restart(void);
 /// Whether the caller of a stub that no table covers is found, on x86-64; the library's `call_through_stub` calls it.
 bool cunwind_test_steps_out_of_stub(const char *_Nonnull library);
 
+/// Whether the library is listed, once and at its place, while it is loaded.
+bool cunwind_test_lists_library(const char *_Nonnull path);
+
 // ---- Long calls -----------------------------------------------------------------------------------------------------
 
 /// A read(2) of 2 GiB, which stays in the kernel, on a CPU, for several times the bound on a stop. No signal interrupts it.

@@ -1,0 +1,59 @@
+#define _GNU_SOURCE
+#include "Memory/mappings.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include "System/raw_system_call.h"
+
+enum { LOW, HIGH, PERMISSIONS, OFFSET, MAJOR, MINOR, INODE, REST };
+/// The inode's number has up to 64 bits, the device's 32. This one number tells the files of a process apart.
+#define INODE_FACTOR 0x9e3779b97f4a7c15ull
+
+typedef struct maps_line {
+  uint64_t number[REST];
+  int field;
+  bool is_writable;
+} maps_line;
+
+// "7f5c8c000000-7f5c8c021000 rw-p 00000000 fe:01 4711 /path": proc_pid_maps(5). The inode is decimal.
+static void take_letter(maps_line *line, char letter) {
+  bool is_end = letter == ' ' || (letter == '-' && line->field == LOW) || (letter == ':' && line->field == MAJOR);
+  if (line->field == REST) return;
+  if (is_end) line->field++;
+  else if (line->field == PERMISSIONS) line->is_writable |= letter == 'w';
+  else {
+    uint64_t digit = (uint64_t)(letter >= 'a' ? letter - 'a' + 10 : letter - '0');
+    line->number[line->field] = line->number[line->field] * (line->field == INODE ? 10 : 16) + digit;
+  }
+}
+
+static cunwind_mapping mapping_of(const maps_line *line) {
+  uint64_t device = line->number[MAJOR] << 32 | line->number[MINOR], inode = line->number[INODE];
+  return (cunwind_mapping){.low = line->number[LOW],
+                           .high = line->number[HIGH],
+                           .offset = line->number[OFFSET],
+                           .file = inode == 0 ? 0 : device * INODE_FACTOR + inode,
+                           .is_writable = line->is_writable};
+}
+
+void cunwind_visit_mappings(bool (*visit)(const cunwind_mapping *, void *), void *context) {
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (file < 0) return;
+  char text[4096];
+  maps_line line = {.field = LOW};
+  bool goes_on = true;
+  long got;
+  while (goes_on && (got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0)) > 0) {
+    for (long index = 0; index < got && goes_on; index++) {
+      if (text[index] != '\n') {
+        take_letter(&line, text[index]);
+        continue;
+      }
+      cunwind_mapping mapping = mapping_of(&line);
+      goes_on = visit(&mapping, context);
+      line = (maps_line){.field = LOW};
+    }
+  }
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+}
