@@ -45,9 +45,25 @@ bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t
   return cunwind_is_call(code);
 }
 
+bool cunwind_follows_call_outside(const cunwind_unwinder *unwinder, uint64_t address) {
+  uint32_t code;
+  return address % 4 == 0 && address >= CUNWIND_PAGE_BYTES && !cunwind_module_at(unwinder->modules, address - 4) &&
+         cunwind_guarded_read_all(address - sizeof code, &code, sizeof code) && cunwind_is_call(code);
+}
+
+// A stub of the procedure linkage table: "adrp x16, page; ldr x17, [x16, #offset]; …; br x17", with or without bti.
 uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
-  (void)unwinder;
-  return target;
+  uint32_t code[3];
+  if (target == 0 || !cunwind_module_of_code(unwinder->modules, target) ||
+      !cunwind_page_cache_read(unwinder->pages, target, code, sizeof code))
+    return target;
+  unsigned at = code[0] == 0xd503245fu ? 1 : 0;
+  uint32_t page = code[at], load = code[at + 1];
+  if ((page & 0x9f00001fu) != 0x90000010u || (load & 0xffc003ffu) != 0xf9400211u) return target;
+  uint64_t pages = (uint64_t)((int64_t)((uint64_t)(page >> 5 & 0x7ffff) << 45) >> 43) | (page >> 29 & 3);
+  // Not from the cache: the linker writes the slot.
+  uint64_t slot = ((target + at * 4) & ~0xfffull) + (pages << 12) + (load >> 10 & 0xfff) * 8ull, resolved;
+  return cunwind_guarded_read_all(slot, &resolved, sizeof resolved) ? cunwind_strip(resolved) : target;
 }
 
 // The vDSO's __kernel_rt_sigreturn, and every C library's own: "mov x8, #139; svc #0".

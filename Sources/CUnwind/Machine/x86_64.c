@@ -41,6 +41,19 @@ static unsigned indirect_call_length(const uint8_t *at, unsigned available) {
   return length;
 }
 
+// Returns whether code ends with a call: its last `available` bytes are before `end`. `*offset`: that of a direct call.
+static bool ends_with_call(const uint8_t *end, unsigned available, int32_t *offset) {
+  *offset = 0;
+  if (available >= 5 && end[-5] == 0xe8) {
+    memcpy(offset, end - 4, sizeof *offset);
+    return true;
+  }
+  for (unsigned length = 2; length <= available; length++) {
+    if (indirect_call_length(end - length, length) == length) return true;
+  }
+  return false;
+}
+
 bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target) {
   if (target) *target = 0;
   // The call may be the last instruction of its segment, so the byte before `address` must be code.
@@ -50,20 +63,24 @@ bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t
   unsigned available = LONGEST_CALL;
   if (address - module->code_low < available) available = (unsigned)(address - module->code_low);
   uint8_t *end = code + LONGEST_CALL;
-  if (!cunwind_page_cache_read(unwinder->pages, address - available, end - available, available)) return false;
-  if (available >= 5 && end[-5] == 0xe8) {
-    int32_t offset;
-    memcpy(&offset, end - 4, sizeof offset);
-    if (target) *target = address + (uint64_t)(int64_t)offset;
-    return true;
-  }
-  for (unsigned length = 2; length <= available; length++) {
-    if (indirect_call_length(end - length, length) == length) return true;
-  }
-  return false;
+  int32_t offset;
+  if (!cunwind_page_cache_read(unwinder->pages, address - available, end - available, available) ||
+      !ends_with_call(end, available, &offset))
+    return false;
+  if (target && offset != 0) *target = address + (uint64_t)(int64_t)offset;
+  return true;
 }
 
-// A stub of the procedure linkage table, with or without endbr64, mold's "mov $number,%r11d" and bnd: "jmp *slot(%rip)".
+bool cunwind_follows_call_outside(const cunwind_unwinder *unwinder, uint64_t address) {
+  uint8_t code[LONGEST_CALL];
+  int32_t offset;
+  return address >= CUNWIND_PAGE_BYTES && !cunwind_module_at(unwinder->modules, address - 1) &&
+         cunwind_guarded_read_all(address - sizeof code, code, sizeof code) &&
+         ends_with_call(code + sizeof code, sizeof code, &offset);
+}
+
+// A stub of the procedure linkage table, with or without endbr64, mold's "mov $number,%r11d" and bnd: "jmp *slot(%rip)";
+// or a function that only jumps to another one.
 uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
   uint8_t code[17];
   if (target == 0 || !cunwind_module_of_code(unwinder->modules, target)) return target;
@@ -71,8 +88,12 @@ uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
   unsigned at = memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
   if (code[at] == 0x41 && code[at + 1] == 0xbb) at += 6;
   if (code[at] == 0xf2) at++;
-  if (code[at] != 0xff || code[at + 1] != 0x25) return target;
   int32_t offset;
+  if (code[at] == 0xe9) {
+    memcpy(&offset, code + at + 1, sizeof offset);
+    return target + at + 5 + (uint64_t)(int64_t)offset;
+  }
+  if (code[at] != 0xff || code[at + 1] != 0x25) return target;
   memcpy(&offset, code + at + 2, sizeof offset);
   // Not from the cache: the linker writes the slot.
   uint64_t slot = target + at + 6 + (uint64_t)(int64_t)offset, resolved;

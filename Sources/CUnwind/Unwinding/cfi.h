@@ -63,6 +63,9 @@ typedef struct cunwind_rules {
 bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
                            cunwind_function *function);
 
+/// Returns where the last function begins that has an entry and begins at `pc` or before; 0: there is none.
+uint64_t cunwind_start_before(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc);
+
 /// Runs the instructions of `function` up to `pc`. False: they are damaged or unknown. Bounded; never faults.
 bool cunwind_find_rules(cunwind_page_cache *pages, const cunwind_function *function, uint64_t pc, cunwind_rules *rules);
 

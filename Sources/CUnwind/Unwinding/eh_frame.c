@@ -60,19 +60,29 @@ uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding) {
   return value;
 }
 
-// Returns the address in .eh_frame of the table's entry with the greatest start not above `pc`. 0: there is none.
-static uint64_t search_table(const cunwind_module *module, cunwind_page_cache *pages, uint64_t pc) {
+// Finds the table's entry with the greatest start not above `pc`: the start, and the address in .eh_frame. False: there
+// is none.
+static bool search_table(const cunwind_module *module, cunwind_page_cache *pages, uint64_t pc, uint64_t *start,
+                         uint64_t *address) {
   uint64_t low = 0, high = module->table_count;
   int32_t entry[2] = {0, 0};
   while (low < high) {
     uint64_t middle = low + (high - low) / 2;
-    if (!cunwind_page_cache_read(pages, module->table + middle * sizeof entry, entry, sizeof entry)) return 0;
+    if (!cunwind_page_cache_read(pages, module->table + middle * sizeof entry, entry, sizeof entry)) return false;
     if (module->table_base + (uint64_t)(int64_t)entry[0] <= pc) low = middle + 1;
     else high = middle;
   }
-  if (low == 0) return 0;
-  if (!cunwind_page_cache_read(pages, module->table + (low - 1) * sizeof entry, entry, sizeof entry)) return 0;
-  return module->table_base + (uint64_t)(int64_t)entry[1];
+  if (low == 0) return false;
+  if (!cunwind_page_cache_read(pages, module->table + (low - 1) * sizeof entry, entry, sizeof entry)) return false;
+  *start = module->table_base + (uint64_t)(int64_t)entry[0];
+  *address = module->table_base + (uint64_t)(int64_t)entry[1];
+  return true;
+}
+
+uint64_t cunwind_start_before(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc) {
+  const cunwind_module *module = cunwind_module_of_code(modules, pc);
+  uint64_t start, address;
+  return module && search_table(module, pages, pc, &start, &address) ? start : 0;
 }
 
 // Reads an entry's length and finds its end. Nothing writes to the entries, also where their segment is writable.
@@ -130,9 +140,9 @@ bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *p
                            cunwind_function *function) {
   const cunwind_module *module = cunwind_module_of_code(modules, pc);
   if (!module || module->table_count == 0) return false;
-  uint64_t entry = search_table(module, pages, pc);
+  uint64_t start, entry;
   cunwind_bytes bytes;
-  if (entry == 0 || !open_entry(&bytes, module, pages, entry)) return false;
+  if (!search_table(module, pages, pc, &start, &entry) || !open_entry(&bytes, module, pages, entry)) return false;
   memset(function, 0, sizeof *function);
   bool has_data;
   uint64_t place = bytes.at, distance = cunwind_read_fixed(&bytes, 4);

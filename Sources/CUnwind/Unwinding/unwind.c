@@ -7,7 +7,8 @@
 #include "System/raw_system_call.h"
 #include "Unwinding/cfi.h"
 
-// Steps along the frame-pointer chain: [FP] is the caller's FP, [FP + 8] the return address, on both architectures.
+// Steps along the frame-pointer chain: [FP] is the caller's FP, [FP + 8] the return address, on both architectures. A
+// caller may use the register for other values: the next such step finds out.
 cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                            cunwind_registers *to) {
   if (!cunwind_is_known(from, CUNWIND_FP)) return CUNWIND_STEP_UNKNOWN_REGISTER;
@@ -15,8 +16,6 @@ cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cun
   if (record % 8 != 0 || record < from->value[CUNWIND_SP]) return CUNWIND_STEP_NO_INFO;
   if (!cunwind_stack_copy_read(unwinder->copy, record, words, sizeof words)) return CUNWIND_STEP_NO_INFO;
   uint64_t pc = cunwind_strip(words[1]);
-  // The chain must lead outwards. The outermost function may have stored 0.
-  if (words[0] != 0 && words[0] <= record) return CUNWIND_STEP_NO_INFO;
   if (!cunwind_follows_call(unwinder, pc, NULL)) return CUNWIND_STEP_NO_INFO;
   to->known = 0;
   cunwind_set_register(to, CUNWIND_PC, pc);
@@ -43,6 +42,18 @@ static void return_from(const cunwind_registers *from, cunwind_registers *to, ui
   }
 }
 
+/// The most bytes from a function's beginning to a PC in it, and the most jumps from a call to it.
+#define LONGEST_FUNCTION 65536u
+#define MAX_JUMPS 4
+
+// Returns whether a direct call leads, through any stubs and jumps, to the function that contains `pc` and that no table
+// covers: no function of a table begins at the target or behind it.
+static bool is_in_called_function(cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
+  for (int jumps = 0; jumps < MAX_JUMPS; jumps++) target = cunwind_resolve_stub(unwinder, target);
+  return target != 0 && target <= pc && pc - target < LONGEST_FUNCTION &&
+         cunwind_start_before(unwinder->modules, unwinder->pages, pc) < target;
+}
+
 #if defined(__x86_64__)
 
 // Returns the address of the return address in the record of the frame pointer; 0 if there is no record.
@@ -66,14 +77,23 @@ static bool is_left_over(cunwind_unwinder *unwinder, uint64_t pc, uint64_t targe
 }
 
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
-                                       cunwind_registers *to) {
+                                       cunwind_registers *to, bool *is_proven) {
   uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), record = slot_of_record(unwinder, from), target;
   uint64_t stack_pointer = (from->value[CUNWIND_SP] + 7) & ~7ull;
+  bool is_first = true;
   for (unsigned index = 0; index < CUNWIND_SCAN_WORDS; index++) {
     uint64_t slot = stack_pointer + index * 8ull, word, saved;
     if (!cunwind_stack_copy_read(unwinder->copy, slot, &word, sizeof word)) break;
+    // The caller may be code that is in no image.
+    if (is_first && slot < record && cunwind_follows_call_outside(unwinder, word)) is_first = false;
     if (!cunwind_follows_call(unwinder, word, &target)) continue;
-    if (slot < record && is_left_over(unwinder, pc, target)) continue;
+    bool is_stub = slot == from->value[CUNWIND_SP] && is_exact && target != 0 && pc - target < STUB_BYTES;
+    if (slot < record && is_left_over(unwinder, pc, target)) {
+      is_first = false;
+      continue;
+    }
+    // A function's return address is the first one above its locals, and its frame pointer's record ends with it.
+    *is_proven = is_stub || (is_first && (slot == record || is_in_called_function(unwinder, pc, target)));
     return_from(from, to, word, slot + 8);
     if (cunwind_is_known(from, CUNWIND_FP) && from->value[CUNWIND_FP] + 8 == slot &&
         cunwind_stack_copy_read(unwinder->copy, slot - 8, &saved, sizeof saved)) {
@@ -87,19 +107,25 @@ cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind
 #else
 
 // On aarch64 the return address is in LR until a function saves it in the frame record of FP (AAPCS64 6.4.6). It is not
-// above the locals, so there is nothing to scan for.
+// above the locals, so there is nothing to scan for. A direct call of the function proves either.
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
-                                       cunwind_registers *to) {
-  if (!is_exact || !cunwind_is_known(from, CUNWIND_LR)) return CUNWIND_STEP_NO_INFO;
-  uint64_t link = cunwind_strip(from->value[CUNWIND_LR]), saved;
-  if (!cunwind_follows_call(unwinder, link, NULL)) return CUNWIND_STEP_NO_INFO;
+                                       cunwind_registers *to, bool *is_proven) {
+  uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 4), link = 0, saved, target;
+  if (is_exact && cunwind_is_known(from, CUNWIND_LR)) link = cunwind_strip(from->value[CUNWIND_LR]);
   // If the record contains LR, this function has saved it: the record is its own.
-  if (cunwind_is_known(from, CUNWIND_FP) &&
-      cunwind_stack_copy_read(unwinder->copy, from->value[CUNWIND_FP] + 8, &saved, sizeof saved) &&
-      cunwind_strip(saved) == link) {
+  bool is_saved =
+      link == 0 || (cunwind_is_known(from, CUNWIND_FP) &&
+                    cunwind_stack_copy_read(unwinder->copy, from->value[CUNWIND_FP] + 8, &saved, sizeof saved) &&
+                    cunwind_strip(saved) == link);
+  if (is_saved) {
+    if (cunwind_step_by_frame_pointer(unwinder, from, to) != CUNWIND_STEP_OK) return CUNWIND_STEP_NO_INFO;
+    link = to->value[CUNWIND_PC];
+  } else if (!cunwind_follows_call(unwinder, link, NULL)) {
     return CUNWIND_STEP_NO_INFO;
+  } else {
+    return_from(from, to, link, from->value[CUNWIND_SP]);
   }
-  return_from(from, to, link, from->value[CUNWIND_SP]);
+  *is_proven = cunwind_follows_call(unwinder, link, &target) && is_in_called_function(unwinder, pc, target);
   return CUNWIND_STEP_OK;
 }
 
@@ -164,9 +190,11 @@ static void finish(recorder *recorder) {
   stack->omitted_at = recorder->ring_total > kept || recorder->has_gap ? recorder->ring_base : 0;
 }
 
-// Steps out of a call through a bad pointer: PC is in no image, and the return address is where the call stored it.
+// Steps out of a call through a bad pointer: nothing is mapped at PC, and the return address is where the call stored it.
 static cunwind_step step_back_from_bad_call(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                             cunwind_registers *to) {
+  uint8_t probe;
+  if (cunwind_guarded_read_all(from->value[CUNWIND_PC], &probe, sizeof probe)) return CUNWIND_STEP_NO_INFO;
   *to = *from;
 #if defined(__x86_64__)
   uint64_t word;
@@ -201,18 +229,20 @@ static cunwind_step step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regist
 // Makes one step by the most reliable way that works, and stores it in `*source`.
 static cunwind_step step_outwards(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                   cunwind_registers *to, uint8_t *source) {
+  bool is_known = cunwind_module_of_code(unwinder->modules, from->value[CUNWIND_PC] - (is_exact ? 0 : 1));
   *source = CUNWIND_FRAME_CFI;
-  cunwind_step step;
-  if (cunwind_module_of_code(unwinder->modules, from->value[CUNWIND_PC] - (is_exact ? 0 : 1))) {
-    step = step_by_cfi(unwinder, from, is_exact, to);
-    if (step != CUNWIND_STEP_NO_INFO) return step;
-    *source = CUNWIND_FRAME_CALL_SITE_SCAN;
-    step = cunwind_step_by_call_site(unwinder, from, is_exact, to);
-  } else {
-    *source = CUNWIND_FRAME_CALL_SITE_SCAN;
-    step = step_back_from_bad_call(unwinder, from, to);
+  cunwind_step step =
+      is_known ? step_by_cfi(unwinder, from, is_exact, to) : step_back_from_bad_call(unwinder, from, to);
+  if (step == CUNWIND_STEP_OK || (is_known && step != CUNWIND_STEP_NO_INFO)) return step;
+  *source = CUNWIND_FRAME_CODE;
+#if defined(__x86_64__)
+  if (cunwind_step_by_code(unwinder, from, to) == CUNWIND_STEP_OK) return CUNWIND_STEP_OK;
+#endif
+  bool is_proven = false;
+  if (is_known && cunwind_step_by_call_site(unwinder, from, is_exact, to, &is_proven) == CUNWIND_STEP_OK) {
+    if (!is_proven) *source = CUNWIND_FRAME_CALL_SITE_SCAN;
+    return CUNWIND_STEP_OK;
   }
-  if (step == CUNWIND_STEP_OK) return step;
   *source = CUNWIND_FRAME_POINTER;
   return cunwind_step_by_frame_pointer(unwinder, from, to);
 }
@@ -229,16 +259,24 @@ static bool takes_too_long(const cunwind_unwinder *unwinder) {
          cunwind_cpu_time() - unwinder->begin_cpu > CUNWIND_UNWIND_NANOSECONDS;
 }
 
+// What a walk has crossed so far.
+typedef struct crossed {
+  bool is_guess;      // The next frame, and all outward of it, may not be on the stack.
+  bool unknown_code;  // Code that is in no image.
+} crossed;
+
 static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers, bool is_exact, uint8_t source,
-                        recorder *recorder) {
+                        crossed *crossed, recorder *recorder) {
   for (unsigned steps = 0; steps < CUNWIND_MAX_STEPS; steps++) {
     uint64_t pc = registers->value[CUNWIND_PC], stack_pointer = registers->value[CUNWIND_SP];
     bool is_signal = cunwind_is_signal_return(unwinder, pc);
+    crossed->is_guess |= source == CUNWIND_FRAME_CALL_SITE_SCAN || source == CUNWIND_FRAME_POINTER;
     cunwind_frame frame = {.address = pc,
                            .stack_pointer = stack_pointer,
                            .is_exact = is_exact,
                            .is_signal_frame = is_signal,
-                           .source = source};
+                           .source = source,
+                           .is_uncertain = crossed->is_guess};
     record(recorder, &frame);
     if (steps % STEPS_PER_CHECK == 0 && takes_too_long(unwinder)) return CUNWIND_END_TOO_LONG;
     cunwind_registers caller;
@@ -248,16 +286,19 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
       step = cunwind_step_out_of_signal(unwinder, registers, &caller);
     } else {
       step = step_outwards(unwinder, registers, is_exact, &caller, &source);
+      bool is_unknown = source != CUNWIND_FRAME_CFI && !cunwind_module_of_code(unwinder->modules, pc - !is_exact);
+      crossed->unknown_code |= is_unknown;
+      crossed->is_guess |= is_unknown;
     }
     if (step != CUNWIND_STEP_OK) return find_end(unwinder, step);
     // Only a signal may lead to another stack, because a handler may have its own. A function with nothing on the stack
     // has its caller's SP: any leaf on aarch64; on x86-64 glibc's vfork, which pops its return address.
-    uint64_t next = caller.value[CUNWIND_SP];
+    uint64_t next = caller.value[CUNWIND_SP], next_pc = caller.value[CUNWIND_PC];
     if (!is_signal && (next < stack_pointer || (next == stack_pointer && !is_exact))) return CUNWIND_END_LOOP;
     // A signal may have interrupted a jump to an invalid address.
-    if (!is_signal && !cunwind_module_of_code(unwinder->modules, caller.value[CUNWIND_PC] - 1)) {
+    if (!is_signal && !cunwind_module_of_code(unwinder->modules, next_pc - 1) &&
+        !cunwind_follows_call_outside(unwinder, next_pc))
       return CUNWIND_END_BAD_CODE_ADDRESS;
-    }
     is_exact = is_signal;
     *registers = caller;
   }
@@ -289,11 +330,13 @@ void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, 
   cunwind_registers registers = *start;
   unwinder->begin = cunwind_now();
   unwinder->begin_cpu = cunwind_cpu_time();
-  cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
+  crossed crossed = {false, false};
+  cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &crossed, &recorder);
   if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->has_gap && find_frame_beyond_gap(unwinder, &registers)) {
     begin_gap(&recorder);
-    end = walk(unwinder, &registers, false, CUNWIND_FRAME_POINTER, &recorder);
+    end = walk(unwinder, &registers, false, CUNWIND_FRAME_POINTER, &crossed, &recorder);
   }
+  if (end == CUNWIND_END_COMPLETE && crossed.unknown_code) end = CUNWIND_END_UNKNOWN_CODE;
   stack->end = (uint8_t)end;
   finish(&recorder);
 }

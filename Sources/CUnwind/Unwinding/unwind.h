@@ -103,8 +103,9 @@ cunwind_step cunwind_step_by_own_rules(cunwind_unwinder *unwinder, const cunwind
                                        cunwind_registers *to);
 cunwind_step cunwind_step_by_library(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                      cunwind_registers *to);
+/// `*is_proven`: no other word can be the return address.
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
-                                       cunwind_registers *to);
+                                       cunwind_registers *to, bool *is_proven);
 cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                            cunwind_registers *to);
 
@@ -134,7 +135,10 @@ bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *star
 /// if it is known only at run time. `target` may be NULL.
 bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target);
 
-/// Returns the function that a linkage stub calls, if `target` is a stub; else the target itself.
+/// The same for memory that is in no image, such as code that was made at run time.
+bool cunwind_follows_call_outside(const cunwind_unwinder *unwinder, uint64_t address);
+
+/// Returns the function that a linkage stub or a jump at `target` leads to, if there is one; else the target itself.
 uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target);
 
 /// Returns a saved return address without the bits that the hardware may have added.
@@ -151,6 +155,11 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
 /// CUNWIND_STEP_UNKNOWN_REGISTER if the result is not certain.
 cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                          uint64_t *frame_pointer);
+
+#if defined(__x86_64__)
+/// Steps out of a function by its own code, from PC to its return. Returns CUNWIND_STEP_OK or CUNWIND_STEP_NO_INFO.
+cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_registers *from, cunwind_registers *to);
+#endif
 
 #if defined(__aarch64__)
 bool cunwind_is_call(uint32_t code);

@@ -56,7 +56,8 @@ typedef enum cunwind_end {
   CUNWIND_END_BAD_MEMORY,        ///< A needed word is not mapped.
   CUNWIND_END_NOT_IN_COPY,       ///< A needed word of the stack is outside the copy.
   CUNWIND_END_LOOP,              ///< The stack pointer did not move outwards.
-  CUNWIND_END_BAD_CODE_ADDRESS,  ///< A return address is not in the code of any image.
+  CUNWIND_END_BAD_CODE_ADDRESS,  ///< A return address is not in the code of any image, and follows no call.
+  CUNWIND_END_UNKNOWN_CODE,      ///< It reached an end, but crossed code that is in no image: frames may be missing.
   CUNWIND_END_TOO_DEEP,          ///< The stack has more frames than the bound on one unwind.
   CUNWIND_END_TOO_LONG           ///< The unwind took longer than its bound (50 ms).
 } cunwind_end;
@@ -64,6 +65,7 @@ typedef enum cunwind_end {
 typedef enum cunwind_frame_source {
   CUNWIND_FRAME_INITIAL = 0,     ///< The registers themselves.
   CUNWIND_FRAME_CFI,             ///< Call frame information.
+  CUNWIND_FRAME_CODE,            ///< The function's own code up to its return, or the only return address there is.
   CUNWIND_FRAME_CALL_SITE_SCAN,  ///< The next word outwards that follows a call instruction.
   CUNWIND_FRAME_POINTER          ///< The frame-pointer chain.
 } cunwind_frame_source;
@@ -86,6 +88,7 @@ typedef struct cunwind_frame {
   uint8_t is_exact;         ///< 1: the PC itself, not a return address (innermost frame, or interrupted by a signal).
   uint8_t is_signal_frame;  ///< 1: the kernel's signal trampoline.
   uint8_t source;           ///< A `cunwind_frame_source`.
+  uint8_t is_uncertain;     ///< 1: this frame or one further in is a guess, by a scan, a frame pointer or unknown code.
 } cunwind_frame;
 
 /// The most frames of one stack. If a stack is deeper, its innermost and outermost frames are kept, half of each.

@@ -71,6 +71,24 @@ void cunwind_check_deep_stack(int by_signal) {
   EXPECT(cunwind_test_subject_stop(&subject) > 0);
 }
 
+void cunwind_check_unknown_code(int unused) {
+  (void)unused;
+  cunwind_test_subject subject;
+  const cunwind_stack *stack = &cunwind_test_stack;
+  if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_UNDER_NEW_CODE, 3, SIGPROF)) return;
+  EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_OK);
+  cunwind_test_say("end %d, %u frames", stack->end, stack->frame_count);
+  EXPECT(stack->end == CUNWIND_END_UNKNOWN_CODE && frames_in_posture() == 4);
+  uint32_t guesses = 0;
+  for (uint32_t index = 0; index < stack->frame_count; index++) {
+    const cunwind_frame *frame = &stack->frames[index];
+    EXPECT(frame->is_uncertain >= (guesses > 0) && !(frame->is_uncertain && index < 2));
+    EXPECT(frame->is_uncertain || !cunwind_test_thread_contains(frame->address));
+    guesses += frame->is_uncertain;
+  }
+  EXPECT(cunwind_test_subject_stop(&subject) > 0);
+}
+
 // A sample of a stop has the same frames as one of a read, so that both count as one place.
 void cunwind_check_same_place(int unused) {
   (void)unused;

@@ -172,10 +172,104 @@ bool cunwind_test_steps_out_of_stub(const char *library) {
   cunwind_set_register(&from, CUNWIND_FP, engine->helper.copy->low + 128);
   cunwind_set_register(&from, CUNWIND_PC, stub);
   uint64_t start, end;
+  bool is_proven = false;
   bool is_right = !cunwind_function_at(unwinder, stub, &start, &end) &&
-                  cunwind_step_by_call_site(unwinder, &from, true, &to) == CUNWIND_STEP_OK &&
+                  cunwind_step_by_call_site(unwinder, &from, true, &to, &is_proven) == CUNWIND_STEP_OK && is_proven &&
                   to.value[CUNWIND_PC] == caller && to.value[CUNWIND_SP] == engine->helper.copy->low + 8;
   cunwind_engine_destroy(engine);
   dlclose(handle);
   return is_right;
 }
+
+#if defined(__x86_64__)
+
+// Functions without unwind information. At the label each has so many words below its return address.
+__asm__(
+    ".text\n"
+    ".type cunwind_test_bare_functions, @function\n"
+    "cunwind_test_bare_functions:\n"
+    "  push %rbx\n"
+    "  sub $64, %rsp\n"
+    "cunwind_test_bare_loop: rdtsc\n"  // As an assembler writes it: a leaf that uses no frame pointer.
+    "  cmp %rdi, %rax\n"
+    "  jb cunwind_test_bare_loop\n"
+    "  add $64, %rsp\n"
+    "  pop %rbx\n"
+    "  ret\n"
+    "  push %rbp\n"
+    "cunwind_test_bare_exit: test %rdi, %rdi\n"  // The way out is the jump.
+    "  je 2f\n"
+    "  mov %rbp, 8(%rsp)\n"
+    "  jmp cunwind_test_bare_exit\n"
+    "2: pop %rbp\n"
+    "  ret\n"
+    "cunwind_test_bare_leave: call *%rsi\n"
+    "  leave\n"
+    "  ret\n"
+    "cunwind_test_bare_end: call *%rsi\n"  // It does not return, and the next function begins.
+    "  push %rbp\n"
+    "  mov %rsp, %rbp\n"
+    "  pop %rbp\n"
+    "  ret\n"
+    "cunwind_test_bare_jump: jmp *%rax\n"
+    ".size cunwind_test_bare_functions, . - cunwind_test_bare_functions\n");
+void cunwind_test_bare_loop(void);
+void cunwind_test_bare_exit(void);
+void cunwind_test_bare_leave(void);
+void cunwind_test_bare_end(void);
+void cunwind_test_bare_jump(void);
+
+/// `slot`: the word with the return address, from the stack pointer on; -1: it cannot be found.
+typedef struct bare_function {
+  void (*code)(void);
+  int slot;
+  bool needs_frame_pointer, restores_frame_pointer;
+} bare_function;
+
+void cunwind_check_code_steps(int unused) {
+  (void)unused;
+  enum { RECORD = 6, SAVED = 4711 };
+  const bare_function functions[] = {{cunwind_test_bare_loop, 9, false, false},
+                                     {cunwind_test_bare_exit, 1, false, true},
+                                     {cunwind_test_bare_leave, RECORD + 1, true, true},
+                                     {cunwind_test_bare_end, -1, false, false},
+                                     {cunwind_test_bare_jump, -1, false, false}};
+  cunwind_engine *engine = cunwind_test_engine(27);
+  if (!EXPECT(engine)) return;
+  cunwind_engine_refresh_images(engine);
+  cunwind_unwinder *unwinder = &engine->unwinder;
+  unwinder->copy = engine->helper.copy;
+  engine->helper.copy->low = 0x7e0000000000ull;
+  engine->helper.copy->length = STACK_WORDS * 8;
+  uint64_t outer = (uint64_t)(uintptr_t)__builtin_extract_return_addr(here());
+  for (size_t index = 0; index < sizeof functions / sizeof *functions; index++) {
+    const bare_function *function = &functions[index];
+    for (uint64_t word = 0; word < STACK_WORDS; word++) {
+      // Words of dead frames are everywhere else: the same call's.
+      uint64_t value = (int)word == function->slot ? outer : word == RECORD || word == 0 ? SAVED : outer;
+      memcpy(engine->helper.copy->bytes + word * 8, &value, sizeof value);
+    }
+    cunwind_registers from = {0}, to = {0};
+    cunwind_set_register(&from, CUNWIND_PC, (uint64_t)(uintptr_t)function->code);
+    cunwind_set_register(&from, CUNWIND_SP, engine->helper.copy->low);
+    cunwind_step without = cunwind_step_by_code(unwinder, &from, &to);
+    EXPECT((without == CUNWIND_STEP_OK) == (function->slot >= 0 && !function->needs_frame_pointer));
+    EXPECT(cunwind_is_known(&to, CUNWIND_FP) == (without == CUNWIND_STEP_OK && function->restores_frame_pointer));
+    cunwind_set_register(&from, CUNWIND_FP, engine->helper.copy->low + RECORD * 8);
+    cunwind_step with = cunwind_step_by_code(unwinder, &from, &to);
+    cunwind_test_say("%zu: %d, %d; ", index, without, with);
+    EXPECT((with == CUNWIND_STEP_OK) == (function->slot >= 0));
+    if (with != CUNWIND_STEP_OK) continue;
+    EXPECT(to.value[CUNWIND_PC] == outer);
+    EXPECT(to.value[CUNWIND_SP] == engine->helper.copy->low + 8 * ((uint64_t)function->slot + 1));
+    if (function->restores_frame_pointer) EXPECT(to.value[CUNWIND_FP] == SAVED);
+  }
+  cunwind_engine_destroy(engine);
+}
+
+#else
+
+// Such functions are crossed by their frame records only.
+void cunwind_check_code_steps(int unused) { (void)unused; }
+
+#endif

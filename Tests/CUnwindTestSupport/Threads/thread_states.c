@@ -151,6 +151,23 @@ static void spin_below_leftover(cunwind_test_thread *thread_state) { spin(thread
 
 #endif
 
+// Calls `spin` from code that no image has, as a JIT compiler does.
+static void spin_under_new_code(cunwind_test_thread *thread_state) {
+#if defined(__x86_64__)
+  // push %rbp; mov %rsp, %rbp; call *%rsi; pop %rbp; ret
+  static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
+#else
+  // stp x29, x30, [sp, #-16]!; mov x29, sp; blr x1; ldp x29, x30, [sp], #16; ret
+  static const uint32_t code[] = {0xa9bf7bfd, 0x910003fd, 0xd63f0020, 0xa8c17bfd, 0xd65f03c0};
+#endif
+  uint8_t *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED) return;
+  memcpy(made, code, sizeof code);
+  __builtin___clear_cache((char *)made, (char *)made + sizeof code);
+  ((void (*)(cunwind_test_thread *, void (*)(cunwind_test_thread *)))(void *)made)(thread_state, spin);
+  munmap(made, 4096);
+}
+
 static void block_in_alloca(cunwind_test_thread *thread_state) {
   volatile char *bytes = __builtin_alloca(thread_state->depth * 16 + 100);
   bytes[0] = 0;
@@ -181,6 +198,9 @@ __attribute__((noinline)) int cunwind_test_posture_function(cunwind_test_thread 
       break;
     case CUNWIND_TEST_BELOW_LEFTOVER:
       spin_below_leftover(thread_state);
+      break;
+    case CUNWIND_TEST_UNDER_NEW_CODE:
+      spin_under_new_code(thread_state);
       break;
     case CUNWIND_TEST_CALLED_NULL:
       call_null(thread_state);

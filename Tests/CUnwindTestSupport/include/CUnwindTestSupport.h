@@ -64,6 +64,7 @@ typedef enum cunwind_test_posture {
   CUNWIND_TEST_IN_SIGNAL_HANDLER,   ///< Spinning in a handler that interrupted cunwind_test_posture_function.
   CUNWIND_TEST_IN_ALTERNATE_STACK,  ///< The same, on a stack of sigaltstack(2).
   CUNWIND_TEST_BELOW_LEFTOVER,   ///< Spinning below a function without unwind information; a local is a return address.
+  CUNWIND_TEST_UNDER_NEW_CODE,   ///< Spinning under a function that was made at run time.
   CUNWIND_TEST_CALLED_NULL,      ///< After a call through a NULL pointer, in the handler of the fault.
   CUNWIND_TEST_IN_ALLOCA,        ///< Blocked in a call by a function whose frame has no fixed size.
   CUNWIND_TEST_BLOCKING_SIGNALS  ///< Spinning with every signal blocked.
