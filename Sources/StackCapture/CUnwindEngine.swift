@@ -229,7 +229,8 @@ extension CUnwindEngine {
         for caller in callers.reversed() where Int(caller.frame) < captured.frames.count {
             captured.frames.insert(
                 CapturedFrame(
-                    address: caller.address, isExact: true, kind: caller.is_task_start != 0 ? .taskStart : .asyncCaller
+                    address: caller.address, isExact: true, kind: caller.is_task_start != 0 ? .taskStart : .asyncCaller,
+                    isUncertain: captured.frames[Int(caller.frame)].isUncertain
                 ),
                 at: Int(caller.frame) + 1
             )
@@ -257,10 +258,9 @@ extension CUnwindEngine {
         let frames = withUnsafeBytes(of: &stack.pointee.frames) { bytes in
             // The array has CUNWIND_MAX_FRAMES elements, of which `count` are filled.
             bytes.bindMemory(to: cunwind_frame.self).prefix(count).enumerated().map { index, frame in
-                let isUnwound = index == 0 || UInt32(frame.source) == CUNWIND_FRAME_CFI.rawValue
-                return CapturedFrame(
+                CapturedFrame(
                     address: frame.address, isExact: frame.is_exact != 0,
-                    isUncertain: !isUnwound || (gap > 0 && index == gap)
+                    isUncertain: frame.is_uncertain != 0 || (gap > 0 && index == gap)
                 )
             }
         }
@@ -306,6 +306,7 @@ extension CUnwindEngine {
         case CUNWIND_END_NOT_IN_COPY: "the stack is larger than the part that is copied"
         case CUNWIND_END_LOOP: "the stack is damaged: it does not lead outwards"
         case CUNWIND_END_BAD_CODE_ADDRESS: "a return address is not in any image's code"
+        case CUNWIND_END_UNKNOWN_CODE: "code that is in no image, such as that of a JIT compiler, was crossed"
         case CUNWIND_END_TOO_DEEP: "the stack is deeper than the limit"
         case CUNWIND_END_TOO_LONG: "the unwind took too long: unwind tables may be damaged"
         default: "unknown"

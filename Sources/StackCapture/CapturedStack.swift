@@ -65,7 +65,7 @@ package struct CapturedFrame: Sendable, Equatable {
     /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
     var isExact: Bool
     package var kind = CapturedFrameKind.code
-    /// Whether it may not call the frame before it: found without call frame information, or behind omitted frames.
+    /// Whether it may not call the frame before it: it or one further in is a guess, or frames before it are left out.
     package var isUncertain = false
 
     package init(address: UInt64, isExact: Bool, kind: CapturedFrameKind = .code, isUncertain: Bool = false) {

@@ -54,7 +54,7 @@ struct AdviceFacts {
             report.stacks[stack].contains { report.frames[$0].function == report.culprit?.function }
         }
         let best = (blamed.isEmpty ? shares : blamed).max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
-        frames = best.map { report.stacks[$0].map { report.frames[$0] } } ?? []
+        frames = best.map(report.provenFrames) ?? []
     }
 
     // MARK: - Places
@@ -106,7 +106,7 @@ struct AdviceFacts {
         guard let culprit = report.culprit?.function else { return false }
         // Once for each stack, because thousands of samples may have the same.
         let shares = report.stackShares.filter { stack, _ in
-            let frames = report.stacks[stack].lazy.map { report.frames[$0] }
+            let frames = report.provenFrames(ofStack: stack)
             guard let place = frames.firstIndex(where: { $0.function == culprit }) else { return false }
             return frames[..<place].contains { frame in
                 !frame.isInApp && isLibrary(frame, frame.image.map { report.images[$0].name } ?? "")

@@ -117,9 +117,7 @@ package struct Fingerprint: Equatable {
     /// The fingerprint of a symbolicated report, whose indices must be valid (``StallReport/fault``).
     package init(_ report: StallReport) {
         let samples = report.samples.filter { $0.isValid && $0.stack != nil }
-        let stacks = samples.compactMap { sample in
-            sample.stack.map { report.stacks[$0].map { report.frames[$0] } }
-        }
+        let stacks = samples.compactMap { $0.stack.map(report.provenFrames) }
         let weights = samples.compactMap(\.weightMilliseconds)
         self.init(
             loop: report.loop.kind, sort: Self.sort(of: report),

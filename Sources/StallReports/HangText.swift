@@ -84,7 +84,7 @@ package struct HangText {
 
     /// The app's functions on a stack, innermost first, without those that only start the program or its tests.
     private func appFrames(of stack: Int) -> [StallReport.Frame] {
-        report.stacks[stack].map { report.frames[$0] }.filter { frame in
+        report.provenFrames(ofStack: stack).filter { frame in
             frame.isInApp && frame.isWritten && !frame.startsProgram
         }
     }

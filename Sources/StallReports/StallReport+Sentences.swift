@@ -178,7 +178,7 @@ private struct CauseNames {
     init(_ report: StallReport) {
         owners = (report.cause?.lock?.owners ?? []).map { report.place(of: $0) }
         let longest = report.stackShares.max { ($0.value, $1.key) < ($1.value, $0.key) }
-        let frames = longest.map { report.stacks[$0.key].map { report.frames[$0] } } ?? []
+        let frames = longest.map { report.provenFrames(ofStack: $0.key) } ?? []
         let functions = frames.compactMap(\.plainName)
         awaitsProcess = frames.contains { $0.symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
         resolver = functions.last { StallReport.resolvers.contains($0) }
@@ -196,7 +196,7 @@ private struct CauseNames {
             shares[stack, default: 0] += share
         }
         let places = shares.sorted { $0.key < $1.key }.compactMap { number, share -> Place? in
-            let stack = report.stacks[number]
+            let stack = report.stacks[number].filter { frames[$0].isUncertain != true }
             let index =
                 report.culprit.flatMap { culprit in stack.firstIndex { frames[$0].function == culprit.function } }
                 ?? stack.firstIndex { frames[$0].isInApp && frames[$0].isWritten && frames[$0].function != nil }
@@ -251,7 +251,7 @@ extension StallReport {
     /// The app's innermost function on an owner's stack, with its line; `nil` if it is not known.
     func place(of owner: LockOwner) -> String? {
         guard let stack = owner.stack, stacks.indices.contains(stack) else { return nil }
-        let frame = stacks[stack].lazy.map { frames[$0] }.first { $0.isInApp && $0.function != nil && $0.isWritten }
+        let frame = provenFrames(ofStack: stack).first { $0.isInApp && $0.function != nil && $0.isWritten }
         return frame.flatMap { frame in frame.function.map { Self.place($0, frame.file, frame.line) } }
     }
 

@@ -91,7 +91,8 @@ extension StallReport {
         /// The call in the next frame names it, but it had gone on by a jump into the frame before: it ended in a call, or
         /// its code is shared with another function. ``offset`` is its first address, and ``line`` that of its declaration.
         package var isTailCall: Bool?
-        /// Whether it may not call the frame before it (no unwind information, or frames left out); `nil` means no.
+        /// Whether it may not be on the stack, because it or a frame further in is a guess (no unwind information), or may
+        /// not call the frame before it (frames left out); `nil` means no.
         package var isUncertain: Bool?
         /// Whether the code belongs to the app: to the root package.
         public var isInApp: Bool
@@ -136,6 +137,13 @@ extension StallReport {
         return stacks[stack].map { index in
             frames.indices.contains(index) ? name(of: frames[index]) : "?"
         }
+    }
+
+    /// Returns the frames that are proven to be on a stack, innermost first.
+    ///
+    /// The report's indices must be valid.
+    package func provenFrames(ofStack stack: Int) -> [Frame] {
+        stacks[stack].lazy.map { frames[$0] }.filter { $0.isUncertain != true }
     }
 
     /// The name of a frame's function, or else of its image with the offset.

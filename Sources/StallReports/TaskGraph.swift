@@ -67,7 +67,7 @@ package struct TaskGraph {
     /// The frames of a task, the innermost first.
     package func frames(of task: TaskList.Task) -> [StallReport.Frame] {
         let stack = task.stack ?? task.thread.flatMap { threads[$0]?.stack }
-        return stack.map { report.stacks[$0].map { report.frames[$0] } } ?? []
+        return stack.map(report.provenFrames) ?? []
     }
 
     private static func words(_ frame: StallReport.Frame) -> String {

@@ -18,8 +18,20 @@ extension StallReport {
     /// Where none of the app's code is on the stack, the outermost function of a dependency is blamed: that is what a
     /// dependency was asked to do. The modules that run event loops come last: they are on every stack of a loop. A frame
     /// that may be the app's but has no name ends the search, because a function further out is not the one that stalls.
+    ///
+    /// A frame that may not be on the stack is never blamed.
     package static func blame(for frames: [Frame], images: [Image]) -> Blame {
-        let stack = turn(frames)
+        let proven = frames.filter { $0.isUncertain != true }
+        let isCut = frames.last?.isUncertain == true
+        let blame = blame(onStack: turn(proven), images, isCut: isCut)
+        guard isCut, case .none = blame, case .culprit(let guess) = Self.blame(onStack: turn(frames), images) else {
+            return blame
+        }
+        return .none("the stack is a guess where unwind information is missing: \(guess.function) is likely")
+    }
+
+    /// If the stack is cut, which one of a dependency's functions is the outermost is not known.
+    private static func blame(onStack stack: [Frame], _ images: [Image], isCut: Bool = false) -> Blame {
         if let unknown = stack.firstIndex(where: { mayBeApps($0, images) }) {
             let own = withoutEvaluation(stack[..<unknown].filter(\.isInApp))
             guard let frame = candidate(in: own, images) else { return .none(nameIsMissing(stack[unknown], images)) }
@@ -32,7 +44,7 @@ extension StallReport {
         {
             return .culprit(Culprit(frame, images))
         }
-        let dependencies = stack.filter { $0.isDependency == true }.reversed()
+        let dependencies = isCut ? [] : stack.filter { $0.isDependency == true }.reversed()
         let called = dependencies.filter { !isIn(eventLoopModules, $0) }
         let asked = called.filter { !isIn(handlerModules, $0) }
         if let frame = candidate(in: asked, images) ?? candidate(in: called, images)
@@ -204,7 +216,7 @@ extension StallReport {
         if activity != nil {
             // Between two callouts, a saturated or spinning loop shows only the function that runs it.
             let calling = shares.filter { stack, _ in
-                stacks[stack].contains { Callout(symbol: frames[$0].symbol) != nil }
+                provenFrames(ofStack: stack).contains { Callout(symbol: $0.symbol) != nil }
             }
             if kind != .modeStarvation, !calling.isEmpty || kind == .spinning && activity?.isModeEmpty != true {
                 shares = calling

@@ -74,6 +74,24 @@ import TestSupport
         #expect(culprit(of: [release, storage] + rest) == "clear()")
     }
 
+    /// What is outward of a guess may not be on the stack; what is inward of it is.
+    @Test func `a guessed frame is not blamed`() {
+        var guessed = [frame("save()", line: 7), frame("main", line: 9)]
+        for index in guessed.indices { guessed[index].isUncertain = true }
+        let library = frame("memcpy", isInApp: false)
+        let dependency = frame("encode()", isInApp: false, isDependency: true)
+        let reason = "the stack is a guess where unwind information is missing: save() is likely"
+        #expect(StallReport.blame(for: [library] + guessed, images: [image()]) == .none(reason))
+        #expect(
+            StallReport.blame(for: [dependency] + guessed, images: [image()]) == .none(reason),
+            "what the app asked for is not known")
+        #expect(culprit(of: [frame("load()", line: 5)] + guessed) == "load()")
+        // Frames were left out, and the rest is proven.
+        let outer = [guessed[0], frame("open()", line: 3)]
+        #expect(culprit(of: [library] + outer) == "open()")
+        #expect(culprit(of: [dependency] + [guessed[0], library]) == "encode()")
+    }
+
     /// An autoclosure has no line, and what evaluates it has not written it.
     @Test func autoclosureIsItsFunctions() {
         let frames = [

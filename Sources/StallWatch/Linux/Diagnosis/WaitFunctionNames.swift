@@ -85,7 +85,7 @@ final class WaitFunctionNames: Sendable {
 
     func names(of frames: some Sequence<CapturedFrame>, in images: ImageList) -> [NamedFrame] {
         let functions = functions.withLock { $0 }
-        return frames.prefix(Self.innermost).map { frame in
+        return frames.prefix(Self.innermost).prefix { !$0.isUncertain }.map { frame in
             let address = frame.lookupAddress
             guard let image = images.image(at: address) else { return NamedFrame(function: nil, image: "") }
             let known = functions[image.path]

@@ -292,6 +292,15 @@ import TestSupport
         #expect(all[0] == Fingerprint(try #require(fixture())).text, "a stall's is kept for years")
     }
 
+    @Test func `a guessed frame does not count`() throws {
+        var report = try #require(fixture())
+        let apps = report.frames.indices.filter { report.frames[$0].isInApp }
+        for index in apps { report.frames[index].isUncertain = true }
+        let before = Fingerprint(report)
+        for index in apps { report.frames[index].function = "other()" }
+        #expect(Fingerprint(report) == before)
+    }
+
     @Test func addressesDoNotCount() throws {
         var report = try #require(fixture())
         let before = Fingerprint(report)
