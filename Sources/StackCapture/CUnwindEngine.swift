@@ -288,6 +288,7 @@ extension CUnwindEngine {
             base: image.base,
             addresses: image.low..<max(image.high, image.low),
             buildID: buildID,
+            contentHash: image.content_hash == 0 ? nil : image.content_hash,
             isExecutable: isExecutable
         )
     }

@@ -139,13 +139,19 @@ package struct LoadedImage: Sendable, Hashable {
     package var addresses: Range<UInt64>
     /// The bytes of the build ID; empty if the file has none.
     package var buildID: [UInt8]
+    /// Tells an image without a build ID from another; `nil` if it has one.
+    package var contentHash: UInt64?
     package var isExecutable: Bool
 
-    package init(path: String, base: UInt64, addresses: Range<UInt64>, buildID: [UInt8], isExecutable: Bool) {
+    package init(
+        path: String, base: UInt64, addresses: Range<UInt64>, buildID: [UInt8], contentHash: UInt64? = nil,
+        isExecutable: Bool
+    ) {
         self.path = path
         self.base = base
         self.addresses = addresses
         self.buildID = buildID
+        self.contentHash = contentHash
         self.isExecutable = isExecutable
     }
 

@@ -117,6 +117,8 @@ extension StallReport {
         public var path: String
         /// The build ID in hexadecimal; `nil` if the file has none.
         public var buildID: String?
+        /// Of an image without a build ID, a hash of its beginnings as they were in memory, in 16 hexadecimal digits.
+        package var contentHash: String?
         /// The address in the process of the file's virtual address 0.
         package var baseAddress: Address
         /// Whether the image is the app's: the executable, or a library outside the system's and toolchain's
@@ -165,9 +167,12 @@ extension StallReport.OtherThread {
 }
 
 extension StallReport.Image {
-    package init(name: String, path: String, buildID: String?, baseAddress: StallReport.Address, isInApp: Bool) {
+    package init(
+        name: String, path: String, buildID: String?, contentHash: String? = nil, baseAddress: StallReport.Address,
+        isInApp: Bool
+    ) {
         (self.name, self.path, self.buildID, self.baseAddress) = (name, path, buildID, baseAddress)
-        self.isInApp = isInApp
+        (self.contentHash, self.isInApp) = (contentHash, isInApp)
     }
 }
 

@@ -5,8 +5,8 @@ package import StallReports
 
 /// Finds the files that hold an image's symbols and debug information: itself, and what was stripped off it.
 ///
-/// A file counts only if it has the image's build ID; where there are no build IDs, if it has the CRC-32 that the image's
-/// `.gnu_debuglink` names. The network is used only where a debuginfod client is given.
+/// A file counts only if it has the image's build ID. Where there are no build IDs, the image's own file counts if it has
+/// the contents that were mapped, and a debug file if it has the CRC-32 that the image's `.gnu_debuglink` names. The network is used only where a debuginfod client is given.
 struct DebugFiles {
     /// Where distributions put debug files (Debian, Fedora, Arch).
     static let systemDirectory = "/usr/lib/debug"
@@ -39,6 +39,10 @@ struct DebugFiles {
         // The image in memory is what counts: an update may have put another file in its place.
         guard buildID == image.buildID else {
             throw Missing(reason: "its file has been replaced: the build ID is another")
+        }
+        // /proc leads to the file of the running executable, wherever it is.
+        if buildID == nil, !image.isOwnExecutable, image.contentHash == nil || file.contentHash() != image.contentHash {
+            throw Missing(reason: "its file may have been replaced: it has no build ID, and other contents")
         }
         return file
     }
@@ -79,6 +83,9 @@ struct DebugFiles {
 }
 
 extension ELFFile {
+    /// Opens the file of an image, if it is still the one that was mapped.
+    package static func mapped(by image: ImageIdentity) throws -> ELFFile { try DebugFiles().file(of: image) }
+
     /// The CRC-32 (IEEE 802.3, reflected) of the whole file, as `.gnu_debuglink` has it.
     package func checksum() throws(StallWatchError) -> UInt32 {
         let size = try size()

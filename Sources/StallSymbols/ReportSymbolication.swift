@@ -76,7 +76,9 @@ package struct ReportSymbolication {
     }
 
     private func identity(of image: StallReport.Image) -> ImageIdentity {
-        ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.path == ownExecutable)
+        ImageIdentity(
+            path: image.path, buildID: image.buildID, contentHash: image.contentHash,
+            isOwnExecutable: image.path == ownExecutable)
     }
 
     private struct Pass {

@@ -245,11 +245,14 @@ package struct ImageIdentity: Sendable, Hashable {
     package var path: String
     /// The build ID in lower-case hexadecimal; `nil` if the file has none.
     package var buildID: String?
+    /// What ``StallReport/Image/contentHash`` says.
+    package var contentHash: String?
     /// Whether it is the executable of this process, which /proc finds even when its file has been moved or deleted.
     package var isOwnExecutable = false
 
-    package init(path: String, buildID: String?, isOwnExecutable: Bool = false) {
+    package init(path: String, buildID: String?, contentHash: String? = nil, isOwnExecutable: Bool = false) {
         self.path = path
+        self.contentHash = contentHash
         self.buildID = buildID
         self.isOwnExecutable = isOwnExecutable
     }

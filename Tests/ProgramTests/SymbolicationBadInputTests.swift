@@ -32,6 +32,28 @@ struct SymbolicationBadInputTests {
         #expect(reason?.contains("has been replaced: the build ID is another") == true)
     }
 
+    @Test("a file without a build ID that was replaced, or may have been")
+    func replacedWithoutBuildID() throws {
+        func build(_ function: String) throws -> String {
+            let source = try SymbolicationFixture.write("int \(function)(void) { return 1; }\n", to: "\(function).c")
+            let path = "\(SymbolicationToolchain.scratch)/\(function).so"
+            try SymbolicationToolchain.run(
+                "clang", ["-shared", "-fPIC", "-g", "-Wl,--build-id=none", source, "-o", path])
+            return path
+        }
+        let path = try build("first"), file = try ELFFile(path: path), hash = try #require(file.contentHash())
+        #expect(try file.buildID() == nil)
+        let site = try #require(file.exportedFunction("first"))
+        func lookUp(_ hash: String?) -> ResolvedAddress {
+            Symbolicator(.lines).lookUp(
+                site, in: ImageIdentity(path: path, buildID: nil, contentHash: hash), deadline: .max)
+        }
+        #expect(lookUp(hash).locations.map(\.symbol) == ["first"])
+        #expect(lookUp(nil).locations == [CodeLocation()])
+        #expect(rename(try build("other"), path) == 0)
+        #expect(lookUp(hash).locations == [CodeLocation()])
+    }
+
     @Test("a file truncated anywhere")
     func truncated() throws {
         let whole = try Data(contentsOf: URL(fileURLWithPath: SymbolicationFixture.mixed.get()))
@@ -182,7 +204,8 @@ struct SymbolicationBadInputTests {
     private func lookUp(_ site: UInt64, _ path: String, buildID: String? = nil) -> (ResolvedAddress, String?) {
         let symbolicator = Symbolicator(.lines)
         let known = buildID ?? (try? ELFFile(path: path).buildID())
-        let image = ImageIdentity(path: path, buildID: known)
+        let image = ImageIdentity(
+            path: path, buildID: known, contentHash: (try? ELFFile(path: path))?.contentHash())
         let answer = symbolicator.lookUp(site, in: image, deadline: .max)
         return (answer, symbolicator.reason(for: image))
     }

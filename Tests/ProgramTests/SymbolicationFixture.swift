@@ -330,7 +330,7 @@ enum SymbolicationReport {
         let base: UInt64 = 0x10_0000_0000
         let image = LoadedImage(
             path: path, base: base, addresses: base..<base + 0x1000_0000, buildID: bytes(ofHexadecimal: buildID ?? ""),
-            isExecutable: true
+            contentHash: (try? ELFFile(path: path))?.contentHash().flatMap { UInt64($0, radix: 16) }, isExecutable: true
         )
         let stack = CapturedStack(
             method: .ptrace, threadState: .running,

@@ -149,6 +149,36 @@ static void read_unwind_table(cunwind_module *module, uint64_t header, uint64_t 
   module->table_count = count;
 }
 
+// Returns the hash of the image's pieces; 0 if one cannot be read.
+static uint64_t hash_content(const cunwind_module *module) {
+  uint64_t hash = 0xcbf29ce484222325ull, words[512];
+  for (unsigned piece = 0; piece < CUNWIND_HASHED_SEGMENTS; piece++) {
+    uint64_t at = (uint64_t)(uintptr_t)module->hashed[piece].iov_base, left = module->hashed[piece].iov_len;
+    while (left > 0) {
+      size_t size = left < sizeof words ? (size_t)left : sizeof words;
+      if (!cunwind_guarded_read_all(at, words, size)) return 0;
+      for (size_t index = 0; index < size / sizeof *words; index++) hash = (hash ^ words[index]) * 0x100000001b3ull;
+      at += size;
+      left -= size;
+    }
+  }
+  return hash;
+}
+
+static void set_hashed_pieces(cunwind_module *module, const cunwind_linked_image *image) {
+  unsigned count = 0;
+  for (unsigned index = 0; index < image->segment_count && count < CUNWIND_HASHED_SEGMENTS; index++) {
+    const ElfW(Phdr) *segment = &image->segments[index];
+    // strip(1) changes the ELF header.
+    uint64_t skipped = segment->p_offset == 0 ? sizeof(ElfW(Ehdr)) : 0, size = segment->p_filesz;
+    if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) || size <= skipped) continue;
+    if (size > CUNWIND_HASHED_BYTES) size = CUNWIND_HASHED_BYTES;
+    module->hashed[count++] = (struct iovec){(void *)(uintptr_t)(image->base + segment->p_vaddr + skipped),
+                                             (size_t)((size - skipped) & ~7ull)};
+  }
+  module->image.content_hash = hash_content(module);
+}
+
 static void widen(uint64_t *low, uint64_t *high, uint64_t start, uint64_t end) {
   if (*high == 0 || start < *low) *low = start;
   if (end > *high) *high = end;
@@ -177,6 +207,7 @@ static bool read_module(cunwind_module *module, const cunwind_linked_image *imag
       *build_id_note = read_build_id(module, start, segment->p_memsz);
     }
   }
+  if (module->image.build_id_length == 0) set_hashed_pieces(module, image);
   return true;
 }
 
@@ -279,8 +310,17 @@ static void sort_by_address(cunwind_module *list, size_t count) {
   }
 }
 
+// An image without a build ID may have been replaced by another one at the same place: the linker's entry is the same.
+static bool has_same_content(const cunwind_modules *modules) {
+  for (size_t index = 0; index < modules->count; index++) {
+    const cunwind_module *module = &modules->list[index];
+    if (module->image.build_id_length == 0 && hash_content(module) != module->image.content_hash) return false;
+  }
+  return true;
+}
+
 bool cunwind_modules_refresh(cunwind_modules *modules) {
-  if (is_unchanged(&modules->record)) return false;
+  if (is_unchanged(&modules->record) && has_same_content(modules)) return false;
   bool is_whole = false;
   for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
     clear_record(&modules->record);

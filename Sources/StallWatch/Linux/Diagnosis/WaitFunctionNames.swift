@@ -74,7 +74,7 @@ final class WaitFunctionNames: Sendable {
     func read(_ image: LoadedImage, besides missing: Set<String>) {
         let found =
             if Self.libraries.contains(image.name) {
-                (try? ELFFile(path: image.path).functions { Self.isUsed(Self.name($0)) })?.map {
+                (try? ELFFile.mapped(by: ImageIdentity(image)).functions { Self.isUsed(Self.name($0)) })?.map {
                     Function(name: Self.name($0.name), library: image.name, addresses: $0.addresses)
                 }
             } else {

@@ -156,7 +156,7 @@ struct ReportTables {
             let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
             let callout = index == 0 ? nil : callouts.name(of: frame, calling: stack.frames[index - 1])
             let entry = StallReport.Image(
-                name: image.name, path: image.path, buildID: image.buildIDText,
+                name: image.name, path: image.path, buildID: image.buildIDText, contentHash: image.contentHashText,
                 baseAddress: .init(image.base), isInApp: isInApp)
             var described = StallReport.Frame(
                 image: Self.index(of: entry, in: &images, &imageIndices),
@@ -231,10 +231,14 @@ enum WorkerGroups {
 extension LoadedImage {
     /// The build ID in lower-case hexadecimal, the form that reports use; `nil` if the file has none.
     var buildIDText: String? { buildID.isEmpty ? nil : hexadecimal(buildID) }
+
+    var contentHashText: String? { contentHash.map { hexadecimal($0, width: 16) } }
 }
 
 extension ImageIdentity {
     init(_ image: LoadedImage) {
-        self.init(path: image.path, buildID: image.buildIDText, isOwnExecutable: image.isExecutable)
+        self.init(
+            path: image.path, buildID: image.buildIDText, contentHash: image.contentHashText,
+            isOwnExecutable: image.isExecutable)
     }
 }
