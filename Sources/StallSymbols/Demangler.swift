@@ -8,13 +8,21 @@ enum Demangler {
     ///
     /// Functions merged by the optimizer get one of their names after "merged", a top-level closure its module's.
     static func functionName(_ symbol: String) -> String {
-        guard var name = demangle(symbol, isLong: false) else { return symbol }
+        guard var name = demangle(coroutine(in: symbol) ?? symbol, isLong: false) else { return symbol }
         if name.utf8.last == UInt8(ascii: " ") { name.removeLast() }
         if name.hasSuffix(" in"), let module = SwiftModule.of(symbol) { name += " " + module }
         // The linker's and the code generator's additions come after a period, which no mangled name has.
         let mangled = symbol.utf8.prefix { $0 != UInt8(ascii: ".") }
         let isMerged = symbol.hasPrefix("$") && mangled.suffix(mergedOperator.count).elementsEqual(mergedOperator)
         return isMerged ? "merged " + name : name
+    }
+
+    /// Returns the symbol of the coroutine that a function of GCC's runs: its parameter's type is named after it.
+    private static func coroutine(in symbol: String) -> String? {
+        guard symbol.hasPrefix("_Z"), symbol.utf8.count <= maximumSymbolBytes else { return nil }
+        let parts = symbol.split(separator: ".")
+        guard parts.count > 2, parts[1] == "Frame", ["actor", "destroy"].contains(parts[2]) else { return nil }
+        return parts[0].indices.last { parts[0][$0...].hasPrefix("_Z") }.map { String(parts[0][$0...]) }
     }
 
     /// How the mangled name of a merged function ends (docs/ABI/Mangling.rst of the Swift compiler).

@@ -275,7 +275,10 @@ package struct ReportSymbolication {
             var generated = isMerged ? .merged : function?.compilerGenerated
             if generated == nil, isExpanded, place == nil { generated = .macro }
             // Swift's compiler says so of closures, too: they have no name.
-            if generated == nil, location.isArtificial, function?.module == nil { generated = .synthesized }
+            // GCC says so of coroutines, whose code is the source's.
+            if generated == nil, location.isArtificial, function?.module == nil, !location.hasLineOfItsOwn {
+                generated = .synthesized
+            }
             if generated == nil, location.line == nil, place == nil, location.directory != nil, function?.module != nil
             {
                 generated = .synthesized

@@ -227,6 +227,12 @@ package struct CodeLocation: Sendable, Equatable {
     /// Whether the image has debug information, and the function has no entry in it.
     var isUnlisted = false
 
+    /// Whether the line is another one than that of the function's declaration, so that it is of its body.
+    var hasLineOfItsOwn: Bool {
+        guard let line, let declaration else { return false }
+        return line != declaration.line || file != declaration.file
+    }
+
     package struct Declaration: Sendable, Equatable {
         var file: String
         var line: Int

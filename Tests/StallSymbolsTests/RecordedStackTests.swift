@@ -201,6 +201,14 @@ import Testing
                     ], ("engine::Word::Word(engine::Word&&)", .synthesized)
                 ),
                 (
+                    "GCC calls a coroutine artificial", "mail::fetchInbox(int)", 17,
+                    [
+                        Recorded(
+                            "_ZN4mail10fetchInboxEPZNS_10fetchInboxEiE28_ZN4mail10fetchInboxEi.Frame.actor",
+                            "Sources/notes/Store.swift", 17, declaration: 15, isArtificial: true), reload,
+                    ], nil
+                ),
+                (
                     "the compiler calls Swift's closures artificial, too", "closure #1 in reload()", 14,
                     [Recorded("$s5notes6reloadyyFSiyXEfU_", "Sources/notes/Store.swift", 14, isArtificial: true)], nil
                 ),
