@@ -155,22 +155,60 @@ package struct ReportSymbolication {
                 symbol: function.symbol, isMerged: function.compilerGenerated == .merged
             )
             var called: CalledFunction? = found.function
-            // Functions that no source has pass the call on.
+            // Functions that no source has pass the call on. One of a source that was folded into another jumps to it, which
+            // has not been called.
             for _ in 0..<CalledFunction.maximumThunks {
                 guard let jumped = called, jumped.hasJumped(to: code) else { return nil }
-                if let result = tailCall(jumped, in: found.image, to: code, for: frame) { return result }
-                let identity = symbolication.identity(of: report.images[found.image])
-                called = jumped.destination.flatMap {
-                    symbolication.symbolicator.function(startingAt: $0.lowerBound, in: identity)
+                var isFolded = false
+                if let result = tailCall(jumped, in: found.image, to: code, for: frame, isFolded: &isFolded) {
+                    return (result, isFolded && leads(jumped, to: code.address, in: found.image))
                 }
+                called = isFolded ? nil : destination(of: jumped, in: found.image)
             }
             return nil
         }
 
-        /// Returns the frame of the function, which has jumped to `code`; `nil` if no source has it.
+        private func destination(of function: CalledFunction, in number: Int) -> CalledFunction? {
+            let identity = symbolication.identity(of: report.images[number])
+            return function.destination.flatMap {
+                symbolication.symbolicator.function(startingAt: $0.lowerBound, in: identity)
+            }
+        }
+
+        /// Returns whether the function leads to an address, at once and through any others that do.
+        private func leads(_ function: CalledFunction, to address: UInt64?, in number: Int) -> Bool {
+            var next: CalledFunction? = function
+            for _ in 0..<CalledFunction.maximumThunks {
+                guard let address, let function = next, let range = function.destination else { return false }
+                if range.contains(address) { return true }
+                next = destination(of: function, in: number)
+            }
+            return false
+        }
+
+        /// Returns a function of the same module that has a declaration.
+        ///
+        /// The optimizer may have put a function that it folds far away from all others of its module, but not those that
+        /// it leads to.
+        private func sibling(
+            of function: CalledFunction, _ code: CalledFunction.Jumped, in number: Int
+        ) -> CodeLocation? {
+            let identity = symbolication.identity(of: report.images[number])
+            let places = [function.addresses, function.destination, code.address.map { $0..<$0 }].compactMap(\.self)
+            return places.lazy.compactMap { place in
+                var near = function
+                near.addresses = place
+                return symbolication.symbolicator.sibling(of: near, in: identity, deadline: deadline)
+            }.first
+        }
+
+        /// Returns the frame of the function, which has jumped to `code`; `nil` if no source is known to have it.
+        ///
+        /// `isFolded`: it is in no debug information, as the optimizer leaves a function that it has folded.
         private mutating func tailCall(
-            _ called: CalledFunction, in number: Int, to code: CalledFunction.Jumped, for frame: StallReport.Frame
-        ) -> (frame: StallReport.Frame?, isFolded: Bool)? {
+            _ called: CalledFunction, in number: Int, to code: CalledFunction.Jumped, for frame: StallReport.Frame,
+            isFolded: inout Bool
+        ) -> StallReport.Frame? {
             let image = report.images[number]
             let identity = symbolication.identity(of: image)
             let answer = symbolication.symbolicator.lookUp(
@@ -179,6 +217,7 @@ package struct ReportSymbolication {
             guard !answer.isUnfinished, var location = answer.locations.last else { return nil }
             (location.symbol, location.file, location.line) = (called.symbol, location.declaration?.file, nil)
             let known = symbolication.functions[called.symbol]
+            isFolded = location.isUnlisted && known.module != nil && known.compilerGenerated == nil
             var owner: CodeOwner?
             if location.declaration == nil {
                 // The optimizer drops the declaration of a function that it folds or specializes for a closure.
@@ -186,9 +225,7 @@ package struct ReportSymbolication {
                 let hasDebugInformation = location.isUnlisted || location.directory != nil
                 guard known.module != nil, isWritten || !hasDebugInformation else { return nil }
                 if hasDebugInformation {
-                    owner = symbolication.symbolicator.sibling(of: called, in: identity, deadline: deadline).map {
-                        symbolication.functions.owner(of: $0)
-                    }
+                    owner = sibling(of: called, code, in: number).map { symbolication.functions.owner(of: $0) }
                     if owner == nil, monotonicNow() >= deadline { isFinished = false }
                     guard owner != nil else { return nil }
                 }
@@ -204,8 +241,7 @@ package struct ReportSymbolication {
             else { return nil }
             result.offset = .init(called.addresses.lowerBound)
             result.isTailCall = true
-            let isFolded = location.isUnlisted && code.address.map { called.destination?.contains($0) == true } == true
-            return (result, isFolded)
+            return result
         }
 
         /// Returns the index of a frame of which the name may be another function's.

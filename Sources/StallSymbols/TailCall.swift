@@ -121,7 +121,14 @@ extension ELFFile {
             return nil
         }
         let isFramed = code(at: address, atMost: UInt64(frame.count)) == frame
-        return target(of: .jump, at: isFramed ? address &+ UInt64(frame.count) : address, machine: machine)
+        let start = isFramed ? address &+ UInt64(frame.count) : address
+        if let target = target(of: .jump, at: start, machine: machine) { return target }
+        // jmp rel8, which the linker or assembler chooses if the target is near.
+        guard Int32(machine) == EM_X86_64, let code = code(at: start, atMost: 2), code.count == 2, code[0] == 0xeb
+        else {
+            return nil
+        }
+        return start &+ 2 &+ UInt64(bitPattern: Int64(Int8(bitPattern: code[1])))
     }
 
     /// Returns the virtual address that the direct call or jump at the end of `code` leads to; `nil` if there is none.

@@ -49,6 +49,7 @@ import Testing
         #expect(try targets([0x90] + jump) == [nil, 0x1016])
         #expect(try targets(jump + [0x90]) == [0x1015, nil])
         #expect(try targets([0xe9, 0x10]) == [nil, nil])
+        #expect(try targets([0xeb, 0x10]) == [0x1012, nil] && targets([0xeb]) == [nil, nil])
     }
 
     @Test func `an address in the PLT is known by its section`() throws {
@@ -140,6 +141,10 @@ import Testing
             symbol: "$s5notes12hashPasswordyyF", file: "/src/notes/a.swift", line: 7, column: 3,
             declaration: .init(file: "/src/notes/a.swift", line: 6), directory: "/src/notes")
         var sibling: CodeLocation?
+        /// Where the sibling is found; `nil`: everywhere.
+        var siblingPlace: UInt64?
+        /// The functions that others jump to.
+        var functions: [CalledFunction] = []
         /// What the call of `login()` reaches through the PLT, and the images that export it.
         var imported: String?
         var exporters: [String] = []
@@ -151,7 +156,10 @@ import Testing
             returnAddress == 0x21 ? called : nil
         }
         func sibling(of function: CalledFunction, in image: ImageIdentity, deadline: UInt64) -> CodeLocation? {
-            sibling
+            siblingPlace.map { $0 == function.addresses.lowerBound } == false ? nil : sibling
+        }
+        func function(startingAt address: UInt64, in image: ImageIdentity) -> CalledFunction? {
+            functions.first { $0.addresses.lowerBound == address }
         }
         func importedSymbol(calledBefore returnAddress: UInt64, in image: ImageIdentity) -> String? {
             returnAddress == 0x21 ? imported : nil
@@ -268,6 +276,16 @@ import Testing
         #expect(frames[1].line == nil && frames[1].file == nil && frames[1].isInApp)
         let images = [StallReport.Image(name: "notes", path: "/opt/notes/bin/notes", baseAddress: "0x1", isInApp: true)]
         #expect(StallReport.culprit(of: frames, images: images)?.function == "hashPassword()")
+
+        // Two are folded into a third, one through the other, and are far from the rest of their module.
+        program.functions = [CalledFunction(symbol: "$s5notes9hashTokenyyF", addresses: 0x200..<0x202)]
+        program.functions[0].destination = program.called?.destination
+        program.called?.destination = 0x200..<0x202
+        program.siblingPlace = 0x10
+        #expect(try program.frames().map(\.function) == ["merged hash()", "hashPassword()", "login()"])
+        program.siblingPlace = 0x999
+        #expect(try program.frames().count == 2, "the other one has not been called")
+        program.siblingPlace = nil
 
         program.sibling?.declaration?.file = "/src/notes/.build/checkouts/vault/b.swift"
         #expect(try program.frames()[1].isDependency == true)
