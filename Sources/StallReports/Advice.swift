@@ -132,7 +132,8 @@ extension StallReport.SystemCall {
     var isLocal: Bool {
         hasOtherEnd
             || target.map { target in
-                ["/", "@", "socket:", "socket to /", "socket to @"].contains { target.hasPrefix($0) }
+                let address = target.hasPrefix("socket to ") ? target.dropFirst("socket to ".count) : target[...]
+                return ["/", "@", "socket:", "127.", "[::1]", "[::ffff:127."].contains { address.hasPrefix($0) }
             } == true
     }
 

@@ -202,6 +202,8 @@ import Testing
         Stall(kind: .sleep, call: call("clock_nanosleep"), inner: ["libc!usleep", "package!retry()"]),
         // Sockets of this machine.
         Stall(call: call("sendto", "socket to /dev/log")), Stall(call: call("connect", "/run/x.sock")),
+        Stall(call: call("recvfrom", "socket to 127.0.0.1:5432")), Stall(call: call("connect", "127.0.0.53:53")),
+        Stall(call: call("read", "socket to [::1]:6379")), Stall(call: call("read", "socket to [::ffff:127.0.0.1]:80")),
         Stall(call: call("read", "socket:[7]")), Stall(call: call("recvmsg", "socket to @bus", [cat])),
         // A FIFO whose writer is not known.
         Stall(call: call("read", "/run/fifo", or: "the search ended")),
