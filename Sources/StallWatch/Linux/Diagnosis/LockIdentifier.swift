@@ -79,9 +79,7 @@ struct LockIdentifier {
             // pthread_join jumps to a function without a name. The kernel wakes its futex without the private flag.
             (lock.kind, lock.function) = (.threadJoin, "pthread_join")
             lock.ownership = .thread(joined)
-        } else if Self.isInsideLibc(frames), let mutex = PthreadMutex(at: address, memory),
-            let owner = mutex.ownerWhileWaitedFor, mutex.mayBeShared || isLive(owner)
-        {
+        } else if Self.isInsideLibc(frames), isMutex(call) {
             // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
             // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.
             lock.kind = Self.mutexKind(frames)
@@ -170,6 +168,14 @@ extension LockIdentifier {
         }
         guard word.hasWaiters, !word.ownerDied, word.owner > 0 else { return .unknown("it was just released") }
         return live(word.owner, of: call)
+    }
+
+    /// Returns whether the fields are those of a locked mutex: of a thread, or if processes may share it, of any.
+    private func isMutex(_ call: SystemCall) -> Bool {
+        guard let mutex = PthreadMutex(at: call.argument(0), memory), let owner = mutex.ownerWhileWaitedFor else {
+            return false
+        }
+        return isLive(owner) || mutex.mayBeShared && Futex.isShared(call.argument(1))
     }
 
     private func mutexOwner(_ call: SystemCall) -> AwaitedLock.Ownership {

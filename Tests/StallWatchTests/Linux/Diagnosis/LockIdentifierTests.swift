@@ -97,6 +97,11 @@ private func identify(
         let word = Int32(bitPattern: 0x8000_0000 | 101)
         #expect(identify(try futex(0, value: 0), [word, 1, 101, 1, 16], libc(nil))?.owner == 101)
         #expect(identify(try futex(0, value: 0), [word, 1, 102, 1, 16], libc(nil))?.owner == nil)
+        // Another process's, which is not this one's thread with that id.
+        let other = Int32(bitPattern: 0x8000_0000 | 4711)
+        let shared = identify(try futex(0, value: 0), [other, 1, 4711, 1, 144], libc(nil))
+        #expect(shared?.kind == .pthreadMutex && shared?.owner == nil)
+        #expect(identify(try futex(plainWait, value: 0), [other, 1, 4711, 1, 16], libc(nil))?.kind == .futex)
     }
 
     /// A thread of another process, in another PID namespace, may have the number of the waiter itself.
