@@ -136,14 +136,21 @@ enum CauseRules {
         return Cause(
             kind: isPaging ? .paging : .cpu, confidence: isPaging ? .likely : confidence(ofShare: share),
             evidence: evidence,
-            observation: kernelCall(in: evidence)?.observation
-                ?? evidence.observations.last { $0.activity == .running })
+            observation: kernelCall(in: evidence)?.observation ?? lastRunning(in: evidence))
+    }
+
+    /// Returns the last observation of a running thread without its call, which does not stand for the time.
+    private static func lastRunning(in evidence: Evidence) -> Observation? {
+        var last = evidence.observations.last { $0.activity == .running }
+        last?.call = nil
+        return last
     }
 
     /// Returns the last observation of a running thread in the system call that has most of the weight of all such
     /// observations, with that share; `nil` if no call has.
     ///
-    /// A thread that was stopped in the call's libc function, just before or after the call, counts as in the call.
+    /// A thread that was stopped in the call's libc function, just before or after the call, counts as in the call. A call
+    /// that only waits takes no CPU: seen once, it is the one at which a stop met a thread that came from another one.
     private static func kernelCall(in evidence: Evidence) -> (observation: Observation, share: Double)? {
         let running = zip(evidence.observations, evidence.weights).filter { $0.0.activity == .running }
         let calls = Set(running.compactMap(\.0.call?.name))
@@ -154,7 +161,8 @@ enum CauseRules {
         }
         let all = running.reduce(0) { $0 + $1.1 }
         guard let most = seen.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }), most.value * 2 >= all,
-            let last = running.last(where: { $0.0.call?.name == most.key })
+            let last = running.last(where: { $0.0.call?.name == most.key }),
+            running.count(where: { $0.0.call?.name == most.key }) > 1 || last.0.call?.onlyWaits == false
         else { return nil }
         return (last.0, Double(most.value) / Double(max(all, 1)))
     }
@@ -227,11 +235,13 @@ enum CauseRules {
         }
     }
 
-    /// Returns the observation that knows more of a lock, as one after the wait shows none; of equal ones, the later.
+    /// Returns the observation that knows more of a lock, as one after the wait shows none, or of the other processes of
+    /// the same call, as the search for them may not end; of equal ones, the later.
     private static func better(_ old: Observation?, _ new: Observation) -> Observation {
         guard let old else { return new }
         let (before, after) = (knownParts(of: old.lock), knownParts(of: new.lock))
         if before != after { return before > after ? old : new }
+        if old.isSameCall(as: new), old.call?.peers != nil, new.call?.peers == nil { return old }
         // Of two observations of owners that do the same, the one with more stacks tells more; else the later one does.
         let (owners, later) = (old.lock?.owners ?? [], new.lock?.owners ?? [])
         let doSame = zip(owners, later).allSatisfy {
@@ -249,6 +259,14 @@ enum CauseRules {
     /// Returns `certain` for nearly all of the time, and `possible` for less than half.
     private static func confidence(ofShare share: Double) -> StallReport.Confidence {
         share >= 0.75 ? .certain : share >= 0.5 ? .likely : .possible
+    }
+}
+
+extension DescribedCall {
+    /// Whether the call waits for a lock or a time, and hardly computes.
+    fileprivate var onlyWaits: Bool {
+        let call = SystemCall(number: number, arguments: [0, 0, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
+        return [.lock, .sleep].contains(call.purpose)
     }
 }
 

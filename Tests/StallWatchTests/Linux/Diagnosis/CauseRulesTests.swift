@@ -117,6 +117,22 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(conclusion.observation?.call?.target == "/data/read")
         let rare = [try running(at: 20, in: "read"), try running(at: 60, in: nil)]
         #expect(concluded(cpu: 100, rare, kernelShare: 0.9).observation?.call == nil)
+        // None has half of the time, and the last one is not named for it.
+        let three = [try running(at: 30, in: "read"), try running(at: 50, in: nil), try running(at: 70, in: "write")]
+        #expect(concluded(cpu: 100, three, kernelShare: 0.9).observation?.call == nil)
+        // A stop meets a thread that has copied page tables for fork(2) in its next call.
+        #expect(concluded(cpu: 100, [try running(at: 90, in: "futex")], kernelShare: 0.9).observation?.call == nil)
+        let trying = [try running(at: 30, in: "futex"), try running(at: 90, in: "futex")]
+        #expect(concluded(cpu: 100, trying, kernelShare: 0.9).observation?.call?.name == "futex")
+    }
+
+    @Test func `the other end of a pipe stays known`() throws {
+        var (found, later) = (try observe(at: 50, in: "read"), try observe(at: 90, in: "read"))
+        (found.call, later.call) = (try running(at: 0, in: "read").call, try running(at: 0, in: "read").call)
+        found.call?.peers = [.init(role: .writer, pid: 7)]
+        #expect(concluded(blocked: 100, [found, later]).observation?.call?.peers?.count == 1)
+        later.call?.peers = [.init(role: .writer, pid: 8)]
+        #expect(concluded(blocked: 100, [found, later]).observation?.call?.peers?.first?.pid == 8)
     }
 
     /// Measured: a loop of pwrite(2) and fsync(2), of whose CPU time fsync has most, partly just before and after the call.
