@@ -11,6 +11,8 @@ package struct SwiftTask: Sendable, Equatable {
         case group(UInt64)
         /// Its turn on the executor at this address, which is the actor's object for most actors; 0: the task pool.
         case executor(UInt64)
+        /// A thread of the task executor at this address, which the task prefers to the pool.
+        case taskExecutor(UInt64)
     }
 
     package var address: UInt64
@@ -91,6 +93,7 @@ package struct SwiftTaskMemory {
     private enum RecordKind {
         static let dependency: UInt64 = 0
         static let group: UInt64 = 2
+        static let executorPreference: UInt64 = 5
         static let name: UInt64 = 6
     }
     /// The words of a group, which is a status record behind a table of functions: flags, parent, first and last child.
@@ -148,12 +151,18 @@ package struct SwiftTaskMemory {
         if isRunning { return task }
         // A task that neither runs nor waits is about to do one of them.
         guard status & StatusFlags.hasDependency != 0,
-            let dependency = dependency(words[Word.dependency], of: address),
+            var dependency = dependency(words[Word.dependency], of: address),
             (status & StatusFlags.isEnqueued != 0) == dependency.isExecutor
         else { return nil }
         if case .task(let awaited) = dependency {
             guard let id = id(at: awaited) else { return nil }
             task.awaitedID = id
+        }
+        // The executor of a job is 0, also if the task prefers one.
+        if dependency == .executor(0),
+            let preferred = record(RecordKind.executorPreference, from: words[Word.records])?[2], preferred != 0
+        {
+            dependency = .taskExecutor(preferred)
         }
         task.dependency = dependency
         task.callers = callers(words[Word.resumeFunction], words[Word.resumeContext])
@@ -214,13 +223,17 @@ package struct SwiftTaskMemory {
     }
 
     private func name(_ first: UInt64) -> [UInt8]? {
+        record(RecordKind.name, from: first).flatMap { memory.string(at: $0[2]) }
+            .map { Array($0.utf8.prefix(CUnwindEngine.maximumTaskName)) }
+    }
+
+    /// Returns the first three words of a task's last record of a kind: flags, the record before, and its own first word.
+    private func record(_ kind: UInt64, from first: UInt64) -> [UInt64]? {
         var at = first
         // A damaged list may be circular: it ends at the bound.
         for _ in 0..<Self.maximumRecords where at != 0 {
             guard let words = memory.words(at: at, count: 3) else { return nil }
-            if words[0] & Self.kindMask == RecordKind.name {
-                return memory.string(at: words[2]).map { Array($0.utf8.prefix(CUnwindEngine.maximumTaskName)) }
-            }
+            if words[0] & Self.kindMask == kind { return words }
             at = words[1]
         }
         return nil

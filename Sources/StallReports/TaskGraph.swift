@@ -148,9 +148,12 @@ package struct TaskGraph {
             switch executor.kind {
             case .actor: "actor \(object)"
             case .mainActor: "the main actor"
+            case .task: "a thread of task executor \(object)"
             case .custom: "executor \(object)"
             }
-        guard let thread = executor.thread else { return "\(name), which no thread runs now" }
+        guard let thread = executor.thread else {
+            return executor.kind == .task ? name : "\(name), which no thread runs now"
+        }
         guard let task = runs[thread] else { return "\(name) on \(doing(thread))" }
         return "\(name), which runs \(place(of: list.tasks[task])) on \(doing(thread))"
     }

@@ -49,10 +49,12 @@ package struct TaskList: Codable, Sendable, Equatable {
         package var count: Int?
     }
 
-    /// What runs some tasks one at a time.
+    /// What runs some tasks, one at a time unless it is a task executor.
     package struct Executor: Codable, Sendable, Equatable {
         package enum ExecutorKind: String, TaskWord {
             case actor, mainActor
+            /// One that tasks prefer to the pool, which may have several threads.
+            case task
             /// An executor that the app has made.
             case custom
 

@@ -64,6 +64,7 @@ import Testing
             (.executor, nil, "awaits an executor that is not known"),
             (.executor, 0, "awaits the main actor on thread 92, which is on a CPU or ready to run"),
             (.executor, 1, "awaits executor `Loop`, which no thread runs now"),
+            (.executor, 2, "awaits a thread of task executor `Workers`"),
         ] as [(TaskList.Wait, UInt64?, String)])
     func `each wait has its words`(wait: TaskList.Wait, target: UInt64?, words: String) throws {
         var child = Self.waiting(3, .pool, stack: 2)
@@ -73,6 +74,7 @@ import Testing
             [
                 .init(kind: .mainActor, address: "0x20", thread: 92),
                 .init(kind: .custom, name: "Loop", address: "0x30"),
+                .init(kind: .task, name: "Workers", address: "0x40"),
             ])
         #expect(graph.task(1).map { graph.wait(of: $0) } == words)
     }

@@ -99,6 +99,13 @@ struct OperationInspector {
         }
         found.images = capturer.images()
         guard isUnchanged(chain, reading, reader) else { return nil }
+        if case .thread(let thread) = chain.end, chain.tasks.last?.wait == .executor {
+            // Of an actor's short jobs, the one that was read first may be over.
+            let (before, now) = (reading.threads, reader.threads())
+            if before.first(where: { $0.id == thread })?.task != now.first(where: { $0.id == thread })?.task {
+                found.operation.list.tasks.removeAll { $0.thread == thread }
+            }
+        }
         let first = chain.tasks.first
         if let stack = first?.stack {
             found.stack = .success(operation.stacks[stack])
@@ -119,7 +126,7 @@ struct OperationInspector {
         guard isSame, case .thread(let thread) = chain.end,
             let before = reading.threads.first(where: { $0.id == thread })
         else { return isSame }
-        return reader.threads().contains(before)
+        return before.isSameEnd(of: chain, as: reader.threads().first { $0.id == thread })
     }
 
     private func capture(_ first: [Int32]) -> [StallRecord.OtherThread] {
@@ -137,5 +144,14 @@ struct OperationInspector {
             if let owner = wait?.lock?.owner { next.append(owner) }
         }
         return captured
+    }
+}
+
+extension TaskThread {
+    /// Returns whether a chain that ended at the thread still does.
+    ///
+    /// If the last task waits for an actor, the thread must still run that, which may have many short jobs.
+    func isSameEnd(of chain: TaskChain, as now: TaskThread?) -> Bool {
+        chain.tasks.last?.wait == .executor ? executor == now?.executor : self == now
     }
 }

@@ -52,10 +52,18 @@ struct TaskInspection {
         return states.isEmpty ? nil : counted
     }
 
+    /// The main thread; `nil` if workers run the main actor in its place.
+    ///
+    /// Under an async `main` and after `dispatchMain()` it waits for signals for ever.
+    private static var mainThread: Int32? {
+        let call = readSmallFile("/proc/self/task/\(getpid())/syscall").flatMap { Int($0.prefix { $0 != " " }) }
+        return call.flatMap(SystemCallNames.current.name) == "rt_sigsuspend" ? nil : getpid()
+    }
+
     /// Returns the list of a reading; `stack` stores a stack of async functions and returns its index.
     static func list(
         of reading: TaskReading, _ memory: SwiftTaskMemory, mainExecutor: UInt64 = TaskCalibration.mainExecutor,
-        stack: (CapturedStack) -> Int
+        mainThread: Int32? = Self.mainThread, stack: (CapturedStack) -> Int
     ) -> TaskList {
         var list = TaskList(tasks: [])
         list.searchedBytes = reading.searchedBytes
@@ -69,16 +77,19 @@ struct TaskInspection {
             groups[address] = UInt64(groups.count)
             return UInt64(groups.count - 1)
         }
-        func index(ofExecutor address: UInt64) -> UInt64 {
+        func index(ofExecutor address: UInt64, isOfTasks: Bool = false) -> UInt64 {
             if let known = executors[address] { return known }
-            let isMain = address == mainExecutor
+            let isMain = address == mainExecutor && !isOfTasks
             let swiftClass = memory.swiftClass(of: address)
+            // Of a task executor no thread is known.
+            let running = isOfTasks ? nil : reading.threads.first { $0.executor == address }?.id
+            let kind: TaskList.Executor.ExecutorKind =
+                isMain ? .mainActor : isOfTasks ? .task : swiftClass?.isActor == true ? .actor : .custom
             list.executors.append(
                 TaskList.Executor(
-                    kind: isMain ? .mainActor : swiftClass?.isActor == true ? .actor : .custom,
-                    name: isMain ? nil : swiftClass?.name, address: .init(address),
-                    // The main actor's jobs run on the main thread alone.
-                    thread: isMain ? getpid() : reading.threads.first { $0.executor == address }?.id))
+                    kind: kind, name: isMain ? nil : swiftClass?.name, address: .init(address),
+                    // The main actor's jobs run on the main thread, whatever it does, if that runs them at all.
+                    thread: running ?? (isMain ? mainThread : nil)))
             executors[address] = UInt64(list.executors.count - 1)
             return UInt64(list.executors.count - 1)
         }
@@ -97,6 +108,9 @@ struct TaskInspection {
             case .executor(0): (task.state, task.wait) = (.enqueued, .pool)
             case .executor(let address):
                 (task.state, task.wait, task.target) = (.enqueued, .executor, index(ofExecutor: address))
+            case .taskExecutor(let address):
+                (task.state, task.wait) = (.enqueued, .executor)
+                task.target = index(ofExecutor: address, isOfTasks: true)
             }
             if let known = stacks[read.callers] {
                 task.stack = known

@@ -1,0 +1,48 @@
+import StallReports
+import TestSupport
+import Testing
+
+@testable import StackCapture
+@testable import StallWatch
+
+@Suite struct TaskInspectionTests {
+    /// The executor that a task waits for at 0x50, where that is the main actor's or another one.
+    private func executor(
+        _ dependency: SwiftTask.Dependency, runBy threads: [TaskThread], mainThread: Int32? = 1
+    ) -> TaskList.Executor? {
+        var task = SwiftTask(address: 0x1000, id: 1, isCanceled: false, isRunning: false)
+        task.dependency = dependency
+        let list = TaskInspection.list(
+            of: TaskReading(tasks: [task], threads: threads), SwiftTaskMemory(Words([:]), metadata: 0xabc0),
+            mainExecutor: 0x50, mainThread: mainThread
+        ) { _ in 0 }
+        return list.tasks.first.flatMap(list.executor)
+    }
+
+    @Test func `the main actor is on the thread that runs it, else on the main thread`() {
+        let worker = TaskThread(id: 9, task: 0x2000, executor: 0x50)
+        #expect(executor(.executor(0x50), runBy: [worker])?.thread == 9)
+        #expect(executor(.executor(0x50), runBy: [])?.thread == 1)
+        #expect(executor(.executor(0x50), runBy: [], mainThread: nil)?.thread == nil)
+        #expect(executor(.executor(0x60), runBy: [worker])?.thread == nil)
+    }
+
+    @Test func `of a task executor no thread is known`() {
+        let worker = TaskThread(id: 9, task: 0x2000, executor: 0x60)
+        let found = executor(.taskExecutor(0x60), runBy: [worker])
+        #expect(found?.kind == .task && found?.thread == nil)
+    }
+
+    @Test func `an actor with many short jobs still ends a chain`() {
+        let busy = TaskList.Executor(kind: .actor, address: "0x60", thread: 9)
+        let waiting = TaskList.Task(id: 1, state: .enqueued, wait: .executor, target: 0)
+        let chain = TaskChain(from: 1, in: TaskList(tasks: [waiting], executors: [busy]))
+        let before = TaskThread(id: 9, task: 0x2000, executor: 0x60)
+        #expect(before.isSameEnd(of: chain, as: .init(id: 9, task: 0x3000, executor: 0x60)))
+        #expect(!before.isSameEnd(of: chain, as: .init(id: 9, task: 0x2000, executor: 0x70)))
+        #expect(!before.isSameEnd(of: chain, as: nil))
+        let running = TaskChain(
+            from: 2, in: TaskList(tasks: [TaskList.Task(id: 2, state: .running, thread: 9)], executors: []))
+        #expect(!before.isSameEnd(of: running, as: .init(id: 9, task: 0x3000, executor: 0x60)))
+    }
+}
