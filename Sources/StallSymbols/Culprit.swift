@@ -282,6 +282,7 @@ extension StallReport {
             guard let groups = samples[index].workers, !groups.isEmpty else { continue }
             var workers = groups.filter { frames(of: $0).contains(where: Self.isOfWorker) }
             if workers.isEmpty { workers = groups.filter(isStartedByDispatch) }
+            if loop.kind == .cooperativePool { workers = ofTaskPool(workers) }
             let sorted = (workers.isEmpty ? groups : workers).sorted { first, second in
                 let (isFirstBusy, isSecondBusy) = (isBusy(first), isBusy(second))
                 return isFirstBusy == isSecondBusy ? first.threads.count > second.threads.count : isFirstBusy
@@ -292,6 +293,19 @@ extension StallReport {
     }
 
     private func frames(of group: WorkerGroup) -> [Frame] { group.stack.map { stacks[$0].map { frames[$0] } } ?? [] }
+
+    /// Leaves out the workers that are busy with a block or a queue, if any runs a job: Swift's pool runs nothing else.
+    private func ofTaskPool(_ workers: [WorkerGroup]) -> [WorkerGroup] {
+        let running = workers.map { group in
+            let symbols = frames(of: group).compactMap(\.symbol)
+            return symbols.contains { symbol in Self.jobFunctions.contains { symbol.contains($0) } }
+                && !symbols.contains { $0.hasPrefix("_dispatch_lane_") }
+        }
+        guard running.contains(true) else { return workers }
+        return zip(workers, running).filter { $0.1 || !isBusy($0.0) }.map(\.0)
+    }
+
+    private static let jobFunctions = ["swift_job_run", "runJobInEstablishedExecutorContext"]
 
     private func isBusy(_ group: WorkerGroup) -> Bool {
         frames(of: group).contains { frame in

@@ -204,6 +204,8 @@ import TestSupport
         frame("_dispatch_worker_thread", isInApp: false), frame("_dispatch_semaphore_wait_slow", isInApp: false),
         frame("save", isInApp: true), frame("load", isInApp: true), frame(nil, isInApp: true),
         frame("_dispatch_root_queue_drain", isInApp: true),
+        frame("_ZN5swift34runJobInEstablishedExecutorContextEPNS_3JobE", isInApp: false),
+        frame("_dispatch_lane_serial_drain", isInApp: false),
     ]
     private let idle = [1, 0], saving = [2, 0], loading = [3, 0], main = [2], unnamed = [4]
 
@@ -229,8 +231,11 @@ import TestSupport
     }
 
     /// Returns the threads of each group after sorting, when thread 1, 2 and so on have these stacks.
-    private func sorted(_ stacks: [(frames: [Int], threads: Int)]) throws -> (groups: [Int], stack: Int?) {
+    private func sorted(
+        _ stacks: [(frames: [Int], threads: Int)], of pool: StallReport.LoopKind? = nil
+    ) throws -> (groups: [Int], stack: Int?) {
         var report = try StallReport.literal()
+        if let pool { report.loop.kind = pool }
         report.frames = Self.frames
         report.stacks = stacks.map(\.frames)
         report.samples = [report.samples[0]]
@@ -248,5 +253,13 @@ import TestSupport
         #expect(try sorted([([1, 5], 5), (loading, 1)]).groups == [1, 0], "a linked library's worker is not busy")
         #expect(try sorted([(main, 3), (unnamed, 2), (saving, 1)]).groups == [2], "others are left out")
         #expect(try sorted([(unnamed, 2), (main, 3)]).groups == [1, 0], "without any name, each may be a worker")
+    }
+
+    @Test func `a worker of another queue is none of the task pool`() throws {
+        let queue = [3, 7, 0], task = [2, 6, 0], taskOfQueue = [3, 6, 7, 0]
+        let stacks = [(queue, 5), (task, 2), (idle, 1), (taskOfQueue, 3), (loading, 4)]
+        #expect(try sorted(stacks, of: .cooperativePool).groups == [1, 2])
+        #expect(try sorted(stacks, of: .dispatchQueue).groups.count == 5)
+        #expect(try sorted([(queue, 5), (idle, 1)], of: .cooperativePool).groups == [0, 1], "no name tells of a task")
     }
 }
