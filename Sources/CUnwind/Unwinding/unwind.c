@@ -25,9 +25,10 @@ cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cun
 }
 
 // ---- Call sites -----------------------------------------------------------------------------------------------------
-// Steps where no unwind information covers the PC, as in large parts of the Swift toolchain's libraries. A function's
-// return address is always the first word above its locals, and follows a call instruction. So this step takes the next
-// such word outwards, unless it is left over from an earlier call. The frame pointer is saved below it, or unchanged.
+// Steps where no unwind information covers the PC, as in large parts of the Swift toolchain's libraries, and the code
+// does not lead to a return. A function's return address is always the first word above its locals, and follows a call
+// instruction. So this step takes the next such word outwards: a guess, because locals have words of dead frames. The
+// frame pointer is saved below it, or unchanged.
 
 // Sets the caller's registers, if only the function's return address is known. The function may have saved and changed
 // every callee-saved register, but no compiler uses the frame pointer for other values in a function that does not save
@@ -67,33 +68,21 @@ static uint64_t slot_of_record(cunwind_unwinder *unwinder, const cunwind_registe
 /// The longest stub of the procedure linkage table, in bytes: one with a retpoline.
 #define STUB_BYTES 32u
 
-// Uninitialized locals contain words of earlier calls, including return addresses. A return address of a call into
-// another image does not belong to this function, unless a tail call led here.
-static bool is_left_over(cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
-  // PC may be in the stub that was called: lld writes no unwind information for stubs.
-  if (target == 0 || pc - target < STUB_BYTES) return false;
-  target = cunwind_resolve_stub(unwinder, target);
-  return cunwind_module_of_code(unwinder->modules, target) != cunwind_module_of_code(unwinder->modules, pc);
-}
-
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                        cunwind_registers *to, bool *is_proven) {
   uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), record = slot_of_record(unwinder, from), target;
   uint64_t stack_pointer = (from->value[CUNWIND_SP] + 7) & ~7ull;
-  bool is_first = true;
+  bool may_be_outside = false;
   for (unsigned index = 0; index < CUNWIND_SCAN_WORDS; index++) {
     uint64_t slot = stack_pointer + index * 8ull, word, saved;
     if (!cunwind_stack_copy_read(unwinder->copy, slot, &word, sizeof word)) break;
     // The caller may be code that is in no image.
-    if (is_first && slot < record && cunwind_follows_call_outside(unwinder, word)) is_first = false;
+    if (!may_be_outside && slot < record) may_be_outside = cunwind_follows_call_outside(unwinder, word);
     if (!cunwind_follows_call(unwinder, word, &target)) continue;
+    // PC may be in the stub that was called: lld writes no unwind information for stubs.
     bool is_stub = slot == from->value[CUNWIND_SP] && is_exact && target != 0 && pc - target < STUB_BYTES;
-    if (slot < record && is_left_over(unwinder, pc, target)) {
-      is_first = false;
-      continue;
-    }
     // A function's return address is the first one above its locals, and its frame pointer's record ends with it.
-    *is_proven = is_stub || (is_first && (slot == record || is_in_called_function(unwinder, pc, target)));
+    *is_proven = is_stub || (!may_be_outside && (slot == record || is_in_called_function(unwinder, pc, target)));
     return_from(from, to, word, slot + 8);
     if (cunwind_is_known(from, CUNWIND_FP) && from->value[CUNWIND_FP] + 8 == slot &&
         cunwind_stack_copy_read(unwinder->copy, slot - 8, &saved, sizeof saved)) {
