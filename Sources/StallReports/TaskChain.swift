@@ -24,7 +24,7 @@ package struct TaskChain: Sendable, Equatable {
     /// The id of the task at the end that waits for a continuation; `nil` without one.
     package var awaiting: UInt64? { end == .continuation ? tasks.last?.id : nil }
 
-    /// Follows a task; of several children in a group, the oldest one.
+    /// Follows a task; of several children in a group, one that was asked to end, else the oldest one.
     package init(from first: UInt64, in list: TaskList) {
         let known = Dictionary(list.tasks.map { ($0.id, $0) }) { first, _ in first }
         let children = list.children
@@ -48,7 +48,7 @@ package struct TaskChain: Sendable, Equatable {
             case .group:
                 let members = task.target.flatMap { children[$0] } ?? []
                 if members.count > 1 { choices.append(tasks.count - 1) }
-                next = members.first.map { list.tasks[$0].id }
+                next = list.awaited(among: members)?.id
             case .executor: end = list.executor(of: task)?.thread.map(End.thread) ?? .executor
             }
         }
@@ -60,6 +60,11 @@ extension TaskList {
     var children: [UInt64: [Int]] {
         // Right: these tasks have a group.
         Dictionary(grouping: tasks.indices.filter { tasks[$0].group != nil }) { tasks[$0].group ?? 0 }
+    }
+
+    /// Returns the child task that a group waits for, as far as that is known: one that was asked to end, else the oldest.
+    func awaited(among children: [Int]) -> Task? {
+        (children.first { tasks[$0].isCanceled == true } ?? children.first).map { tasks[$0] }
     }
 
     /// Sets ``Task/searchedInVain`` of tasks whose continuation was not found in the searched memory.

@@ -105,9 +105,9 @@ package struct TaskGraph {
             return "await\(s) a task" + described(awaited, links)
         case .group:
             let members = task.target.flatMap { children[$0] } ?? []
-            guard let first = members.first else { return "await\(s) a child task that was not read" }
+            guard let first = list.awaited(among: members) else { return "await\(s) a child task that was not read" }
             let number = members.count == 1 ? "a child task" : "\(members.count) child tasks, one of them"
-            return "await\(s) \(number)" + described(list.tasks[first], links)
+            return "await\(s) \(number)" + described(first, links)
         }
     }
 

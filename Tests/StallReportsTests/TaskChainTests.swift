@@ -55,6 +55,15 @@ import Testing
         #expect(outside.end == .circle)
     }
 
+    @Test func `of several children the one that was asked to end is followed`() {
+        var tasks = [task(1, .group, 5), task(2, .sleep, group: 5), task(3, .continuation, group: 5)]
+        #expect(chain(tasks).ids == [1, 2])
+        tasks[2].isCanceled = true
+        #expect(chain(tasks).ids == [1, 3])
+        tasks[1].isCanceled = true
+        #expect(chain(tasks).ids == [1, 2])
+    }
+
     @Test func whatWasNotReadIsUnknown() {
         #expect(chain([task(1, .task, 2)]).end == .unknown)
         #expect(chain([task(1, .group, 2)]).end == .unknown)
