@@ -24,15 +24,18 @@ typedef struct ways {
   unsigned count, jump_count;
 } ways;
 
-static bool pop(cunwind_unwinder *unwinder, unsigned number, cunwind_registers *now) {
+// Pops a register from the stack, as it was at PC. What the way itself has pushed is lower: that register is as it was.
+static bool pop(cunwind_unwinder *unwinder, const cunwind_registers *from, unsigned number, cunwind_registers *now) {
   // By the number in instructions: the others are in the same order in DWARF.
   static const uint8_t dwarf_numbers[8] = {0, 2, 1, 3, CUNWIND_SP, CUNWIND_FP, 4, 5};
-  uint64_t value;
-  if (number == RSP || !cunwind_stack_copy_read(unwinder->copy, now->value[CUNWIND_SP], &value, sizeof value))
-    return false;
-  cunwind_set_register(now, number < 8 ? dwarf_numbers[number] : (int)number, value);
-  now->value[CUNWIND_SP] += 8;
-  return true;
+  int popped = number < 8 ? dwarf_numbers[number] : (int)number;
+  uint64_t value = from->value[popped], place = now->value[CUNWIND_SP];
+  bool is_known = cunwind_is_known(from, popped);
+  if (place >= from->value[CUNWIND_SP]) is_known = cunwind_stack_copy_read(unwinder->copy, place, &value, sizeof value);
+  cunwind_set_register(now, popped, value);
+  if (!is_known) now->known &= ~(1ull << popped);
+  now->value[CUNWIND_SP] = place + 8;
+  return number != RSP;
 }
 
 // Sets the stack pointer to an address at a distance from the frame pointer.
@@ -41,40 +44,49 @@ static bool leave_frame(int64_t distance, cunwind_registers *now) {
   return cunwind_is_known(now, CUNWIND_FP);
 }
 
-// Applies the effect of an instruction that is no jump. False: the effect on the stack pointer is not known, or it is an
-// instruction of another function's beginning: the way led past a call that does not return.
-static bool apply(cunwind_unwinder *unwinder, const cunwind_instruction *at, cunwind_registers *now) {
-  enum { ADD = 0, CMP = 7 };
+// Applies the effect of an instruction that is no jump. False: the effect on the stack pointer is not known, or another
+// function begins here: the way led past a call that does not return.
+static bool apply(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_instruction *at,
+                  bool after_call, cunwind_registers *now) {
+  enum { ADD = 0, SUB = 5, CMP = 7 };
   uint8_t op = at->opcode;
-  unsigned low = (op & 7) | (at->rex & 1) << 3, operation = (at->modrm >> 3) & 7;
-  bool names_rsp = cunwind_names_register(at) && cunwind_register_of(at) == RSP, to_rsp = cunwind_source_of(at) == RSP;
+  unsigned low = (op & 7) | (at->rex & 1) << 3, operation = (at->modrm >> 3) & 7, source = cunwind_source_of(at);
+  bool names_register = cunwind_names_register(at), names_rsp = names_register && cunwind_register_of(at) == RSP;
+  bool names_rbp = names_register && cunwind_register_of(at) == RBP;
   uint64_t *stack_pointer = &now->value[CUNWIND_SP];
   if (at->map != 0) return true;
-  bool is_to_rbp = (op == 0x8b || op == 0x8d) && cunwind_source_of(at) == RBP;
-  bool is_in_rbp = op == 0x89 && cunwind_names_register(at) && cunwind_register_of(at) == RBP;
-  if (is_to_rbp || is_in_rbp) now->known &= ~(1ull << CUNWIND_FP);
   if ((op >= 0x50 && op <= 0x57) || op == 0x68 || op == 0x6a || (op == 0xff && operation == 6)) {
     *stack_pointer -= 8;
-    return op > 0x57 || !cunwind_is_saved_register(low);
+    return !(after_call && op <= 0x57 && cunwind_is_saved_register(low));
   }
-  if (op >= 0x58 && op <= 0x5f) return pop(unwinder, low, now);
-  if (op == 0xc9) return leave_frame(0, now) && pop(unwinder, RBP, now);
+  if (op >= 0x58 && op <= 0x5f) return pop(unwinder, from, low, now);
+  if (op == 0x8f) {
+    *stack_pointer += 8;
+    return !names_rsp;
+  }
+  if (op == 0xc9) return leave_frame(0, now) && pop(unwinder, from, RBP, now);
   if ((op == 0x81 || op == 0x83) && names_rsp) {
-    if (operation == ADD) *stack_pointer += (uint64_t)(int64_t)at->immediate;
-    return operation == CMP || (operation == ADD && at->immediate > 0);
+    int64_t change = operation == SUB ? -(int64_t)at->immediate : at->immediate;
+    if (operation != CMP) *stack_pointer += (uint64_t)change;
+    return operation == CMP || ((operation == ADD || operation == SUB) && (change > 0 || !after_call));
   }
-  if ((op == 0x89 && names_rsp && cunwind_source_of(at) == RBP) ||
-      (op == 0x8b && to_rsp && cunwind_names_register(at) && cunwind_register_of(at) == RBP))
+  int base = op == 0x8d ? cunwind_base_of(at) : -1;
+  if ((op == 0x89 && names_rsp && source == RBP) || (op == 0x8b && source == RSP && names_rbp))
     return leave_frame(0, now);
-  if (op == 0x8d && to_rsp) {
-    int base = cunwind_base_of(at);
+  if (op == 0x8d && source == RSP) {
     if (base == RBP) return leave_frame(at->displacement, now);
     *stack_pointer += (uint64_t)(int64_t)at->displacement;
-    return base == RSP && at->displacement > 0;
+    return base == RSP && (at->displacement > 0 || !after_call);
   }
-  bool may_write_operand = op == 0x01 || op == 0x29 || op == 0x21 || op == 0x87 || op == 0x89 || op == 0x8f;
+  if ((op == 0x89 && names_rbp && source == RSP) || (op == 0x8b && source == RBP && names_rsp) ||
+      (op == 0x8d && source == RBP && base == RSP)) {
+    cunwind_set_register(now, CUNWIND_FP, *stack_pointer + (uint64_t)(int64_t)at->displacement);
+    return true;
+  }
+  if (((op == 0x8b || op == 0x8d) && source == RBP) || (op == 0x89 && names_rbp)) now->known &= ~(1ull << CUNWIND_FP);
+  bool may_write_operand = op == 0x01 || op == 0x29 || op == 0x21 || op == 0x87 || op == 0x89;
   bool may_write_register = op == 0x03 || op == 0x2b || op == 0x23 || op == 0x8b;
-  return !(names_rsp && may_write_operand) && !(to_rsp && may_write_register) && op != 0xc8;
+  return !(names_rsp && may_write_operand) && !(source == RSP && may_write_register) && op != 0xc8;
 }
 
 static bool is_one_byte(const cunwind_instruction *at, uint8_t opcode) { return at->map == 0 && at->opcode == opcode; }
@@ -94,8 +106,13 @@ static bool read_instruction(cunwind_unwinder *unwinder, uint64_t address, cunwi
   return length > 0 && cunwind_decode(code, length, at);
 }
 
+static bool is_nop(const cunwind_instruction *at) {
+  return is_one_byte(at, 0x90) || (at->map == 1 && at->opcode == 0x1f);
+}
+
 // Follows one way to its return, from PC on. False: it ends before, or at a jump where another way has been.
-static bool follow(cunwind_unwinder *unwinder, cunwind_registers *now, ways *others, unsigned *left) {
+static bool follow(cunwind_unwinder *unwinder, const cunwind_registers *from, bool after_call, cunwind_registers *now,
+                   ways *others, unsigned *left) {
   uint64_t pc = now->value[CUNWIND_PC];
   for (; *left > 0; --*left) {
     cunwind_instruction at;
@@ -116,9 +133,10 @@ static bool follow(cunwind_unwinder *unwinder, cunwind_registers *now, ways *oth
     } else if (is_one_byte(&at, 0xcc) || is_one_byte(&at, 0xf4) || (at.map == 1 && at.opcode == 0x0b) ||
                (is_one_byte(&at, 0xff) && (at.modrm & 0x38) == 0x20)) {
       return false;  // int3, hlt, ud2, and a jump whose target is known only at run time.
-    } else if (!apply(unwinder, &at, now)) {
+    } else if (!apply(unwinder, from, &at, after_call, now)) {
       return false;
     }
+    if (!is_nop(&at)) after_call = cunwind_is_call_instruction(&at);
     pc = next;
   }
   return false;
@@ -130,16 +148,17 @@ static bool is_at_return_address(cunwind_unwinder *unwinder, uint64_t stack_poin
          (cunwind_follows_call(unwinder, *word, NULL) || cunwind_follows_call_outside(unwinder, *word));
 }
 
-cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_registers *from, cunwind_registers *to) {
+cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                  cunwind_registers *to) {
   ways ways;
   ways.count = ways.jump_count = 0;
   unsigned left = FOLLOWED_INSTRUCTIONS;
   cunwind_registers now = *from;
   // A register that is not restored counts as lost, but for the frame pointer: what changes it restores it.
   now.known &= 1ull << CUNWIND_PC | 1ull << CUNWIND_SP | 1ull << CUNWIND_FP;
-  for (;;) {
+  for (bool after_call = !is_exact;; after_call = false) {
     uint64_t word;
-    if (follow(unwinder, &now, &ways, &left) && now.value[CUNWIND_SP] >= from->value[CUNWIND_SP] &&
+    if (follow(unwinder, from, after_call, &now, &ways, &left) && now.value[CUNWIND_SP] >= from->value[CUNWIND_SP] &&
         is_at_return_address(unwinder, now.value[CUNWIND_SP], &word)) {
       to->known = 0;
       for (size_t index = 0; index < CUNWIND_KEPT_COUNT; index++) {

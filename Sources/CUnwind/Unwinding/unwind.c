@@ -225,7 +225,7 @@ static cunwind_step step_outwards(cunwind_unwinder *unwinder, const cunwind_regi
   if (step == CUNWIND_STEP_OK || (is_known && step != CUNWIND_STEP_NO_INFO)) return step;
   *source = CUNWIND_FRAME_CODE;
 #if defined(__x86_64__)
-  if (cunwind_step_by_code(unwinder, from, to) == CUNWIND_STEP_OK) return CUNWIND_STEP_OK;
+  if (cunwind_step_by_code(unwinder, from, is_exact, to) == CUNWIND_STEP_OK) return CUNWIND_STEP_OK;
 #endif
   bool is_proven = false;
   if (is_known && cunwind_step_by_call_site(unwinder, from, is_exact, to, &is_proven) == CUNWIND_STEP_OK) {

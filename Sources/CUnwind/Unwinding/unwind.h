@@ -158,7 +158,8 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
 
 #if defined(__x86_64__)
 /// Steps out of a function by its own code, from PC to its return. Returns CUNWIND_STEP_OK or CUNWIND_STEP_NO_INFO.
-cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_registers *from, cunwind_registers *to);
+cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                  cunwind_registers *to);
 #endif
 
 #if defined(__aarch64__)

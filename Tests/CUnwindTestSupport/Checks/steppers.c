@@ -252,11 +252,11 @@ void cunwind_check_code_steps(int unused) {
     cunwind_registers from = {0}, to = {0};
     cunwind_set_register(&from, CUNWIND_PC, (uint64_t)(uintptr_t)function->code);
     cunwind_set_register(&from, CUNWIND_SP, engine->helper.copy->low);
-    cunwind_step without = cunwind_step_by_code(unwinder, &from, &to);
+    cunwind_step without = cunwind_step_by_code(unwinder, &from, false, &to);
     EXPECT((without == CUNWIND_STEP_OK) == (function->slot >= 0 && !function->needs_frame_pointer));
     EXPECT(cunwind_is_known(&to, CUNWIND_FP) == (without == CUNWIND_STEP_OK && function->restores_frame_pointer));
     cunwind_set_register(&from, CUNWIND_FP, engine->helper.copy->low + RECORD * 8);
-    cunwind_step with = cunwind_step_by_code(unwinder, &from, &to);
+    cunwind_step with = cunwind_step_by_code(unwinder, &from, false, &to);
     cunwind_test_say("%zu: %d, %d; ", index, without, with);
     EXPECT((with == CUNWIND_STEP_OK) == (function->slot >= 0));
     if (with != CUNWIND_STEP_OK) continue;
