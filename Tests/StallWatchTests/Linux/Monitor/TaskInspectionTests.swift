@@ -1,8 +1,8 @@
-import StallReports
 import TestSupport
 import Testing
 
 @testable import StackCapture
+@testable import StallReports
 @testable import StallWatch
 
 @Suite struct TaskInspectionTests {
