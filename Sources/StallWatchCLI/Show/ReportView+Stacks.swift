@@ -123,6 +123,7 @@ extension ReportView {
         var notes = [place].compactMap(\.self)
         if frame.isInlined == true { notes.append("inlined") }
         if frame.isTailCall == true { notes.append("tail call") }
+        if frame.isUncertain == true { notes.append("uncertain") }
         if frame.kind == .asyncCaller { notes.append("async caller") }
         let isInApp = frame.isInApp && !frame.isOfMonitor
         let mark = isInApp ? ">" : " "
