@@ -77,8 +77,8 @@ void cunwind_check_unknown_code(int unused) {
   const cunwind_stack *stack = &cunwind_test_stack;
   if (!cunwind_test_subject_start(&subject, CUNWIND_TEST_UNDER_NEW_CODE, 3, SIGPROF)) return;
   EXPECT(cunwind_test_capture(&subject, cunwind_capture_stop) == CUNWIND_OK);
-  cunwind_test_say("end %d, %u frames", stack->end, stack->frame_count);
-  EXPECT(stack->end == CUNWIND_END_UNKNOWN_CODE && frames_in_posture() == 4);
+  cunwind_test_say("end %d, %u frames, %u of the function", stack->end, stack->frame_count, frames_in_posture());
+  EXPECT(stack->end == CUNWIND_END_UNKNOWN_CODE && frames_in_posture() >= 4);
   uint32_t guesses = 0;
   for (uint32_t index = 0; index < stack->frame_count; index++) {
     const cunwind_frame *frame = &stack->frames[index];
