@@ -266,10 +266,19 @@ extension StallReport {
     /// The functions in the stack of every libdispatch worker, including the workers of Swift's cooperative pool.
     package static let workerFunctions: Set<String> = ["_dispatch_worker_thread", "_dispatch_root_queue_drain"]
 
-    /// Whether a symbol is of the runtime's function that runs a task on a thread.
-    package static func runsTask(_ symbol: String) -> Bool {
-        symbol == "swift_job_run" || symbol.hasPrefix("_ZL23swift_job_runImpl")
-            || symbol.hasPrefix("_ZN5swift34runJobInEstablishedExecutorContext")
+    /// Leaves out the workers of a task pool that run no task, if the symbols of any show that it runs one: libdispatch gives
+    /// threads to blocks and serial queues, too, also to those that are executors.
+    package static func ofTaskPool<Worker>(_ workers: [Worker], symbols: (Worker) -> [String?]) -> [Worker] {
+        let running = workers.filter { worker in
+            let symbols = symbols(worker).compactMap(\.self)
+            return symbols.contains(where: runsTask) && !symbols.contains { $0.hasPrefix("_dispatch_lane_") }
+        }
+        return running.isEmpty ? workers : running
+    }
+
+    /// Whether a symbol is of one of the runtime's functions that run a task on a thread.
+    private static func runsTask(_ symbol: String) -> Bool {
+        symbol.containsBytes(of: "swift_job_run") || symbol.containsBytes(of: "runJobInEstablishedExecutorContext")
     }
 
     /// Orders the workers of each sample of a pool by what they tell, and leaves out threads that are no workers.
@@ -282,7 +291,9 @@ extension StallReport {
             guard let groups = samples[index].workers, !groups.isEmpty else { continue }
             var workers = groups.filter { frames(of: $0).contains(where: Self.isOfWorker) }
             if workers.isEmpty { workers = groups.filter(isStartedByDispatch) }
-            if loop.kind == .cooperativePool { workers = ofTaskPool(workers) }
+            if loop.kind == .cooperativePool {
+                workers = Self.ofTaskPool(workers) { frames(of: $0).map(\.symbol) }
+            }
             let sorted = (workers.isEmpty ? groups : workers).sorted { first, second in
                 let (isFirstBusy, isSecondBusy) = (isBusy(first), isBusy(second))
                 return isFirstBusy == isSecondBusy ? first.threads.count > second.threads.count : isFirstBusy
@@ -293,19 +304,6 @@ extension StallReport {
     }
 
     private func frames(of group: WorkerGroup) -> [Frame] { group.stack.map { stacks[$0].map { frames[$0] } } ?? [] }
-
-    /// Leaves out the workers that are busy with a block or a queue, if any runs a job: Swift's pool runs nothing else.
-    private func ofTaskPool(_ workers: [WorkerGroup]) -> [WorkerGroup] {
-        let running = workers.map { group in
-            let symbols = frames(of: group).compactMap(\.symbol)
-            return symbols.contains { symbol in Self.jobFunctions.contains { symbol.contains($0) } }
-                && !symbols.contains { $0.hasPrefix("_dispatch_lane_") }
-        }
-        guard running.contains(true) else { return workers }
-        return zip(workers, running).filter { $0.1 || !isBusy($0.0) }.map(\.0)
-    }
-
-    private static let jobFunctions = ["swift_job_run", "runJobInEstablishedExecutorContext"]
 
     private func isBusy(_ group: WorkerGroup) -> Bool {
         frames(of: group).contains { frame in

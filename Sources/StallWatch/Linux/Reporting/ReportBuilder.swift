@@ -183,7 +183,7 @@ enum WorkerGroups {
     /// Groups a sample's workers by the mangled names that `symbol` returns; `nil` if its loop has its own thread.
     ///
     /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker. In the
-    /// pool of tasks (`ofTasks`), a worker that runs none serves a queue: libdispatch gives threads to both.
+    /// pool of tasks (`ofTasks`), only those that run one do (``StallReport/ofTaskPool(_:symbols:)``).
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables, ofTasks: Bool = false,
         symbol: ((CapturedFrame, ImageList) -> String?)?
@@ -197,12 +197,11 @@ enum WorkerGroups {
                 )
             }
         }
-        let workers = threads.filter { thread in
+        var workers = threads.filter { thread in
             thread.symbols.contains { $0.map(StallReport.workerFunctions.contains) ?? false }
         }
-        let possible =
-            workers.isEmpty
-            ? threads.filter { $0.symbols.contains(nil) } : workers.filter { !ofTasks || runsTask($0.symbols) }
+        if ofTasks { workers = StallReport.ofTaskPool(workers, symbols: \.symbols) }
+        let possible = workers.isEmpty ? threads.filter { $0.symbols.contains(nil) } : workers
         var groups: [StallReport.WorkerGroup] = []
         for worker in possible {
             let stack = tables.stack(worker.stack, in: sample.images)
@@ -213,11 +212,6 @@ enum WorkerGroups {
             }
         }
         return groups
-    }
-
-    /// Whether a worker runs a task of the pool: not one whose executor is a serial queue.
-    private static func runsTask(_ symbols: [String?]) -> Bool {
-        symbols.contains { $0.map(StallReport.runsTask) ?? false } && !symbols.contains("_dispatch_lane_serial_drain")
     }
 
     static func symbol(
