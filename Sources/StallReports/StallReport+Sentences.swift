@@ -386,20 +386,3 @@ extension StallReport.Lock {
         return (isDeadlock ? "is in a deadlock: waits" : "waits") + "\(place) \(wait)"
     }
 }
-
-extension String {
-    /// One line that no terminal and no log obeys: names of files, threads and processes may have any character.
-    package var withoutControls: String {
-        if utf8.allSatisfy({ 0x20..<0x7f ~= $0 }) { return self }
-        var result = UnicodeScalarView()
-        for scalar in unicodeScalars {
-            switch scalar.value {
-            // Controls of ISO 6429, separators of lines, and changes of the text's direction.
-            case 0..<0x20, 0x7f..<0xa0, 0x61c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069:
-                result.append("\u{fffd}")
-            default: result.append(scalar)
-            }
-        }
-        return String(result)
-    }
-}

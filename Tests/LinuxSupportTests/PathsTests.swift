@@ -29,4 +29,16 @@ import Testing
         #expect(readSmallFile(path) == "x" && access(path, R_OK) == 0)
         #expect(FileStatus(path: path)?.identity == FileStatus(descriptor: file)?.identity)
     }
+
+    @Test func `a directory whose name is not UTF-8 keeps its files`() throws {
+        let parent = try TemporaryDirectory()
+        let (path, name) = (parent.path + "/" + pathText([0xe9]), pathText([0x61, 0xff]))
+        try #require(mkdir(pathBytes(path), 0o700) == 0)
+        let directory = FixedDirectory(path)
+        try AtomicFile.replace(name, in: directory, with: [7])
+        #expect(names(in: directory).contains(name))
+        #expect(AtomicFile.read(name, in: directory, limit: 1) == [7])
+        try AtomicFile.remove(name, in: directory)
+        #expect(FileStatus(path: name, in: directory) == nil)
+    }
 }
