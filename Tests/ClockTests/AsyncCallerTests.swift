@@ -103,7 +103,7 @@ struct AsyncCallerTests {
             guard let image = images.image(at: frame.address) else { return "?" }
             let identity = ImageIdentity(
                 path: image.path == library.path ? library.symbols : image.path, buildID: image.buildIDText,
-                isOwnExecutable: image.isExecutable
+                contentHash: image.contentHashText, isOwnExecutable: image.isExecutable
             )
             return symbolicator.symbol(at: frame.address - image.base, in: identity).map(Demangler.functionName) ?? "?"
         }

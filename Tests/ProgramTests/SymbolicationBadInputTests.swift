@@ -168,7 +168,8 @@ struct SymbolicationBadInputTests {
     @Test("after a timeout, a second lookup gives the rest")
     func outOfTime() throws {
         let path = try SymbolicationFixture.mixed.get()
-        let image = ImageIdentity(path: path, buildID: try ELFFile(path: path).buildID())
+        let own = try ELFFile(path: path)
+        let image = ImageIdentity(path: path, buildID: try own.buildID(), contentHash: own.contentHash())
         let site = try site()
         let symbolicator = Symbolicator(.lines)
         let early = symbolicator.lookUp(site, in: image, deadline: monotonicNow())

@@ -49,7 +49,8 @@ struct SymbolicationOracleTests {
         var generator = SeededGenerator(seed: 2026)
         let sites = try CallSites.all(in: path).shuffled(using: &generator)
         let symbolicator = Symbolicator(.lines)
-        let image = ImageIdentity(path: path, buildID: try ELFFile(path: path).buildID())
+        let own = try ELFFile(path: path)
+        let image = ImageIdentity(path: path, buildID: try own.buildID(), contentHash: own.contentHash())
         var ours: [UInt64: [CodeLocation]] = [:]
         var without: [UInt64] = []
         for site in sites where ours.count < count {

@@ -17,10 +17,7 @@ import Testing
     private let symbolicator = Symbolicator(.names)
 
     private func symbol(at offset: UInt64, in image: LoadedImage) -> String? {
-        symbolicator.symbol(
-            at: offset,
-            in: ImageIdentity(path: image.path, buildID: image.buildIDText, isOwnExecutable: image.isExecutable)
-        )
+        symbolicator.symbol(at: offset, in: ImageIdentity(image))
     }
 
     /// Returns the image that contains `pointer`, and the pointer's virtual address in the image's file.
@@ -44,7 +41,10 @@ import Testing
         let directory = try TemporaryDirectory()
         let images = try (0..<Symbolicator.maximumOpenImages + 10).map { index in
             let elf = SmallELF(symbols: [.init(name: "function\(index)", address: 0x1000)])
-            return LoadedImage.stub(path: try directory.write("\(index).so", elf.bytes), addresses: 0..<1)
+            let path = try directory.write("\(index).so", elf.bytes)
+            var image = LoadedImage.stub(path: path, addresses: 0..<1)
+            image.contentHash = try ELFFile(path: path).contentHash().flatMap { UInt64($0, radix: 16) }
+            return image
         }
         for _ in 0..<2 {
             for (index, image) in images.enumerated() {
