@@ -44,7 +44,7 @@ struct PollSchedule {
 
     mutating func remove(where isRemoved: (Int) -> Bool) {
         for index in entries.indices where isRemoved(index) { uncount(index) }
-        entries = entries.indices.lazy.filter { !isRemoved($0) }.map { entries[$0] }
+        entries = entries.indices.filter { !isRemoved($0) }.map { entries[$0] }
     }
 
     /// Begins a pass at a time in monotonic nanoseconds; `hasRung`: a loop may have called the watchdog.

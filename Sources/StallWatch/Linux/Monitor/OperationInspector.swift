@@ -126,7 +126,7 @@ struct OperationInspector {
         guard isSame, case .thread(let thread) = chain.end,
             let before = reading.threads.first(where: { $0.id == thread })
         else { return isSame }
-        return before.isSameEnd(of: chain, as: reader.threads().first { $0.id == thread })
+        return before.isSameEnd(of: chain, now: reader.threads().first { $0.id == thread })
     }
 
     private func capture(_ first: [Int32]) -> [StallRecord.OtherThread] {
@@ -151,7 +151,7 @@ extension TaskThread {
     /// Returns whether a chain that ended at the thread still does.
     ///
     /// If the last task waits for an actor, the thread must still run that, which may have many short jobs.
-    func isSameEnd(of chain: TaskChain, as now: TaskThread?) -> Bool {
+    func isSameEnd(of chain: TaskChain, now: TaskThread?) -> Bool {
         chain.tasks.last?.wait == .executor ? executor == now?.executor : self == now
     }
 }

@@ -299,7 +299,9 @@ import TestSupport
             loop.recorder.endTurn(at: Self.begin + 2 * Self.threshold)
             return .success(.stub([0x1000]))
         }
-        var supervisor = LoopSupervisor(loop, world.context(capturer))
+        let context = world.context(capturer)
+        defer { withExtendedLifetime(context) {} }
+        var supervisor = LoopSupervisor(loop, context)
         source.isWaiting.store(false, ordering: .relaxed)
         loop.recorder.setThread(.max)
         loop.recorder.beginTurn(at: Self.begin)

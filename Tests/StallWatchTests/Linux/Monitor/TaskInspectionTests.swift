@@ -38,11 +38,12 @@ import Testing
         let waiting = TaskList.Task(id: 1, state: .enqueued, wait: .executor, target: 0)
         let chain = TaskChain(from: 1, in: TaskList(tasks: [waiting], executors: [busy]))
         let before = TaskThread(id: 9, task: 0x2000, executor: 0x60)
-        #expect(before.isSameEnd(of: chain, as: .init(id: 9, task: 0x3000, executor: 0x60)))
-        #expect(!before.isSameEnd(of: chain, as: .init(id: 9, task: 0x2000, executor: 0x70)))
-        #expect(!before.isSameEnd(of: chain, as: nil))
+        func isSame(_ chain: TaskChain, _ now: TaskThread?) -> Bool { before.isSameEnd(of: chain, now: now) }
+        #expect(isSame(chain, TaskThread(id: 9, task: 0x3000, executor: 0x60)))
+        #expect(!isSame(chain, TaskThread(id: 9, task: 0x2000, executor: 0x70)))
+        #expect(!isSame(chain, nil))
         let running = TaskChain(
             from: 2, in: TaskList(tasks: [TaskList.Task(id: 2, state: .running, thread: 9)], executors: []))
-        #expect(!before.isSameEnd(of: running, as: .init(id: 9, task: 0x3000, executor: 0x60)))
+        #expect(!isSame(running, TaskThread(id: 9, task: 0x3000, executor: 0x60)))
     }
 }
