@@ -14,12 +14,20 @@ void cunwind_clear(cunwind_stack *stack) {
   stack->end = CUNWIND_END_COMPLETE;
 }
 
+// Finds the end of the stack that contains `address`. pthread_getattr_np(3) is not safe for a thread that may end.
+static bool find_bounds(cunwind_engine *engine, uint64_t address, cunwind_stack_bounds *bounds) {
+  const cunwind_mapping *mapping = cunwind_mapping_at(&engine->modules.mappings, address);
+  if (!mapping || !mapping->is_writable) return false;
+  *bounds = (cunwind_stack_bounds){.low = mapping->low, .high = mapping->high};
+  return true;
+}
+
 // No unwind needs the arguments, environment and thread-local storage above a thread's first function.
-static void learn_end(cunwind_stack_map *map, cunwind_thread *thread, const cunwind_stack *stack,
+static void learn_end(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack *stack,
                       uint64_t stack_pointer) {
   cunwind_stack_bounds found = thread->bounds;
   bool is_known = stack_pointer >= found.low && stack_pointer < found.high;
-  if (!is_known && !cunwind_stack_map_find(map, stack_pointer, &found)) return;
+  if (!is_known && !find_bounds(engine, stack_pointer, &found)) return;
   uint64_t first = stack->frames[stack->frame_count - 1].stack_pointer;
   if (first >= stack_pointer && first < found.high && found.high - first > BEYOND_FIRST_FRAME) {
     found.high = first + BEYOND_FIRST_FRAME;
@@ -34,12 +42,12 @@ bool cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwin
   engine->unwinder.copy = copy;
   cunwind_unwind(&engine->unwinder, registers, stack);
   thread->bounds.other_low = thread->bounds.other_high = 0;
-  if (stack->end == CUNWIND_END_COMPLETE) learn_end(&engine->map, thread, stack, stack_pointer);
+  if (stack->end == CUNWIND_END_COMPLETE) learn_end(engine, thread, stack, stack_pointer);
   if (stack->end != CUNWIND_END_NOT_IN_COPY || !may_retake) return true;
 
   cunwind_stack_bounds found;
   uint64_t missing = engine->unwinder.missing;
-  if (!cunwind_stack_map_find(&engine->map, missing, &found)) return true;
+  if (!find_bounds(engine, missing, &found)) return true;
   if (stack_pointer >= found.low && stack_pointer < found.high && missing >= stack_pointer) {
     thread->bounds = found;
     return found.high <= copied_to;

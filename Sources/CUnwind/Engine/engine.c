@@ -69,9 +69,8 @@ cunwind_engine *cunwind_engine_create(const cunwind_options *options) {
   engine->harmless_signal_number = options->harmless_signal_number;
   choose_unwinder(engine);
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
-      cunwind_page_cache_init(&engine->pages) && cunwind_stack_map_init(&engine->map) &&
-      cunwind_helper_init(&engine->helper) && (engine->helper.copy = cunwind_copy_create()) &&
-      cunwind_prepare_spare(engine)) {
+      cunwind_page_cache_init(&engine->pages) && cunwind_helper_init(&engine->helper) &&
+      (engine->helper.copy = cunwind_copy_create()) && cunwind_prepare_spare(engine)) {
     check_unwinder(engine);
     return engine;
   }
@@ -88,7 +87,6 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   // In a child of fork(2), the watchdog may have held libunwind's locks.
   if (engine->unwinder.library && is_parent) cunwind_library_destroy(engine->unwinder.library);
   cunwind_page_cache_destroy(&engine->pages);
-  cunwind_stack_map_destroy(&engine->map);
   cunwind_modules_destroy(&engine->modules);
   // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:
   // otherwise another allocation could get their addresses.

@@ -8,7 +8,6 @@
 
 #include "CUnwind.h"
 #include "Engine/stack_copy.h"
-#include "Engine/stack_map.h"
 #include "Engine/task_context.h"
 #include "Engine/thread_files.h"
 #include "Machine/registers.h"
@@ -25,7 +24,6 @@ struct cunwind_engine {
   int harmless_signal_number;  ///< For threads that do not block it; 0: none.
   cunwind_modules modules;
   cunwind_page_cache pages;
-  cunwind_stack_map map;
   cunwind_unwinder unwinder;
   char unwinder_reason[CUNWIND_UNWINDER_REASON_BYTES];  ///< Why it is not libunwind; empty if it is.
   cunwind_helper_memory helper;                         ///< Its copy is that of all methods but the signal.

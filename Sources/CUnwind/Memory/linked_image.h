@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "Memory/mappings.h"
+
 /// The most program headers that are read. Linkers write 8 to 14.
 #define CUNWIND_MAX_SEGMENTS 64u
 
@@ -22,6 +24,6 @@ typedef struct cunwind_linked_image {
 #pragma GCC visibility push(hidden)
 
 /// Fills the segments of an image, whose other fields are set. False: its program headers are not in memory.
-bool cunwind_read_segments(cunwind_linked_image *image);
+bool cunwind_read_segments(cunwind_linked_image *image, cunwind_mappings *mappings);
 
 #pragma GCC visibility pop

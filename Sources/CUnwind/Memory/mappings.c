@@ -2,9 +2,23 @@
 #include "Memory/mappings.h"
 
 #include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "Memory/guarded_memory.h"
 #include "System/raw_system_call.h"
+
+bool cunwind_mappings_init(cunwind_mappings *mappings) {
+  memset(mappings, 0, sizeof *mappings);
+  mappings->list = cunwind_map(CUNWIND_MAX_MAPPINGS * sizeof *mappings->list, MAP_NORESERVE);
+  return mappings->list != NULL;
+}
+
+void cunwind_mappings_destroy(cunwind_mappings *mappings) {
+  if (mappings->list) munmap(mappings->list, CUNWIND_MAX_MAPPINGS * sizeof *mappings->list);
+  mappings->list = NULL;
+}
 
 enum { LOW, HIGH, PERMISSIONS, OFFSET, MAJOR, MINOR, INODE, REST };
 /// The inode's number has up to 64 bits, the device's 32. This one number tells the files of a process apart.
@@ -37,23 +51,42 @@ static cunwind_mapping mapping_of(const maps_line *line) {
                            .is_writable = line->is_writable};
 }
 
-void cunwind_visit_mappings(bool (*visit)(const cunwind_mapping *, void *), void *context) {
+void cunwind_mappings_read(cunwind_mappings *mappings) {
+  mappings->count = 0;
+  mappings->read_at = cunwind_now();
+  mappings->reads++;
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
   if (file < 0) return;
   char text[4096];
   maps_line line = {.field = LOW};
-  bool goes_on = true;
   long got;
-  while (goes_on && (got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0)) > 0) {
-    for (long index = 0; index < got && goes_on; index++) {
+  while ((got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0)) > 0) {
+    for (long index = 0; index < got; index++) {
       if (text[index] != '\n') {
         take_letter(&line, text[index]);
         continue;
       }
-      cunwind_mapping mapping = mapping_of(&line);
-      goes_on = visit(&mapping, context);
+      if (mappings->count < CUNWIND_MAX_MAPPINGS) mappings->list[mappings->count++] = mapping_of(&line);
       line = (maps_line){.field = LOW};
     }
   }
   cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+}
+
+static const cunwind_mapping *search(const cunwind_mappings *mappings, uint64_t address) {
+  size_t first = 0, end = mappings->count;
+  while (first < end) {
+    size_t middle = first + (end - first) / 2;
+    if (mappings->list[middle].high <= address) first = middle + 1;
+    else end = middle;
+  }
+  return first < mappings->count && mappings->list[first].low <= address ? &mappings->list[first] : NULL;
+}
+
+const cunwind_mapping *cunwind_mapping_at(cunwind_mappings *mappings, uint64_t address) {
+  uint64_t age = cunwind_now() - mappings->read_at;
+  const cunwind_mapping *found = age > CUNWIND_MAP_AGE_NANOSECONDS ? NULL : search(mappings, address);
+  if (found || age <= CUNWIND_MISSING_AGE_NANOSECONDS) return found;
+  cunwind_mappings_read(mappings);
+  return search(mappings, address);
 }

@@ -93,7 +93,8 @@ bool cunwind_modules_init(cunwind_modules *modules) {
   modules->list = cunwind_map(CUNWIND_MAX_IMAGES * sizeof(cunwind_module), MAP_NORESERVE);
   modules->paths = cunwind_map(CUNWIND_MAX_PATH_BYTES, MAP_NORESERVE);
   // Two pieces per image, its entry and its build ID, and two per namespace.
-  if (!modules->list || !modules->paths || !init_record(&modules->record, 2 * CUNWIND_MAX_IMAGES + 2 * MAX_NAMESPACES))
+  if (!modules->list || !modules->paths || !cunwind_mappings_init(&modules->mappings) ||
+      !init_record(&modules->record, 2 * CUNWIND_MAX_IMAGES + 2 * MAX_NAMESPACES))
     return false;
   cunwind_modules_refresh(modules);
   return true;
@@ -102,6 +103,7 @@ bool cunwind_modules_init(cunwind_modules *modules) {
 void cunwind_modules_destroy(cunwind_modules *modules) {
   if (modules->list) munmap(modules->list, CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   if (modules->paths) munmap(modules->paths, CUNWIND_MAX_PATH_BYTES);
+  cunwind_mappings_destroy(&modules->mappings);
   cunwind_memory_record *record = &modules->record;
   if (record->pieces) munmap(record->pieces, record->capacity * sizeof *record->pieces);
   if (record->expected) munmap(record->expected, record->capacity * MAX_PIECE_BYTES);
@@ -256,7 +258,7 @@ static bool walk_link_map(cunwind_modules *modules, uint64_t at, bool is_main) {
                                   .name = (uint64_t)(uintptr_t)entry.l_name,
                                   .dynamic = (uint64_t)(uintptr_t)entry.l_ld,
                                   .is_executable = is_main && index == 0};
-    if (cunwind_read_segments(&image)) add_image(&image, modules);
+    if (cunwind_read_segments(&image, &modules->mappings)) add_image(&image, modules);
     previous = at;
     at = (uint64_t)(uintptr_t)entry.l_next;
   }

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "CUnwind.h"
+#include "Memory/mappings.h"
 
 /// The most images in the list. Their room is reserved once and costs memory only when used.
 #define CUNWIND_MAX_IMAGES 8192u
@@ -44,6 +45,7 @@ typedef struct cunwind_modules {
   size_t path_bytes;
   cunwind_memory_record record;  ///< The record of the last refresh.
   uint64_t generation;           ///< Grows whenever the list is rebuilt.
+  cunwind_mappings mappings;
   char executable_path[4096];
 } cunwind_modules;
 

@@ -1,0 +1,43 @@
+// The process's mappings, which are read once for many threads.
+
+#define _GNU_SOURCE
+#include "Memory/mappings.h"
+
+#include <sys/mman.h>
+
+#include "Memory/guarded_memory.h"
+#include "Support/checks.h"
+#include "System/raw_system_call.h"
+
+#define LOOKUPS 1000
+
+static bool is_in(const cunwind_mapping *mapping, uint64_t address) {
+  return mapping && mapping->low <= address && address < mapping->high;
+}
+
+void cunwind_check_mappings(int unused) {
+  (void)unused;
+  cunwind_mappings mappings;
+  if (!EXPECT(cunwind_mappings_init(&mappings))) return;
+  uint64_t here = (uint64_t)(uintptr_t)&mappings, began = cunwind_now();
+  for (int lookup = 0; lookup < LOOKUPS; lookup++) {
+    const cunwind_mapping *stack = cunwind_mapping_at(&mappings, here);
+    EXPECT(is_in(stack, here) && stack->is_writable);
+  }
+  // However slow the machine is.
+  EXPECT(mappings.reads <= 1 + (cunwind_now() - began) / CUNWIND_MAP_AGE_NANOSECONDS);
+  EXPECT(!cunwind_mapping_at(&mappings, 1));
+  uint64_t code = (uint64_t)(uintptr_t)cunwind_check_mappings;
+  const cunwind_mapping *of_code = cunwind_mapping_at(&mappings, code);
+  EXPECT(is_in(of_code, code) && !of_code->is_writable && of_code->file != 0);
+
+  // A mapping that is new is found once the last reading is some milliseconds old.
+  uint8_t *added = cunwind_map(CUNWIND_PAGE_BYTES, 0);
+  if (EXPECT(added)) {
+    uint64_t address = (uint64_t)(uintptr_t)added + 8;
+    mappings.read_at -= 2 * CUNWIND_MISSING_AGE_NANOSECONDS;
+    EXPECT(is_in(cunwind_mapping_at(&mappings, address), address));
+    munmap(added, CUNWIND_PAGE_BYTES);
+  }
+  cunwind_mappings_destroy(&mappings);
+}
