@@ -2,80 +2,31 @@
 ///
 /// A loop is polled when it is due, or after half of that time, with another one: a thousand loops that turn need no
 /// thousand wake-ups. A loop that *rests* is not due: it waits, and begins a turn without a word unless the watchdog is
-/// parked. So the watchdog looks at such loops from time to time: two loads each. The same look finds the loops that have
-/// called the watchdog.
+/// parked. So each pass looks at the marks of all loops, some 30 ns for each.
 struct PollSchedule {
-    /// The least time between two looks at all loops, in nanoseconds per loop: a look takes some 30.
-    static let lookInterval: UInt64 = 2_000
-
     private struct Entry {
         let recorder: TurnRecorder
-        var due: UInt64 = 0
+        var last = PollOutcome(due: 0, mark: (0, 0), isResting: false, mayPark: false)
         /// When it may be polled with another one.
         var early: UInt64 = 0
-        /// The recorder's mark at the last poll.
-        var mark: (began: UInt64, turns: UInt64) = (0, 0)
-        var rest: Rest?
-        /// Whether the last poll found no turn that is to be polled.
-        var mayPark = false
-        /// The time between polls that find no turn, if these have nothing else to do.
-        var interval: UInt64?
-    }
-
-    private struct Rest: Hashable {
-        var threshold: UInt64
-        var isLoadFollowed: Bool
     }
 
     private var entries: [Entry] = []
-    private var resting: [Rest: Int] = [:]
-    /// The number of entries that may not park.
-    private var turning = 0
-    private var lastLook: UInt64 = 0
-    private var isLooking = true
-    /// When the next loop is due, in monotonic nanoseconds.
-    private(set) var next = UInt64.max
 
     /// Adds a loop, which is due at once, as the last.
-    mutating func add(_ recorder: TurnRecorder) {
-        entries.append(Entry(recorder: recorder))
-        turning += 1
-    }
+    mutating func add(_ recorder: TurnRecorder) { entries.append(Entry(recorder: recorder)) }
 
-    mutating func remove(where isRemoved: (Int) -> Bool) {
-        for index in entries.indices where isRemoved(index) { uncount(index) }
-        entries = entries.indices.filter { !isRemoved($0) }.map { entries[$0] }
-    }
+    mutating func remove(where isRemoved: (TurnRecorder) -> Bool) { entries.removeAll { isRemoved($0.recorder) } }
 
-    /// Begins a pass at a time in monotonic nanoseconds; `hasRung`: a loop may have called the watchdog.
-    mutating func begin(at now: UInt64, hasRung: Bool) {
-        let interval = min(UInt64(entries.count) &* Self.lookInterval, shortestRest ?? .max)
-        isLooking = hasRung || now &- lastLook >= interval
-        if isLooking { lastLook = now }
-        next = .max
-    }
-
-    /// The shortest threshold of the loops that rest: a turn of one may be late after that time.
-    private var shortestRest: UInt64? { resting.keys.lazy.map(\.threshold).min() }
-
-    /// Returns whether a loop is to be polled in this pass; decides itself for one that needs no more than its mark.
+    /// Returns whether a loop is to be polled in a pass; decides itself for one that needs no more than its mark.
     mutating func needsPoll(_ index: Int, at now: UInt64) -> Bool {
-        let entry = entries[index]
-        let isDue = entry.early <= now
-        guard isDue || isLooking else {
-            next = min(next, entry.due)
-            return false
-        }
-        if entry.recorder.takeNews() { return true }
-        let mark = entry.recorder.mark
-        guard isDue || entry.rest != nil && mark != entry.mark else {
-            next = min(next, entry.due)
-            return false
-        }
-        guard let interval = entry.interval, mark.began == 0 else { return true }
+        let (recorder, last) = (entries[index].recorder, entries[index].last)
+        if recorder.takeNews() { return true }
+        let mark = recorder.mark
+        guard entries[index].early <= now || last.isResting && mark != last.mark else { return false }
+        guard let interval = last.plainInterval, mark.began == 0 else { return true }
         // It has turned since, and is likely to do so again.
-        let isBusy = mark.turns != entry.mark.turns || entry.mark.began != 0
-        entries[index].mark = mark
+        let isBusy = mark.turns != last.mark.turns || last.mark.began != 0
         let due = isBusy ? now &+ interval : .max
         let outcome = PollOutcome(due: due, mark: mark, plainInterval: interval, isResting: !isBusy, mayPark: true)
         update(index, outcome, at: now)
@@ -84,41 +35,29 @@ struct PollSchedule {
 
     /// Takes over what a poll of a loop, at a time in monotonic nanoseconds, has found.
     mutating func update(_ index: Int, _ outcome: PollOutcome, at now: UInt64) {
-        uncount(index)
-        let rest = Rest(threshold: entries[index].recorder.threshold, isLoadFollowed: outcome.isLoadFollowed)
-        entries[index].due = outcome.due
-        entries[index].early = outcome.due == .max ? .max : outcome.due - (outcome.due - min(now, outcome.due)) / 2
-        (entries[index].mark, entries[index].interval) = (outcome.mark, outcome.plainInterval)
-        entries[index].rest = outcome.isResting ? rest : nil
-        entries[index].mayPark = outcome.mayPark
-        if outcome.isResting { resting[rest, default: 0] += 1 }
-        if !outcome.mayPark { turning += 1 }
-        next = min(next, outcome.due)
+        let due = outcome.due
+        entries[index].last = outcome
+        entries[index].early = due == .max ? .max : due - (due - min(now, due)) / 2
     }
 
-    private mutating func uncount(_ index: Int) {
-        if !entries[index].mayPark { turning -= 1 }
-        guard let rest = entries[index].rest, let count = resting[rest] else { return }
-        resting[rest] = count == 1 ? nil : count - 1
-    }
+    /// When the next loop is due, in monotonic nanoseconds.
+    var next: UInt64 { entries.lazy.map(\.last.due).min() ?? .max }
 
     /// Returns how to sleep from `now` until `deadline`, both in monotonic nanoseconds.
     func sleep(at now: UInt64, until deadline: UInt64) -> WatchdogSleep {
-        var loops = resting.keys.map { rest in
+        let loops = entries.lazy.map { entry in
             WatchdogSleep.FollowedLoop(
-                threshold: rest.threshold, mayWake: true, mayPark: true, isLoadFollowed: rest.isLoadFollowed)
+                threshold: entry.recorder.threshold, mayWake: entry.last.isResting, mayPark: entry.last.mayPark,
+                isLoadFollowed: entry.last.isLoadFollowed)
         }
-        loops.append(.init(threshold: .max, mayWake: false, mayPark: turning == 0, isLoadFollowed: false))
-        var sleep = WatchdogSleep(loops, at: now, until: deadline)
-        if !sleep.isParked, let shortestRest { sleep.deadline = min(sleep.deadline, lastLook &+ shortestRest) }
-        return sleep
+        return WatchdogSleep(loops, at: now, until: deadline)
     }
 
     /// Whether no loop has begun a turn since its last poll, and none is in one that is to be polled.
     var mayPark: Bool {
         entries.allSatisfy { entry in
             let began = entry.recorder.mark.began
-            return began == 0 || entry.mayPark && began == entry.mark.began
+            return began == 0 || entry.last.mayPark && began == entry.last.mark.began
         }
     }
 

@@ -95,18 +95,17 @@ final class Watchdog: Sendable {
         var timekeeper = Timekeeper()
         // Taken together with the loops, so that an answer has every loop that was added before its request.
         var requests: [ProgressRequest] = []
-        var (isFirst, hasRung) = (true, true)
+        var isFirst = true
         while applyChanges(&supervisors, &schedule, &requests, context) {
             if let graceEnd = timekeeper.wake(
                 capturing: capturer.timeTaken + context.timeOfChecks, schedule, suppressed, now)
             {
                 timekeeper.sleep(at: now(), until: graceEnd)
-                hasRung = alarm.sleep(until: graceEnd) || hasRung
+                alarm.sleep(until: graceEnd)
                 continue
             }
             timekeeper.resume(from: pauses.countingFrom(at: now()))
             let began = now()
-            schedule.begin(at: began, hasRung: hasRung)
             context.threads.beginPass()
             for index in supervisors.indices where schedule.needsPoll(index, at: began) || !requests.isEmpty {
                 let time = now()
@@ -122,7 +121,7 @@ final class Watchdog: Sendable {
             passed(context.loops, now(), false)
             answer(&requests, supervisors)
             let deadline = min(schedule.next, serve(now(), timekeeper.countingFrom))
-            hasRung = sleep(schedule, until: deadline, &timekeeper)
+            sleep(schedule, until: deadline, &timekeeper)
         }
         passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }
@@ -150,23 +149,28 @@ final class Watchdog: Sendable {
         context.loops += changes.added
         guard !changes.removed.isEmpty else { return true }
         // Not by the label, with which a loop may have been added meanwhile.
-        let removed = Set(changes.removed.map(ObjectIdentifier.init))
-        func isRemoved(_ index: Int) -> Bool { removed.contains(ObjectIdentifier(supervisors[index].loop)) }
+        let removed = Set(changes.removed.map { ObjectIdentifier($0.recorder) })
+        func isRemoved(_ recorder: TurnRecorder) -> Bool { removed.contains(ObjectIdentifier(recorder)) }
+        for index in supervisors.indices where isRemoved(supervisors[index].loop.recorder) {
+            supervisors[index].leave(at: now())
+        }
+        supervisors.removeAll { isRemoved($0.loop.recorder) }
         schedule.remove(where: isRemoved)
-        for index in supervisors.indices where isRemoved(index) { supervisors[index].leave(at: now()) }
-        supervisors.removeAll { removed.contains(ObjectIdentifier($0.loop)) }
-        context.loops.removeAll { removed.contains(ObjectIdentifier($0)) }
+        context.loops.removeAll { isRemoved($0.recorder) }
         return true
     }
 
-    /// Sleeps until a deadline, or until a loop begins a turn that may be late before; returns whether it may have called.
-    private func sleep(_ schedule: PollSchedule, until deadline: UInt64, _ timekeeper: inout Timekeeper) -> Bool {
+    /// Sleeps until a deadline, or until a loop begins a turn that may be late before.
+    private func sleep(_ schedule: PollSchedule, until deadline: UInt64, _ timekeeper: inout Timekeeper) {
         let time = now()
         let sleep = schedule.sleep(at: time, until: deadline)
         timekeeper.sleep(at: time, until: sleep.deadline)
         // Who changes something else for the watchdog rings.
-        return sleep.isParked
-            ? alarm.park(until: sleep.deadline) { schedule.mayPark } : alarm.sleep(until: sleep.deadline)
+        if sleep.isParked {
+            alarm.park(until: sleep.deadline) { schedule.mayPark }
+        } else {
+            alarm.sleep(until: sleep.deadline)
+        }
     }
 
     private func answer(_ requests: inout [ProgressRequest], _ supervisors: [LoopSupervisor]) {

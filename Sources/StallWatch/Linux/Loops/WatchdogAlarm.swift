@@ -38,17 +38,13 @@ final class WatchdogAlarm: Sendable {
         return true
     }
 
-    /// Sleeps until the alarm rings or a deadline, and returns whether a loop may have begun a turn.
-    ///
-    /// It does not sleep if `mayPark` returns `false` once the flag is set: that inspects every loop again, a turn that
-    /// begins later sees the flag, and the fences exclude a third case.
-    @discardableResult
-    func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) -> Bool {
+    /// Sleeps until the alarm rings or a deadline, unless `mayPark` returns `false` once the flag is set: it inspects
+    /// every loop again, a turn that begins later sees the flag, and the fences exclude a third case.
+    func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) {
         parked.store(true, ordering: .sequentiallyConsistent)
         fence.heavy()
-        defer { parked.store(false, ordering: .sequentiallyConsistent) }
-        // What happened in between did not ring.
-        return mayPark() ? sleep(until: deadline) : true
+        if mayPark() { sleep(until: deadline) }
+        parked.store(false, ordering: .sequentiallyConsistent)
     }
 }
 
