@@ -102,10 +102,9 @@ extension StallMonitor.Configuration {
         /// Edits each report before any output or hook receives it.
         ///
         /// It may change everything except the report's version, id, kind, state and start time. It runs on a thread of
-        /// the monitor, and sometimes on two at once. A report for which it takes more than a second keeps only its times,
-        /// and so do those that come until it has returned. The sentence ``StallReport/Cause/summary``
-        /// names functions, files and locks: it is written anew from what is left, unless the closure has changed the
-        /// sentence itself.
+        /// the monitor. A report for which it takes more than 0.8 seconds keeps only its times, and so do those that come
+        /// until it has returned. The sentence ``StallReport/Cause/summary`` names functions, files and locks: it is written
+        /// anew from what is left, unless the closure has changed the sentence itself.
         ///
         /// ```swift
         /// configuration.privacy.redact = { report in

@@ -74,7 +74,7 @@ struct ReportOutlet: Sendable {
             report.monitor.suppressed[reason] = suppressed[reason]
         }
         report.shortenPaths(settings.pathStyle)
-        if let fault = redaction?.apply(to: &report, unless: { limit.isOver }) {
+        if let fault = redaction?.apply(to: &report, until: limit.ofNames) {
             notices.post(
                 .init(notice: "a stall report could not be redacted: only its times were kept", ["reason": fault]))
         }
@@ -142,6 +142,6 @@ final class StopLimit: Sendable {
     var ofOthers: UInt64 { after(SinkSet.otherTimeLimit) }
     var ofStores: UInt64 { after(SinkSet.storeTimeLimit) }
 
-    /// Whether there is no time left for names and redactions.
+    /// Whether there is no time left for names.
     var isOver: Bool { monotonicNow() >= ofNames }
 }

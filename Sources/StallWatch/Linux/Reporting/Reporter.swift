@@ -167,8 +167,7 @@ final class Reporter: Sendable {
             reportsPerMinute: outlet.settings.reportsPerMinute, reportsEveryRepeat: outlet.settings.reportsEveryRepeat
         )
         var namer = ReportNamer(names: NamingThread(outlet.settings.builder), policy: policy, outlet: outlet)
-        while let draft = drafts.next() { namer.report(draft) }
-        namer.names.end()
+        while let draft = drafts.next(beforeWaiting: { namer.names.releaseMemory() }) { namer.report(draft) }
     }
 
     /// Waits until the sinks have all records so far, up to ``SinkSet/storeTimeLimit`` more; returns `false` then.

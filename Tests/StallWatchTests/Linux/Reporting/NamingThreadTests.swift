@@ -68,7 +68,6 @@ import Testing
         while functions(&names) != ["read", "work"], monotonicNow() < end { nap() }
         let found = functions(&names)
         #expect(found == ["read", "work"])
-        names.end()
     }
 
     @Test func `the threads that are left are few`() {
@@ -89,7 +88,6 @@ import Testing
         while functions(&names) != [nil, "work"], monotonicNow() < end { nap() }
         let found = functions(&names)
         #expect(found == [nil, "work"])
-        names.end()
     }
 
     @Test func `without time the report says so`() throws {
@@ -114,7 +112,7 @@ import Testing
         }
         for _ in 0..<2 {
             var report = try StallReport.literal()
-            let fault = redaction.apply(to: &report, unless: { false })
+            let fault = redaction.apply(to: &report, until: .max)
             #expect(fault == "the closure does not return")
             #expect(report.metadata.isEmpty && report.frames.isEmpty && report.process.hostname == "")
             #expect(report.fault == nil)
@@ -125,7 +123,7 @@ import Testing
         let end = endOfPatience
         while metadata.isEmpty, monotonicNow() < end {
             var report = try StallReport.literal()
-            if redaction.apply(to: &report, unless: { false }) == nil { metadata = report.metadata }
+            if redaction.apply(to: &report, until: .max) == nil { metadata = report.metadata }
             nap()
         }
         #expect(metadata == ["redacted": "yes"])
@@ -136,7 +134,7 @@ import Testing
         defer { gate.post() }
         let redaction = Redaction(within: patience) { _ in gate.pass() }
         var report = try StallReport.literal()
-        let fault = redaction.apply(to: &report, unless: { true })
+        let fault = redaction.apply(to: &report, until: 0)
         #expect(fault != nil)
     }
 }
