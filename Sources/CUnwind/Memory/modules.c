@@ -22,21 +22,24 @@
 #define MAX_LINKED_IMAGES 16384u
 /// The most namespaces of the linker that are read: glibc has 16 (DL_NNS).
 #define MAX_NAMESPACES 16u
+/// The most segments that are not writable of which an image's hash is made. Linkers make one to three.
+#define HASHED_SEGMENTS 4u
 
 // ---- The record of bytes ---------------------------------------------------------------------------------------------
 // Apart from its beginning and its end, all of it is async-signal-safe.
 
-#define MAX_PIECE_BYTES 64u
+#define PIECE_BYTES 64u
 /// Half of the maximum (UIO_MAXIOV). The kernel keeps 8 pieces on its stack; any larger number costs one allocation.
 #define PIECES_PER_CALL 512u
 
-// Reserves room for `capacity` pieces, which costs memory only when used. False with errno on failure.
+// Reserves room for `capacity` pieces, PIECE_BYTES on average, which costs memory only when used. False with errno on
+// failure.
 static bool init_record(cunwind_memory_record *record, size_t capacity) {
   memset(record, 0, sizeof *record);
   record->capacity = capacity;
   record->pieces = cunwind_map(capacity * sizeof *record->pieces, MAP_NORESERVE);
-  record->expected = cunwind_map(capacity * MAX_PIECE_BYTES, MAP_NORESERVE);
-  record->present = cunwind_map(capacity * MAX_PIECE_BYTES, MAP_NORESERVE);
+  record->expected = cunwind_map(capacity * PIECE_BYTES, MAP_NORESERVE);
+  record->present = cunwind_map(capacity * PIECE_BYTES, MAP_NORESERVE);
   return record->pieces && record->expected && record->present;
 }
 
@@ -45,10 +48,9 @@ static void clear_record(cunwind_memory_record *record) {
   record->is_complete = true;
 }
 
-// Adds the bytes at `address`, or the first of them. Unreadable or without room: the record never counts as unchanged.
+// Adds the bytes at `address`. Unreadable or without room: the record never counts as unchanged.
 static void add_piece(cunwind_memory_record *record, uint64_t address, size_t length) {
-  if (length > MAX_PIECE_BYTES) length = MAX_PIECE_BYTES;
-  if (record->count == record->capacity ||
+  if (record->count == record->capacity || record->bytes + length > record->capacity * PIECE_BYTES ||
       !cunwind_guarded_read_all(address, record->expected + record->bytes, length)) {
     record->is_complete = false;
     return;
@@ -106,8 +108,8 @@ void cunwind_modules_destroy(cunwind_modules *modules) {
   cunwind_mappings_destroy(&modules->mappings);
   cunwind_memory_record *record = &modules->record;
   if (record->pieces) munmap(record->pieces, record->capacity * sizeof *record->pieces);
-  if (record->expected) munmap(record->expected, record->capacity * MAX_PIECE_BYTES);
-  if (record->present) munmap(record->present, record->capacity * MAX_PIECE_BYTES);
+  if (record->expected) munmap(record->expected, record->capacity * PIECE_BYTES);
+  if (record->present) munmap(record->present, record->capacity * PIECE_BYTES);
   memset(modules, 0, sizeof *modules);
 }
 
@@ -151,34 +153,20 @@ static void read_unwind_table(cunwind_module *module, uint64_t header, uint64_t 
   module->table_count = count;
 }
 
-// Returns the hash of the image's pieces; 0 if one cannot be read.
-static uint64_t hash_content(const cunwind_module *module) {
-  uint64_t hash = 0xcbf29ce484222325ull, words[512];
-  for (unsigned piece = 0; piece < CUNWIND_HASHED_SEGMENTS; piece++) {
-    uint64_t at = (uint64_t)(uintptr_t)module->hashed[piece].iov_base, left = module->hashed[piece].iov_len;
-    while (left > 0) {
-      size_t size = left < sizeof words ? (size_t)left : sizeof words;
-      if (!cunwind_guarded_read_all(at, words, size)) return 0;
-      for (size_t index = 0; index < size / sizeof *words; index++) hash = (hash ^ words[index]) * 0x100000001b3ull;
-      at += size;
-      left -= size;
-    }
-  }
-  return hash;
-}
-
-static void set_hashed_pieces(cunwind_module *module, const cunwind_linked_image *image) {
-  unsigned count = 0;
-  for (unsigned index = 0; index < image->segment_count && count < CUNWIND_HASHED_SEGMENTS; index++) {
+// Returns the hash of an image's contents (cunwind_image); 0 if they cannot be read.
+static uint64_t hash_content(const cunwind_linked_image *image) {
+  uint64_t hash = 0xcbf29ce484222325ull, words[CUNWIND_HASHED_BYTES / sizeof(uint64_t)];
+  for (unsigned index = 0, count = 0; index < image->segment_count && count < HASHED_SEGMENTS; index++) {
     const ElfW(Phdr) *segment = &image->segments[index];
     // strip(1) changes the ELF header.
     uint64_t skipped = segment->p_offset == 0 ? sizeof(ElfW(Ehdr)) : 0, size = segment->p_filesz;
     if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) || size <= skipped) continue;
-    if (size > CUNWIND_HASHED_BYTES) size = CUNWIND_HASHED_BYTES;
-    module->hashed[count++] = (struct iovec){(void *)(uintptr_t)(image->base + segment->p_vaddr + skipped),
-                                             (size_t)((size - skipped) & ~7ull)};
+    size_t kept = ((size < sizeof words ? (size_t)size : sizeof words) - skipped) / sizeof *words;
+    if (!cunwind_guarded_read_all(image->base + segment->p_vaddr + skipped, words, kept * sizeof *words)) return 0;
+    for (size_t word = 0; word < kept; word++) hash = (hash ^ words[word]) * 0x100000001b3ull;
+    count++;
   }
-  module->image.content_hash = hash_content(module);
+  return hash;
 }
 
 static void widen(uint64_t *low, uint64_t *high, uint64_t start, uint64_t end) {
@@ -209,7 +197,7 @@ static bool read_module(cunwind_module *module, const cunwind_linked_image *imag
       *build_id_note = read_build_id(module, start, segment->p_memsz);
     }
   }
-  if (module->image.build_id_length == 0) set_hashed_pieces(module, image);
+  if (module->image.build_id_length == 0) module->image.content_hash = hash_content(image);
   return true;
 }
 
@@ -231,6 +219,9 @@ static const char *keep_path(cunwind_modules *modules, const cunwind_linked_imag
   return kept;
 }
 
+// An image without a build ID is known by its first page: the sizes of its segments, its symbols.
+static size_t bytes_of_page(uint64_t address) { return CUNWIND_PAGE_BYTES - (size_t)(address % CUNWIND_PAGE_BYTES); }
+
 static void add_image(const cunwind_linked_image *image, cunwind_modules *modules) {
   // Before the image is read, so that the next refresh detects a change in between.
   add_piece(&modules->record, image->entry, sizeof(struct link_map));
@@ -240,6 +231,7 @@ static void add_image(const cunwind_linked_image *image, cunwind_modules *module
   if (!read_module(module, image, &note)) return;
   // Another build of a library may be loaded at the same address.
   if (note) add_piece(&modules->record, note, BUILD_ID_NOTE_BYTES);
+  else if (module->fixed_high) add_piece(&modules->record, module->fixed_low, bytes_of_page(module->fixed_low));
   module->image.path = keep_path(modules, image);
   modules->count++;
 }
@@ -312,17 +304,8 @@ static void sort_by_address(cunwind_module *list, size_t count) {
   }
 }
 
-// An image without a build ID may have been replaced by another one at the same place: the linker's entry is the same.
-static bool has_same_content(const cunwind_modules *modules) {
-  for (size_t index = 0; index < modules->count; index++) {
-    const cunwind_module *module = &modules->list[index];
-    if (module->image.build_id_length == 0 && hash_content(module) != module->image.content_hash) return false;
-  }
-  return true;
-}
-
 bool cunwind_modules_refresh(cunwind_modules *modules) {
-  if (is_unchanged(&modules->record) && has_same_content(modules)) return false;
+  if (is_unchanged(&modules->record)) return false;
   bool is_whole = false;
   for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
     clear_record(&modules->record);

@@ -15,9 +15,6 @@
 /// The most bytes of all paths together.
 #define CUNWIND_MAX_PATH_BYTES (1024u * 1024u)
 
-/// The most segments that are not writable of which an image's hash is made. Linkers make one to three.
-#define CUNWIND_HASHED_SEGMENTS 4u
-
 /// The bytes of pieces of memory, by which a change is found out.
 typedef struct cunwind_memory_record {
   struct iovec *pieces;  ///< The addresses and lengths of the pieces.
@@ -34,8 +31,6 @@ typedef struct cunwind_module {
   uint64_t table;                  ///< The binary search table of .eh_frame_hdr; 0 if there is no usable one.
   uint64_t table_base;             ///< The .eh_frame_hdr, to which the table's offsets are relative.
   uint64_t table_count;
-  /// The pieces of memory that tell an image without a build ID from another.
-  struct iovec hashed[CUNWIND_HASHED_SEGMENTS];
 } cunwind_module;
 
 typedef struct cunwind_modules {
