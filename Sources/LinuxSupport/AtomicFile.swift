@@ -4,28 +4,25 @@ package enum AtomicFile {
     /// Creates a file for its owner only, in place of what has the name, even a FIFO, and returns its descriptor.
     ///
     /// Here and below, `path` may be a name in a directory that is given.
-    package static func create(
-        _ path: String, in directory: FixedDirectory? = nil
-    ) throws(SystemError) -> Int32 {
-        let place = try directory?.descriptor() ?? AT_FDCWD
-        unlinkat(place, path, 0)
-        let descriptor = openat(place, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    package static func create(_ path: String, in directory: FixedDirectory? = nil) throws(SystemError) -> Int32 {
+        let (place, bytes) = (try directory?.descriptor() ?? AT_FDCWD, pathBytes(path))
+        unlinkat(place, bytes, 0)
+        let descriptor = openat(place, bytes, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
-            throw SystemError(
-                "\(shown(path, directory)) cannot be created: make the directory writable or choose another one",
-                errno: errno)
+            throw failure(path, directory, "created: make the directory writable or choose another one", errno)
         }
         return descriptor
     }
 
-    /// The whole path, for messages.
-    private static func shown(_ path: String, _ directory: FixedDirectory?) -> String {
-        directory.map { "\($0.path)/\(path)" } ?? path
+    private static func failure(
+        _ path: String, _ directory: FixedDirectory?, _ what: String, _ errno: Int32
+    ) -> SystemError {
+        SystemError("\(directory.map { "\($0.path)/" } ?? "")\(path) cannot be \(what)", errno: errno)
     }
 
     package static func remove(_ path: String, in directory: FixedDirectory? = nil) throws(SystemError) {
-        guard unlinkat(try directory?.descriptor() ?? AT_FDCWD, path, 0) != 0 else { return }
-        throw SystemError("\(shown(path, directory)) cannot be removed: make the directory writable", errno: errno)
+        guard unlinkat(try directory?.descriptor() ?? AT_FDCWD, pathBytes(path), 0) != 0 else { return }
+        throw failure(path, directory, "removed: make the directory writable", errno)
     }
 
     /// Gives a file another name in the same directory, in place of what has it.
@@ -33,8 +30,8 @@ package enum AtomicFile {
         _ path: String, to other: String, in directory: FixedDirectory? = nil
     ) throws(SystemError) {
         let place = try directory?.descriptor() ?? AT_FDCWD
-        guard renameat(place, path, place, other) != 0 else { return }
-        throw SystemError("\(shown(other, directory)) cannot be replaced: make the directory writable", errno: errno)
+        guard renameat(place, pathBytes(path), place, pathBytes(other)) != 0 else { return }
+        throw failure(other, directory, "replaced: make the directory writable", errno)
     }
 
     /// Returns a name beside `path` that no other program can foresee.
@@ -44,13 +41,14 @@ package enum AtomicFile {
 
     /// Writes a file that only its owner may read, and flushes it to the disk; `path` must not be a symbolic link.
     ///
-    /// Calls `show` in between. If anything fails, it removes the file and throws. A file that cannot be flushed
+    /// If anything fails, it removes the file and throws. A file that cannot be flushed
     /// (``FileFlush/unavailable(errno:)``) is written all the same. With a time of its last change, in nanoseconds since
-    /// 1970, it says what is true now, and is not flushed.
+    /// 1970, it says what is true now, and is not flushed. With a `newName` it is renamed before the flush: it then
+    /// survives the death of the process, and only a power failure during the flush can leave it empty.
     @discardableResult
     package static func write(
         _ bytes: [UInt8], to path: String, in directory: FixedDirectory? = nil, changedAt: UInt64? = nil,
-        show: () throws(SystemError) -> Void = {}
+        newName: String? = nil
     ) throws(SystemError) -> FileFlush {
         let descriptor = try create(path, in: directory)
         var failure = writeAll(bytes, to: descriptor) ?? 0
@@ -58,8 +56,8 @@ package enum AtomicFile {
             let time = timespec(tv_sec: Int(changedAt / 1_000_000_000), tv_nsec: Int(changedAt % 1_000_000_000))
             if futimens(descriptor, [time, time]) != 0 { failure = errno }
         }
-        if failure == 0 {
-            do throws(SystemError) { try show() } catch { failure = error.errno ?? EIO }
+        if failure == 0, let newName {
+            do { try rename(path, to: newName, in: directory) } catch { failure = error.errno ?? EIO }
         }
         let flush = failure == 0 && changedAt == nil ? FileFlush(descriptor) : .done
         if case .failed(let error) = flush { failure = error }
@@ -67,10 +65,7 @@ package enum AtomicFile {
         if close(descriptor) != 0, failure == 0 { failure = errno }
         guard failure == 0 else {
             try? remove(path, in: directory)
-            throw SystemError(
-                "\(shown(path, directory)) cannot be written: free some space or choose another directory",
-                errno: failure
-            )
+            throw Self.failure(path, directory, "written: free some space or choose another directory", failure)
         }
         return flush
     }
@@ -81,7 +76,10 @@ package enum AtomicFile {
         changedAt: UInt64? = nil
     ) throws(SystemError) {
         let temporary = temporary ?? temporaryPath(for: path)
-        try write(bytes, to: temporary, in: directory, changedAt: changedAt)
+        // A busy disk may take long to flush.
+        let isNew = FileStatus(path: path, in: directory) == nil
+        try write(bytes, to: temporary, in: directory, changedAt: changedAt, newName: isNew ? path : nil)
+        guard !isNew else { return }
         do {
             try rename(temporary, to: path, in: directory)
         } catch {
@@ -103,8 +101,8 @@ package enum AtomicFile {
     private static func read(
         _ path: String, _ directory: FixedDirectory?, part: (_ size: Int) -> Range<Int>?
     ) -> [UInt8]? {
-        guard let place = try? directory?.descriptor() ?? AT_FDCWD else { return nil }
-        let descriptor = openat(place, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
+        let descriptor = directory?.open(path, flags) ?? open(path, flags)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         guard let status = FileStatus(descriptor: descriptor), status.isRegular, let part = part(status.size) else {

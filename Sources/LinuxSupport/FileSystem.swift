@@ -38,8 +38,8 @@ package func directoryEntries(_ path: String, until deadline: UInt64 = .max) -> 
 
 /// Returns the names in a directory, unordered, with "." and ".."; none if it cannot be read.
 package func names(in directory: FixedDirectory) -> [String] {
-    guard let descriptor = directory.openForReading() else { return [] }
-    guard let stream = fdopendir(descriptor) else {
+    let descriptor = directory.open(".", O_RDONLY | O_DIRECTORY)
+    guard descriptor >= 0, let stream = fdopendir(descriptor) else {
         close(descriptor)
         return []
     }

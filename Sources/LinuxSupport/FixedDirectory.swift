@@ -23,7 +23,7 @@ package final class FixedDirectory: Sendable {
         return descriptor >= 0 ? KeptDescriptor(descriptor) : nil
     }
 
-    /// Returns a descriptor for openat(2) and its like, until the next call of this or ``reopen()``.
+    /// Returns a descriptor for openat(2) and its like, until the next call of a function of the directory.
     package func descriptor() throws(SystemError) -> Int32 {
         let (number, failure) = kept.withLock { kept in
             if kept?.isOpen != true { kept = Self.opened(path) }
@@ -33,11 +33,10 @@ package final class FixedDirectory: Sendable {
         return number
     }
 
-    /// Opens it for readdir(3), fsync(2) and flock(2); `nil` if that is not permitted.
-    package func openForReading() -> Int32? {
-        guard let place = try? descriptor() else { return nil }
-        let opened = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        return opened >= 0 ? opened : nil
+    /// Opens a file in it, or itself for readdir(3), fsync(2) and flock(2) (`"."`); returns -1 with `errno` on failure.
+    package func open(_ name: String, _ flags: Int32, _ mode: UInt32 = 0) -> Int32 {
+        guard let place = try? descriptor() else { return -1 }
+        return openat(place, pathBytes(name), flags | O_CLOEXEC, mode)
     }
 
     /// Follows the path again, because the directory has been removed.

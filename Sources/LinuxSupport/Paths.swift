@@ -1,8 +1,8 @@
 import Glibc
 
-// A path is bytes, and need not be UTF-8. In a String, each byte that is not is a character of a private use area, from
-// U+EF80 to U+EFFF, which is shown as U+FFFD; so are the bytes of such characters themselves. The functions below give
-// the system the bytes back: they are chosen before those of Glibc, for which a String has to become a pointer.
+// A path is bytes, and need not be UTF-8. In the String of one that is not, or that has characters of the private use area
+// from U+EF80 to U+EFFF, each byte over 0x7f is such a character, which is shown as U+FFFD. The functions below give the
+// system the bytes back: they are chosen before those of Glibc, for which a String has to become a pointer.
 private let escapes: ClosedRange<UInt32> = 0xef80...0xefff
 /// The first byte of each such character in UTF-8.
 private let firstByteOfEscape: UInt8 = 0xee
@@ -11,20 +11,9 @@ private let firstByteOfEscape: UInt8 = 0xee
 package func pathText(_ bytes: some Sequence<UInt8>) -> String {
     let bytes = Array(bytes)
     if !bytes.contains(firstByteOfEscape), let text = String(validating: bytes, as: UTF8.self) { return text }
-    var text = String.UnicodeScalarView()
-    var at = 0
-    while at < bytes.count {
-        // The shortest valid text is one character.
-        let valid = (1...4).lazy.compactMap { String(validating: bytes[at...].prefix($0), as: UTF8.self) }.first
-        if let scalar = valid?.unicodeScalars.first, !escapes.contains(scalar.value) {
-            text.append(scalar)
-            at += UTF8.width(scalar)
-        } else {
-            if let escape = Unicode.Scalar(0xef00 | UInt32(bytes[at])) { text.append(escape) }
-            at += 1
-        }
-    }
-    return String(text)
+    // What is ASCII stays so.
+    let scalars = bytes.compactMap { Unicode.Scalar($0 < 0x80 ? UInt32($0) : 0xef00 | UInt32($0)) }
+    return String(String.UnicodeScalarView(scalars))
 }
 
 package func pathText(cString: UnsafePointer<CChar>) -> String {
@@ -43,22 +32,5 @@ package func pathBytes(_ path: String) -> [CChar] {
 package func open(_ path: String, _ flags: Int32) -> Int32 { open(pathBytes(path), flags) }
 
 package func open(_ path: String, _ flags: Int32, _ mode: UInt32) -> Int32 { open(pathBytes(path), flags, mode) }
-
-package func openat(_ directory: Int32, _ path: String, _ flags: Int32) -> Int32 {
-    openat(directory, pathBytes(path), flags)
-}
-
-package func openat(_ directory: Int32, _ path: String, _ flags: Int32, _ mode: UInt32) -> Int32 {
-    openat(directory, pathBytes(path), flags, mode)
-}
-
-@discardableResult
-package func unlinkat(_ directory: Int32, _ path: String, _ flags: Int32) -> Int32 {
-    unlinkat(directory, pathBytes(path), flags)
-}
-
-package func renameat(_ directory: Int32, _ path: String, _ otherDirectory: Int32, _ other: String) -> Int32 {
-    renameat(directory, pathBytes(path), otherDirectory, pathBytes(other))
-}
 
 package func access(_ path: String, _ mode: Int32) -> Int32 { access(pathBytes(path), mode) }

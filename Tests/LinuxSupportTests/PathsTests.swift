@@ -14,7 +14,7 @@ import Testing
     func `any bytes come back from their text`(bytes: [UInt8]) {
         let text = pathText(bytes)
         #expect(pathBytes(text) == bytes.map { CChar(bitPattern: $0) } + [0])
-        if let valid = String(validating: bytes, as: UTF8.self), !valid.contains("\u{ef80}") { #expect(text == valid) }
+        if let valid = String(validating: bytes, as: UTF8.self), !bytes.contains(0xee) { #expect(text == valid) }
     }
 
     @Test func `a file whose name is not UTF-8 is found, read and known again`() throws {

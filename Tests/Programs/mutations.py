@@ -59,7 +59,8 @@ FAULTS = [
     Fault("repeats are reported one occurrence early", "StallWatch/Linux/Reporting/RepeatPolicy.swift",
           "while entry.due <= entry.seen { entry.due *= 2 }", "while entry.due < entry.seen { entry.due *= 2 }"),
     Fault("a new report keeps its temporary name", "StallWatch/Linux/Sinks/ReportDirectory.swift",
-          "                try AtomicFile.rename(temporary, to: name, in: directory)\n", ""),
+          "try AtomicFile.replace(name, in: directory, with: bytes, through: temporary)",
+          "try AtomicFile.write(bytes, to: temporary, in: directory)"),
     Fault("a service with one healthy loop is never stalled", "StallWatch/Linux/Health/HealthSource.swift",
           "if states.contains(.stalled) { return .stalled }", "if states == [.stalled] { return .stalled }"),
     # The other modules.
@@ -75,7 +76,7 @@ FAULTS = [
     Fault("epoll_wait(2) is not known to return EINTR", "CUnwind/Methods/restarted_calls.c",
           "    {SYS_epoll_wait, false, 0},  // Not on aarch64.\n", ""),
     Fault("a file that is replaced is not renamed", "LinuxSupport/AtomicFile.swift",
-          "guard renameat(place, path, place, other) != 0", "guard linkat(place, path, place, other, 0) != 0"),
+          "guard renameat(place, pathBytes(path), place", "guard linkat(place, pathBytes(path), place"),
     Fault("a thread that has run counts as blocked since", "StackCapture/ThreadReading.swift",
           "slices == 0 ? runs != earlier.runs : slices != earlier.slices",
           "slices == 0 ? runs != earlier.runs : slices == earlier.slices"),

@@ -18,10 +18,8 @@ enum TerminationLog {
     /// Replaces the file's contents in place, because runtimes mount it: it cannot be renamed.
     private static func write(_ bytes: [UInt8], to file: FixedFile) -> SystemError? {
         let path = file.path
-        let place = try? file.directory.descriptor()
         // O_NONBLOCK: a FIFO without a reader is an error, not a wait.
-        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK
-        let descriptor = place.map { openat($0, file.name, flags, 0o644) } ?? -1
+        let descriptor = file.directory.open(file.name, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK, 0o644)
         guard descriptor >= 0 else {
             return SystemError(
                 "the termination log \(path) cannot be opened: name a file that may be written", errno: errno)

@@ -53,8 +53,7 @@ final class MonitorLock: Sendable {
         let (beginning, end) = (".\(fileName).", ".\(process)\(ReportDirectory.temporarySuffix)")
         var state = State.unknown
         for name in names where name.hasPrefix(beginning) && name.hasSuffix(end) {
-            guard let place = try? directory.descriptor() else { break }
-            let descriptor = openat(place, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+            let descriptor = directory.open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
             guard descriptor >= 0 else { continue }
             defer { close(descriptor) }
             switch clinux_is_locked_elsewhere(descriptor) {

@@ -35,13 +35,6 @@ final class NDJSONFile: Sink {
     /// Of the file that has the name now.
     private var status: FileStatus? { FileStatus(path: file.name, in: file.directory) }
 
-    /// The directory's descriptor.
-    private var place: Int32 {
-        get throws(StallWatchError) {
-            try throwing(.unwritableReports) { () throws(SystemError) in try file.directory.descriptor() }
-        }
-    }
-
     func receive(_ delivery: Delivery) throws(StallWatchError) { try suppressed.receive(delivery, write: write) }
 
     func finish() -> [StallWatchError] { suppressed.errors(of: write) }
@@ -90,8 +83,8 @@ final class NDJSONFile: Sink {
     /// Opens the file that has the name now, and locks it if the file system can, in up to 100 attempts, 10 ms apart.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
-            let descriptor = openat(
-                try place, file.name, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            let descriptor = file.directory.open(
+                file.name, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
             guard descriptor >= 0 else { throw failure(errno) }
             // What is written into a FIFO without a reader is lost.
             guard FileStatus(descriptor: descriptor)?.isRegular == true else {
@@ -123,14 +116,16 @@ final class NDJSONFile: Sink {
     }
 
     private func rotate() throws(StallWatchError) {
-        let (name, place) = (file.name, try place)
-        for number in stride(from: keep - 1, through: 1, by: -1) {
-            guard renameat(place, "\(name).\(number)", place, "\(name).\(number + 1)") == 0 || errno == ENOENT else {
-                throw failure(errno)
+        let (name, directory) = (file.name, file.directory)
+        do throws(SystemError) {
+            guard keep > 0 else { return try AtomicFile.remove(name, in: directory) }
+            for number in stride(from: keep - 1, through: 1, by: -1)
+            where FileStatus(path: "\(name).\(number)", in: directory) != nil {
+                try AtomicFile.rename("\(name).\(number)", to: "\(name).\(number + 1)", in: directory)
             }
-        }
-        guard (keep > 0 ? renameat(place, name, place, "\(name).1") : unlinkat(place, name, 0)) == 0 else {
-            throw failure(errno)
+            try AtomicFile.rename(name, to: "\(name).1", in: directory)
+        } catch {
+            throw failure(error.errno ?? EIO)
         }
     }
 

@@ -72,17 +72,11 @@ struct ReportDirectory: Sendable {
 
     private func write(_ bytes: [UInt8], _ name: String) throws(SystemError) {
         let temporary = Self.temporaryName(for: name, of: owner)
-        // A busy disk may take long to flush. A file that replaces none is renamed before the flush: it then survives
-        // the death of the process, and only a power failure during the flush can leave it empty.
-        let isNew = FileStatus(path: name, in: directory) == nil
-        if isNew {
-            try AtomicFile.write(bytes, to: temporary, in: directory) { () throws(SystemError) in
-                try AtomicFile.rename(temporary, to: name, in: directory)
-            }
-        } else {
-            try AtomicFile.replace(name, in: directory, with: bytes, through: temporary)
-        }
-        flushNames()
+        try AtomicFile.replace(name, in: directory, with: bytes, through: temporary)
+        let names = directory.open(".", O_RDONLY | O_DIRECTORY)
+        guard names >= 0 else { return }
+        fsync(names)
+        close(names)
     }
 
     /// Returns an unforeseeable name of a temporary file, which a later monitor removes if its owner has ended.
@@ -92,12 +86,6 @@ struct ReportDirectory: Sendable {
     }
 
     static let temporarySuffix = ".tmp"
-
-    private func flushNames() {
-        guard let descriptor = directory.openForReading() else { return }
-        fsync(descriptor)
-        close(descriptor)
-    }
 }
 
 extension ProcessIdentity {
@@ -219,7 +207,8 @@ extension ReportDirectory {
     /// lock from counting as gone; waits at most half a second, as the lock's holder may be stopped, and a file system may
     /// have no locks.
     private func withStartLock<Result>(_ body: () -> Result) -> Result {
-        guard let descriptor = directory.openForReading() else { return body() }
+        let descriptor = directory.open(".", O_RDONLY | O_DIRECTORY)
+        guard descriptor >= 0 else { return body() }
         defer {
             // A child that was forked meanwhile has it open, too.
             flock(descriptor, LOCK_UN)
