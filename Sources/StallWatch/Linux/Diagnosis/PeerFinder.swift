@@ -86,7 +86,7 @@ struct PeerFinder {
 
     /// Returns the answers to questions about waits that began at times of CLOCK_BOOTTIME, in their order, after one search
     /// of all processes at most.
-    static func answers(to questions: [(question: PeerQuestion, since: UInt64)]) -> [PeerAnswer] {
+    static func answers(to questions: [PeerSearch.Question]) -> [PeerAnswer] {
         let steps = questions.map { step($0.question, $0.since) }
         var files: Set<WantedFile> = []
         var first: [Int32] = []

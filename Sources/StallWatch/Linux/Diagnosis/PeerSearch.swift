@@ -6,74 +6,67 @@ import Synchronization
 /// One search is for all waits that were asked about before. The next one begins after a time in proportion, so that
 /// searches of ``OpenFileSearch/maximumTime`` take 50 ms of a second.
 final class PeerSearch: Sendable {
+    typealias Question = (question: PeerQuestion, since: UInt64)
+
+    /// The most waits that are known at one time; answers make room.
     static let maximumQuestions = 64
-    static let maximumAnswers = 64
     /// The least time from the beginning of a search to that of the next, as a multiple of what it took.
     static let period: UInt64 = 20
     /// The least time between two attempts to start a thread that the system refuses, in nanoseconds.
     private static let patience: UInt64 = 1_000_000_000
 
     private struct State {
-        /// The questions without an answer, and since when the threads wait, in nanoseconds of CLOCK_BOOTTIME.
-        var asked: [PeerQuestion: UInt64] = [:]
-        var answers: [PeerQuestion: PeerAnswer] = [:]
-        var isSearching = false
-        /// When the next search may begin, in monotonic nanoseconds.
+        /// Since when the threads wait, in nanoseconds of CLOCK_BOOTTIME, and what has been found out.
+        var waits: [PeerQuestion: (since: UInt64, answer: PeerAnswer?)] = [:]
+        /// When the next search may begin, in monotonic nanoseconds; `.max` during one.
         var next: UInt64 = 0
     }
     private let state = Mutex(State())
-    private let answers: @Sendable ([(question: PeerQuestion, since: UInt64)]) -> [PeerAnswer]
+    private let answers: @Sendable ([Question]) -> [PeerAnswer]
 
-    init(
-        answers: @escaping @Sendable ([(question: PeerQuestion, since: UInt64)]) -> [PeerAnswer] = {
-            PeerFinder.answers(to: $0)
-        }
-    ) {
+    init(answers: @escaping @Sendable ([Question]) -> [PeerAnswer] = { PeerFinder.answers(to: $0) }) {
         self.answers = answers
     }
 
     /// Asks about a wait that began at a time in monotonic nanoseconds, unless it is known; never waits.
     func ask(_ question: PeerQuestion, since: UInt64) {
-        let since = bootTime(at: since)
         state.withLock { state in
-            guard state.answers[question] == nil, state.asked.count < Self.maximumQuestions else { return }
-            if state.asked[question] == nil { state.asked[question] = since }
+            guard state.waits[question] == nil else { return }
+            if state.waits.count >= Self.maximumQuestions {
+                state.waits = state.waits.filter { $0.value.answer == nil }
+            }
+            if state.waits.count < Self.maximumQuestions { state.waits[question] = (bootTime(at: since), nil) }
         }
     }
 
     /// Returns what has been found out; until then, why nothing has.
     func answer(to question: PeerQuestion) -> PeerAnswer {
-        state.withLock { state in
-            state.answers[question]
-                ?? PeerAnswer(
-                    reason: state.asked[question] == nil
-                        ? "the monitor searched for too many others" : "the search had not ended")
+        guard let wait = state.withLock({ $0.waits[question] }) else {
+            return PeerAnswer(reason: "the monitor searched for too many others")
         }
+        return wait.answer ?? PeerAnswer(reason: "the search had not ended")
     }
 
     /// Begins a search if there are questions and it is time; never waits.
     func begin(at now: UInt64 = monotonicNow()) {
         let isDue = state.withLock { state in
-            guard !state.asked.isEmpty, !state.isSearching, now >= state.next else { return false }
-            (state.isSearching, state.next) = (true, now &+ Self.patience)
+            guard now >= state.next, state.waits.values.contains(where: { $0.answer == nil }) else { return false }
+            state.next = .max
             return true
         }
-        guard isDue else { return }
-        let thread = try? WorkerThread(name: "stallwatch-peer") { self.search() }
-        if thread == nil { state.withLock { $0.isSearching = false } }
+        guard isDue, (try? WorkerThread(name: "stallwatch-peer") { self.search() }) == nil else { return }
+        state.withLock { $0.next = now &+ Self.patience }
     }
 
     private func search() {
         let began = monotonicNow()
-        let questions = state.withLock { $0.asked.map { (question: $0.key, since: $0.value) } }
+        let questions = state.withLock { state in
+            state.waits.filter { $0.value.answer == nil }.map { (question: $0.key, since: $0.value.since) }
+        }
         let found = answers(questions)
         state.withLock { state in
-            if state.answers.count + found.count > Self.maximumAnswers { state.answers.removeAll() }
-            for (asked, answer) in zip(questions, found) {
-                state.asked[asked.question] = nil
-                state.answers[asked.question] = answer
-            }
-            (state.isSearching, state.next) = (false, began &+ (monotonicNow() &- began) &* Self.period)
+            for (asked, answer) in zip(questions, found) { state.waits[asked.question]?.answer = answer }
+            state.next = began &+ (monotonicNow() &- began) &* Self.period
         }
     }
 }
