@@ -163,8 +163,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         package var unwinder: String?
         /// The number of suppressions since the monitor started, by reason.
         package var suppressed: SuppressionCounts
-        /// Whether samples were taken before the monitor had read what names waits and locks; `nil` if none were.
-        package var wasPreparing: Bool?
 
         package init(
             watchdogLateMilliseconds: Double,

@@ -123,7 +123,6 @@ extension LoopSupervisor {
                 observation == nil ? nil : diagnostician.cause(thread, start: stall.start, log.observations)
         }
         guard var record = open?.record else { return }
-        if !context.threads.isPrepared { record.wasUnprepared = true }
         record.duration = max(record.duration, context.now() &- stall.start)
         record.samples = log.samples
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.

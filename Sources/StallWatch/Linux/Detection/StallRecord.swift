@@ -87,8 +87,6 @@ struct StallRecord: Sendable {
     /// The most items that the pool runs at the same time, for each priority; `nil` if that is not known.
     var poolWidth: Int?
     var isEscalated = false
-    /// Whether the monitor was still preparing at a look, which lacks what it knows later.
-    var wasUnprepared = false
     /// The number of turns over the threshold that ended unseen and that this record stands for.
     var missed = 0
     /// Why such a turn has no samples.

@@ -17,6 +17,8 @@ struct LockOwnerResolver {
     let memory: any MemoryReading
     /// Is asked for whom an owner's call waits; `nil` to leave that out.
     var peers: PeerSearch?
+    /// Whether owners of locks may be stopped for their stacks.
+    var mayStop = true
 
     private struct Link {
         var thread: Int32
@@ -89,7 +91,7 @@ struct LockOwnerResolver {
 
     private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockChain.Owner, Link?) {
         let before = threads.state(of: thread)
-        let captured = stack ?? (try? threads.capture(thread).get())
+        let captured = stack ?? (try? threads.capture(thread, mayStop: mayStop).get())
         let after = threads.state(of: thread)
         var owner = LockChain.Owner(
             thread: ThreadIdentity(thread), stack: captured,
@@ -154,10 +156,9 @@ final class ProcessThreads {
     private let capturer: any StackCapturing
     private let functionNames = WaitFunctionNames.shared
     let peers = PeerSearch()
-    /// Whether owners of locks may be stopped for their stacks.
-    private let mayStop: Bool
-    private let budget: Budget
-    let asked: AskedCalls
+    let asked = AskedCalls()
+    /// The time that is left for captures in this pass of the watchdog, in nanoseconds.
+    private var timeLeft = UInt64.max
 
     /// Learned once a process, and not on the watchdog: this locks a stream and creates a group.
     static let layouts = Prepared { (streams: StandardStreams.current, groupType: DispatchLayout.groupType) }
@@ -165,32 +166,15 @@ final class ProcessThreads {
     /// The longest time for captures of other threads in one pass of the watchdog, in nanoseconds, plus one capture.
     static let longestLook: UInt64 = 100_000_000
 
-    private final class Budget {
-        var left = UInt64.max
-    }
-
     /// Begins to read the names of functions that wait, and what else looks need; never waits for that.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
-        mayStop = true
-        budget = Budget()
-        asked = AskedCalls()
         functionNames.prepare(for: capturer.images())
         Self.layouts.begin()
     }
 
-    init(unstopped threads: ProcessThreads) {
-        capturer = threads.capturer
-        mayStop = false
-        budget = threads.budget
-        asked = threads.asked
-    }
-
-    /// Whether looks have all that they need; if not, they go on without it.
-    var isPrepared: Bool { functionNames.isSettled && Self.layouts.value != nil }
-
     /// Begins a pass of the watchdog, for which the time of captures is limited.
-    func beginPass() { budget.left = Self.longestLook }
+    func beginPass() { timeLeft = Self.longestLook }
 
     /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
@@ -222,10 +206,10 @@ final class ProcessThreads {
         return reading
     }
 
-    func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
-        guard budget.left > 0 else { return .failure(.outOfTime) }
+    func capture(_ thread: Int32, mayStop: Bool = true) -> Result<CapturedStack, CaptureFailure> {
+        guard timeLeft > 0 else { return .failure(.outOfTime) }
         let began = monotonicNow()
-        defer { budget.left -= min(monotonicNow() - began, budget.left) }
+        defer { timeLeft -= min(monotonicNow() - began, timeLeft) }
         // What its call asks for, before a stop.
         if mayStop { read(thread) }
         return Result { () throws(CaptureFailure) in try capturer.capture(thread: thread, mayStop: mayStop) }

@@ -21,7 +21,6 @@ struct StallDiagnostician {
     private var ownSwitches: UInt64 = 0
     private let memory = GuardedMemory()
     private let threads: ProcessThreads
-    private let unstoppedThreads: ProcessThreads
     private let waits: WaitClock
 
     /// The number of readings kept while no turn is late: two before the turn, one inside it and one spare.
@@ -33,7 +32,6 @@ struct StallDiagnostician {
 
     init(threads: ProcessThreads, waits: WaitClock) {
         self.threads = threads
-        unstoppedThreads = ProcessThreads(unstopped: threads)
         self.waits = waits
     }
 
@@ -171,7 +169,6 @@ struct StallDiagnostician {
     private func observe(
         _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, isLate: Bool, earlier: [Observation]
     ) -> Observation {
-        let threads = isLate ? self.threads : unstoppedThreads
         let peers = isLate ? threads.peers : nil
         var observation = Observation(
             time: reading.time, used: (reading.used, reading.used),
@@ -200,7 +197,7 @@ struct StallDiagnostician {
         }
         observation.kernelStack = probe?.kernelStack()
         if call.purpose == .lock {
-            observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers)
+            observation.lock = LockOwnerResolver(threads: threads, memory: memory, peers: peers, mayStop: isLate)
                 .follow(thread, stack: stack, since: firstTime(of: reading))
         }
         if let peers, let question = PeerQuestion(call, of: thread, runs: reading.runs, memory) {

@@ -34,9 +34,6 @@ final class WaitFunctionNames: Sendable {
     /// By the path of an image that may contain such functions; empty until it is read.
     private let functions = Mutex<[String: [Function]]>([:])
 
-    /// The number of images that are being read.
-    private let pending = Atomic<Int>(0)
-
     private let reader = Mutex<WorkerThread?>(nil)
 
     /// Begins to read the functions of images that are new; ``settle(until:)`` waits for the end.
@@ -52,21 +49,14 @@ final class WaitFunctionNames: Sendable {
             }
         }
         guard !new.isEmpty else { return }
-        pending.add(new.count, ordering: .relaxed)
         // Without a thread, no function has a name. One that has ended keeps its stack while it is held.
         reader.withLock { reader in
             reader = try? WorkerThread(name: "stallwatch-func") {
-                for image in new {
-                    self.read(image, besides: missing)
-                    self.pending.subtract(1, ordering: .releasing)
-                }
+                for image in new { self.read(image, besides: missing) }
                 self.reader.withLock { if $0?.isCurrent == true { $0 = nil } }
             }
         }
     }
-
-    /// Whether all functions are read that are to be.
-    var isSettled: Bool { pending.load(ordering: .acquiring) == 0 }
 
     /// Waits until the functions are read, or until a deadline in monotonic nanoseconds.
     func settle(until deadline: UInt64) { reader.withLock { $0.take() }?.finish(until: deadline) }

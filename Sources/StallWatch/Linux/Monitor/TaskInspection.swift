@@ -127,14 +127,14 @@ struct TaskInspection {
     private func describe(
         _ first: [Int32], _ capturer: ThreadCapture, stack: (CapturedStack, ImageList) -> Int
     ) -> [StallReport.OtherThread] {
-        let threads = ProcessThreads(unstopped: ProcessThreads(capturer: capturer))
+        let threads = ProcessThreads(capturer: capturer)
         let resolver = LockOwnerResolver(threads: threads, memory: GuardedMemory())
         var described: [StallReport.OtherThread] = []
         var next = first
         var seen = Set(first)
         while let id = next.popLast(), described.count < Self.maximumThreads {
             guard let state = threads.state(of: id) else { continue }
-            let captured = try? threads.capture(id).get()
+            let captured = try? threads.capture(id, mayStop: false).get()
             let wait = resolver.wait(of: id, stack: captured)
             var lock = wait?.lock.map { LockChain(lock: $0) }
             if let owner = wait?.lock?.owner {

@@ -83,7 +83,6 @@ struct ReportBuilder {
         )
         report.startUncertaintyMilliseconds = record.startUncertainty.map(milliseconds)
         report.missingSamplesReason = record.missedReason
-        report.monitor.wasPreparing = record.wasUnprepared ? true : nil
         report.turns = record.turns
         report.activity = record.activity
         report.callout = record.isGap ? .outside : nil
