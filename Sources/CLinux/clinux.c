@@ -121,18 +121,6 @@ bool clinux_is_dumpable(void) { return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1; 
 
 int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : errno; }
 
-int clinux_open_directory(const char *path) { return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC); }
-
-int clinux_lock_file(int descriptor) {
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  return fcntl(descriptor, F_SETLK, &lock) == 0 ? 0 : errno;
-}
-
-int clinux_is_locked_elsewhere(int descriptor) {
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  return fcntl(descriptor, F_GETLK, &lock) != 0 ? -1 : lock.l_type != F_UNLCK;
-}
-
 int clinux_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 
 bool clinux_peer(int socket, pid_t *process, uid_t *user) {

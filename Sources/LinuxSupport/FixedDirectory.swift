@@ -1,4 +1,3 @@
-internal import CLinux
 import Glibc
 import Synchronization
 
@@ -19,7 +18,8 @@ package final class FixedDirectory: Sendable {
     deinit { kept.withLock { $0?.close() } }
 
     private static func opened(_ path: String) -> KeptDescriptor? {
-        let descriptor = clinux_open_directory(pathBytes(path))
+        // With O_PATH also one that may be written and not read.
+        let descriptor = Glibc.open(pathBytes(path), 0x20_0000 | O_DIRECTORY | O_CLOEXEC)
         return descriptor >= 0 ? KeptDescriptor(descriptor) : nil
     }
 

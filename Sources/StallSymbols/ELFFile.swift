@@ -158,32 +158,26 @@ extension ELFFile {
         return nil
     }
 
-    /// The bytes of each segment that ``contentHash()`` reads, and the segments: as CUnwind has them.
-    private static let hashedBytes: UInt64 = 16 << 10
-    private static let hashedSegments = 4
-    private static let maximumSegments = 64
-
     /// The hash of what is the same in memory, as 16 hexadecimal digits; `nil` if the file is damaged.
     ///
-    /// It is FNV-1a, word by word, of the beginnings of the segments that are not writable, without the ELF header, which
-    /// strip(1) changes.
+    /// CUnwind computes the same from memory: FNV-1a, word by word, of the first 16 KiB of four segments that are not
+    /// writable, without the ELF header, which strip(1) changes.
     package func contentHash() -> String? {
         guard let header = try? header(),
             let segments = try? table(
                 of: Elf64_Phdr.self, at: header.e_phoff, count: header.e_phnum, recordBytes: header.e_phentsize,
-                atMost: Self.maximumSegments)
+                atMost: 64)
         else { return nil }
-        let fixed = segments.filter {
-            $0.p_type == UInt32(PT_LOAD) && $0.p_flags & UInt32(PF_W) == 0
-                && $0.p_filesz > ($0.p_offset == 0 ? UInt64(MemoryLayout<Elf64_Ehdr>.size) : 0)
-        }
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for segment in fixed.prefix(Self.hashedSegments) {
+        var (hash, read): (UInt64, Int) = (0xcbf2_9ce4_8422_2325, 0)
+        for segment in segments where segment.p_type == UInt32(PT_LOAD) && segment.p_flags & UInt32(PF_W) == 0 {
             let skipped = segment.p_offset == 0 ? UInt64(MemoryLayout<Elf64_Ehdr>.size) : 0
-            let count = (min(segment.p_filesz, Self.hashedBytes) - skipped) & ~7
-            guard let bytes = try? bytes(at: segment.p_offset + skipped, count: count, atMost: Int(Self.hashedBytes))
-            else { return nil }
+            guard segment.p_filesz > skipped, read < 4 else { continue }
+            let count = (min(segment.p_filesz, 16 << 10) - skipped) & ~7
+            guard let bytes = try? bytes(at: segment.p_offset + skipped, count: count, atMost: 16 << 10) else {
+                return nil
+            }
             for word in Self.records(of: UInt64.self, in: bytes) { hash = (hash ^ word) &* 0x100_0000_01b3 }
+            read += 1
         }
         return hexadecimal(hash, width: 16)
     }

@@ -140,17 +140,6 @@ long clinux_unread_bytes(int descriptor);
 /// Creates a pipe that neither blocks nor is inherited. Returns 0 or an error number. Async-signal-safe: yes.
 int clinux_pipe(int ends[_Nonnull 2]);
 
-/// Opens a directory for openat(2) and its like, also one that may be written and not read (O_PATH); -1 with errno.
-/// Async-signal-safe: yes.
-int clinux_open_directory(const char *_Nonnull path);
-
-/// Takes a lock of the whole file for writing, which belongs to this process (fcntl(2), F_SETLK), or keeps it. Never waits.
-/// Returns 0 or an error number. Async-signal-safe: yes.
-int clinux_lock_file(int descriptor);
-
-/// Whether another process holds such a lock: 1, or 0 for none; -1 if the file system does not say. Async-signal-safe: yes.
-int clinux_is_locked_elsewhere(int descriptor);
-
 /// Accepts a connection that neither blocks nor is inherited (accept4(2)); -1 with errno. Async-signal-safe: yes.
 int clinux_accept(int listener);
 

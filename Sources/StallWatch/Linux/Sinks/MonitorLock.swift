@@ -1,4 +1,3 @@
-internal import CLinux
 import Glibc
 import LinuxSupport
 import Synchronization
@@ -25,10 +24,10 @@ final class MonitorLock: Sendable {
     /// Takes the lock, or makes sure of it; without one, or if the file system has none, others wait for a day.
     func hold() {
         held.withLock { held in
-            if let file = held?.file, file.isOpen, clinux_lock_file(file.number) == 0 { return }
+            if let file = held?.file, file.isOpen, Self.lock(file.number, F_SETLK) != nil { return }
             let name = ReportDirectory.temporaryName(for: Self.fileName, of: owner)
             held = (try? AtomicFile.create(name, in: directory)).map { (name, KeptDescriptor($0)) }
-            if let file = held?.file, clinux_lock_file(file.number) != 0 { remove(&held) }
+            if let file = held?.file, Self.lock(file.number, F_SETLK) == nil { remove(&held) }
         }
     }
 
@@ -40,6 +39,13 @@ final class MonitorLock: Sendable {
         try? AtomicFile.remove(name, in: directory)
         file.close()
         held = nil
+    }
+
+    /// Sets or reads a lock of the whole file for writing, without waiting; `nil` if that fails.
+    private static func lock(_ descriptor: Int32, _ command: Int32) -> flock? {
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        return fcntl(descriptor, command, &lock) == 0 ? lock : nil
     }
 
     enum State: Equatable {
@@ -56,11 +62,9 @@ final class MonitorLock: Sendable {
             let descriptor = directory.open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
             guard descriptor >= 0 else { continue }
             defer { close(descriptor) }
-            switch clinux_is_locked_elsewhere(descriptor) {
-            case 1: return .held
-            case 0: state = .free
-            default: break
-            }
+            guard let lock = Self.lock(descriptor, F_GETLK) else { continue }
+            if lock.l_type != Int16(F_UNLCK) { return .held }
+            state = .free
         }
         return state
     }
