@@ -52,7 +52,10 @@ def table(name, comment, calls):
     lines = [f"    /// {comment}", f"    static let {name} = table(["]
     for index in sorted(set(calls.values())):
         names = " ".join(sorted(call for call, at in calls.items() if at == index))
-        lines += [f'        {index}: """', textwrap.indent(textwrap.fill(names, 108), " " * 8), '        """,']
+        if len(names) < 100:
+            lines.append(f'        {index}: "{names}",')
+        else:
+            lines += [f'        {index}: """', textwrap.indent(textwrap.fill(names, 108), " " * 8), '        """,']
     return lines + ["    ])"]
 
 

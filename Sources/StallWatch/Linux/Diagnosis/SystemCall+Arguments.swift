@@ -15,12 +15,8 @@ extension SystemCall {
         mount_setattr move_mount name_to_handle_at newfstatat open_tree openat openat2 quotactl readlinkat renameat
         renameat2 statx symlink unlinkat utimensat
         """,
-        2: """
-        symlinkat
-        """,
-        4: """
-        fanotify_mark
-        """,
+        2: "symlinkat",
+        4: "fanotify_mark",
     ])
 
     /// The calls with a descriptor of a file, by the index of that argument.
@@ -38,8 +34,6 @@ extension SystemCall {
         setsockopt shutdown signalfd signalfd4 splice statx sync_file_range syncfs tee timerfd_gettime
         timerfd_settime unlinkat utimensat vmsplice write writev
         """,
-        4: """
-        mmap
-        """,
+        4: "mmap",
     ])
 }
