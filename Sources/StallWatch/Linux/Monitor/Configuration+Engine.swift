@@ -2,14 +2,6 @@ import LinuxSupport
 import StallReports
 
 extension StallMonitor.Configuration {
-    var withFixedOutputs: Self {
-        get throws(StallWatchError) {
-            var fixed = self
-            for index in outputs.indices { fixed.outputs[index] = try outputs[index].fixed }
-            return fixed
-        }
-    }
-
     var watchdogOptions: WatchdogOptions {
         WatchdogOptions(
             capturesAllThreads: detection.capturesAllThreads, ignoresDebugged: detection.whenDebugged == .ignore,
@@ -19,9 +11,9 @@ extension StallMonitor.Configuration {
         )
     }
 
-    /// The path of the first directory among the outputs, whose files logs name.
+    /// The absolute path of the first directory among the outputs, whose files logs name.
     var directory: String? {
-        for case .directory(let path, _) in outputs.map(\.kind) { return path }
+        for case .directory(let path, _) in outputs.map(\.kind) { return absolutePath(path) }
         return nil
     }
 

@@ -16,7 +16,7 @@ extension LiveEngine {
             let probe = capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace })
             var answer = ControlAnswer(pid: getpid())
             answer.capabilities = probe.capabilities(loadsLibrary: false)
-            answer.reportDirectory = configuration.directory
+            answer.reportDirectory = reportDirectory
             return answer
         }
         do throws(StallWatchError) {

@@ -43,6 +43,7 @@ final class LiveEngine: MonitorEngine {
     let operations: OperationWatch
     let healthSource: HealthSource
     let statisticsFiles: [FixedFile]
+    let reportDirectory: String?
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
     private let control = Mutex<ControlService?>(nil)
@@ -54,10 +55,9 @@ final class LiveEngine: MonitorEngine {
     init(
         _ configuration: StallMonitor.Configuration, environment: MonitorEnvironment
     ) throws(StallWatchError) {
-        let configuration = try configuration.withFixedOutputs
         self.configuration = configuration
         self.environment = environment
-        statisticsFiles = configuration.statisticsFiles
+        (statisticsFiles, reportDirectory) = (configuration.statisticsFiles, configuration.directory)
         var settings = Reporter.Settings {
             ReportBuilder(
                 process: .current(), metadata: configuration.privacy.metadata, inApp: configuration.symbols.inApp,

@@ -1,4 +1,3 @@
-import Glibc
 import LinuxSupport
 import StallReports
 
@@ -7,30 +6,6 @@ import StallReports
 #endif
 
 extension ReportOutput {
-    /// The same output with an absolute path, for messages and logs: the app may change its directory later.
-    var fixed: ReportOutput {
-        get throws(StallWatchError) {
-            switch kind {
-            case .directory(let path, let quota): ReportOutput(kind: .directory(try Self.fixed(path), quota))
-            case .ndjson(let path, let maximumBytes, let maximumRotatedFiles):
-                ReportOutput(
-                    kind: .ndjson(
-                        try Self.fixed(path), maximumBytes: maximumBytes, maximumRotatedFiles: maximumRotatedFiles))
-            case .terminationLog(let path): ReportOutput(kind: .terminationLog(try Self.fixed(path)))
-            case .statistics(let path): ReportOutput(kind: .statistics(try Self.fixed(path)))
-            default: self
-            }
-        }
-    }
-
-    private static func fixed(_ path: String) throws(StallWatchError) -> String {
-        guard let absolute = path.isEmpty ? path : absolutePath(path) else {
-            throw StallWatchError(
-                .unwritableReports, "the working directory is unknown: give \(path) as an absolute path", errno: errno)
-        }
-        return absolute
-    }
-
     /// Returns a factory of the output's sink; that of a log names the files in `directory`.
     func factory(in directory: String? = nil) -> SinkFactory {
         { counts, recovered throws(StallWatchError) in try describe(counts, recovered, directory) }
