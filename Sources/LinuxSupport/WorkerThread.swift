@@ -153,6 +153,49 @@ package final class Worker: Sendable {
     package func finish(until deadline: UInt64) { current.withLock { $0.thread.take() }?.finish(until: deadline) }
 }
 
+/// A call on a thread of its own that may never return: then it is left.
+package final class LateCall<Value: Sendable>: Sendable {
+    private let worker: Worker
+    private let thread = Atomic<Int32>(0)
+    private let state = Mutex((value: Value?.none, isLeft: false))
+    private let returned = Semaphore()
+    /// The longest wait for the end of a thread whose call has returned, in nanoseconds.
+    private static var patience: UInt64 { 1_000_000_000 }
+
+    /// Begins the call, with itself; a thread's name has at most 15 bytes.
+    package init(
+        name: String, namesFunctions: Bool = false, _ body: @escaping @Sendable (LateCall) -> Value
+    ) throws(SystemError) {
+        worker = Worker(name: name, namesFunctions: namesFunctions)
+        try worker.start { [self] in
+            thread.store(clinux_gettid(), ordering: .relaxed)
+            let value = body(self)
+            state.withLock { $0.value = value }
+            returned.post()
+        }
+    }
+
+    package var hasReturned: Bool { state.withLock { $0.value != nil } }
+    package var cpuTime: UInt64? { LinuxSupport.cpuTime(of: thread.load(ordering: .relaxed)) }
+
+    /// Runs `body` before the call is left, or never.
+    package func inTime(_ body: () -> Void) { state.withLock { if !$0.isLeft { body() } } }
+
+    /// Waits for the result, until a deadline in monotonic nanoseconds; returns whether it has come.
+    package func wait(until deadline: UInt64) -> Bool { returned.wait(until: deadline) }
+
+    /// Returns the result, for which it waits until a deadline; without one the call is left.
+    package func value(until deadline: UInt64 = 0) -> Value? {
+        if !hasReturned { _ = wait(until: deadline) }
+        let value = state.withLock { state in
+            state.isLeft = true
+            return state.value
+        }
+        if value != nil { worker.finish(until: monotonicNow() &+ Self.patience) }
+        return value
+    }
+}
+
 /// A value that takes long to find out: found once a process, on a thread of its own; until then there is none.
 package final class Prepared<Value: Sendable>: Sendable {
     private let state = Mutex((value: Value?.none, hasBegun: false))

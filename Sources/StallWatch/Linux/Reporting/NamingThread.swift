@@ -1,8 +1,6 @@
-internal import CLinux
 import LinuxSupport
 import StallReports
 import StallSymbols
-import Synchronization
 
 /// Names each report on a thread that is left when it does not return: a file system may never answer.
 ///
@@ -18,7 +16,7 @@ struct NamingThread {
     private let patience: UInt64
     private let makeBuilder: @Sendable () -> ReportBuilder
     private var names: Names?
-    private var left: [(job: NamingJob, image: ImageIdentity?)] = []
+    private var left: [(call: LateCall<StallReport>, image: ImageIdentity?)] = []
 
     init(patience: UInt64 = NamingThread.patience, _ makeBuilder: @escaping @Sendable () -> ReportBuilder) {
         (self.patience, self.makeBuilder) = (patience, makeBuilder)
@@ -30,22 +28,17 @@ struct NamingThread {
     mutating func report(
         of draft: ReportDraft, unless isOver: () -> Bool, whenLate: @escaping @Sendable (StallReport) -> Void
     ) -> StallReport? {
-        while !isOver(), let names = current(),
-            let (job, thread) = names.start(draft, makeBuilder, whenLate: whenLate)
-        {
+        while !isOver(), let names = current(), let call = names.call(draft, makeBuilder, whenLate: whenLate) {
             // Counted, because the process may be stopped for as long.
             var idleLooks: UInt64 = 0
-            var used = job.cpuTime
-            while !job.wait(until: monotonicNow() &+ Self.interval) {
-                idleLooks = job.cpuTime == used ? idleLooks + 1 : 0
-                used = job.cpuTime
+            var used = call.cpuTime
+            while !call.wait(until: monotonicNow() &+ Self.interval) {
+                idleLooks = call.cpuTime == used ? idleLooks + 1 : 0
+                used = call.cpuTime
                 if isOver() || idleLooks >= patience / Self.interval { break }
             }
-            if let report = job.takeOrLeave() {
-                thread.finish(until: monotonicNow() &+ patience)
-                return report
-            }
-            left.append((job, names.access.last))
+            if let report = call.value() { return report }
+            left.append((call, names.access.last))
             self.names = nil
         }
         return nil
@@ -56,7 +49,7 @@ struct NamingThread {
 
     /// Returns names without the images in which threads are stuck; `nil` if too many are.
     private mutating func current() -> Names? {
-        left.removeAll { $0.job.hasEnded }
+        left.removeAll { $0.call.hasReturned }
         let avoided = Set(left.compactMap(\.image))
         // They keep what was found, also of an image that was avoided.
         if names?.access.avoided != avoided { names = Names(avoiding: avoided) }
@@ -74,52 +67,18 @@ private final class Names: @unchecked Sendable {
     init(avoiding avoided: Set<ImageIdentity>) { access = ImageAccess(avoiding: avoided) }
 
     /// Begins to name a report; `nil` if the system refuses the thread.
-    func start(
+    func call(
         _ draft: ReportDraft, _ makeBuilder: @escaping @Sendable () -> ReportBuilder,
         whenLate: @escaping @Sendable (StallReport) -> Void
-    ) -> (NamingJob, WorkerThread)? {
-        let job = NamingJob()
-        let thread = try? WorkerThread(name: "stallwatch-sym", namesFunctions: true) { [self] in
-            job.begin()
+    ) -> LateCall<StallReport>? {
+        try? LateCall(name: "stallwatch-sym", namesFunctions: true) { [self] call in
             let builder = self.builder ?? makeBuilder()
             self.builder = builder
             builder.symbolication.symbolicator.use(access)
-            // What is half done may be older by then than what is delivered.
-            job.end(builder.report(of: draft.record, draft: draft.report) { job.inTime(whenLate, $0) })
-        }
-        return thread.map { (job, $0) }
-    }
-}
-
-/// The naming of one report, which may end too late.
-private final class NamingJob: Sendable {
-    private let thread = Atomic<Int32>(0)
-    private let state = Mutex((report: StallReport?.none, isLeft: false))
-    private let ended = Semaphore()
-
-    var cpuTime: UInt64? { LinuxSupport.cpuTime(of: thread.load(ordering: .relaxed)) }
-    var hasEnded: Bool { state.withLock { $0.report != nil } }
-
-    func begin() { thread.store(clinux_gettid(), ordering: .relaxed) }
-
-    func end(_ report: StallReport) {
-        state.withLock { $0.report = report }
-        ended.post()
-    }
-
-    /// Calls `body` before it is too late, or never.
-    func inTime(_ body: (StallReport) -> Void, _ report: StallReport) {
-        state.withLock { if !$0.isLeft { body(report) } }
-    }
-
-    /// Waits for the end, until a deadline in monotonic nanoseconds; returns whether it has come.
-    func wait(until deadline: UInt64) -> Bool { ended.wait(until: deadline) }
-
-    /// Returns the report; without one, it is too late from then on.
-    func takeOrLeave() -> StallReport? {
-        state.withLock { state in
-            state.isLeft = true
-            return state.report
+            return builder.report(of: draft.record, draft: draft.report) { unfinished in
+                // What is half done may be older by then than what is delivered.
+                call.inTime { whenLate(unfinished) }
+            }
         }
     }
 }

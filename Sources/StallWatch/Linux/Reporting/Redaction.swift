@@ -11,9 +11,7 @@ final class Redaction: Sendable {
 
     private let body: @Sendable (inout StallReport) -> Void
     private let timeLimit: UInt64
-    /// Held while a call has time, so that one that runs when the next one comes is late.
-    private let turn = Mutex(())
-    private let isRunning = Atomic<Bool>(false)
+    private let last = Mutex<LateCall<(report: StallReport, fault: String?)>?>(nil)
 
     init(within timeLimit: UInt64 = Redaction.timeLimit, _ body: @escaping @Sendable (inout StallReport) -> Void) {
         (self.timeLimit, self.body) = (timeLimit, body)
@@ -21,25 +19,20 @@ final class Redaction: Sendable {
 
     /// Redacts a report until a deadline in monotonic nanoseconds; returns why it keeps only its times, `nil` if it does not.
     func apply(to report: inout StallReport, until deadline: UInt64) -> String? {
-        if let (edited, fault) = turn.withLock({ [report] _ in redacted(report, until: deadline) }) {
-            report = edited
-            return fault
+        let redacted = last.withLock { [report, body, timeLimit] last -> (report: StallReport, fault: String?)? in
+            guard last?.hasReturned != false else { return nil }
+            last = try? LateCall(name: "stallwatch-edit", namesFunctions: true) { _ in
+                var edited = report
+                let fault = edited.redact(with: body)
+                return (edited, fault)
+            }
+            return last?.value(until: min(deadline, monotonicNow() &+ timeLimit))
+        }
+        if let redacted {
+            report = redacted.report
+            return redacted.fault
         }
         report.removeAllButTimes()
         return "the closure does not return"
-    }
-
-    private func redacted(_ report: StallReport, until deadline: UInt64) -> (StallReport, fault: String?)? {
-        guard !isRunning.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
-        let result = Mutex<(StallReport, fault: String?)?>(nil)
-        let thread = try? WorkerThread(name: "stallwatch-edit", namesFunctions: true) { [self] in
-            var edited = report
-            let fault = edited.redact(with: body)
-            result.withLock { [edited] in $0 = (edited, fault) }
-            isRunning.store(false, ordering: .releasing)
-        }
-        if thread == nil { isRunning.store(false, ordering: .releasing) }
-        thread?.finish(until: min(deadline, monotonicNow() &+ timeLimit))
-        return result.withLock { $0 }
     }
 }

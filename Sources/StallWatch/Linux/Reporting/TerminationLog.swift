@@ -1,7 +1,6 @@
 import Glibc
 import LinuxSupport
 import StallReports
-import Synchronization
 
 /// The file in which Kubernetes looks for the reason why a container ended (terminationMessagePath).
 enum TerminationLog {
@@ -33,16 +32,9 @@ enum TerminationLog {
 
     /// Does the same on a thread of its own, waits for ``timeLimit`` at most, and returns the error if there is one.
     static func writeInTime(_ bytes: [UInt8], to file: FixedFile) -> SystemError? {
-        let failure = Mutex<SystemError?>(nil)
-        let write = { @Sendable in
-            let result = Self.write(bytes, to: file)
-            failure.withLock { $0 = result }
-        }
-        let thread = try? WorkerThread(name: "stallwatch-end", body: write)
-        if thread == nil { write() }
-        if thread?.finish(until: monotonicNow() &+ timeLimit) == false {
-            return SystemError("the termination log \(file.path) took too long: name a file on another disk")
-        }
-        return failure.withLock { $0 }
+        let write = { @Sendable in Self.write(bytes, to: file) }
+        guard let call = try? LateCall(name: "stallwatch-end", { _ in write() }) else { return write() }
+        return call.value(until: monotonicNow() &+ timeLimit)
+            ?? SystemError("the termination log \(file.path) took too long: name a file on another disk")
     }
 }
