@@ -146,6 +146,12 @@ enum CauseRules {
         return last
     }
 
+    /// The calls that wait for a lock, a time or an event, and hardly compute.
+    private static let onlyWaiting: Set = [
+        "futex", "futex_waitv", "flock", "semop", "semtimedop", "nanosleep", "clock_nanosleep", "poll", "ppoll",
+        "select", "pselect6",
+    ]
+
     /// Returns the last observation of a running thread in the system call that has most of the weight of all such
     /// observations, with that share; `nil` if no call has.
     ///
@@ -162,7 +168,7 @@ enum CauseRules {
         let all = running.reduce(0) { $0 + $1.1 }
         guard let most = seen.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }), most.value * 2 >= all,
             let last = running.last(where: { $0.0.call?.name == most.key }),
-            running.count(where: { $0.0.call?.name == most.key }) > 1 || last.0.call?.onlyWaits == false
+            running.count(where: { $0.0.call?.name == most.key }) > 1 || !onlyWaiting.contains(most.key)
         else { return nil }
         return (last.0, Double(most.value) / Double(max(all, 1)))
     }
@@ -259,14 +265,6 @@ enum CauseRules {
     /// Returns `certain` for nearly all of the time, and `possible` for less than half.
     private static func confidence(ofShare share: Double) -> StallReport.Confidence {
         share >= 0.75 ? .certain : share >= 0.5 ? .likely : .possible
-    }
-}
-
-extension DescribedCall {
-    /// Whether the call waits for a lock or a time, and hardly computes.
-    fileprivate var onlyWaits: Bool {
-        let call = SystemCall(number: number, arguments: [0, 0, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
-        return [.lock, .sleep].contains(call.purpose)
     }
 }
 

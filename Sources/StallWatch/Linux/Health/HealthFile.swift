@@ -13,11 +13,6 @@ final class HealthFile: HealthChannel {
     private var pointer: UnlinkedFile?
 
     init(path: String, interval: UInt64) throws(StallWatchError) {
-        guard absolutePath(path) != nil else {
-            throw StallWatchError(
-                .unwritableReports, "the working directory is unknown: give the health file an absolute path",
-                errno: errno)
-        }
         file = FixedFile(path)
         self.interval = interval
         answerLimit = min(interval, 1_000_000_000)

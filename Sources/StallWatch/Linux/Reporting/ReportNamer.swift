@@ -107,19 +107,29 @@ struct ReportOutlet: Sendable {
     }
 }
 
-/// The reports of stalls that have ended and have no names yet: their files say so without them.
+/// The reports of stalls that have ended and have no names yet: their files say so without them, after a time.
 final class UnnamedEnds: Sendable {
-    private let reports = Mutex<[String: StallReport]>([:])
+    private static let patience: UInt64 = 100_000_000
+    /// In the order of their ends.
+    private let waiting = Mutex<[(due: UInt64, report: StallReport)]>([])
 
-    func add(_ report: StallReport) { reports.withLock { $0[report.id] = report } }
+    /// When the next one is due, in monotonic nanoseconds; `.max` without one.
+    var due: UInt64 { waiting.withLock { $0.first?.due ?? .max } }
 
-    func remove(_ id: String) { reports.withLock { $0[id] = nil } }
+    func add(_ report: StallReport) { waiting.withLock { $0.append((monotonicNow() &+ Self.patience, report)) } }
 
-    /// Delivers the end of a stall that still has no names; never after its final report, which `remove` precedes.
-    func deliver(_ id: String, through outlet: ReportOutlet) {
-        guard let report = reports.withLock({ $0[id] }) else { return }
-        let prepared = outlet.prepared(report)
-        reports.withLock { if $0.removeValue(forKey: id) != nil { outlet.sinks.submit(.init(.updated, prepared)) } }
+    func remove(_ id: String) { waiting.withLock { $0.removeAll { $0.report.id == id } } }
+
+    /// Delivers the ends that are due; never after a final report, which `remove` precedes.
+    func deliver(through outlet: ReportOutlet) {
+        while let next = waiting.withLock({ $0.first }), next.due <= monotonicNow() {
+            let prepared = outlet.prepared(next.report)
+            waiting.withLock { waiting in
+                guard waiting.first?.report.id == next.report.id else { return }
+                waiting.removeFirst()
+                outlet.sinks.submit(.init(.updated, prepared))
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ import StallSymbols
 ///
 /// The first stage delivers an ongoing stall's report at once, without names. The second stage, on its own thread,
 /// has names and lines looked up, decides whether the stall is reported, and replaces the first report. So neither the
-/// watchdog nor a stall's first report waits for symbols, and its end for ``namingTime`` only. Each sink has its own
+/// watchdog nor a stall's first report waits for symbols, and its end only for a tenth of a second. Each sink has its own
 /// thread, too.
 ///
 /// Every stall's file exists from the threshold on, because only its end shows whether it repeats an earlier stall. If
@@ -34,8 +34,6 @@ final class Reporter: Sendable {
     private let arrivals = Mailbox<ReportDraft>()
     private let drafts = Mailbox<ReportDraft>()
     private let naming = Worker(name: "stallwatch-send")
-    /// The time after which the file of a stall that is over says so without names, in nanoseconds.
-    private static let namingTime: UInt64 = 100_000_000
 
     var counts: ReportCounts { outlet.counts }
     var streams: ReportStreams { outlet.streams }
@@ -129,24 +127,16 @@ final class Reporter: Sendable {
         var seen: Set<String> = []
         // Created for the first stall, like the second stage: a program that never stalls needs neither.
         lazy var builder = outlet.settings.builder()
-        /// The ends for whose names there is still time.
-        var ends: [(id: String, due: UInt64)] = []
         while true {
-            while let end = ends.first, end.due <= monotonicNow() {
-                ends.removeFirst()
-                outlet.unnamedEnds.deliver(end.id, through: outlet)
-            }
-            guard var draft = arrivals.next(until: ends.first?.due ?? .max) else {
+            outlet.unnamedEnds.deliver(through: outlet)
+            guard var draft = arrivals.next(until: outlet.unnamedEnds.due) else {
                 if arrivals.isDrained { break }
                 continue
             }
             let unnamed = builder.draft(of: draft.record)
             draft.report = unnamed
             if draft.record.state != .ongoing {
-                if seen.remove(draft.record.id) != nil {
-                    ends.append((draft.record.id, monotonicNow() &+ Self.namingTime))
-                    outlet.unnamedEnds.add(unnamed)
-                }
+                if seen.remove(draft.record.id) != nil { outlet.unnamedEnds.add(unnamed) }
             } else if seen.insert(draft.record.id).inserted {
                 let report = outlet.prepared(unnamed)
                 outlet.settings.storeState?(report)
