@@ -48,8 +48,15 @@ extension LoopSupervisor {
     func report(_ missed: MissedTurns, _ poll: LoopPoll, at time: UInt64) {
         for (number, turn) in missed.turns.enumerated() {
             let omitted = number == 0 ? missed.omitted : 0
-            let record = StallRecord(
-                missed: turn, omitted: omitted, of: loop, poll, threshold: missed.threshold, at: time)
+            let stall = StallDetector.Stall(
+                turnBegan: turn.start, start: turn.start, turn: poll.turn.number, nesting: poll.turn.nesting)
+            var record = StallRecord(stall, of: loop, poll, threshold: missed.threshold, at: time)
+            (record.state, record.duration, record.missed) = (.ended, turn.end - turn.start, 1 + omitted)
+            record.startUncertainty = nil
+            let late = "\(milliseconds(record.watchdogLate)) ms after the threshold"
+            record.missedReason =
+                "the turn had ended when the watchdog looked, \(late)"
+                + (omitted > 0 ? "; \(omitted) turns before it are counted with it" : "")
             let leadUp = LeadUpReader(of: loop, among: context.loops, start: turn.start, now: context.now())
             OpenRecord(record: record, leadUp: leadUp).submit([], context)
         }

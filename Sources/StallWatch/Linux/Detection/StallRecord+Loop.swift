@@ -14,21 +14,6 @@ extension StallRecord {
         startUncertainty = poll.turn.began.flatMap { (loop.source as? HeartbeatSource)?.startUncertainty(of: $0) }
     }
 
-    /// Creates the record of a turn that had ended before a poll at `now`, and stands for `omitted` others.
-    init(
-        missed turn: (start: UInt64, end: UInt64), omitted: Int, of loop: LoopMonitor, _ poll: LoopPoll,
-        threshold: UInt64, at now: UInt64
-    ) {
-        let kind: Kind = poll.target == .pool || loop.source.kind == .taskExecutor ? .starvation : .stall
-        self.init(
-            kind, of: loop, poll, turn: poll.turn.number, nesting: poll.turn.nesting, threshold: threshold,
-            age: now &- turn.start)
-        (state, duration, self.missed) = (.ended, turn.end - turn.start, 1 + omitted)
-        missedReason =
-            "the turn had ended when the watchdog looked, \(milliseconds(watchdogLate)) ms after the threshold"
-            + (omitted > 0 ? "; \(omitted) turns before it are counted with it" : "")
-    }
-
     init(
         _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, start: LoopLoad, threshold: UInt64, at now: UInt64
     ) {
