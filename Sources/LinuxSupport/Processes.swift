@@ -47,11 +47,7 @@ package struct ProcessIdentity: Sendable, Hashable {
     /// The kernel's name of the calling process's PID namespace; `nil` if unknown.
     package static var ownPIDNamespace: String? { readLink("/proc/self/ns/pid") }
     package static let ownBootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine) ?? ""
-    package static var ownHost: String {
-        var system = utsname()
-        guard uname(&system) == 0 else { return "" }
-        return withUnsafeBytes(of: system.nodename) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    }
+    package static var ownHost: String { readSmallFile("/proc/sys/kernel/hostname").map(firstLine) ?? "" }
 
     /// Whether this process runs; `nil` of one on another host, of another boot or in another PID namespace, and if this
     /// process's own namespace is not known or not shown in /proc.

@@ -198,6 +198,4 @@ extension ReportSummary {
     /// Whether its process ran on this host since this boot, and has ended; of one in another PID namespace that is not
     /// known, as of one whose report does not name its own.
     var processIsGone: Bool { ProcessIdentity(process)?.isAlive == false }
-
-    static let hostname = readSmallFile("/proc/sys/kernel/hostname").map(firstLine)
 }
