@@ -71,13 +71,7 @@ package final class WorkerThread: @unchecked Sendable {
     package static func value<Value: Sendable>(
         until deadline: UInt64 = .max, of body: @escaping @Sendable () -> Value
     ) -> Value? {
-        let result = Mutex<Value?>(nil)
-        let thread = try? WorkerThread(name: "stallwatch-try") {
-            let value = body()
-            result.withLock { $0 = value }
-        }
-        thread?.finish(until: deadline)
-        return result.withLock { $0 }
+        (try? LateCall(name: "stallwatch-try") { _ in body() })?.value(until: deadline)
     }
 
     /// The addresses that a monitor's threads may take, in bytes: ten with a heap each.
@@ -175,7 +169,8 @@ package final class LateCall<Value: Sendable>: Sendable {
         }
     }
 
-    package var hasReturned: Bool { state.withLock { $0.value != nil } }
+    /// The result; `nil` until the call returns.
+    package var result: Value? { state.withLock { $0.value } }
     package var cpuTime: UInt64? { LinuxSupport.cpuTime(of: thread.load(ordering: .relaxed)) }
 
     /// Runs `body` before the call is left, or never.
@@ -186,7 +181,7 @@ package final class LateCall<Value: Sendable>: Sendable {
 
     /// Returns the result, for which it waits until a deadline; without one the call is left.
     package func value(until deadline: UInt64 = 0) -> Value? {
-        if !hasReturned { _ = wait(until: deadline) }
+        if result == nil { _ = wait(until: deadline) }
         let value = state.withLock { state in
             state.isLeft = true
             return state.value
@@ -198,26 +193,19 @@ package final class LateCall<Value: Sendable>: Sendable {
 
 /// A value that takes long to find out: found once a process, on a thread of its own; until then there is none.
 package final class Prepared<Value: Sendable>: Sendable {
-    private let state = Mutex((value: Value?.none, hasBegun: false))
+    private let call = Mutex<LateCall<Value>?>(nil)
     private let find: @Sendable () -> Value
 
     package init(_ find: @escaping @Sendable () -> Value) { self.find = find }
 
     /// Begins to find the value, unless that has begun; never waits.
     package func begin() {
-        let isFirst = state.withLock { state in
-            defer { state.hasBegun = true }
-            return !state.hasBegun
+        call.withLock { [find] call in
+            if call == nil { call = try? LateCall(name: "stallwatch-prep") { _ in find() } }
         }
-        guard isFirst else { return }
-        let thread = try? WorkerThread(name: "stallwatch-prep") { [self] in
-            let value = find()
-            state.withLock { $0.value = value }
-        }
-        if thread == nil { state.withLock { $0.hasBegun = false } }
     }
 
-    package var value: Value? { state.withLock { $0.value } }
+    package var value: Value? { call.withLock { $0?.result } }
 }
 
 /// A counting semaphore whose timed wait uses the monotonic clock.

@@ -49,7 +49,7 @@ struct NamingThread {
 
     /// Returns names without the images in which threads are stuck; `nil` if too many are.
     private mutating func current() -> Names? {
-        left.removeAll { $0.call.hasReturned }
+        left.removeAll { $0.call.result != nil }
         let avoided = Set(left.compactMap(\.image))
         // They keep what was found, also of an image that was avoided.
         if names?.access.avoided != avoided { names = Names(avoiding: avoided) }

@@ -20,7 +20,7 @@ final class Redaction: Sendable {
     /// Redacts a report until a deadline in monotonic nanoseconds; returns why it keeps only its times, `nil` if it does not.
     func apply(to report: inout StallReport, until deadline: UInt64) -> String? {
         let redacted = last.withLock { [report, body, timeLimit] last -> (report: StallReport, fault: String?)? in
-            guard last?.hasReturned != false else { return nil }
+            guard last == nil || last?.result != nil else { return nil }
             last = try? LateCall(name: "stallwatch-edit", namesFunctions: true) { _ in
                 var edited = report
                 let fault = edited.redact(with: body)
