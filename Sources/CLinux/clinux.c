@@ -28,15 +28,6 @@ void clinux_name_this_thread(const char *name) {
   prctl(PR_SET_NAME, name);
 }
 
-int clinux_block_app_signals(void) {
-  static const int crash_signals[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP};
-  sigset_t blocked;
-  sigfillset(&blocked);
-  for (size_t index = 0; index < sizeof crash_signals / sizeof *crash_signals; index++)
-    sigdelset(&blocked, crash_signals[index]);
-  return pthread_sigmask(SIG_BLOCK, &blocked, NULL);
-}
-
 int clinux_unblock_all_signals(void) {
   sigset_t all;
   sigfillset(&all);

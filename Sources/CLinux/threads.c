@@ -39,6 +39,18 @@ static void measure_thread_locals(void) {
   thread_locals = sum;
 }
 
+// Blocks the signals that apps use. Those of crashes and traps stay as they are, and SIGPROF: Swift's crash handler stops
+// a thread with the first of SIGUSR1, SIGUSR2 and SIGPROF that it does not block (CrashHandlerLinux.cpp). A trap that is
+// blocked would reset the app's handler (force_sig_info_to_task).
+static void block_app_signals(sigset_t *before) {
+  static const int crash_signals[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP};
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (size_t index = 0; index < sizeof crash_signals / sizeof *crash_signals; index++)
+    sigdelset(&blocked, crash_signals[index]);
+  pthread_sigmask(SIG_BLOCK, &blocked, before);
+}
+
 static void *begin(void *context) {
   beginning given = *(beginning *)context;
   free(context);
@@ -69,8 +81,7 @@ int clinux_start_thread(pthread_t *thread, size_t stack_bytes, bool is_own, void
   if (given->has_affinity) CPU_OR(&given->affinity, &given->affinity, &own);
   // Before the thread exists: it must run no handler of the app, not even at its beginning.
   sigset_t before;
-  pthread_sigmask(SIG_BLOCK, NULL, &before);
-  clinux_block_app_signals();
+  block_app_signals(&before);
   int status = pthread_attr_setstacksize(&attributes, (stack_bytes + thread_locals + 0xffff) & ~(size_t)0xffff);
   if (status == 0) status = pthread_create(thread, &attributes, begin, given);
   pthread_sigmask(SIG_SETMASK, &before, NULL);

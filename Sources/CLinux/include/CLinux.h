@@ -36,18 +36,12 @@ pid_t clinux_gettid(void);
 /// Names the calling thread; a longer name is cut to the kernel's 15 bytes. Async-signal-safe: yes.
 void clinux_name_this_thread(const char *_Nonnull name);
 
-/// Blocks the signals that apps use in the calling thread. Those of crashes and traps stay as they are, and SIGPROF:
-/// Swift's crash handler stops a thread with the first of SIGUSR1, SIGUSR2 and SIGPROF that it does not block
-/// (CrashHandlerLinux.cpp). A trap that is blocked would reset the app's handler (force_sig_info_to_task). Returns 0 or
-/// an error number. Async-signal-safe: yes.
-int clinux_block_app_signals(void);
-
 /// Starts a thread that runs `body` with `context`, and returns 0 or an error number. Async-signal-safe: no.
 ///
 /// Its policy is SCHED_OTHER, its stack has `stack_bytes` beside thread-local variables, its timers have the kernel's
 /// usual slack, it rounds and traps as C does by default (FE_DFL_ENV), and it may run where the process's first thread or
 /// the calling one may; with `is_own`, where the calling one may, a thread that was started so. It begins with the signals
-/// blocked that clinux_block_app_signals() blocks; the others are as in the calling thread.
+/// blocked that apps use; those of crashes, traps and profilers are as in the calling thread.
 int clinux_start_thread(pthread_t *_Nonnull thread, size_t stack_bytes, bool is_own,
                         void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable context);
 
