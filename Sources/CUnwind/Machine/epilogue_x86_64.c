@@ -11,17 +11,15 @@
 /// The most conditional jumps on the way.
 #define FOLLOWED_JUMPS 128u
 
-// A way through the function that begins behind a conditional jump. Registers that were restored before count as lost.
+// A way through the function that begins at a conditional jump. Registers that were restored before count as lost.
 typedef struct way {
-  uint64_t pc, stack_pointer, frame_pointer;
+  uint64_t jump, pc, stack_pointer, frame_pointer;
   bool knows_frame_pointer;
 } way;
 
-// The ways that have not been followed yet, and the jumps at which they begin.
 typedef struct ways {
   way list[FOLLOWED_JUMPS];
-  uint64_t jumps[FOLLOWED_JUMPS];
-  unsigned count, jump_count;
+  unsigned count, followed;
 } ways;
 
 // Pops a register from the stack, as it was at PC. What the way itself has pushed is lower: that register is as it was.
@@ -120,14 +118,12 @@ static bool follow(cunwind_unwinder *unwinder, const cunwind_registers *from, bo
     uint64_t next = pc + at.length, target = next + (uint64_t)(int64_t)at.immediate;
     if (is_one_byte(&at, 0xc3) || is_one_byte(&at, 0xc2)) return true;
     if (cunwind_is_conditional_jump(&at)) {
-      for (unsigned index = 0; index < others->jump_count; index++) {
-        if (others->jumps[index] == pc) return false;
+      for (unsigned index = 0; index < others->count; index++) {
+        if (others->list[index].jump == pc) return false;
       }
-      if (others->jump_count == FOLLOWED_JUMPS) return false;
-      others->jumps[others->jump_count++] = pc;
-      // There are no more ways than jumps.
+      if (others->count == FOLLOWED_JUMPS) return false;
       others->list[others->count++] =
-          (way){target, now->value[CUNWIND_SP], now->value[CUNWIND_FP], cunwind_is_known(now, CUNWIND_FP)};
+          (way){pc, target, now->value[CUNWIND_SP], now->value[CUNWIND_FP], cunwind_is_known(now, CUNWIND_FP)};
     } else if (cunwind_is_jump(&at)) {
       next = target;
     } else if (is_one_byte(&at, 0xcc) || is_one_byte(&at, 0xf4) || (at.map == 1 && at.opcode == 0x0b) ||
@@ -151,7 +147,7 @@ static bool is_at_return_address(cunwind_unwinder *unwinder, uint64_t stack_poin
 cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                   cunwind_registers *to) {
   ways ways;
-  ways.count = ways.jump_count = 0;
+  ways.count = ways.followed = 0;
   unsigned left = FOLLOWED_INSTRUCTIONS;
   cunwind_registers now = *from;
   // A register that is not restored counts as lost, but for the frame pointer: what changes it restores it.
@@ -169,8 +165,8 @@ cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_regi
       cunwind_set_register(to, CUNWIND_SP, now.value[CUNWIND_SP] + 8);
       return CUNWIND_STEP_OK;
     }
-    if (ways.count == 0) return CUNWIND_STEP_NO_INFO;
-    const way *other = &ways.list[--ways.count];
+    if (ways.followed == ways.count) return CUNWIND_STEP_NO_INFO;
+    const way *other = &ways.list[ways.followed++];
     now.known = 0;
     cunwind_set_register(&now, CUNWIND_PC, other->pc);
     cunwind_set_register(&now, CUNWIND_SP, other->stack_pointer);
