@@ -25,7 +25,7 @@ extension ReportOutput {
             let directory = try ReportDirectory(path: path)
             return SinkDescription(
                 name: "stallwatch-dir", events: [.began, .updated, .ended, .suppressed], isStore: true,
-                unflushed: directory.flush.refusal(of: path)
+                unflushed: directory.flush.refusal(of: directory.path)
             ) {
                 DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
             }
@@ -38,7 +38,7 @@ extension ReportOutput {
                 return try NDJSONStream.description(of: descriptor)
             }
             let file = FixedFile(path)
-            let unflushed = try NDJSONFile(file, maximumBytes: maximumBytes, keep: keep).check().refusal(of: path)
+            let unflushed = try NDJSONFile(file, maximumBytes: maximumBytes, keep: keep).check().refusal(of: file.path)
             return SinkDescription(
                 name: "stallwatch-ndj", events: [.ended, .suppressed, .recovered], isStore: true,
                 unflushed: unflushed
