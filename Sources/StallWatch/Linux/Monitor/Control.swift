@@ -46,7 +46,9 @@ final class ControlService: Sendable {
         self.jobs = jobs
         let pid = getpid()
         (server, thread) = try throwing(.systemFailure) { () throws(SystemError) in
-            let directory = try ControlService.created(directory)
+            let directory = absolutePath(directory) ?? directory
+            // Without the directory, the socket cannot be created either.
+            mkdir(pathBytes(directory), 0o700)
             UnixSocket.removeLeftovers(in: directory, where: ControlRequest.isSocketName)
             let server = try LineServer(path: "\(directory)/\(ControlRequest.socketName(ofProcess: pid))") { line in
                 do throws(ControlRequest.Fault) {
@@ -76,19 +78,6 @@ final class ControlService: Sendable {
     func finish(until deadline: UInt64) {
         jobs.finish(until: deadline)
         thread.finish(until: deadline)
-    }
-
-    /// Creates a directory unless it exists, and returns its absolute path.
-    private static func created(_ directory: String) throws(SystemError) -> String {
-        guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
-            throw SystemError(
-                "the directory \(directory) cannot be created: choose another one for the control socket", errno: errno)
-        }
-        guard let absolute = absolutePath(directory) else {
-            throw SystemError(
-                "the current directory is unknown: give the control socket an absolute path", errno: errno)
-        }
-        return absolute
     }
 }
 
