@@ -147,12 +147,6 @@ final class LiveEngine: MonitorEngine {
     }
 
     func start() throws(StallWatchError) {
-        var unused: ControlService?
-        // Not under the lock, for which a request may wait that it answers.
-        defer {
-            unused?.close()
-            unused?.finish(until: monotonicNow() &+ SinkSet.otherTimeLimit)
-        }
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
             case .running: throw .startedTwice
@@ -163,19 +157,18 @@ final class LiveEngine: MonitorEngine {
             let capturer = try throwing(.systemFailure) { () throws(SystemError) in
                 ThreadCapture(engine: try CUnwindEngine())
             }
-            let service = makeControlService()
             state.mayUsePtrace = capturer.methods.contains(.ptrace)
             for loop in state.loops.values { loop.begin() }
             do throws(StallWatchError) {
                 state.phase = .running(try startThreads(capturer))
             } catch {
-                unused = service
                 healthReporter?.stop()
                 reporter.finishSinks()
                 state.phase = .stopped
                 state.removeSources()
                 throw error
             }
+            let service = makeControlService()
             control.withLock { $0 = service }
             startedBy.store(getpid(), ordering: .relaxed)
             state.started = monotonicNow()
