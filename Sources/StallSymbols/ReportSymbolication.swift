@@ -154,36 +154,29 @@ package struct ReportSymbolication {
                 address: callee.image == found.image ? callee.offset.value : nil,
                 symbol: function.symbol, isMerged: function.compilerGenerated == .merged
             )
-            var called: CalledFunction? = found.function
             // Functions that no source has pass the call on. One of a source that was folded into another jumps to it, which
             // has not been called.
-            for _ in 0..<CalledFunction.maximumThunks {
-                guard let jumped = called, jumped.hasJumped(to: code) else { return nil }
+            for jumped in chain(from: found.function, in: found.image) {
+                guard jumped.hasJumped(to: code) else { return nil }
                 var isFolded = false
                 if let result = tailCall(jumped, in: found.image, to: code, for: frame, isFolded: &isFolded) {
-                    return (result, isFolded && leads(jumped, to: code.address, in: found.image))
+                    let leads = chain(from: jumped, in: found.image).contains { function in
+                        code.address.map { function.destination?.contains($0) == true } ?? false
+                    }
+                    return (result, isFolded && leads)
                 }
-                called = isFolded ? nil : destination(of: jumped, in: found.image)
+                if isFolded { return nil }
             }
             return nil
         }
 
-        private func destination(of function: CalledFunction, in number: Int) -> CalledFunction? {
+        /// Returns a function and those that it leads to, each at once through the one before it.
+        private func chain(from function: CalledFunction, in number: Int) -> some Sequence<CalledFunction> {
+            let symbolicator = symbolication.symbolicator
             let identity = symbolication.identity(of: report.images[number])
-            return function.destination.flatMap {
-                symbolication.symbolicator.function(startingAt: $0.lowerBound, in: identity)
-            }
-        }
-
-        /// Returns whether the function leads to an address, at once and through any others that do.
-        private func leads(_ function: CalledFunction, to address: UInt64?, in number: Int) -> Bool {
-            var next: CalledFunction? = function
-            for _ in 0..<CalledFunction.maximumThunks {
-                guard let address, let function = next, let range = function.destination else { return false }
-                if range.contains(address) { return true }
-                next = destination(of: function, in: number)
-            }
-            return false
+            return sequence(first: function) { last in
+                last.destination.flatMap { symbolicator.function(startingAt: $0.lowerBound, in: identity) }
+            }.prefix(CalledFunction.maximumThunks)
         }
 
         /// Returns a function of the same module that has a declaration.
