@@ -2,7 +2,6 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -58,9 +57,4 @@ bool clinux_last_fault(struct clinux_fault_watch *watch, uint64_t *address) {
 void clinux_unwatch_faults(struct clinux_fault_watch *watch) {
   munmap(watch->ring, ring_size());
   close(watch->descriptor);
-}
-
-uint64_t clinux_thread_major_faults(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_majflt : 0;
 }

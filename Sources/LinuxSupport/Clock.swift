@@ -41,6 +41,13 @@ package func bootTime(at time: UInt64) -> UInt64 {
     return now.boot - (now.monotonic - min(time, now.monotonic))
 }
 
+/// Returns the number of page faults of the calling thread that went to a disk.
+package func threadMajorFaults() -> UInt64 {
+    var usage = rusage()
+    // RUSAGE_THREAD.
+    return getrusage(1, &usage) == 0 ? UInt64(usage.ru_majflt) : 0
+}
+
 /// Returns the nanoseconds for which the threads of this process have been on a CPU.
 package func processTimeNow() -> UInt64 { now(CLOCK_PROCESS_CPUTIME_ID) ?? 0 }
 

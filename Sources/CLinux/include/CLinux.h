@@ -118,9 +118,6 @@ bool clinux_last_fault(struct clinux_fault_watch *_Nonnull watch, uint64_t *_Non
 /// Ends what `clinux_watch_faults` began. Async-signal-safe: yes.
 void clinux_unwatch_faults(struct clinux_fault_watch *_Nonnull watch);
 
-/// The number of page faults of the calling thread that went to a disk. A system call. Async-signal-safe: yes.
-uint64_t clinux_thread_major_faults(void);
-
 /// Whether the file at `path` has capabilities (setcap(8)). A system call. Async-signal-safe: yes.
 bool clinux_has_file_capabilities(const char *_Nonnull path);
 

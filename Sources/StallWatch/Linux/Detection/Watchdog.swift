@@ -1,4 +1,3 @@
-internal import CLinux
 import LinuxSupport
 import StackCapture
 import StallReports
@@ -285,7 +284,7 @@ struct WatchdogClocks {
         return GapDetector.Reading(
             monotonic: clocks.monotonic, boot: clocks.boot, uncertainty: clocks.uncertainty,
             occupied: capturing + (times?.used ?? 0),
-            processTime: times == nil ? processTimeNow() : nil, majorFaults: clinux_thread_major_faults())
+            processTime: times == nil ? processTimeNow() : nil, majorFaults: threadMajorFaults())
     }
 }
 
