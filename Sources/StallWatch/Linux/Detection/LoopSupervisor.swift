@@ -49,16 +49,12 @@ struct LoopSupervisor {
         }
     }
 
-    /// Whether the loop wakes the watchdog before anything can happen: it waits, its stall has used up its samples and
-    /// will ring at its end, or its thread has ended.
-    var mayPark: Bool {
-        let began = loop.recorder.snapshot().began
-        return began == nil || began == detector.stall?.turnBegan || began.map(detector.isAbandoned) == true
-    }
-
     /// Returns what the last poll, after which the next one is due at a time, has found.
     func outcome(due: UInt64) -> PollOutcome {
         let isPlain = loop.source.kind == .probe && log.began == 0
+        // It waits, its stall has used up its samples and will ring at its end, or its thread has ended.
+        let mayPark =
+            mark.began == 0 || mark.began == detector.stall?.turnBegan || detector.isAbandoned(mark.began)
         return PollOutcome(
             due: due, mark: mark, plainInterval: isPlain ? interval : nil, isResting: isQuiet,
             isLoadFollowed: isLoadFollowed, mayPark: mayPark)
