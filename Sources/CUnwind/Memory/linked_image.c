@@ -1,11 +1,12 @@
-#define _GNU_SOURCE
-#include "Memory/linked_image.h"
+// Finds an image's program headers in memory.
 
+#define _GNU_SOURCE
 #include <elf.h>
 #include <string.h>
 #include <sys/auxv.h>
 
 #include "Memory/guarded_memory.h"
+#include "Memory/modules.h"
 
 // Reads program headers. False: they are not this image's, because the dynamic section is elsewhere.
 static bool read_segments_at(cunwind_linked_image *image, uint64_t address, uint64_t count) {

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "Memory/guarded_memory.h"
-#include "Memory/linked_image.h"
 
 /// The most images that a walk visits. It ends the walk if another thread damages the list meanwhile.
 #define MAX_LINKED_IMAGES 16384u

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,20 @@ typedef struct cunwind_module {
   uint64_t table_count;
 } cunwind_module;
 
+/// The most program headers that are read. Linkers write 8 to 14.
+#define CUNWIND_MAX_SEGMENTS 64u
+
+/// An image of the dynamic linker's list, and its program headers.
+typedef struct cunwind_linked_image {
+  uint64_t entry;      ///< The address of the linker's entry, a `struct link_map`.
+  uint64_t base;       ///< The load bias (l_addr).
+  uint64_t name;       ///< The address of the path (l_name): read it with `cunwind_guarded_read`.
+  uint64_t dynamic;    ///< The address of the dynamic section (l_ld).
+  bool is_executable;  ///< The first image. Its path is empty.
+  uint16_t segment_count;
+  ElfW(Phdr) segments[CUNWIND_MAX_SEGMENTS];
+} cunwind_linked_image;
+
 typedef struct cunwind_modules {
   cunwind_module *list;  ///< Sorted by `image.low`.
   size_t count;
@@ -52,6 +67,9 @@ void cunwind_modules_destroy(cunwind_modules *modules);
 
 /// Rebuilds the list if the images changed, and returns whether it did. Takes no lock. Not while a capture uses it.
 bool cunwind_modules_refresh(cunwind_modules *modules);
+
+/// Fills the segments of an image, whose other fields are set. False: its program headers are not in memory.
+bool cunwind_read_segments(cunwind_linked_image *image, cunwind_mappings *mappings);
 
 /// Returns the image that contains `address`, or NULL.
 const cunwind_module *cunwind_module_at(const cunwind_modules *modules, uint64_t address);
