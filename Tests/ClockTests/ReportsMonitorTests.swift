@@ -150,8 +150,10 @@ import TestSupport
             configuration.control = .socket(directory: scratch.path)
         }
         try monitor.start()
-        let path = "\(scratch.path)/\(ControlRequest.socketName(ofProcess: getpid()))"
-        guard case .connected(let client) = UnixSocket.connect(to: path) else { throw POSIXError(.ECONNREFUSED) }
+        let socket = try #require(scratch.names.first(where: ControlRequest.isSocketName))
+        guard case .connected(let client) = UnixSocket.connect(to: scratch.path(socket)) else {
+            throw POSIXError(.ECONNREFUSED)
+        }
         defer { close(client) }
         UnixSocket.send(Array(ControlRequest.stacks.line.utf8), to: client, until: endOfPatience)
         loop.turn { usleep(100_000) }

@@ -66,7 +66,7 @@ import Testing
         let file = try directory.write("pages", [UInt8](repeating: 7, count: 1 << 20))
         let stalls = try Self.trace(["main-stalls", directory.path("reports"), "50", "150", file], in: directory)
         let ofThreads = stalls.callsOfMonitor
-        try #require(ofThreads.isSuperset(of: ["futex", "pread64", "openat", "rename", "fsync"]))
+        try #require(ofThreads.isSuperset(of: ["futex", "pread64", "openat", "renameat", "fsync"]))
         #expect(ofThreads.subtracting(listed).sorted() == [])
         // What start() and stop() do on the program's own thread.
         let bare = try Self.trace(["turns", "timer", "20", "bare"], in: directory)
