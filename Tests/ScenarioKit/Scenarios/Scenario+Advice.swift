@@ -13,7 +13,7 @@ extension Scenario {
         ("ownerWaits", "lock", "mutex-computing"), ("semaphoreInTask", "task-semaphore", "main-queue"),
         ("sleep", "sleep", "timer"), ("fsync", "fsync", "file-write"), ("fileRead", "file-read", "fifo"),
         ("fileWrite", "file-write", "pipe-write"), ("nameResolution", "silent-server", "connect-tcp"),
-        ("socket", "connect-tcp", "file-read"), ("childPipe", "child-full-pipe", "child-process"),
+        ("socket", "connect-host", "connect-tcp"), ("childPipe", "child-full-pipe", "child-process"),
         ("child", "child-process", "pipe-of-child"), ("pipe", "pipe-of-child", "pipe-read"),
         ("json", "json", "between-json"), ("regex", "regex", "text-search"), ("image", "image", "image-copy"),
         ("contention", "starved", "beside-a-rival"), ("quota", "throttled", "starved"),
@@ -40,6 +40,11 @@ extension Scenario {
         ) { context in
             await Task { @MainActor in DrivenLoop.time { waitForTheSemaphore(for: context.stall) } }.value
         },
+        .inMainLoop(
+            "connect-host", "connect(2) to a port of the machine's own network address, whose queue is full",
+            .main(.mainQueue, in: "connectTo(_:)", cause: "io", call: "connect("),
+            with: { BusyServer(.host(try BusyServer.hostAddress()), for: $0.stall) }
+        ) { server, _ in connectTo(server) },
         .inMainLoop(
             "file-read", "a timer reads a file that is not in memory",
             .main(.timer, in: "readTheBlocks(of:for:)", call: "pread64(/"),

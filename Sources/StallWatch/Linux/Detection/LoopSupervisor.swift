@@ -57,7 +57,8 @@ struct LoopSupervisor {
             mark.began == 0 || mark.began == detector.stall?.turnBegan || detector.isAbandoned(mark.began)
         return PollOutcome(
             due: due, mark: mark, plainInterval: isPlain ? interval : nil, isResting: isQuiet,
-            isLoadFollowed: isLoadFollowed, mayPark: mayPark)
+            isLoadFollowed: isLoadFollowed, isForeign: isQuiet && mark.began == 0 && loop.source.kind == .mainQueue,
+            mayPark: mayPark)
     }
 
     /// Polls the loop, carries out the decisions of the detectors, and returns when to poll again.

@@ -2,7 +2,8 @@
 ///
 /// A loop is polled when it is due, or after half of that time, with another one: a thousand loops that turn need no
 /// thousand wake-ups. A loop that *rests* is not due: it waits, and begins a turn without a word unless the watchdog is
-/// parked. So each pass looks at the marks of all loops, some 30 ns for each.
+/// parked. So each pass looks at the marks of all loops, some 30 ns for each. A main queue that its run loop serves rests,
+/// too, and each pass polls it: the run loop may begin a run that does not serve it.
 struct PollSchedule {
     private struct Entry {
         let recorder: TurnRecorder
@@ -37,7 +38,7 @@ struct PollSchedule {
     mutating func update(_ index: Int, _ outcome: PollOutcome, at now: UInt64) {
         let due = outcome.due
         entries[index].last = outcome
-        entries[index].early = due == .max ? .max : due - (due - min(now, due)) / 2
+        entries[index].early = outcome.isForeign ? 0 : due == .max ? .max : due - (due - min(now, due)) / 2
     }
 
     /// When the next loop is due, in monotonic nanoseconds.
@@ -79,6 +80,8 @@ struct PollOutcome {
     /// Whether nothing but the loop's load is to be polled until another turn begins.
     var isResting: Bool
     var isLoadFollowed = false
+    /// Whether another loop decides when this one is to be polled, so that each pass does.
+    var isForeign = false
     /// Whether the loop wakes a parked watchdog before anything can happen.
     var mayPark: Bool
 }

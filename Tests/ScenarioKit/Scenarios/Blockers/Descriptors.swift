@@ -102,6 +102,8 @@ final class BusyServer: @unchecked Sendable {
         case unix
         /// A port of the loopback interface. A rejected client tries again after a second (tcp(7)).
         case tcp
+        /// A port of another of the machine's addresses, in the network's byte order.
+        case host([UInt8])
     }
 
     let address: UnsafeMutableRawPointer
@@ -111,11 +113,15 @@ final class BusyServer: @unchecked Sendable {
     private let first: Int32
 
     init(_ place: Place, for duration: Duration) {
-        let bytes = place == .unix ? Self.unixAddress : Self.loopbackAddress
+        let bytes =
+            switch place {
+            case .unix: Self.unixAddress
+            case .tcp: Self.address([127, 0, 0, 1])
+            case .host(let host): Self.address(host)
+            }
         let address = UnsafeMutableRawPointer.allocate(byteCount: bytes.count, alignment: 8)
         address.copyMemory(from: bytes, byteCount: bytes.count)
-        let family = place == .unix ? AF_UNIX : AF_INET
-        let sockets = (0..<3).map { _ in socket(family, Int32(SOCK_STREAM.rawValue), 0) }
+        let sockets = (0..<3).map { _ in socket(Int32(bytes[0]), Int32(SOCK_STREAM.rawValue), 0) }
         (self.address, addressLength) = (address, socklen_t(bytes.count))
         (listener, first, client) = (sockets[0], sockets[1], sockets[2])
         let socketAddress = address.assumingMemoryBound(to: sockaddr.self)
@@ -142,9 +148,25 @@ final class BusyServer: @unchecked Sendable {
         family(AF_UNIX) + [0] + Array("stallwatch-scenarios-\(getpid())".utf8)
     }
 
-    /// A sockaddr_in for any port of 127.0.0.1.
-    private static var loopbackAddress: [UInt8] {
-        family(AF_INET) + [0, 0, 127, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
+    /// A sockaddr_in for any port of an IPv4 address.
+    private static func address(_ host: [UInt8]) -> [UInt8] {
+        family(AF_INET) + [0, 0] + host + [UInt8](repeating: 0, count: 8)
+    }
+
+    /// An IPv4 address of this machine that is no loopback one.
+    static func hostAddress() throws(NotAvailable) -> [UInt8] {
+        var list: UnsafeMutablePointer<ifaddrs>?
+        getifaddrs(&list)
+        defer { freeifaddrs(list) }
+        var next = list
+        while let interface = next?.pointee {
+            next = interface.ifa_next
+            guard let place = interface.ifa_addr, place.pointee.sa_family == AF_INET else { continue }
+            let address = UnsafeRawPointer(place).loadUnaligned(fromByteOffset: 4, as: UInt32.self)
+            let host = withUnsafeBytes(of: address) { [UInt8]($0) }
+            if host[0] != 127 { return host }
+        }
+        throw NotAvailable(reason: "the machine has no network address but the loopback one")
     }
 
     /// In the machine's byte order, which is little-endian on both architectures.

@@ -73,6 +73,18 @@ import Testing
         #expect(pass(at: 1_002) == [1])
     }
 
+    @Test mutating func `a loop that rests while another one serves it is polled in each pass`() {
+        add(2)
+        for index in 0...1 {
+            let outcome = PollOutcome(
+                due: .max, mark: recorders[index].mark, isResting: true, isForeign: index == 0, mayPark: true)
+            schedule.update(index, outcome, at: 1_000)
+        }
+        let arePolled = (0...1).map { schedule.needsPoll($0, at: 1_001) }
+        #expect(arePolled == [true, false])
+        #expect(schedule.next == .max && schedule.mayPark, "it is no reason for a pass")
+    }
+
     @Test mutating func `a loop that called the watchdog is polled at once`() {
         add(2)
         #expect(pass(at: 1_000, wait: 10 * Self.threshold) == [0, 1])
