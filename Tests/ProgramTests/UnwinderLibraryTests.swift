@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test func `near the limit of descriptors none is kept`() throws {
-        let host = try TestHost(["many-threads", reports], wrapper: ["prlimit", "--nofile=26"])
+        let host = try TestHost(["many-threads", reports], wrapper: ["prlimit", "--nofile=28"])
         let lines = host.finish()
         #expect(host.process.terminationStatus == 0, "\(lines)")
         let counts = lines.last?.split(separator: " ").compactMap { Int($0) } ?? []
