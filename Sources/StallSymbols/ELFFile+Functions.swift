@@ -59,6 +59,11 @@ extension Elf64_Sym {
         let type = st_info & 0xf
         return (type == UInt8(STT_FUNC) || type == UInt8(STT_GNU_IFUNC)) && st_shndx != 0 && st_name != 0
     }
+
+    /// Whether it stands for a place that the file itself has and says the name of, and that other files may use.
+    var isNamedLabel: Bool {
+        st_info & 0xf == UInt8(STT_NOTYPE) && st_info >> 4 != UInt8(STB_LOCAL) && st_shndx != 0 && st_name != 0
+    }
 }
 
 extension ELFFile {

@@ -36,7 +36,7 @@ struct ELFSymbolTable {
             try found.map { found throws(StallWatchError) in
                 try file.bytes(of: found.symbols, atMost: Self.maximumSymbols * ELFFile.symbolBytes)
             } ?? []
-        index = AddressIndex(addresses: Self.functionAddresses(in: table))
+        index = AddressIndex(addresses: Self.functionAddresses(in: table, sections))
     }
 
     var memoryBytes: Int { table.count + index.memoryBytes }
@@ -131,14 +131,29 @@ struct ELFSymbolTable {
     }
 
     /// The addresses of the defined functions, each with its symbol's number.
-    private static func functionAddresses(in table: [UInt8]) -> [AddressIndex.Entry] {
-        var entries: [AddressIndex.Entry] = []
-        entries.reserveCapacity(table.count / ELFFile.symbolBytes)
-        for (number, symbol) in ELFFile.records(of: Elf64_Sym.self, in: table).enumerated()
-        where symbol.isNamedFunction {
-            entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
+    ///
+    /// Assembly may leave the type out, too: then a global symbol in code is a function, unless another one contains it.
+    private static func functionAddresses(in table: [UInt8], _ sections: [Elf64_Shdr]) -> [AddressIndex.Entry] {
+        var (functions, labels): ([AddressIndex.Entry], [AddressIndex.Entry]) = ([], [])
+        functions.reserveCapacity(table.count / ELFFile.symbolBytes)
+        for (number, symbol) in ELFFile.records(of: Elf64_Sym.self, in: table).enumerated() {
+            let entry = AddressIndex.Entry(address: symbol.st_value, number: UInt32(number))
+            if symbol.isNamedFunction { functions.append(entry) }
+            if symbol.isNamedLabel, sections.indices.contains(Int(symbol.st_shndx)),
+                sections[Int(symbol.st_shndx)].sh_flags & UInt64(SHF_EXECINSTR) != 0
+            {
+                labels.append(entry)
+            }
         }
-        return entries
+        guard !labels.isEmpty else { return functions }
+        let known = AddressIndex(addresses: functions)
+        return functions
+            + labels.filter { label in
+                !known.lastBegun(before: label.address).contains { number in
+                    let function = ELFFile.symbol(Int(number), in: table)
+                    return label.address - function.st_value < function.st_size
+                }
+            }
     }
 }
 

@@ -64,6 +64,22 @@ import TestSupport
                 .init(name: "resolver", address: 0x4000, type: UInt8(STT_GNU_IFUNC)),
             ]), [(0x1000, nil), (0x2000, nil), (0x3000, nil), (0x4000, "resolver")]
         ),
+        // Of an assembler, behind a function of the C library that has no size; and an entry inside of a function.
+        (
+            "a global name in code is a function, unless another one contains it",
+            SmallELF(symbols: [
+                .init(name: "frame_dummy", address: 0x1000, size: 0, binding: UInt8(STB_LOCAL)),
+                .init(name: "mix_samples", address: 0x1010, size: 0, type: UInt8(STT_NOTYPE)),
+                .init(name: "again", address: 0x1020, size: 0, type: UInt8(STT_NOTYPE), binding: UInt8(STB_LOCAL)),
+                .init(name: "copy", address: 0x2000, size: 0x40),
+                .init(name: "copy_aligned", address: 0x2020, size: 0, type: UInt8(STT_NOTYPE)),
+                .init(name: "other", address: 0x3000, size: 0, type: UInt8(STT_NOTYPE), section: 2),
+            ]),
+            [
+                (0x1004, "frame_dummy"), (0x1010, "mix_samples"), (0x1024, "mix_samples"), (0x2004, "copy"),
+                (0x2024, "copy"), (0x3000, nil),
+            ]
+        ),
         (
             "the full table is preferred to the dynamic one",
             SmallELF(

@@ -58,11 +58,12 @@ package struct SmallELF {
     }
 
     package var bytes: [UInt8] {
-        var sections = [Section(type: SHT_NULL), Section(type: SHT_NOBITS, addresses: code)]
+        let isCode = UInt64(SHF_EXECINSTR)
+        var sections = [Section(type: SHT_NULL), Section(type: SHT_NOBITS, addresses: code, flags: isCode)]
         if let instructions {
             sections[1] = Section(
                 type: SHT_PROGBITS, bytes: instructions, addresses: code.lowerBound..<code.lowerBound,
-                flags: UInt64(SHF_EXECINSTR))
+                flags: isCode)
         }
         for (type, table) in [(SHT_DYNSYM, dynamicSymbols), (SHT_SYMTAB, symbols)] {
             guard let table else { continue }
