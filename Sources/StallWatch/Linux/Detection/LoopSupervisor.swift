@@ -54,7 +54,8 @@ struct LoopSupervisor {
         let isPlain = loop.source.kind == .probe && log.began == 0
         // It waits, its stall has used up its samples and will ring at its end, or its thread has ended.
         let mayPark =
-            mark.began == 0 || mark.began == detector.stall?.turnBegan || detector.isAbandoned(mark.began)
+            mark.began == 0
+            ? isQuiet || !isPlain : mark.began == detector.stall?.turnBegan || detector.isAbandoned(mark.began)
         return PollOutcome(
             due: due, mark: mark, plainInterval: isPlain ? interval : nil, isResting: isQuiet,
             isLoadFollowed: isLoadFollowed, isForeign: isQuiet && mark.began == 0 && loop.source.kind == .mainQueue,

@@ -26,10 +26,10 @@ struct PollSchedule {
         let mark = recorder.mark
         guard entries[index].early <= now || last.isResting && mark != last.mark else { return false }
         guard let interval = last.plainInterval, mark.began == 0 else { return true }
-        // It has turned since, and is likely to do so again.
+        // It has turned since, and is likely to do so again: that would end the sleep of a parked watchdog.
         let isBusy = mark.turns != last.mark.turns || last.mark.began != 0
         let due = isBusy ? now &+ interval : .max
-        let outcome = PollOutcome(due: due, mark: mark, plainInterval: interval, isResting: !isBusy, mayPark: true)
+        let outcome = PollOutcome(due: due, mark: mark, plainInterval: interval, isResting: !isBusy, mayPark: !isBusy)
         update(index, outcome, at: now)
         return false
     }

@@ -102,6 +102,7 @@ import Testing
         recorders[0].endTurn(at: time - 4)
         #expect(pass(at: time) == [])
         #expect(schedule.next == time + Self.threshold, "it has turned, so it is likely to turn again")
+        #expect(!schedule.sleep(at: time, until: schedule.next).isParked)
         time = schedule.next
         #expect(pass(at: time) == [])
         #expect(schedule.next == .max && schedule.mayPark, "it has not turned")
