@@ -47,7 +47,7 @@ import TestSupport
 /// What a monitor costs a process with a gigabyte of memory under a seccomp filter, as in a container.
 @Suite struct LargeProcessTests {
     /// The page faults that one step may cause; a copy of the process causes 262,144.
-    private static let mostFaults = 2_000
+    private static let mostFaults = 20_000
     /// The time in which a step's page faults have happened, in seconds: the app writes all its memory ten times a second.
     private static let time = 1.0
 

@@ -16,7 +16,8 @@ enum ContextHost {
 
     /// Blocks every thread of the task pool, each in a task with a context of its own.
     private static func starveThePool(directory: String) throws {
-        let monitor = try StallMonitor(.init(threshold: .milliseconds(100), outputs: [.directory(directory)]))
+        let monitor = try StallMonitor(
+            .init(threshold: .milliseconds(100), outputs: [.directory(directory), FirstReport.output]))
         try monitor.watch(.cooperativePool(), isServed: true)
         try monitor.start()
         _ = monitor.checkCapabilities()
@@ -28,6 +29,7 @@ enum ContextHost {
             }
         }
         usleep(3 * duration)
+        FirstReport.wait(for: monitor)
         monitor.stop()
     }
 

@@ -27,7 +27,7 @@ struct MainStalls {
         self.duration = duration
         (directory, file) = (words[0], words[3])
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(threshold), outputs: [.directory(directory)])
+            threshold: .milliseconds(threshold), outputs: [.directory(directory), FirstReport.output])
         if afterStart == "closeListener" { configuration.control = .socket(directory: directory) }
         // Stalls without a stack are alike.
         configuration.repeats.reportsEveryRepeat = true
@@ -58,6 +58,7 @@ struct MainStalls {
         // A signal or a stop ends this call with EINTR, whatever a handler's flags are.
         stall("epoll") { stalls_wait_in_epoll(Int32(duration)) }
         stall("paging") { touchPages(ofFile: file, for: duration) }
+        FirstReport.wait(for: monitor)
         monitor.stop()
         tell("S \(monitor.statistics.stalls)")
     }

@@ -2,6 +2,7 @@ import CoreFoundation
 import Foundation
 import Glibc
 import StallWatch
+import Synchronization
 
 /// A small app for tests: stalls its main run loop as its arguments say, and prints each stall on standard output.
 ///
@@ -55,10 +56,11 @@ import StallWatch
         let numbers = arguments.dropFirst(3).compactMap(Int.init)
         guard numbers.count == 4 else { exit(64) }
         let monitor = try StallMonitor.ofMainRunLoop(
-            .init(threshold: .milliseconds(numbers[0]), outputs: [.directory(arguments[2])]))
+            .init(threshold: .milliseconds(numbers[0]), outputs: [.directory(arguments[2]), FirstReport.output]))
         for _ in 0..<numbers[1] {
             stallOnce(milliseconds: Int.random(in: numbers[2]...numbers[3]))
         }
+        FirstReport.wait(for: monitor)
         monitor.stop()
         let debugged = monitor.statistics.suppressed[.debugger]
         if debugged > 0 { tell("D \(debugged)") }
@@ -95,6 +97,23 @@ extension TestHost {
             execv("/bin/true", &words)
         }
         exit(127)
+    }
+}
+
+/// The first report, for whose names a process reads the most: on a busy machine that takes longer than `stop()` waits.
+enum FirstReport {
+    private static let isNamed = Atomic<Bool>(false)
+
+    static var output: ReportOutput {
+        .closure { _ in isNamed.store(true, ordering: .releasing) }
+    }
+
+    /// Waits until a report has names, for 20 s at most; there is none of what a debugger holds up.
+    static func wait(for monitor: StallMonitor) {
+        let deadline = now() + 20_000_000_000
+        while !isNamed.load(ordering: .acquiring), monitor.statistics.suppressed[.debugger] == 0, now() < deadline {
+            usleep(5_000)
+        }
     }
 }
 
