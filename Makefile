@@ -255,6 +255,27 @@ stalls-in-tests: install ## Run a sample package with tests that stall, and chec
 	$(BOUNDED) Tests/Programs/stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
 		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 
+# Fewer stalls, and the shares of an earlier run: make precision COUNT=300 JUDGE="--against before.json"
+COUNT := 2000
+JUDGE :=
+PRECISION := .build/precision
+STATIC := --enable-all-traits -c release --static-swift-stdlib --scratch-path .build-release-static
+
+.PHONY: precision
+precision: install ## Check each claim without a mark in the reports of 2,000 random stalls (COUNT=n), the scenarios and published packages
+	rm -rf $(PRECISION) && mkdir -p $(PRECISION)
+	Tests/Samples/Cases/build.sh .build/cases
+	$(BUILD) --product stallwatch-scenarios --enable-all-traits
+	$(BUILD) --product stallwatch-scenarios $(STATIC)
+	strip --strip-all -o $(PRECISION)/stallwatch-scenarios .build-release-static/release/stallwatch-scenarios
+	seed=0; for folder in .build/debug .build-release-static/release $(PRECISION); do seed=$$((seed + 1)); \
+		"$$folder/stallwatch-scenarios" mix --count $$((($(COUNT) + 2) / 3)) --seed $$seed --libraries .build/cases \
+		--output $(PRECISION)/mix-$$seed; done
+	.build/debug/stallwatch-scenarios --quiet --output $(PRECISION)/scenarios --summary $(PRECISION)/scenarios/summary.json || true
+	Tests/Programs/real-packages.sh release-static $(PRECISION)/packages || true
+	Tests/Programs/precision.py --write $(PRECISION)/shares.json $(JUDGE) \
+		$(PRECISION)/mix-1 $(PRECISION)/mix-2 $(PRECISION)/mix-3 $(PRECISION)/scenarios $(PRECISION)/packages
+
 .PHONY: run-programs
 run-programs: install ## Make a GTK program of Debian and a Python program stall under `stallwatch run`, and measure its delay
 	@scripts/install-dependencies.sh run-programs

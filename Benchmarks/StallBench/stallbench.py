@@ -14,6 +14,7 @@ missed a stall; 64 for a wrong argument.
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -30,6 +31,7 @@ import threading
 import time
 
 import score
+from adapterkit import monotonic
 
 HERE = pathlib.Path(__file__).resolve().parent
 SETS = ("glib-a", "glib-b", "thread", "cf", "swift", "python")
@@ -37,6 +39,9 @@ TOOLS = ("none", "stallwatch", "perf", "bpftrace", "gdb", "eu_stack", "seastar",
          "sentry-native", "swift-profile-recorder", "py_spy", "python_faulthandler")
 # The driver's functions in which a loop waits, or that call its wait.
 LOOP_FUNCTIONS = ["poll_between_turns", "wait_for_events", "bench_run_loop", "main"]
+# The causes of the truth, where StallWatch's reports have other words.
+KINDS = {"contention": ["cpuContention"], "kernel": ["cpu", "syscall"], "child": ["syscall", "io"],
+         "lock": ["lock", "deadlock"]}
 THRESHOLD = 0.1
 MISSING = 69
 
@@ -83,6 +88,22 @@ def end_group(process):
     return process.wait()
 
 
+def write_truth(folder, cases):
+    """Says what is true of StallWatch's reports in a folder, for Tests/Programs/precision.py."""
+    with open(folder / "truth.ndjson", "w") as lines:
+        for path in folder.rglob("stall-*.json"):
+            report = json.loads(path.read_text())
+            began = datetime.datetime.fromisoformat(report["startedAt"].replace("Z", "+00:00")).timestamp()
+            incident = {"began": monotonic(began), "duration": report["durationMilliseconds"] / 1000}
+            for case in cases:
+                if not case["healthy"] and score.overlaps(incident, case):
+                    line = {"report": report["id"], "case": case["case"], "culprits": [case["function"]], "places": [],
+                            "kinds": KINDS.get(case["cause"], [case["cause"]])}
+                    line |= {"owners": [case["owner"]]} if case["owner"] else {}
+                    lines.write(json.dumps(line) + "\n")
+                    break
+
+
 def run_set(tool, case_set, seed, options):
     """One tool on one set: its status, what it reported, and the truth."""
     adapter = "none" if tool == "none" else str(options.adapters / f"{tool}.py")
@@ -121,7 +142,10 @@ def run_set(tool, case_set, seed, options):
         row.update(wall=time.monotonic() - began, truth=truth.close(),
                    cpu=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         if options.keep:
-            shutil.copytree(folder, options.keep / f"{tool}-{case_set}-{seed}", dirs_exist_ok=True)
+            kept = options.keep / f"{tool}-{case_set}-{seed}"
+            shutil.copytree(folder, kept, dirs_exist_ok=True)
+            if tool == "stallwatch":
+                write_truth(kept, row["truth"])
         result = output / "incidents.json"
         if status == 0 and not row["truth"]:
             row.update(status="failed", reason=f"the program did not run: {lines[-1][:200]}")

@@ -29,5 +29,13 @@ for name in bomb:20 swift:700 long:700; do
     python3 names.py "${name%:*}" "${name#*:}" >"$output/${name/:/}.c"
     library "${name/:/}" "$output/${name/:/}.c"
 done
+# The same stalls with call frame information in memory, only in the file, and without; with frame pointers; stripped.
+no_tables=(-fno-asynchronous-unwind-tables -fno-unwind-tables)
+library mix-tables mix.c
+library mix-file mix.c "${no_tables[@]}"
+library mix-pointers mix.c "${no_tables[@]}" -g0 -fno-omit-frame-pointer
+library mix-nothing mix.c "${no_tables[@]}" -g0 -O2
+library mix-stripped mix.c -s
+library mix-bare mix.c "${no_tables[@]}" -g0 -O2 -s
 gcc -D_GNU_SOURCE -g -O1 -DHOLDER -I. -o "$output/holder" pidns.c -lpthread
 gcc -D_GNU_SOURCE -g -O1 -fPIC -shared -o "$output/delay.so" delay.c -ldl

@@ -14,6 +14,7 @@ enum Program {
         let arguments = CommandLine.arguments.dropFirst()
         // Not a subcommand: the program's own --seed and --output would take those of `generate`.
         if arguments.first == "generate" { return GenerateCommand.main(Array(arguments.dropFirst())) }
+        if arguments.first == "mix" { return MixCommand.main(Array(arguments.dropFirst())) }
         guard let command = try? ScenariosCommand.parse(), let shape = command.host else {
             return ScenariosCommand.main()
         }

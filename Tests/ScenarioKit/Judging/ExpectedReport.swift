@@ -3,7 +3,7 @@ import StallWatch
 
 /// The required contents of a scenario's report, apart from its duration; a field that is `nil` is not judged, because
 /// it does not apply or is random.
-struct ExpectedReport: Equatable, Sendable {
+struct ExpectedReport: Encodable, Equatable, Sendable {
     var kind = StallKind.stall
     var loop = "main"
     var loopKind: StallReport.LoopKind? = .runLoop

@@ -150,7 +150,7 @@ struct Summary: Encodable {
     let outcome: Outcome
 
     private enum Key: String, CodingKey {
-        case scenario, expectsReport, expectedFunction, report, blamedFunction, cause, result, retries, run
+        case scenario, expectsReport, expectedFunction, expected, report, blamedFunction, cause, result, retries, run
     }
 
     func encode(to encoder: any Encoder) throws {
@@ -160,6 +160,7 @@ struct Summary: Encodable {
         try container.encode(outcome.expected != nil, forKey: .expectsReport)
         // `encodeIfPresent` would leave the key out.
         try container.encode(outcome.expected?.function, forKey: .expectedFunction)
+        try container.encode(outcome.expected, forKey: .expected)
         try container.encode(own?.file, forKey: .report)
         try container.encode(own?.function, forKey: .blamedFunction)
         try container.encode(own?.cause, forKey: .cause)

@@ -109,6 +109,14 @@ struct LabeledStall: Sendable {
         self.loop = loop
         self.body = body
     }
+
+    /// What is true of the stall's report, as a line of JSON.
+    func truth(of report: StallReport) -> Data {
+        var truth: [String: Any] = ["report": report.id, "case": label, "culprits": culprits]
+        truth["kinds"] = causes.map(\.rawValue)
+        truth["lock"] = lock
+        return ((try? JSONSerialization.data(withJSONObject: truth)) ?? Data()) + Data("\n".utf8)
+    }
 }
 
 extension Set<StallReport.CauseKind> {

@@ -37,6 +37,12 @@ try monitor.watch(.eventLoop(eventLoop, label: "nio"))
 try monitor.watch(.queue(monitoredQueue, label: "queue"))
 try monitor.start()
 
+/// What is true of the reports, for Tests/Programs/precision.py.
+let truth = arguments.first.flatMap { directory in
+    let file = directory + "/truth.ndjson"
+    return FileManager.default.createFile(atPath: file, contents: nil) ? FileHandle(forWritingAtPath: file) : nil
+}
+
 /// Makes the loop stall, and says what is wrong with the report.
 @Sendable func check(_ stall: LabeledStall) -> [String] {
     inbox.removeAll()
@@ -49,6 +55,7 @@ try monitor.start()
     case .queue: monitoredQueue.async(execute: body)
     }
     guard let report = inbox.next(of: stall.loop.rawValue, within: patience) else { return ["no report"] }
+    truth?.write(stall.truth(of: report))
     return Judgment(report, of: stall).mistakes
 }
 
