@@ -6,7 +6,7 @@
 # Exit status: 0 if all are built, 69 if a compiler is missing, else that of the compiler.
 set -euo pipefail
 
-for program in gcc g++ python3; do
+for program in gcc g++ objcopy python3; do
     command -v "$program" >/dev/null || { echo "$program is not installed" && exit 69; }
 done
 mkdir -p "$1"
@@ -33,9 +33,10 @@ done
 no_tables=(-fno-asynchronous-unwind-tables -fno-unwind-tables)
 library mix-tables mix.c
 library mix-file mix.c "${no_tables[@]}"
-library mix-pointers mix.c "${no_tables[@]}" -g0 -fno-omit-frame-pointer
-library mix-nothing mix.c "${no_tables[@]}" -g0 -O2
+library mix-pointers mix.c "${no_tables[@]}" -fno-omit-frame-pointer
+library mix-nothing mix.c "${no_tables[@]}" -O2
+for name in mix-pointers mix-nothing; do objcopy --remove-section=.debug_frame "$output/$name.so"; done
 library mix-stripped mix.c -s
-library mix-bare mix.c "${no_tables[@]}" -g0 -O2 -s
+library mix-bare mix.c "${no_tables[@]}" -O2 -s
 gcc -D_GNU_SOURCE -g -O1 -DHOLDER -I. -o "$output/holder" pidns.c -lpthread
 gcc -D_GNU_SOURCE -g -O1 -fPIC -shared -o "$output/delay.so" delay.c -ldl

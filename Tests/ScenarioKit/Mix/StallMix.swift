@@ -71,7 +71,7 @@ struct StallMix: Sendable {
     private static let plainStalls: [Make] = [
         plain("spinTheCPU", "cpu", "clock_gettime", spinTheCPU),
         plain("allocateAndFree", "cpu", #"clock_gettime|mmap|munmap|\\w*(alloc|free|mem)\\w*"#, allocateAndFree),
-        plain("computeAndSleep", "cpu", "clock_gettime|usleep|(clock_)?nanosleep", computeAndSleep),
+        plain("computeAndSleep", "cpu sleep", "clock_gettime|usleep|(clock_)?nanosleep", computeAndSleep),
         plain("sleepTooLong", "sleep", "(clock_)?nanosleep", sleepTooLong),
         plain("sleepInFoundation", "sleep", "(clock_)?nanosleep", sleepInFoundation),
         plain("waitUntilTheChildExits", "io", "p?poll|Process.waitUntilExit", waitUntilTheChildExits),
