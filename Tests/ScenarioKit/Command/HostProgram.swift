@@ -107,7 +107,7 @@ struct HostProgram: Sendable {
 
 /// Waits in a run of the main thread's loop, in pieces of 50 ms (`Process.waitUntilExit()`).
 @inline(never)
-func waitUntilTheChildExits(for duration: Duration) {
+private func waitUntilTheChildExits(for duration: Duration) {
     let child = Process()
     child.executableURL = URL(fileURLWithPath: "/bin/sleep")
     child.arguments = ["\(duration.seconds)"]

@@ -74,7 +74,6 @@ struct StallMix: Sendable {
         plain("computeAndSleep", "cpu sleep", "clock_gettime|usleep|(clock_)?nanosleep", computeAndSleep),
         plain("sleepTooLong", "sleep", "(clock_)?nanosleep", sleepTooLong),
         plain("sleepInFoundation", "sleep", "(clock_)?nanosleep", sleepInFoundation),
-        plain("waitUntilTheChildExits", "io", "p?poll|Process.waitUntilExit", waitUntilTheChildExits),
         plain("waitForTheCondition", "lock", #"futex|pthread_cond_\\w+"#, lock: "condition", waitForTheCondition),
         plain("waitForTheGroup", "lock", #"futex|dispatch_\\w+"#, lock: "dispatchGroup", waitForTheGroup),
         plain("waitForTheSemaphore", "lock", #"futex|dispatch_\\w+"#, lock: "dispatchSemaphore", waitForTheSemaphore),
@@ -86,7 +85,7 @@ struct StallMix: Sendable {
         let activities: [(holding: HolderActivity, function: String)] = [
             (.sleeping, "sleepTooLong"), (.computing, "spinTheCPU"),
         ]
-        return activities.map { activity in
+        return activities.map { activity -> Make in
             { time in
                 let held = make().held(by: "mix-holder", activity.holding, for: .milliseconds(time))
                 return MixedStall(
