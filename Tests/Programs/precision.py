@@ -30,7 +30,7 @@ import sys
 from checks import REPOSITORY
 
 # Functions of the scenarios' program, and of mix.c, that are between a thread's first function and those of the truth.
-CALLERS = re.compile(r"(Mix\w+|DrivenLoop|MainLoop|LoopThread|LoopSource|Source0|DispatchQueue|NamedThread|ThreadLock"
+CALLERS = re.compile(r"((Stall)?Mix\w*|DrivenLoop|MainLoop|LoopThread|LoopSource|Source0|DispatchQueue|NamedThread|ThreadLock"
                      r"|HolderActivity|Program|\w*Command)\b|(hold_(on_thread|second)|mix_hold|\w*_[Mm]ain\w*|main)$")
 # The call in which a holder's function waits; none if it computes.
 DOES = {"holder_nap": "(clock_)?nanosleep", "sleepTooLong": "(clock_)?nanosleep", "holder_wait": "futex",
