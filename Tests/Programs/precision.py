@@ -30,8 +30,9 @@ import sys
 from checks import REPOSITORY
 
 # Functions of the scenarios' program, and of mix.c, that are between a thread's first function and those of the truth.
-CALLERS = re.compile(r"((Stall)?Mix\w*|DrivenLoop|MainLoop|LoopThread|LoopSource|Source0|DispatchQueue|NamedThread|ThreadLock"
-                     r"|HolderActivity|Program|\w*Command)\b|(hold_(on_thread|second)|mix_hold|\w*_[Mm]ain\w*|main)$")
+CALLERS = re.compile(r"((Stall)?Mix\w*|DrivenLoop|MainLoop|LoopThread|LoopSource|Source0|DispatchQueue|NamedThread"
+                     r"|ThreadLock|HolderActivity|Program|\w*Command)\b"
+                     r"|(hold_(on_thread|second)|mix_hold|\w*_[Mm]ain\w*|main)$")
 # The call in which a holder's function waits; none if it computes.
 DOES = {"holder_nap": "(clock_)?nanosleep", "sleepTooLong": "(clock_)?nanosleep", "holder_wait": "futex",
         "holder_compute": "", "spinTheCPU": ""}
