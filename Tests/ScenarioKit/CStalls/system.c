@@ -42,6 +42,48 @@ void stalls_pin_thread(void) {
 
 void stalls_unpin_thread(void) { sched_setaffinity(0, sizeof all_processors, &all_processors); }
 
+bool stalls_set_default_stack(size_t bytes) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  bool is_set = pthread_attr_setstacksize(&attributes, bytes) == 0 && pthread_setattr_default_np(&attributes) == 0;
+  pthread_attr_destroy(&attributes);
+  return is_set;
+}
+
+struct thread_start {
+  void (*work)(void *);
+  void *argument;
+};
+
+static void *run_thread(void *data) {
+  struct thread_start start = *(struct thread_start *)data;
+  free(data);
+  start.work(start.argument);
+  return NULL;
+}
+
+bool stalls_start_thread(size_t stack_bytes, int32_t priority, void (*work)(void *), void *argument) {
+  pthread_attr_t attributes;
+  struct thread_start *start = malloc(sizeof *start);
+  if (!start || pthread_attr_init(&attributes) != 0) {
+    free(start);
+    return false;
+  }
+  *start = (struct thread_start){work, argument};
+  struct sched_param parameters = {.sched_priority = priority};
+  bool is_right = pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
+                  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0;
+  // A thread that a real-time thread starts is no real-time thread unless it is to be one.
+  is_right = is_right && pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED) == 0 &&
+             pthread_attr_setschedpolicy(&attributes, priority > 0 ? SCHED_RR : SCHED_OTHER) == 0 &&
+             pthread_attr_setschedparam(&attributes, &parameters) == 0;
+  pthread_t thread;
+  bool is_started = is_right && pthread_create(&thread, &attributes, run_thread, start) == 0;
+  pthread_attr_destroy(&attributes);
+  if (!is_started) free(start);
+  return is_started;
+}
+
 int32_t stalls_open_event(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void stalls_signal_event(int32_t descriptor) {

@@ -22,6 +22,7 @@ import Synchronization
 ///     stallwatch-test-host many-threads DIRECTORY
 ///     stallwatch-test-host drop-user DIRECTORY
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
+///     stallwatch-test-host soak NAME LIBRARY FOLDER...
 @main struct TestHost {
     static func main() throws {
         let arguments = CommandLine.arguments
@@ -46,6 +47,7 @@ import Synchronization
         case "many-threads": try Limits.captureManyThreads(directory: arguments[2])
         case "drop-user": try Limits.dropUser(directory: arguments[2])
         case "main-stalls": try MainStalls(arguments.dropFirst(2)).run()
+        case "soak": try SoakHost(arguments.dropFirst(2)).run()
         default: exit(64)
         }
     }

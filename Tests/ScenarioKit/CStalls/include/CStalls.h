@@ -30,6 +30,15 @@ void stalls_pin_thread(void);
 /// Lets the calling thread run on all CPUs again that it had. Async-signal-safe: yes.
 void stalls_unpin_thread(void);
 
+/// Makes this the size of the stacks of threads that are created without one. Returns whether it succeeded.
+/// Async-signal-safe: no.
+bool stalls_set_default_stack(size_t bytes);
+
+/// Starts a detached thread with a stack of this size that calls `work`; a priority over 0 makes it a real-time thread
+/// (SCHED_RR). Returns whether the system permits it. Async-signal-safe: no.
+bool stalls_start_thread(size_t stack_bytes, int32_t priority, void (*_Nonnull work)(void *_Nullable argument),
+                         void *_Nullable argument);
+
 /// Returns a non-blocking eventfd(2) with the value 0, or -1 with errno. The caller closes it. Async-signal-safe: yes.
 int32_t stalls_open_event(void);
 
