@@ -39,6 +39,14 @@ soak: install ## Run all scenarios in random order for ten minutes (SOAK=8h) bes
 	$(BUILD) --product stallwatch-scenarios
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" --soak $(SOAK) $(SCENARIOS)
 
+# Shorter: make hostile-soak MINUTES=2
+MINUTES := 60
+
+.PHONY: hostile-soak
+hostile-soak: install ## Stall 500 loops in each of three hostile containers for an hour (MINUTES=n), and check that no stall is lost (needs root)
+	$(BUILD) --product stallwatch-test-host
+	Tests/Programs/hostile-soak.py --host "$$($(SWIFT) build --show-bin-path)/stallwatch-test-host" --minutes $(MINUTES)
+
 # Longer: make healthy HEALTHY=1h
 HEALTHY := 10m
 
