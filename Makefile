@@ -155,6 +155,15 @@ debug-samples:
 mutations: install-for-tests install-python ## Put twenty faults into a copy of the product and say which tests find each: hours
 	Tests/Programs/mutations.py $(MUTATIONS)
 
+# More captures, or one kind of build again: make stack-oracle COUNT=5000 ORACLE="--kind lld --seed 7"
+COUNT := 500
+ORACLE :=
+
+.PHONY: stack-oracle
+stack-oracle: ## Capture threads that know their stacks, in 20 kinds of builds, and check each frame that has no mark (COUNT=n)
+	@scripts/install-dependencies.sh stack-oracle || echo 'Some kinds of builds will not be run.'
+	$(BOUNDED) Tests/Programs/stack-oracle.py --count $(COUNT) $(ORACLE)
+
 .PHONY: script-tests
 script-tests:
 	Tests/Programs/mutations.py --check

@@ -4,7 +4,7 @@
 #   scripts/install-dependencies.sh PURPOSE
 #
 # PURPOSE is build, for `make demo` and `make bench`; lint, for `make lint` and `make format`; or the target of make that needs
-# them: test, packages, slim, run-programs, or aarch64 (`make test-aarch64`).
+# them: test, stack-oracle, packages, slim, run-programs, or aarch64 (`make test-aarch64`).
 #
 # Exit status (sysexits.h): 0 if everything is installed, or the system has no Debian packages; 64 for a wrong argument;
 # 69 if a package is missing and cannot be installed.
@@ -20,6 +20,7 @@ declare -rA purpose=(
     [libglib2.0-dev]='GLib with its headers: the tests build the example with a GLib loop'
     [strace]='strace: the tests compare the system calls of the monitor with SECURITY.md'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
+    [mold]='mold: a linker, one of those whose programs the stack oracle captures'
     [tmux]='tmux: the terminal in which the tests run the live screen'
     [python3-jsonschema]='jsonschema for Python 3: checks reports against the published schema'
     [python3-protobuf]='protobuf for Python 3: reads exported pprof profiles'
@@ -54,13 +55,14 @@ test)
         python3-pip chromium chromium-driver python3-selenium jq psmisc iproute2 libivykis0 libnet1 libpcre3 libwrap0
     )
     ;;
+stack-oracle) packages=(libdw-dev libunwind-dev gdb mold) ;;
 packages) packages=(libdw-dev libunwind-dev zlib1g-dev libcurl4-openssl-dev) ;;
 aarch64) packages=(libdw-dev libunwind-dev g++-aarch64-linux-gnu qemu-system-arm cpio debootstrap e2fsprogs) ;;
 slim) packages=(libdw-dev libunwind-dev libcurl4-openssl-dev debootstrap) ;;
 run-programs) packages=(libdw-dev libunwind-dev libglib2.0-dev xvfb yad python3-gi) ;;
 lint) packages=(clang-format) ;;
 *)
-    echo "usage: $0 build|test|packages|aarch64|slim|run-programs|lint" >&2
+    echo "usage: $0 build|test|stack-oracle|packages|aarch64|slim|run-programs|lint" >&2
     exit 64
     ;;
 esac
