@@ -20,6 +20,7 @@ typedef struct way {
 typedef struct ways {
   way list[FOLLOWED_JUMPS];
   unsigned count, followed;
+  unsigned popped;  // The bytes of arguments that the return takes off the stack.
 } ways;
 
 // Pops a register from the stack, as it was at PC. What the way itself has pushed is lower: that register is as it was.
@@ -116,7 +117,10 @@ static bool follow(cunwind_unwinder *unwinder, const cunwind_registers *from, bo
     cunwind_instruction at;
     if (!read_instruction(unwinder, pc, &at)) return false;
     uint64_t next = pc + at.length, target = next + (uint64_t)(int64_t)at.immediate;
-    if (is_one_byte(&at, 0xc3) || is_one_byte(&at, 0xc2)) return true;
+    if (is_one_byte(&at, 0xc3) || is_one_byte(&at, 0xc2)) {
+      others->popped = at.opcode == 0xc2 ? (uint16_t)at.immediate : 0;
+      return true;
+    }
     if (cunwind_is_conditional_jump(&at)) {
       for (unsigned index = 0; index < others->count; index++) {
         if (others->list[index].jump == pc) return false;
@@ -138,10 +142,11 @@ static bool follow(cunwind_unwinder *unwinder, const cunwind_registers *from, bo
   return false;
 }
 
-// Returns whether a return address is at the stack pointer: it follows a call.
+// Returns whether a return address is at the stack pointer: it follows a call, or the kernel has called a signal handler.
 static bool is_at_return_address(cunwind_unwinder *unwinder, uint64_t stack_pointer, uint64_t *word) {
   return stack_pointer % 8 == 0 && cunwind_stack_copy_read(unwinder->copy, stack_pointer, word, sizeof *word) &&
-         (cunwind_follows_call(unwinder, *word, NULL) || cunwind_follows_call_outside(unwinder, *word));
+         (cunwind_follows_call(unwinder, *word, NULL) || cunwind_follows_call_outside(unwinder, *word) ||
+          cunwind_is_signal_return(unwinder, *word));
 }
 
 cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
@@ -152,9 +157,12 @@ cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_regi
   cunwind_registers now = *from;
   // A register that is not restored counts as lost, but for the frame pointer: what changes it restores it.
   now.known &= 1ull << CUNWIND_PC | 1ull << CUNWIND_SP | 1ull << CUNWIND_FP;
+  // A function that calls another has something on its stack, because that is aligned then (psABI 3.2.2). A way that takes
+  // nothing off leads through the next function: the call does not return.
+  uint64_t least = from->value[CUNWIND_SP] + (is_exact ? 0 : 8);
   for (bool after_call = !is_exact;; after_call = false) {
     uint64_t word;
-    if (follow(unwinder, from, after_call, &now, &ways, &left) && now.value[CUNWIND_SP] >= from->value[CUNWIND_SP] &&
+    if (follow(unwinder, from, after_call, &now, &ways, &left) && now.value[CUNWIND_SP] >= least &&
         is_at_return_address(unwinder, now.value[CUNWIND_SP], &word)) {
       to->known = 0;
       for (size_t index = 0; index < CUNWIND_KEPT_COUNT; index++) {
@@ -162,7 +170,7 @@ cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_regi
         if (cunwind_is_known(&now, number)) cunwind_set_register(to, number, now.value[number]);
       }
       cunwind_set_register(to, CUNWIND_PC, word);
-      cunwind_set_register(to, CUNWIND_SP, now.value[CUNWIND_SP] + 8);
+      cunwind_set_register(to, CUNWIND_SP, now.value[CUNWIND_SP] + 8 + ways.popped);
       return CUNWIND_STEP_OK;
     }
     if (ways.followed == ways.count) return CUNWIND_STEP_NO_INFO;
