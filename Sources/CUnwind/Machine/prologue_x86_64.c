@@ -28,6 +28,9 @@ typedef struct distance {
   int64_t slack;  // The most bytes that "and $-n,%rsp" may have added.
   bool in_prologue;
   bool after_push;  // The last instruction was one of the pushes at the beginning of the frame.
+  bool has_hole;    // An instruction may have been reached from elsewhere.
+  int64_t above;    // From the frame pointer, if it is set, to the return address.
+  int64_t saved;    // From the saved frame pointer to the return address; 0: it is not saved.
 } distance;
 
 // Forward jumps whose targets have not been reached yet, with the distance there.
@@ -63,6 +66,7 @@ static void follow_one_byte(const cunwind_instruction *at, distance *now) {
     bool is_saved = cunwind_is_saved_register(low);
     grow(now, 8, is_saved || after_push);
     now->after_push = true;
+    if (low == RBP && !now->is_set && now->saved == 0) now->saved = now->bytes;
   } else if (op == 0x68 || op == 0x6a || (op == 0xff && (at->modrm & 0x38) == 0x30)) {  // push a number, or memory
     grow(now, 8, false);
   } else if ((op >= 0x58 && op <= 0x5f) || op == 0x8f) {
@@ -80,7 +84,10 @@ static void follow_one_byte(const cunwind_instruction *at, distance *now) {
                       .in_prologue = true,
                       .after_push = true,
                       .bytes = at->displacement,
-                      .body = at->displacement};
+                      .body = at->displacement,
+                      .has_hole = now->has_hole || now->is_set || !now->is_fixed,
+                      .above = now->bytes - at->displacement,
+                      .saved = now->saved};
   } else if (op == 0x8d && cunwind_source_of(at) == RSP) {
     int base = cunwind_base_of(at);
     if (base == RSP) grow(now, -(int64_t)at->displacement, true);
@@ -112,11 +119,14 @@ static void remember_jump(jumps *jumps, uint64_t target, uint64_t address, int64
   jumps->count++;
 }
 
-static int64_t distance_behind_return(const jumps *jumps, uint64_t address, const distance *now) {
+static void go_on_behind_return(const jumps *jumps, uint64_t address, distance *now) {
   for (unsigned index = 0; index < jumps->count; index++) {
-    if (jumps->list[index].target == address) return jumps->list[index].bytes;
+    if (jumps->list[index].target != address) continue;
+    now->bytes = jumps->list[index].bytes;
+    return;
   }
-  return now->body;
+  now->bytes = now->body;
+  now->has_hole = true;
 }
 
 static distance follow(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc) {
@@ -144,10 +154,18 @@ static distance follow(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc) 
     // The loop in a prologue that touches each page of a large frame (-fstack-clash-protection).
     if (is_branch && target <= moved && !has_called) now.is_fixed = false;
     if (is_branch) remember_jump(&jumps, target, address, now.bytes);
-    if (is_end_of_path(&at)) now.bytes = distance_behind_return(&jumps, next, &now);
+    if (is_end_of_path(&at)) go_on_behind_return(&jumps, next, &now);
     if (now.is_set && (cunwind_is_call_instruction(&at) || is_branch || is_end_of_path(&at))) now.in_prologue = false;
   }
   return now;
+}
+
+bool cunwind_follow_from_entry(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc, uint64_t *bytes,
+                               uint64_t *saved) {
+  distance found = follow(unwinder, start, pc);
+  *bytes = (uint64_t)(found.bytes + found.above);
+  *saved = (uint64_t)found.saved;
+  return found.is_fixed && !found.has_hole && found.slack == 0;
 }
 
 /// rbp is 16-byte aligned if it points to a record, because rsp + 8 is at a function's entry (psABI 3.2.2).

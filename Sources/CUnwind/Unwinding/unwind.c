@@ -48,11 +48,11 @@ static void return_from(const cunwind_registers *from, cunwind_registers *to, ui
 #define MAX_JUMPS 4
 
 // Returns whether a direct call leads, through any stubs and jumps, to the function that contains `pc` and that no table
-// covers: no function of a table begins at the target or behind it.
-static bool is_in_called_function(cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
-  for (int jumps = 0; jumps < MAX_JUMPS; jumps++) target = cunwind_resolve_stub(unwinder, target);
-  return target != 0 && target <= pc && pc - target < LONGEST_FUNCTION &&
-         cunwind_start_before(unwinder->modules, unwinder->pages, pc) < target;
+// covers: no function of a table begins at the target or behind it. Without a table it may be an earlier function.
+static bool is_in_called_function(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *target) {
+  for (int jumps = 0; jumps < MAX_JUMPS; jumps++) *target = cunwind_resolve_stub(unwinder, *target);
+  return *target != 0 && *target <= pc && pc - *target < LONGEST_FUNCTION &&
+         cunwind_start_before(unwinder->modules, unwinder->pages, pc) < *target;
 }
 
 #if defined(__x86_64__)
@@ -73,6 +73,7 @@ cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind
   uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), record = slot_of_record(unwinder, from), target;
   uint64_t stack_pointer = (from->value[CUNWIND_SP] + 7) & ~7ull;
   bool may_be_outside = false;
+  uint64_t distance, saved_below = 0;
   for (unsigned index = 0; index < CUNWIND_SCAN_WORDS; index++) {
     uint64_t slot = stack_pointer + index * 8ull, word, saved;
     if (!cunwind_stack_copy_read(unwinder->copy, slot, &word, sizeof word)) break;
@@ -81,11 +82,14 @@ cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind
     if (!cunwind_follows_call(unwinder, word, &target)) continue;
     // PC may be in the stub that was called: lld writes no unwind information for stubs.
     bool is_stub = slot == from->value[CUNWIND_SP] && is_exact && target != 0 && pc - target < STUB_BYTES;
-    // A function's return address is the first one above its locals, and its frame pointer's record ends with it.
-    *is_proven = is_stub || (!may_be_outside && (slot == record || is_in_called_function(unwinder, pc, target)));
+    // Locals may have the return address of an earlier call, so the called function has to have stored this one here.
+    bool is_own = is_in_called_function(unwinder, pc, &target) &&
+                  cunwind_follow_from_entry(unwinder, target, from->value[CUNWIND_PC], &distance, &saved_below) &&
+                  distance == slot - from->value[CUNWIND_SP];
+    *is_proven = is_stub || is_own || (!may_be_outside && slot == record);
     return_from(from, to, word, slot + 8);
-    if (cunwind_is_known(from, CUNWIND_FP) && from->value[CUNWIND_FP] + 8 == slot &&
-        cunwind_stack_copy_read(unwinder->copy, slot - 8, &saved, sizeof saved)) {
+    if (!is_own) saved_below = cunwind_is_known(from, CUNWIND_FP) && from->value[CUNWIND_FP] + 8 == slot ? 8 : 0;
+    if (saved_below && cunwind_stack_copy_read(unwinder->copy, slot - saved_below, &saved, sizeof saved)) {
       cunwind_set_register(to, CUNWIND_FP, saved);
     }
     return CUNWIND_STEP_OK;
@@ -114,7 +118,7 @@ cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind
   } else {
     return_from(from, to, link, from->value[CUNWIND_SP]);
   }
-  *is_proven = cunwind_follows_call(unwinder, link, &target) && is_in_called_function(unwinder, pc, target);
+  *is_proven = cunwind_follows_call(unwinder, link, &target) && is_in_called_function(unwinder, pc, &target);
   return CUNWIND_STEP_OK;
 }
 

@@ -157,6 +157,11 @@ cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwi
                                          uint64_t *frame_pointer);
 
 #if defined(__x86_64__)
+/// Follows the function that begins at `start` to `pc`. Stores how far its return address is above SP, and above the saved
+/// frame pointer (0: not saved). False: not certain.
+bool cunwind_follow_from_entry(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc, uint64_t *bytes,
+                               uint64_t *saved);
+
 /// Steps out of a function by its own code, from PC to its return. Returns CUNWIND_STEP_OK or CUNWIND_STEP_NO_INFO.
 cunwind_step cunwind_step_by_code(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                   cunwind_registers *to);
