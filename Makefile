@@ -126,13 +126,14 @@ clock-tests:
 # The other builds, and then their tests: nothing is built beside a test.
 .PHONY: test-all
 test-all: export NOT_RUN := $(CURDIR)/.build/not-run-test-all
-test-all: ## Run what make test leaves out: published packages, samples, examples, the soak, StallBench, the inert library
+test-all: ## Run what make test leaves out: published packages, samples, examples, the soak, stacks, StallBench, the inert library
 	@mkdir -p .build && rm -f -- "$(STEPS)" "$(NOT_RUN)"
 	$(STEP) 'Build' $(MAKE) --no-print-directory build-tests
 	$(STEP) 'Samples and cases' $(MAKE) --no-print-directory sample-builds
 	$(STEP) 'Published packages' $(MAKE) --no-print-directory packages-light
 	$(STEP) 'Stalls in tests' $(MAKE) --no-print-directory stalls-in-tests
 	$(STEP) 'Long tests' $(MAKE) --no-print-directory long-tests
+	$(STEP) 'Stack oracle' $(MAKE) --no-print-directory stack-oracle
 	$(STEP) 'StallBench' $(MAKE) --no-print-directory stallbench-short
 	$(STEP) 'Inert library' $(MAKE) --no-print-directory inert
 	@Tests/Programs/step.sh
