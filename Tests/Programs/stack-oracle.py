@@ -208,8 +208,9 @@ def main():
             try:
                 run = Run(kind, seed, engine, ARGUMENTS.folder)
             except (subprocess.CalledProcessError, FileNotFoundError) as error:
-                print(f"{kind}: not run: {(getattr(error, 'stderr', '') or str(error)).strip().splitlines()[-1]}")
+                print(f"➜ Test {kind} not run: {(getattr(error, 'stderr', '') or str(error)).strip().splitlines()[-1]}")
                 kinds.remove(kind)
+                del sums[kind]
                 continue
             for unwinder, thread, method, end, frames in run.captures:
                 found, addresses = list(faults_of(run, thread, end, frames)), {frame[0] for frame in frames}
@@ -227,7 +228,7 @@ def main():
     for text, places in sorted(faults.items(), key=lambda each: -len(each[1])):
         print(f"{len(places)}: {text}\n    {places[0]}")
     if not GDB:
-        print("gdb is not installed: there is no second witness")
+        print("➜ Test of stacks against gdb not run: it is not installed")
     sys.exit(1 if faults else 0 if kinds else 69)
 
 
