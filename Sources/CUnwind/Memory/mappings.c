@@ -28,12 +28,19 @@ typedef struct maps_line {
   uint64_t number[REST];
   int field;
   bool is_writable;
+  char *path;  // NULL: not wanted.
+  size_t length, room;
 } maps_line;
 
 // "7f5c8c000000-7f5c8c021000 rw-p 00000000 fe:01 4711 /path": proc_pid_maps(5). The inode is decimal.
 static void take_letter(maps_line *line, char letter) {
   bool is_end = letter == ' ' || (letter == '-' && line->field == LOW) || (letter == ':' && line->field == MAJOR);
-  if (line->field == REST) return;
+  if (line->field == REST) {
+    // Spaces come before the path.
+    if (line->path && line->length < line->room && (letter != ' ' || line->length > 0))
+      line->path[line->length++] = letter;
+    return;
+  }
   if (is_end) line->field++;
   else if (line->field == PERMISSIONS) line->is_writable |= letter == 'w';
   else {
@@ -51,26 +58,61 @@ static cunwind_mapping mapping_of(const maps_line *line) {
                            .is_writable = line->is_writable};
 }
 
-void cunwind_mappings_read(cunwind_mappings *mappings) {
-  mappings->count = 0;
-  mappings->read_at = cunwind_now();
-  mappings->reads++;
+// Hands each line to `use` until that returns false.
+static void read_lines(char *path, size_t room, bool (*use)(const maps_line *line, void *context), void *context) {
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
   if (file < 0) return;
   char text[4096];
-  maps_line line = {.field = LOW};
+  const maps_line empty = {.field = LOW, .path = path, .room = room};
+  maps_line line = empty;
+  bool goes_on = true;
   long got;
-  while ((got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0)) > 0) {
-    for (long index = 0; index < got; index++) {
+  while (goes_on && (got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0)) > 0) {
+    for (long index = 0; index < got && goes_on; index++) {
       if (text[index] != '\n') {
         take_letter(&line, text[index]);
         continue;
       }
-      if (mappings->count < CUNWIND_MAX_MAPPINGS) mappings->list[mappings->count++] = mapping_of(&line);
-      line = (maps_line){.field = LOW};
+      goes_on = use(&line, context);
+      line = empty;
     }
   }
   cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+}
+
+static bool keep(const maps_line *line, void *context) {
+  cunwind_mappings *mappings = context;
+  if (mappings->count < CUNWIND_MAX_MAPPINGS) mappings->list[mappings->count++] = mapping_of(line);
+  return true;
+}
+
+void cunwind_mappings_read(cunwind_mappings *mappings) {
+  mappings->count = 0;
+  mappings->read_at = cunwind_now();
+  mappings->reads++;
+  read_lines(NULL, 0, keep, mappings);
+}
+
+typedef struct path_search {
+  uint64_t address;
+  size_t length;
+} path_search;
+
+static bool find_path(const maps_line *line, void *context) {
+  path_search *search = context;
+  if (line->number[HIGH] <= search->address) return true;
+  if (line->number[LOW] <= search->address && line->path[0] == '/') search->length = line->length;
+  return false;
+}
+
+size_t cunwind_mapped_path(uint64_t address, char *path, size_t room) {
+  path_search search = {.address = address};
+  path[0] = 0;
+  read_lines(path, room, find_path, &search);
+  static const char suffix[] = " (deleted)";
+  const size_t end = sizeof suffix - 1;
+  if (search.length >= room) return 0;
+  return search.length > end && memcmp(path + search.length - end, suffix, end) == 0 ? 0 : search.length;
 }
 
 static const cunwind_mapping *search(const cunwind_mappings *mappings, uint64_t address) {

@@ -40,4 +40,8 @@ void cunwind_mappings_read(cunwind_mappings *mappings);
 /// Returns the mapping that contains `address`, read anew if need be; NULL: there is none. Async-signal-safe: yes.
 const cunwind_mapping *cunwind_mapping_at(cunwind_mappings *mappings, uint64_t address);
 
+/// Copies the path of the file that is mapped at `address`, as the kernel writes it, without a zero at its end; `room` is
+/// not 0. Returns its length; 0: no file is mapped there, it is deleted, or its path does not fit. Async-signal-safe: yes.
+size_t cunwind_mapped_path(uint64_t address, char *path, size_t room);
+
 #pragma GCC visibility pop

@@ -213,6 +213,15 @@ static const char *keep_path(cunwind_modules *modules, const cunwind_linked_imag
     size_t readable = cunwind_guarded_read(image->name, kept, room);
     length = strnlen(kept, readable);
     if (length == readable) return "";  // The path has no end.
+    // Relative, as of a library that was found by LD_LIBRARY_PATH=. before the program changed its directory.
+    if (kept[0] != '/' && memchr(kept, '/', length) && length + 1 < room) {
+      char *whole = kept + length + 1;
+      size_t found = cunwind_mapped_path(image->dynamic, whole, room - length - 1);
+      if (found > 0) {
+        memmove(kept, whole, found);
+        kept[length = found] = 0;
+      }
+    }
   }
   modules->path_bytes += length + 1;
   return kept;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "Memory/mappings.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #include "Memory/guarded_memory.h"
@@ -30,6 +31,11 @@ void cunwind_check_mappings(int unused) {
   uint64_t code = (uint64_t)(uintptr_t)cunwind_check_mappings;
   const cunwind_mapping *of_code = cunwind_mapping_at(&mappings, code);
   EXPECT(is_in(of_code, code) && !of_code->is_writable && of_code->file != 0);
+
+  char path[4096];
+  size_t length = cunwind_mapped_path(code, path, sizeof path);
+  EXPECT(length > 0 && path[0] == '/' && !memchr(path, '\n', length));
+  EXPECT(cunwind_mapped_path(here, path, sizeof path) == 0 && cunwind_mapped_path(code, path, 5) == 0);
 
   // A mapping that is new is found once the last reading is some milliseconds old.
   uint8_t *added = cunwind_map(CUNWIND_PAGE_BYTES, 0);
