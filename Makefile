@@ -157,10 +157,10 @@ mutations: install-for-tests install-python ## Put twenty faults into a copy of 
 	Tests/Programs/mutations.py $(MUTATIONS)
 
 # More captures, or one kind of build again: make stack-oracle COUNT=5000 ORACLE="--kind lld --seed 7"
-COUNT := 500
 ORACLE :=
 
 .PHONY: stack-oracle
+stack-oracle: COUNT := 500
 stack-oracle: ## Capture threads that know their stacks, in 20 kinds of builds, and check each frame that has no mark (COUNT=n)
 	@scripts/install-dependencies.sh stack-oracle || echo 'Some kinds of builds will not be run.'
 	$(BOUNDED) Tests/Programs/stack-oracle.py --count $(COUNT) $(ORACLE)
@@ -274,12 +274,12 @@ stalls-in-tests: install ## Run a sample package with tests that stall, and chec
 		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 
 # Fewer stalls, and the shares of an earlier run: make precision COUNT=300 JUDGE="--against before.json"
-COUNT := 2000
 JUDGE :=
 PRECISION := .build/precision
 STATIC := --enable-all-traits -c release --static-swift-stdlib --scratch-path .build-release-static
 
 .PHONY: precision
+precision: COUNT := 2000
 precision: install ## Check each claim without a mark in the reports of 2,000 random stalls (COUNT=n), the scenarios and published packages
 	rm -rf $(PRECISION) && mkdir -p $(PRECISION)
 	Tests/Samples/Cases/build.sh .build/cases
