@@ -161,7 +161,7 @@ ORACLE :=
 
 .PHONY: stack-oracle
 stack-oracle: COUNT := 500
-stack-oracle: ## Capture threads that know their stacks, in 20 kinds of builds, and check each frame that has no mark (COUNT=n)
+stack-oracle: ## Capture threads that know their stacks, in 22 kinds of builds, and check each frame that has no mark (COUNT=n)
 	@scripts/install-dependencies.sh stack-oracle || echo 'Some kinds of builds will not be run.'
 	$(BOUNDED) Tests/Programs/stack-oracle.py --count $(COUNT) $(ORACLE)
 

@@ -10,7 +10,8 @@ own unwinder, until there are COUNT captures. A fault is:
 
 - a frame without the mark `is_uncertain` that is not the next one of the thread's true stack, or a mark that is lost outwards;
 - a stack that counts as complete and lacks the thread's first function;
-- a frame without the mark that gdb, with all debug information, contradicts before it comes to code without any.
+- a frame without the mark that gdb, with all debug information, contradicts before it comes to code without any;
+- no larger share of frames without the mark once the engine has the section `.debug_frame` (kind `debug-frame`).
 
 Prints by kind of build the captures, frames, frames without the mark, faults, complete and incomplete stacks; `holes`: complete
 stacks that lack frames outward of a mark; `gdb`: frames of gdb. Then each sort of fault, and how to see it again.
@@ -35,7 +36,7 @@ THREADS = 8
 SECONDS = 60
 NONE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
 MOVED = "-Wl,-Ttext-segment=0x10000000"
-# name: form, compiler, options. `strip` is a step after the linker.
+# name: form, compiler, options. `strip` is a step after the linker; `file` gives `.debug_frame` to the engine.
 KINDS = {
     "cfi-bfd": ("program", "gcc", ["-fuse-ld=bfd"]),
     "cfi-gold": ("library", "gcc", ["-fuse-ld=gold"]),
@@ -57,6 +58,8 @@ KINDS = {
     "dlmopen": ("namespace", "gcc", [*NONE, "strip"]),
     "dlmopen-moved": ("namespace", "gcc", ["-fuse-ld=bfd", MOVED]),
     "static": ("program", "gcc", [*NONE, "-static"]),
+    "debug-frame": ("library", "gcc", [*NONE, "file"]),
+    "debug-frame-clang": ("program", "clang", [*NONE, "-fuse-ld=lld", "file"]),
 }
 LEVELS = ["-O0", "-O1", "-O2", "-O3", "-Os"]
 EXTRAS = ["-g", "-fno-omit-frame-pointer", "-fomit-frame-pointer", "-fcf-protection=full", "-mno-red-zone",
@@ -91,7 +94,9 @@ class Run:
         program, *loaded = {"program": [kind], "library": ["host", folder / kind],
                             "namespace": ["host", folder / kind, "namespace"]}[form]
         command = [folder / program, THREADS, choice.randrange(1 << 30), *loaded]
-        host = subprocess.Popen(list(map(str, command)), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        environment = {**os.environ, "DEBUG_FRAME": f"{folder / kind}.frame"} if "file" in options else None
+        host = subprocess.Popen(
+            list(map(str, command)), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         bound = threading.Timer(SECONDS, host.kill)
         bound.start()
         try:
@@ -107,11 +112,13 @@ class Run:
             host.wait()
 
     def build(self, file, is_program, compiler, engine):
-        options = ["-g", "-w", f"-I{SOURCES}", *(each for each in self.options if each != "strip")]
+        options = ["-g", "-w", f"-I{SOURCES}", *(each for each in self.options if each not in ("strip", "file"))]
         options += engine if is_program else ["-fPIC", "-shared"]
         output_of(compiler, SOURCES / "chain.c", SOURCES / "assembly.S", *options, "-o", file, "-lpthread", "-ldl")
         symbols = [line.split() for line in output_of("nm", "--defined-only", file).splitlines()]
         self.symbols = sorted((int(words[0], 16), words[2]) for words in symbols if words[2].startswith(("asm_", "c_", "chain_")))
+        if "file" in self.options:
+            output_of("objcopy", "--dump-section", f".debug_frame={file}.frame", file)
         if "strip" in self.options:
             output_of("objcopy", "--only-keep-debug", file, f"{file}.debug")
             output_of("strip", file)
@@ -202,7 +209,8 @@ def faults_of(run, thread, end, frames):
 
 def main():
     engine, seed, kinds = build_engine(ARGUMENTS.folder), ARGUMENTS.seed, ARGUMENTS.kind or list(KINDS)
-    sums, faults = {kind: collections.Counter() for kind in kinds}, collections.defaultdict(list)
+    sums, before = ({kind: collections.Counter() for kind in kinds} for _ in range(2))
+    faults = collections.defaultdict(list)
     while kinds and sum(each["captures"] for each in sums.values()) < ARGUMENTS.count:
         for kind in list(kinds):
             try:
@@ -215,7 +223,7 @@ def main():
             for unwinder, thread, method, end, frames in run.captures:
                 found, addresses = list(faults_of(run, thread, end, frames)), {frame[0] for frame in frames}
                 lacks = any(entry[0] not in addresses for entry in run.truth[thread])
-                sums[kind].update(
+                (before if unwinder == "before" else sums)[kind].update(
                     captures=1, frames=len(frames), unmarked=sum(not frame[2] for frame in frames), faults=len(found),
                     complete=end == COMPLETE, incomplete=end != COMPLETE, holes=end == COMPLETE and lacks,
                     gdb=len(run.witness.get(thread, [])))
@@ -225,6 +233,12 @@ def main():
     print(" " * 18 + "".join(f"{column:>11}" for column in COLUMNS))
     for kind, row in [*sums.items(), ("all", sum(sums.values(), collections.Counter()))]:
         print(f"{kind:18}" + "".join(f"{row[column]:11}" for column in COLUMNS))
+    for kind, row in before.items():
+        if row["captures"]:
+            was, now = (each["unmarked"] / each["frames"] for each in (row, sums[kind]))
+            print(f"{kind}: {now:.0%} of the frames have no mark, {was:.0%} before .debug_frame was read")
+            if now <= was:
+                faults["reading .debug_frame removes no mark"].append(f"--kind {kind}")
     for text, places in sorted(faults.items(), key=lambda each: -len(each[1])):
         print(f"{len(places)}: {text}\n    {places[0]}")
     if not GDB:

@@ -1,5 +1,6 @@
 // Call frame information: an image's unwind tables, in which .eh_frame_hdr leads from a PC to the description of its
 // function in .eh_frame, and the rules that find a function's caller at one PC: the sum of its instructions there.
+// Functions that are not in these tables may be in .debug_frame, which is only in the file.
 //
 // The format is DWARF's (version 5, section 6.4), as the Linux Standard Base changes it (core, "Exception Frames").
 
@@ -19,6 +20,13 @@ typedef struct cunwind_bytes {
   bool has_failed;  ///< It reached the end, unmapped memory, or an unknown encoding.
 } cunwind_bytes;
 
+/// The memory with an image's entries, and their format.
+typedef struct cunwind_entries {
+  uint64_t low, high;
+  uint64_t bias;        ///< What is added to the addresses in them.
+  bool is_debug_frame;  ///< DWARF's own format, without the changes of the Linux Standard Base.
+} cunwind_entries;
+
 /// The unwind information of one function: its frame description entry, and the common entry that it refers to.
 typedef struct cunwind_function {
   uint64_t start, end;                      ///< The range of its code.
@@ -27,6 +35,7 @@ typedef struct cunwind_function {
   uint64_t code_alignment;                  ///< The factor of location advances.
   int64_t data_alignment;                   ///< The factor of factored offsets.
   uint8_t address_encoding;                 ///< The encoding of addresses in the instructions.
+  cunwind_entries entries;                  ///< Where its entry is.
   uint64_t return_register;                 ///< The column that holds the return address.
   bool is_signal_frame;                     ///< The function was interrupted, not called.
 } cunwind_function;
@@ -62,6 +71,9 @@ typedef struct cunwind_rules {
 /// Finds the function that contains `pc`. False: no table covers it, or it is damaged. Bounded; never faults.
 bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
                            cunwind_function *function);
+
+/// Finds the function that contains `pc` in the image's .debug_frame. Returns its entry's address; 0: none, or several.
+uint64_t cunwind_search_debug_frame(const cunwind_module *module, uint64_t pc, cunwind_entries *entries);
 
 /// Returns where the last function begins that has an entry and begins at `pc` or before; 0: there is none.
 uint64_t cunwind_start_before(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc);

@@ -180,13 +180,14 @@ static void carry_out(program *program, uint8_t operation) {
 
 // Advances the location. False: it is another instruction.
 static bool advance(program *program, uint8_t operation, uint64_t *location) {
-  uint64_t unit = program->function->code_alignment;
+  const cunwind_function *function = program->function;
+  uint64_t unit = function->code_alignment;
   if ((operation & 0xc0) == OP_ADVANCE) *location += (operation & 0x3fu) * unit;
   else if (operation == OP_ADVANCE_1) *location += cunwind_read_fixed(&program->bytes, 1) * unit;
   else if (operation == OP_ADVANCE_2) *location += cunwind_read_fixed(&program->bytes, 2) * unit;
   else if (operation == OP_ADVANCE_4) *location += cunwind_read_fixed(&program->bytes, 4) * unit;
   else if (operation == OP_SET_LOCATION)
-    *location = cunwind_read_encoded(&program->bytes, program->function->address_encoding);
+    *location = function->entries.bias + cunwind_read_encoded(&program->bytes, function->address_encoding);
   else return false;
   return true;
 }

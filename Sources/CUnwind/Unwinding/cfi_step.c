@@ -112,7 +112,8 @@ static cunwind_stepper choose_stepper(cunwind_unwinder *unwinder, uint64_t pc) {
   // setcontext(3), longjmp(3) and some assembly code of libcrypto have.
   // It reads rules of registers that are not kept: on aarch64 one of them led it out of its memory. Before 1.8.2 it does
   // not know that return addresses are signed: it gives up, and guesses by the frame pointer.
-  if (function.is_signal_frame || rules.has_unread_rule || rules.is_signed ||
+  // It does not get .debug_frame.
+  if (function.entries.is_debug_frame || function.is_signal_frame || rules.has_unread_rule || rules.is_signed ||
       rules.registers[CUNWIND_SP].kind != CUNWIND_RULE_SAME)
     return CUNWIND_PC_OWN;
   bool is_safe =
@@ -128,7 +129,8 @@ cunwind_stepper cunwind_stepper_for(cunwind_unwinder *unwinder, uint64_t pc) {
   cunwind_known_pc *known = &unwinder->known_pcs[((pc * 0x9e3779b97f4a7c15ull) >> 32) % CUNWIND_KNOWN_PCS];
   if (known->pc != pc || pc == 0) {
     known->stepper = choose_stepper(unwinder, pc);
-    known->pc = pc;
+    // For a function without an entry a .debug_frame may come.
+    known->pc = known->stepper == CUNWIND_PC_REFUSED ? 0 : pc;
   }
   return known->stepper;
 }

@@ -7,8 +7,9 @@
 #define AUGMENTATION_BYTES 8u
 /// The most bytes of an entry, which bounds a step's time. Functions with thousands of calls have some thousands.
 #define MAX_ENTRY_BYTES (64u * 1024)
-/// Compilers write version 1 to .eh_frame; version 3 differs only in the encoding of the return register.
-enum { VERSION_1 = 1, VERSION_3 = 3 };
+/// Compilers write version 1 to .eh_frame; version 3 differs only in the encoding of the return register. Version 4, of
+/// .debug_frame, also has the sizes of an address and of a segment's name, in a byte each: 8 and 0.
+enum { VERSION_1 = 1, VERSION_3 = 3, VERSION_4 = 4, SIZES = 8 };
 enum { ENCODING_OMIT = 0xff, ENCODING_FORM = 0x0f, ENCODING_BASE = 0x70, BASE_PC = 0x10, ENCODING_INDIRECT = 0x80 };
 
 uint64_t cunwind_read_fixed(cunwind_bytes *from, unsigned size) {
@@ -86,10 +87,10 @@ uint64_t cunwind_start_before(const cunwind_modules *modules, cunwind_page_cache
 }
 
 // Reads an entry's length and finds its end. Nothing writes to the entries, also where their segment is writable.
-static bool open_entry(cunwind_bytes *bytes, const cunwind_module *module, cunwind_page_cache *pages,
+static bool open_entry(cunwind_bytes *bytes, const cunwind_entries *entries, cunwind_page_cache *pages,
                        uint64_t address) {
-  if (address < module->image.low || address >= module->image.high) return false;
-  *bytes = (cunwind_bytes){.pages = pages, .at = address, .end = module->image.high};
+  if (address < entries->low || address >= entries->high) return false;
+  *bytes = (cunwind_bytes){.pages = pages, .at = address, .end = entries->high};
   uint64_t length = cunwind_read_fixed(bytes, 4);
   if (bytes->has_failed || length == 0 || length > MAX_ENTRY_BYTES || length > bytes->end - bytes->at) return false;
   bytes->end = bytes->at + length;
@@ -112,12 +113,13 @@ static bool read_augmentation(cunwind_bytes *bytes, const char *letters, cunwind
 }
 
 // Reads a common information entry. `*has_data`: the entries that refer to it have augmentation data with a length.
-static bool read_common(const cunwind_module *module, cunwind_page_cache *pages, uint64_t address,
+static bool read_common(const cunwind_entries *entries, cunwind_page_cache *pages, uint64_t address,
                         cunwind_function *function, bool *has_data) {
   cunwind_bytes bytes;
-  if (!open_entry(&bytes, module, pages, address) || cunwind_read_fixed(&bytes, 4) != 0) return false;
+  if (!open_entry(&bytes, entries, pages, address)) return false;
+  if (cunwind_read_fixed(&bytes, 4) != (entries->is_debug_frame ? UINT32_MAX : 0)) return false;
   uint64_t version = cunwind_read_fixed(&bytes, 1);
-  if (version != VERSION_1 && version != VERSION_3) return false;
+  if (version != VERSION_1 && version != VERSION_3 && (version != VERSION_4 || !entries->is_debug_frame)) return false;
   char letters[AUGMENTATION_BYTES + 1] = {0};
   for (unsigned index = 0;; index++) {
     char letter = (char)cunwind_read_fixed(&bytes, 1);
@@ -125,10 +127,12 @@ static bool read_common(const cunwind_module *module, cunwind_page_cache *pages,
     letters[index] = letter;
     if (letter == 0) break;
   }
+  if (version == VERSION_4 && cunwind_read_fixed(&bytes, 2) != SIZES) return false;
   function->code_alignment = cunwind_read_uleb128(&bytes);
   function->data_alignment = cunwind_read_sleb128(&bytes);
   function->return_register = version == VERSION_1 ? cunwind_read_fixed(&bytes, 1) : cunwind_read_uleb128(&bytes);
-  if (bytes.has_failed || (letters[0] != 0 && letters[0] != 'z')) return false;
+  // In .debug_frame only old compilers write letters, each with its own meaning.
+  if (bytes.has_failed || (letters[0] != 0 && (letters[0] != 'z' || entries->is_debug_frame))) return false;
   *has_data = letters[0] == 'z';
   if (*has_data && !read_augmentation(&bytes, letters, function)) return false;
   function->initial = bytes.at;
@@ -136,20 +140,20 @@ static bool read_common(const cunwind_module *module, cunwind_page_cache *pages,
   return true;
 }
 
-bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
-                           cunwind_function *function) {
-  const cunwind_module *module = cunwind_module_of_code(modules, pc);
-  if (!module || module->table_count == 0) return false;
-  uint64_t start, entry;
+// Reads the entry of a function at `address`. False: it does not contain `pc`, or is damaged.
+static bool read_entry(const cunwind_entries *entries, cunwind_page_cache *pages, uint64_t address, uint64_t pc,
+                       cunwind_function *function) {
   cunwind_bytes bytes;
-  if (!search_table(module, pages, pc, &start, &entry) || !open_entry(&bytes, module, pages, entry)) return false;
+  if (!open_entry(&bytes, entries, pages, address)) return false;
   memset(function, 0, sizeof *function);
   bool has_data;
   uint64_t place = bytes.at, distance = cunwind_read_fixed(&bytes, 4);
-  if (distance == 0 || distance > place || !read_common(module, pages, place - distance, function, &has_data))
-    return false;
+  uint64_t common = entries->is_debug_frame ? entries->low + distance : place - distance;
+  if (!entries->is_debug_frame && (distance == 0 || distance > place)) return false;
+  if (!read_common(entries, pages, common, function, &has_data)) return false;
   if (function->address_encoding == ENCODING_OMIT) return false;
-  function->start = cunwind_read_encoded(&bytes, function->address_encoding);
+  function->entries = *entries;
+  function->start = entries->bias + cunwind_read_encoded(&bytes, function->address_encoding);
   // The range has the encoding of the address, but is never relative.
   function->end = function->start + cunwind_read_encoded(&bytes, function->address_encoding & ENCODING_FORM);
   if (has_data) {
@@ -160,4 +164,15 @@ bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *p
   function->instructions = bytes.at;
   function->instructions_end = bytes.end;
   return !bytes.has_failed && pc >= function->start && pc < function->end;
+}
+
+bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
+                           cunwind_function *function) {
+  const cunwind_module *module = cunwind_module_of_code(modules, pc);
+  if (!module) return false;
+  cunwind_entries entries = {.low = module->image.low, .high = module->image.high};
+  uint64_t start, entry;
+  if (search_table(module, pages, pc, &start, &entry) && read_entry(&entries, pages, entry, pc, function)) return true;
+  entry = cunwind_search_debug_frame(module, pc, &entries);
+  return entry != 0 && read_entry(&entries, pages, entry, pc, function);
 }

@@ -76,6 +76,7 @@ static const struct {
     ROW(CUNWIND_TEST_UNWINDERS, "both steppers agree about the functions of all images", steppers, 0),
     ROW(CUNWIND_TEST_UNWINDERS, "a step without what it needs is no guess", stepper_traps, 0),
     ROW(CUNWIND_TEST_UNWINDERS, "a function's own code leads to its caller", code_steps, 0),
+    ROW(CUNWIND_TEST_UNWINDERS, "a function is found in .debug_frame, or nowhere", debug_frames, 0),
     ROW(CUNWIND_TEST_UNWINDERS, "an engine names its unwinder", unwinder_name, 0),
     ROW(CUNWIND_TEST_UNWINDERS, "libunwind takes no symbol of the program", unwinder_symbols, 0),
     ROW(CUNWIND_TEST_UNWINDERS, "a child of fork leaves libunwind alone", unwinder_in_child, 0),

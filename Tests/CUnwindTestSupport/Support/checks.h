@@ -105,6 +105,7 @@ void cunwind_check_damaged_stacks(int unused);
 void cunwind_check_damaged_tables(int unused);
 void cunwind_check_steppers(int unused);
 void cunwind_check_code_steps(int unused);
+void cunwind_check_debug_frames(int unused);
 void cunwind_check_stepper_traps(int unused);
 void cunwind_check_unwinder_name(int unused);
 void cunwind_check_unwinder_symbols(int unused);

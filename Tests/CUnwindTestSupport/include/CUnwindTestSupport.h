@@ -126,6 +126,9 @@ bool cunwind_test_calls_can_restart(void);
 /// Whether the caller of a stub that no table covers is found, on x86-64; the library's `call_through_stub` calls it.
 bool cunwind_test_steps_out_of_stub(const char *_Nonnull library);
 
+/// Whether an engine finds the beginning of a function that the library exports. The library stays loaded.
+bool cunwind_test_finds_function(const char *_Nonnull library, const char *_Nonnull name);
+
 /// Whether the library is listed, once and at its place, while it is loaded.
 bool cunwind_test_lists_library(const char *_Nonnull path);
 

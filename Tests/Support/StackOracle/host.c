@@ -6,6 +6,9 @@
 // chain_prepare prints; for each capture `capture UNWINDER THREAD METHOD END` and for each frame `frame ADDRESS EXACT
 // UNCERTAIN SOURCE`, innermost first; for each thread `thread THREAD` and for each entry of its shadow stack `entry CALLER
 // OWNER`, outermost first; at last `ready`. Ends at the end of standard input.
+//
+// If the environment's DEBUG_FRAME is a file with the section .debug_frame of the functions' image, the threads are captured
+// first without it, by the UNWINDER "before".
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -49,6 +52,16 @@ static void capture(const char *unwinder, int tid, cunwind_engine *engine) {
   cunwind_thread_close(thread);
 }
 
+static void add_debug_frame(cunwind_engine *engine, const char *path, uint64_t code) {
+  static char section[1 << 20];
+  FILE *file = fopen(path, "r");
+  size_t size = file ? fread(section, 1, sizeof section, file) : 0;
+  cunwind_image image;
+  for (size_t index = 0; cunwind_engine_image(engine, index, &image); index++)
+    if (image.low <= code && code < image.high && cunwind_add_debug_frame(&image, section, size)) return;
+  fail("the section .debug_frame is not accepted");
+}
+
 int main(int count, char **arguments) {
   if (count < 3) fail("usage: host THREADS SEED [LIBRARY [namespace]]");
   int threads = atoi(arguments[1]);
@@ -79,6 +92,9 @@ int main(int count, char **arguments) {
     cunwind_engine *engine = cunwind_engine_create(&(cunwind_options){.signal_number = SIGPROF});
     if (!engine) fail("no engine");
     cunwind_engine_refresh_images(engine);
+    const char *section = round ? NULL : getenv("DEBUG_FRAME");
+    for (int index = 0; section && index < threads; index++) capture("before", all[index].tid, engine);
+    if (section) add_debug_frame(engine, section, (uint64_t)(uintptr_t)prepare);
     for (int index = 0; index < threads; index++) capture(round ? "built-in" : "libunwind", all[index].tid, engine);
   }
   for (thread *each = all; each < all + threads; each++) {
