@@ -150,6 +150,15 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
 
+    /// Lets all engines use the section `.debug_frame` of an image's file; it is copied, and kept for good.
+    package static func addDebugFrame(_ section: [UInt8], of image: LoadedImage) {
+        var identity = cunwind_image()
+        identity.build_id_length = UInt8(clamping: image.buildID.count)
+        withUnsafeMutableBytes(of: &identity.build_id) { $0.copyBytes(from: image.buildID.prefix($0.count)) }
+        identity.content_hash = image.contentHash ?? 0
+        _ = cunwind_add_debug_frame(&identity, section, section.count)
+    }
+
     private func result(
         of probe: ThreadProbe, _ method: StallReport.CaptureMethod, hasReturned: Bool = false,
         _ call: (inout cunwind_capture_info) -> cunwind_status

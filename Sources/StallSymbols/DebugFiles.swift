@@ -86,6 +86,22 @@ extension ELFFile {
     /// Opens the file of an image, if it is still the one that was mapped.
     package static func mapped(by image: ImageIdentity) throws -> ELFFile { try DebugFiles().file(of: image) }
 
+    static let maximumDebugFrameBytes = 2 << 20
+
+    /// The section `.debug_frame` of an image, from its file or its debug file; `nil` if there is none, or it is compressed.
+    package static func debugFrame(of image: ImageIdentity) -> [UInt8]? {
+        let files = DebugFiles()
+        guard let file = try? files.file(of: image) else { return nil }
+        // Without a build ID, all of a debug file would be read for its checksum.
+        let debugFile = image.buildID == nil ? nil : files.debugFile(of: image, file: file)
+        for file in [file, debugFile] {
+            guard let file, let section = try? file.namedSections()[".debug_frame"] else { continue }
+            let isCompressed = section.sh_flags & UInt64(SHF_COMPRESSED) != 0
+            return isCompressed ? nil : try? file.bytes(of: section, atMost: maximumDebugFrameBytes)
+        }
+        return nil
+    }
+
     /// The CRC-32 (IEEE 802.3, reflected) of the whole file, as `.gnu_debuglink` has it.
     package func checksum() throws(StallWatchError) -> UInt32 {
         let size = try size()

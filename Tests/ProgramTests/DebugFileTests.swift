@@ -1,5 +1,7 @@
+import CUnwindTestSupport
 import Foundation
 import Glibc
+import StackCapture
 import Testing
 import TestSupport
 
@@ -88,6 +90,59 @@ struct SymbolicationDebugFileTests {
         try manager.createDirectory(atPath: directory, withIntermediateDirectories: true)
         if manager.fileExists(atPath: path) { try manager.removeItem(atPath: path) }
         try manager.copyItem(atPath: file, toPath: path)
+    }
+}
+
+/// Call frame information that is in no segment.
+@Suite(.needs("gcc"), .needs("objcopy"), .needs("strip")) struct DebugFrameTests {
+    private let directory = TemporaryDirectory.ofTest()
+
+    enum Place: CaseIterable { case file, debugFile, nowhere }
+
+    @Test func `captures get it from the file or its debug file`() throws {
+        let libraries = try Place.allCases.map { (place: $0, path: try library("\($0)", $0)) }
+        for library in libraries { _ = cunwind_test_finds_function(library.path, "described") }
+        let images = try CUnwindEngine().images()
+        for library in libraries where library.place != .nowhere {
+            let isFound = eventually {
+                // Again, because it may be reading another test's images.
+                DebugFrames.prepare(for: images)
+                return cunwind_test_finds_function(library.path, "described")
+            }
+            #expect(isFound, "\(library.place)")
+        }
+        #expect(!cunwind_test_finds_function(libraries.last?.path ?? "", "described"))
+    }
+
+    @Test func `it is not taken from another file, nor where it is compressed`() throws {
+        let library = try library("changed", .file)
+        let image = ImageIdentity(path: library, buildID: try ELFFile(path: library).buildID())
+        #expect(image.buildID != nil && ELFFile.debugFrame(of: image) != nil)
+        let other = ImageIdentity(path: library, buildID: image.buildID.map { String($0.reversed()) })
+        #expect(ELFFile.debugFrame(of: other) == nil)
+        try run("objcopy", ["--compress-debug-sections=zlib", library])
+        #expect(ELFFile.debugFrame(of: image) == nil)
+    }
+
+    /// Makes a library with a function that only `.debug_frame` describes.
+    private func library(_ name: String, _ place: Place) throws -> String {
+        // Several, because a section is compressed only if that makes it smaller.
+        let functions = (0..<50).map { "int extra\($0)(int *x) { return described(x) + \($0); }\n" }.joined()
+        let source = try directory.write(
+            "\(name).c", "int described(int *x) { int y[9]; y[*x] = 1; return y[x[1]]; }\n" + functions)
+        let library = directory.path("lib\(name).so")
+        let options = ["-g", "-fPIC", "-shared", "-fno-asynchronous-unwind-tables", "-Wl,--build-id", "-gz=none"]
+        try run("gcc", options + [source, "-o", library])
+        guard place != .file else { return library }
+        try run("objcopy", ["--only-keep-debug", library, library + ".debug"])
+        try run("strip", [library])
+        try run("objcopy", ["--add-gnu-debuglink=\(library).debug", library])
+        if place == .nowhere { try FileManager.default.removeItem(atPath: library + ".debug") }
+        return library
+    }
+
+    private func run(_ program: String, _ arguments: [String]) throws {
+        try Command(program: try #require(Command.find(program)), arguments: arguments).succeed()
     }
 }
 

@@ -69,6 +69,7 @@ final class WatchdogContext {
             }
         }
         sample.images = capturer.images()
+        DebugFrames.prepare(for: sample.images)
         return sample
     }
 

@@ -1,6 +1,8 @@
 import LinuxSupport
 import StackCapture
 import StallReports
+import StallSymbols
+import Synchronization
 
 /// Follows a thread's wait for a lock to its owner, to the lock that the owner waits for, and so on.
 struct LockOwnerResolver {
@@ -169,7 +171,8 @@ final class ProcessThreads {
     /// Begins to read the names of functions that wait, and what else looks need; never waits for that.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
-        functionNames.prepare(for: capturer.images())
+        functionNames.prepare(for: images())
+        DebugFrames.prepare(for: images())
         Self.layouts.begin()
     }
 
@@ -223,4 +226,26 @@ final class ProcessThreads {
     func settleNames(until deadline: UInt64) { functionNames.settle(until: deadline) }
 
     func images() -> ImageList { capturer.images() }
+}
+
+/// Reads the call frame information that only the files of images have, when an image is new, on a thread of its own.
+///
+/// Until then, and while a file system does not answer, captures cross such functions by their code.
+enum DebugFrames {
+    private static let known = Mutex(ImageList())
+    private static let reader = Worker(name: "stallwatch-cfi")
+
+    /// Begins to read the files of images that are new; never waits.
+    static func prepare(for images: ImageList) {
+        known.withLock { known in
+            let new = images == known ? [] : Set(images.images).subtracting(known.images)
+            let begins = try? !new.isEmpty && reader.start { new.forEach(read) }
+            if begins == true { known = images }
+        }
+    }
+
+    private static func read(_ image: LoadedImage) {
+        guard let section = ELFFile.debugFrame(of: ImageIdentity(image)) else { return }
+        CUnwindEngine.addDebugFrame(section, of: image)
+    }
 }
