@@ -65,6 +65,11 @@ static void *begin(void *context) {
   return given.body(given.context);
 }
 
+int clinux_usable_processors(pid_t thread) {
+  cpu_set_t usable;
+  return sched_getaffinity(thread, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 0;
+}
+
 int clinux_start_thread(pthread_t *thread, size_t stack_bytes, bool is_own, void *(*body)(void *), void *context) {
   static pthread_once_t measured = PTHREAD_ONCE_INIT;
   pthread_once(&measured, measure_thread_locals);

@@ -32,6 +32,7 @@ extension StallReport {
         /// The time that the host of a virtual machine took from the most affected CPU (steal, proc_stat(5)) since a sample saw
         /// the thread ready to run, in milliseconds; `nil` if it took none, or the thread mostly had a CPU or was blocked.
         package var stolenMilliseconds: Double?
+        package var competitors: Competitors?
         /// The file of the last page that the thread waited for; `nil` if unknown, or perf_event_open(2) is refused.
         package var pagedFile: String?
         package var systemCall: SystemCall?
@@ -65,6 +66,18 @@ extension StallReport {
         /// The number of processes beyond those in ``peers``; `nil` if there are none.
         package var omittedPeers: Int?
         package var missingPeersReason: String?
+    }
+
+    /// The least numbers of threads, of this process and others, that were ready whenever one was seen without a CPU.
+    package struct Competitors: Codable, Sendable, Equatable {
+        package var own: Int
+        package var others: Int
+        /// The number of CPUs.
+        package var processors: Int
+
+        package init(own: Int, others: Int, processors: Int) {
+            (self.own, self.others, self.processors) = (own, others, processors)
+        }
     }
 
     /// The percentages of about ten seconds in which some task waited for a resource (`some avg10` of /proc/pressure).

@@ -42,7 +42,8 @@ extension StallReport.Cause {
             let stolen = (stolenMilliseconds ?? 0).whole
             let user =
                 isStolen
-                ? "the host of the virtual machine used a CPU itself for \(stolen) ms" : "other threads used the CPUs"
+                ? "the host of the virtual machine used a CPU itself for \(stolen) ms"
+                : "other threads used the CPUs" + (competitors?.inWords ?? "")
             return "Ready to run but without a CPU for \(ready): \(user)"
                 + rest(onCPUMilliseconds, "on CPU") + blockedToo + "."
         case .throttled:
@@ -314,6 +315,14 @@ extension StallReport.LockOwner {
     }
 
     fileprivate var awaitedName: String { waitsFor?.named(waitsForLabel) ?? "a lock" }
+}
+
+extension StallReport.Competitors {
+    fileprivate var inWords: String {
+        let counts = [(own, "this process"), (others, "others")].filter { $0.0 > 0 }.map { "\($0) of \($1)" }
+        return " (whenever it was seen waiting, at least \(counts.joined(separator: " and ")) were ready, too, for "
+            + "\(processors) CPU\(processors == 1 ? "" : "s"))"
+    }
 }
 
 extension StallReport.PriorityInversion {

@@ -223,6 +223,27 @@ import Testing
                 + "for 400 ms; on CPU for 200 ms.")
     }
 
+    @Test func `the threads that wanted the CPUs, too, are counted`() {
+        func sentence(own: Int, others: Int, processors: Int) -> String {
+            var cause = StallReport.Cause(
+                kind: .cpuContention, confidence: .certain, onCPUMilliseconds: 20, runQueueMilliseconds: 780,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0)
+            cause.competitors = .init(own: own, others: others, processors: processors)
+            return cause.sentence
+        }
+        let start =
+            "Ready to run but without a CPU for 780 of 800 ms: other threads used the CPUs (whenever it was seen "
+        #expect(
+            sentence(own: 3, others: 4, processors: 2)
+                == start + "waiting, at least 3 of this process and 4 of others were ready, too, for 2 CPUs).")
+        #expect(
+            sentence(own: 0, others: 1, processors: 1)
+                == start + "waiting, at least 1 of others were ready, too, for 1 CPU).")
+        #expect(
+            sentence(own: 9, others: 0, processors: 1)
+                == start + "waiting, at least 9 of this process were ready, too, for 1 CPU).")
+    }
+
     @Test func `work in a call that also waits is part of its sentence`() {
         let cause = StallReport.Cause(
             kind: .io, confidence: .certain, onCPUMilliseconds: 237, runQueueMilliseconds: 50, blockedMilliseconds: 217,

@@ -36,6 +36,9 @@ pid_t clinux_gettid(void);
 /// Names the calling thread; a longer name is cut to the kernel's 15 bytes. Async-signal-safe: yes.
 void clinux_name_this_thread(const char *_Nonnull name);
 
+/// Returns how many processors a thread may run on (sched_getaffinity(2)); 0: it is not known. Async-signal-safe: yes.
+int clinux_usable_processors(pid_t thread);
+
 /// Starts a thread that runs `body` with `context`, and returns 0 or an error number. Async-signal-safe: no.
 ///
 /// Its policy is SCHED_OTHER, its stack has `stack_bytes` beside thread-local variables, its timers have the kernel's

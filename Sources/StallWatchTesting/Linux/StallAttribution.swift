@@ -141,7 +141,7 @@ extension StallReport.Cause {
         cause.runQueueMilliseconds = running - onCPU
         cause.blockedMilliseconds = blocked
         cause.uncertaintyMilliseconds = min(uncertaintyMilliseconds, duration)
-        (cause.throttledMilliseconds, cause.stolenMilliseconds) = (nil, nil)
+        (cause.throttledMilliseconds, cause.stolenMilliseconds, cause.competitors) = (nil, nil, nil)
         let isOfRunning = [StallReport.CauseKind.cpu, .cpuContention, .throttled].contains(kind)
         // All of the wait is this part's, so what the whole says of it is, too.
         let isOwnWait = blocked >= whole.sampledWait * 0.9

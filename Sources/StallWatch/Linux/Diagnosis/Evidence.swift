@@ -34,6 +34,8 @@ struct Evidence: Sendable {
     var processors = 1
     /// The time that the host took from the most affected CPU since a sample saw the thread ready, in nanoseconds.
     var stolen: UInt64 = 0
+    /// Those for the CPUs of a thread that a sample saw wait for one.
+    var competitors: StallReport.Competitors?
     var pagedFile: String?
 
     var weights: [UInt64] {

@@ -16,6 +16,7 @@ struct StallDiagnostician {
     private var faults: PageFaultWatch?
     /// Read when the thread of a late turn is ready to run.
     private var steal: CPUSteal?
+    private var competitors: StallReport.Competitors?
     private var owner: OwnerWatch?
     /// The thread's switches that stops have caused: a stop counts as a wait, and the call that it restarts as another.
     private var ownSwitches: UInt64 = 0
@@ -66,9 +67,12 @@ struct StallDiagnostician {
     mutating func observeLate(
         _ thread: Int32, _ reading: ThreadReading?, stack: CapturedStack?, isFirst: Bool, earlier: [Observation]
     ) -> Observation? {
-        if isFirst { (faults, steal) = (nil, nil) }
+        if isFirst { (faults, steal, competitors) = (nil, nil, nil) }
         guard let reading = reading ?? read(thread, after: stack) else { return nil }
         if steal == nil, reading.isRunnable { steal = CPUSteal() }
+        if let before = readings.dropLast().last, reading.competes(since: before) {
+            competitors = StallReport.Competitors(beside: thread, earlier: competitors)
+        }
         return observe(reading, thread: thread, stack: stack, isLate: true, earlier: earlier)
     }
 
@@ -272,7 +276,7 @@ struct StallDiagnostician {
             kernelShare: user + system < 5 ? nil : Double(system) / Double(user + system),
             throttled: growth { $0.throttled }, processors: sysconf(Int32(_SC_NPROCESSORS_ONLN)),
             // Only this cause is doubtful by it.
-            stolen: split.runQueue * 2 >= split.duration ? stolen() : 0,
+            stolen: split.runQueue * 2 >= split.duration ? stolen() : 0, competitors: competitors,
             pagedFile: faults?.file
         )
         var cause = CauseRules.conclusion(from: evidence)

@@ -23,6 +23,7 @@ extension StallReport.Cause {
         throttledMilliseconds =
             evidence.throttled == 0 ? nil : milliseconds(min(evidence.throttled, evidence.split.duration))
         stolenMilliseconds = evidence.stolen == 0 ? nil : milliseconds(evidence.stolen)
+        if cause.kind == .cpuContention, evidence.competitors?.areEnough == true { competitors = evidence.competitors }
         pagedFile = evidence.pagedFile
         systemCall = observation?.call
         otherCall = cause.other?.call
