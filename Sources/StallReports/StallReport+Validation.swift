@@ -80,6 +80,9 @@ extension StallReport {
             if let fault = fault(other.lock?.owners, "otherThreads[\(index)].lock.owners", \.stack) { return fault }
         }
         if let fault = fault(waits, "waits", \.stack) { return fault }
+        for (index, wait) in (waits ?? []).enumerated() {
+            if let fault = fault(wait.childStacks, "waits[\(index)].childStacks", { $0 }) { return fault }
+        }
         if let fault = tasks?.fault(stacks: count) { return "tasks: \(fault)" }
         if let fault = fault(cause?.lock?.owners, "cause.lock.owners", \.stack) { return fault }
         for (index, stack) in stacks.enumerated() {

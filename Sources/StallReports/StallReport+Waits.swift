@@ -12,6 +12,8 @@ extension StallReport {
         package var thread: Int32?
         /// The index of the task's async functions, or of the thread's stack, in ``StallReport/stacks``.
         package var stack: Int?
+        /// The indices of the stacks of up to 100 child tasks in the group that the task waited for.
+        package var childStacks: [Int]?
         /// The app's function that waited or ran; `nil` until the report is symbolicated, or if there is none.
         package var function: String?
         /// The path of the function's source file, as the compiler recorded it.
@@ -58,7 +60,7 @@ extension StallReport {
 extension StallReport.WaitKind {
     /// The end of another task, which the next link is about.
     package static var task: Self { Self(rawValue: "task") }
-    /// A child task in a group; the next link is about the oldest one.
+    /// A child task in a group; the next link is about one that was asked to end, else about the oldest.
     package static var group: Self { Self(rawValue: "group") }
     /// A continuation, which some code has to resume.
     package static var continuation: Self { Self(rawValue: "continuation") }

@@ -2,6 +2,8 @@
 package struct TaskGraph {
     /// The most links of a chain that are put into words.
     static let maximumLinks = 12
+    /// The most functions of a group's child tasks that are put into words.
+    private static let maximumFunctions = 3
 
     package let list: TaskList
     private let report: StallReport
@@ -71,8 +73,12 @@ package struct TaskGraph {
     }
 
     private static func words(_ frame: StallReport.Frame) -> String {
+        function(frame) + (frame.file.map { " at \(sourcePlace($0, frame.line))" } ?? "")
+    }
+
+    private static func function(_ frame: StallReport.Frame) -> String {
         let function = frame.function.map { $0.hasPrefix(closure) ? String($0.dropFirst(closure.count)) : $0 }
-        return "`\(function ?? "\(frame.offset)")`" + (frame.file.map { " at \(sourcePlace($0, frame.line))" } ?? "")
+        return "`\(function ?? "\(frame.offset)")`"
     }
 
     /// What a task waits for, to the end of the chain, as a verb with its object: `awaits a continuation`.
@@ -106,9 +112,27 @@ package struct TaskGraph {
         case .group:
             let members = task.target.flatMap { children[$0] } ?? []
             guard let first = list.awaited(among: members) else { return "await\(s) a child task that was not read" }
-            let number = members.count == 1 ? "a child task" : "\(members.count) child tasks, one of them"
-            return "await\(s) \(number)" + described(first, links)
+            guard members.count > 1 else { return "await\(s) a child task" + described(first, links) }
+            let words = "await\(s) \(members.count) child tasks (\(functions(of: members)))"
+            guard links <= Self.maximumLinks else { return words }
+            return "\(words), one \(first.isCanceled == true ? "that was asked to end" : "of them")"
+                + described(first, links)
         }
+    }
+
+    /// The functions of child tasks with their numbers, the most frequent first, and how many more tasks there are.
+    private func functions(of children: [Int]) -> String {
+        // Thousands of child tasks have few stacks.
+        let alike = Dictionary(grouping: children) { [list.tasks[$0].stack, list.tasks[$0].thread.map(Int.init)] }
+        var counts: [String: Int] = [:]
+        for tasks in alike.values {
+            guard let frame = self.frame(of: list.tasks[tasks[0]]) else { continue }
+            counts[Self.function(frame), default: 0] += tasks.count
+        }
+        let most = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(Self.maximumFunctions)
+        let more = children.count - most.reduce(0) { $0 + $1.value }
+        let words = most.map { "\($0.value) in \($0.key)" } + (more > 0 ? ["\(more) more"] : [])
+        return words.joined(separator: ", ")
     }
 
     /// The bytes of memory without an object of the checked continuation that a task awaits; `nil` if not known.

@@ -79,6 +79,17 @@ import Testing
         #expect(graph.task(1).map { graph.wait(of: $0) } == words)
     }
 
+    @Test func `of several child tasks the functions are counted`() throws {
+        let stacks = [0, 0, 1, 1, 1, 2, nil, nil]
+        var children = stacks.enumerated().map { Self.waiting(UInt64($0 + 2), .sleep, stack: $1) }
+        for index in children.indices { children[index].group = 5 }
+        let graph = try Self.graph([Self.waiting(1, .group, 5)] + children)
+        let words = "awaits 8 child tasks (3 in `save()`, 2 in `load()`, 1 in `import()`, 2 more)"
+        let task = try #require(graph.task(1))
+        #expect(graph.wait(of: task) == "\(words), one of them in `load()` at Loader.swift:10, which sleeps")
+        #expect(graph.step(of: task) == words)
+    }
+
     @Test(
         arguments: [
             (["withCheckedContinuation<A>(isolation:function:_:)", "load()"], 1_234_000_000, "1234 MB"),

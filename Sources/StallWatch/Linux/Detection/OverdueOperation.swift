@@ -19,8 +19,10 @@ struct OverdueOperation: Sendable {
         let chain = TaskChain(from: task, in: list)
         self.list = Self.kept(of: list, with: chain)
         let ids = Set(chain.tasks.map(\.id))
+        var others = 0
         for index in self.list.tasks.indices where !ids.contains(self.list.tasks[index].id) {
-            self.list.tasks[index].stack = nil
+            others += 1
+            if others > Self.maximumStacks { self.list.tasks[index].stack = nil }
         }
         var kept: [CapturedStack] = []
         self.list.renumberStacks { old in
@@ -45,6 +47,8 @@ struct OverdueOperation: Sendable {
     }
 
     private static let maximumOthers = 1_000
+    /// The most tasks outside of the chain that keep their stacks.
+    private static let maximumStacks = 100
 }
 
 struct CapturedTasks: Sendable {

@@ -22,10 +22,13 @@ extension OverdueOperation {
                 return task.thread.map(running) ?? .init(kind: .running, task: task.id, name: task.name)
             }
             let executor = list.executor(of: task)
-            return StallReport.Wait(
+            var link = StallReport.Wait(
                 kind: .init(rawValue: wait.rawValue), task: task.id, name: task.name,
                 executor: executor?.kind == .mainActor ? "MainActor" : executor?.name, thread: executor?.thread,
                 stack: task.stack.map { stack(stacks[$0], images) })
+            let children = list.stackedChildren(of: task).compactMap { list.tasks[$0].stack }
+            if !children.isEmpty { link.childStacks = children.map { stack(stacks[$0], images) } }
+            return link
         }
         switch chain.end {
         case .thread(let thread) where waits.last?.kind != .running: waits.append(running(thread))
@@ -35,6 +38,14 @@ extension OverdueOperation {
         default: break
         }
         return waits
+    }
+}
+
+extension TaskList {
+    /// The indices of the child tasks in the group that a task waits for, if their stacks are known.
+    fileprivate func stackedChildren(of task: Task) -> [Int] {
+        guard task.wait == .group, let group = task.target else { return [] }
+        return tasks.indices.filter { tasks[$0].group == group && tasks[$0].stack != nil }
     }
 }
 
@@ -59,6 +70,13 @@ struct OverdueCause {
         for index in list.tasks.indices {
             let id = list.tasks[index].id
             list.tasks[index].stack = waits.first { $0.task == id && $0.kind != .running }?.stack
+        }
+        for wait in waits {
+            guard let stacks = wait.childStacks, let task = operation.list.tasks.first(where: { $0.id == wait.task })
+            else { continue }
+            for (child, stack) in zip(operation.list.stackedChildren(of: task), stacks) {
+                list.tasks[child].stack = stack
+            }
         }
         list.markSleeps(report)
         let graph = TaskGraph(list, report)

@@ -1,0 +1,59 @@
+import TestSupport
+import Testing
+
+@testable import StackCapture
+@testable import StallReports
+@testable import StallWatch
+
+private let images = ImageList([
+    .stub(path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, isExecutable: true)
+])
+
+@Suite struct OverdueCauseTests {
+    private let builder = ReportBuilder.stub([
+        "notes": [0x0100: "awaitTheServices", 0x0200: "listen", 0x0300: "sweep"]
+    ])
+
+    /// Returns the report of an operation of task 1, which awaits child tasks that have these stacks.
+    private func report(_ children: [Int?], canceled: Int? = nil) -> StallReport {
+        var tasks = [TaskList.Task(id: 1, state: .suspended, wait: .group, target: 7, stack: 0)]
+        for (index, stack) in children.enumerated() {
+            var child = TaskList.Task(
+                id: UInt64(index + 2), state: .suspended, wait: .continuation, group: 7, stack: stack)
+            if index == canceled { child.isCanceled = true }
+            tasks.append(child)
+        }
+        var record = StallRecord.stub(id: "01a2242b-28ca-70fe-ab71-c5ed75cb1f79", kind: .overdue)
+        record.operation = OverdueOperation(
+            1, in: TaskList(tasks: tasks), [.stub([0x10100]), .stub([0x10200]), .stub([0x10300])], images)
+        return builder.report(of: record)
+    }
+
+    @Test func `child tasks are counted by function`() {
+        let report = report([2, 1, 1, nil])
+        #expect(
+            report.cause?.summary
+                == "`awaitTheServices` awaits 4 child tasks (2 in `listen`, 1 in `sweep`, 1 more), one of them in "
+                + "`sweep`, which awaits a continuation, which nothing has resumed yet.")
+        #expect(report.waits?.map { $0.childStacks?.count } == [3, nil])
+        #expect(report.fault == nil)
+    }
+
+    @Test func `the child that was asked to end is said to be`() {
+        #expect(
+            report([2, 1], canceled: 1).cause?.summary.contains("one that was asked to end in `listen`, which") == true)
+    }
+
+    @Test func `one child needs no number`() {
+        #expect(
+            report([1]).cause?.summary
+                == "`awaitTheServices` awaits a child task in `listen`, which awaits a continuation, which nothing has "
+                + "resumed yet.")
+    }
+
+    @Test func `the stacks of a hundred children are kept`() {
+        let report = report(Array(repeating: 1, count: 300))
+        #expect(report.cause?.summary.contains("300 child tasks (101 in `listen`, 199 more), one of them") == true)
+        #expect(report.stacks.count == 2)
+    }
+}
