@@ -78,6 +78,12 @@ extension StallReport {
         package init(own: Int, others: Int, processors: Int) {
             (self.own, self.others, self.processors) = (own, others, processors)
         }
+
+        var inWords: String {
+            let counts = [(own, "this process"), (others, "others")].filter { $0.0 > 0 }.map { "\($0) of \($1)" }
+            return " (whenever it was seen waiting, at least \(counts.joined(separator: " and ")) were ready, too, for "
+                + "\(processors) CPU\(processors == 1 ? "" : "s"))"
+        }
     }
 
     /// The percentages of about ten seconds in which some task waited for a resource (`some avg10` of /proc/pressure).

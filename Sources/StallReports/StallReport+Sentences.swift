@@ -135,12 +135,14 @@ extension StallReport.Cause {
             + peers(of: lock.owners.last?.systemCall)
     }
 
+    private static let idle = "has no work: a task that is suspended, or code that has returned, has left it locked"
+
     /// Describes what the first owner does: it may wait for the second one, which may wait for the third, and so on.
     private static func chain(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         lock.owners.enumerated().map { index, owner in
             let link = index > 0 ? " held by \(names.owner(index, of: lock)), which " : ""
             let isLink = owner.waitsFor != nil && index < lock.owners.count - 1
-            return link + (isLink ? "waits for \(owner.awaitedName)" : owner.doing)
+            return link + (isLink ? "waits for \(owner.awaitedName)" : names.idle.contains(index) ? idle : owner.doing)
         }.joined()
     }
 
@@ -170,6 +172,9 @@ private struct CauseNames {
     /// The app's function in which each owner of the lock is, with its line.
     private var owners: [String?] = []
 
+    /// The indices of owners of the lock that are threads of libdispatch and wait for work.
+    private(set) var idle: Set<Int> = []
+
     /// No names: those of a report that has none.
     init() {}
 
@@ -177,7 +182,9 @@ private struct CauseNames {
     private static let longestCaller = 60
 
     init(_ report: StallReport) {
-        owners = (report.cause?.lock?.owners ?? []).map { report.place(of: $0) }
+        let holders = report.cause?.lock?.owners ?? []
+        owners = holders.map { report.place(of: $0) }
+        idle = Set(holders.indices.filter { report.isIdle(holders[$0]) })
         let longest = report.stackShares.max { ($0.value, $1.key) < ($1.value, $0.key) }
         let frames = longest.map { report.provenFrames(ofStack: $0.key) } ?? []
         let functions = frames.compactMap(\.plainName)
@@ -315,14 +322,6 @@ extension StallReport.LockOwner {
     }
 
     fileprivate var awaitedName: String { waitsFor?.named(waitsForLabel) ?? "a lock" }
-}
-
-extension StallReport.Competitors {
-    fileprivate var inWords: String {
-        let counts = [(own, "this process"), (others, "others")].filter { $0.0 > 0 }.map { "\($0) of \($1)" }
-        return " (whenever it was seen waiting, at least \(counts.joined(separator: " and ")) were ready, too, for "
-            + "\(processors) CPU\(processors == 1 ? "" : "s"))"
-    }
 }
 
 extension StallReport.PriorityInversion {

@@ -148,6 +148,16 @@ extension StallReport {
         stacks[stack].lazy.map { frames[$0] }.filter { $0.isUncertain != true }
     }
 
+    /// Whether the owner is a thread of libdispatch in its wait for work, which the worker itself calls, with a time limit.
+    func isIdle(_ owner: LockOwner) -> Bool {
+        guard !owner.isRunning, let stack = owner.stack, stacks.indices.contains(stack) else { return false }
+        let symbols = provenFrames(ofStack: stack).map { $0.symbol ?? "" }
+        guard let worker = symbols.firstIndex(of: "_dispatch_worker_thread"), worker > 0,
+            symbols[..<worker].contains("_dispatch_sema4_timedwait")
+        else { return false }
+        return ["dispatch_semaphore_wait", "_dispatch_semaphore_wait_slow"].contains(symbols[worker - 1])
+    }
+
     /// The name of a frame's function, or else of its image with the offset.
     package func name(of frame: Frame) -> String {
         if let function = frame.function { return function }

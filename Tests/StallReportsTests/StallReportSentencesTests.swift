@@ -89,6 +89,34 @@ import Testing
                 + "on CPU for 100 ms.")
     }
 
+    /// A thread of the task pool keeps the number of a lock that one of its tasks has locked and still has.
+    @Test(arguments: [
+        (["sem_timedwait", "_dispatch_sema4_timedwait", "_dispatch_semaphore_wait_slow"], true),
+        (["_dispatch_sema4_timedwait", "dispatch_semaphore_wait"], true),
+        (["_dispatch_sema4_timedwait", "dispatch_semaphore_wait", "save()"], false),
+        (["_dispatch_sema4_wait", "_dispatch_semaphore_wait_slow"], false),
+    ])
+    func `an idle thread does not wait with a lock`(functions: [String], isIdle: Bool) throws {
+        let owner = StallReport.LockOwner(
+            thread: .init(id: 2), stack: 0, isRunning: false, waitsFor: .dispatchSemaphore)
+        let lock = StallReport.Lock(
+            kind: .pthreadMutex, function: "pthread_mutex_lock", isDeadlock: false, owners: [owner])
+        var report = try report(cause(.lock, onCPU: 0, blocked: 500, lock: lock))
+        let before = report
+        report.frames = (functions + ["_dispatch_worker_thread", "start_thread"]).map { name in
+            .init(image: 1, offset: "0x1", function: name, symbol: name, isInApp: false, kind: .code)
+        }
+        report.stacks = [Array(report.frames.indices)]
+        report.nameCause(since: before)
+        let does =
+            isIdle
+            ? "has no work: a task that is suspended, or code that has returned, has left it locked"
+            : "waits for a semaphore"
+        #expect(
+            report.cause?.summary
+                == "Blocked for 500 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2, which \(does).")
+    }
+
     @Test func aRedactedFunctionIsNotInTheSentence() throws {
         var redacted = try report(cause(.cpu, onCPU: 600, blocked: 400))
         #expect(redacted.cause?.summary.contains("refresh()") == true)
