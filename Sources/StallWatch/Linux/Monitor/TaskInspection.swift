@@ -223,10 +223,10 @@ extension TaskList {
     mutating func markSleeps(_ report: StallReport) {
         let isSleep = report.stacks.map { stack in
             stack.lazy.map { report.frames[$0] }.prefix { !$0.isInApp }.contains { frame in
-                // In the mangled name: the task type, or a clock, of the module Swift.
                 guard let symbol = frame.symbol else { return false }
-                return ["$sScT", "$ss15ContinuousClockV", "$ss15SuspendingClockV"].contains { symbol.hasPrefix($0) }
-                    && symbol.contains("5sleep")
+                // The mangled names of an extension of Task in the module Swift (s), and of methods of its clocks.
+                return symbol.hasPrefix("$sScTs") && symbol.contains("E5sleep")
+                    || ["$ss15ContinuousClockV5sleep", "$ss15SuspendingClockV5sleep"].contains { symbol.hasPrefix($0) }
             }
         }
         for index in tasks.indices where tasks[index].wait == .continuation {

@@ -46,4 +46,23 @@ import Testing
             from: 2, in: TaskList(tasks: [TaskList.Task(id: 2, state: .running, thread: 9)], executors: []))
         #expect(!isSame(running, TaskThread(id: 9, task: 0x3000, executor: 0x60)))
     }
+
+    /// A dependency may have extended the type, and an async function of its own may have a name that contains the word.
+    @Test(
+        arguments: [
+            ("$sScTss5NeverORszABRs_rlE5sleep11nanosecondsys6UInt64V_tYaKFZTY0_", true),
+            ("$ss15ContinuousClockV5sleep5until9toleranceyAB7InstantV_s8DurationVSgtYaKFTY1_", true),
+            ("$sScT7ServiceE5sleepyyYaFZTY0_", false), ("$sScTss5NeverORszABRs_rlE15sleepUntilReadyyyYaFZ", false),
+            ("$s7Service5sleepyyYaF", false),
+        ])
+    func `only the functions of the standard library sleep`(symbol: String, isSleep: Bool) throws {
+        var report = try StallReport.literal()
+        report.frames = [
+            .init(offset: "0x1", function: "sleep", symbol: symbol, isInApp: false, kind: .asyncCaller)
+        ]
+        report.stacks = [[0]]
+        var list = TaskList(tasks: [TaskList.Task(id: 1, state: .suspended, wait: .continuation, stack: 0)])
+        list.markSleeps(report)
+        #expect((list.tasks[0].wait == .sleep) == isSleep)
+    }
 }
