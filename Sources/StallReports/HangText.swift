@@ -84,9 +84,9 @@ package struct HangText {
 
     /// The app's functions on a stack, innermost first, without those that only start the program or its tests.
     private func appFrames(of stack: Int) -> [StallReport.Frame] {
-        report.provenFrames(ofStack: stack).filter { frame in
-            frame.isInApp && frame.isWritten && !frame.startsProgram
-        }
+        let frames = report.provenFrames(ofStack: stack).filter { $0.isInApp && $0.isWritten }
+        // Further in, a function of that name is another one.
+        return Array(frames.reversed().drop { $0.startsProgram }.reversed())
     }
 
     private static func line(of frame: StallReport.Frame) -> String {

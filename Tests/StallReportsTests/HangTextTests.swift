@@ -61,6 +61,17 @@ import Testing
             ])
     }
 
+    @Test func `only the outermost functions start the program`() throws {
+        var report = try idle()
+        report.otherThreads = [thread(2, functions: ["render_main", "loop()", "Notes_main", "main"], &report)]
+        for index in report.frames.indices { report.frames[index].symbol = report.frames[index].function }
+        #expect(
+            HangText(report).lines == [
+                "thread 2 waits", "    render_main  /app/Notes.swift:7", "    loop()  /app/Notes.swift:7",
+                "in no code of the app: thread 4700 \"notes\"",
+            ])
+    }
+
     @Test func `a program in which nothing runs waits for an event`() throws {
         var report = try idle()
         report.otherThreads = [thread(1, functions: [], &report)]
