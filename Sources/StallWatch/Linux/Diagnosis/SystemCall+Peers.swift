@@ -2,8 +2,8 @@ import StackCapture
 import LinuxSupport
 
 extension SystemCall {
-    private static let reading: Set<String> = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"]
-    private static let writing: Set<String> = ["write", "writev", "sendto", "sendmsg", "sendmmsg"]
+    private static let reading: Set<String> = ["read", "readv", "preadv2", "recvfrom", "recvmsg", "recvmmsg"]
+    private static let writing: Set<String> = ["write", "writev", "pwritev2", "sendto", "sendmsg", "sendmmsg"]
     /// F_OFD_SETLKW of fcntl.h.
     private static let setOpenFileLock: UInt64 = 38
 

@@ -143,7 +143,11 @@ import Testing
         #expect(try request(7, 1, 1 << 62, 1 << 62).bytes == (1 << 62)...(1 << 63) - 1)
     }
 
-    @Test(arguments: [("read", true), ("recvmsg", true), ("write", false), ("sendto", false)])
+    @Test(
+        arguments: [
+            ("read", true), ("preadv2", true), ("recvmsg", true), ("write", false), ("pwritev2", false),
+            ("sendto", false),
+        ])
     func `a transfer waits to read or to write`(name: String, reads: Bool) throws {
         let transfer = try #require(try call(name, 5).transfer(Words([], at: 0x1000)))
         #expect(transfer.descriptor == 5 && transfer.reads == reads)
