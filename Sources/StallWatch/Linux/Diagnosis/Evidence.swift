@@ -80,9 +80,11 @@ struct Observation: Sendable {
     }
 
     func isSameCall(as other: Observation) -> Bool {
-        let (call, otherCall) = (activity.call, other.activity.call)
-        return call?.name == otherCall?.name
-            && (call?.argument(0) == otherCall?.argument(0) || other.shown == .nothing)
+        guard let call = activity.call, let otherCall = other.activity.call else {
+            // Without calls, only a reading that shows no stack may be of the same wait.
+            return other.shown == .nothing && activity == other.activity && waitChannel == other.waitChannel
+        }
+        return call.name == otherCall.name && (call.argument(0) == otherCall.argument(0) || other.shown == .nothing)
     }
 }
 

@@ -109,6 +109,20 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(concluded(blocked: 75, [part, other]).observation?.place == 1)
     }
 
+    /// Where /proc hides the calls, two waits in the same kernel function may be for different things.
+    @Test func `another place without a call does not stand for a part of a stack`() {
+        func seen(at time: UInt64, _ place: Int?, _ shown: Observation.Shown, in channel: String?) -> Observation {
+            Observation(
+                time: time * 1_000_000, place: place, shown: shown, activity: .blocked, waitChannel: channel)
+        }
+        let (part, whole) = (seen(at: 60, 1, .part, in: "futex_wait"), seen(at: 70, 2, .all, in: "futex_wait"))
+        #expect(concluded(blocked: 75, [part, whole]).observation?.place == 1)
+        let reading = seen(at: 60, nil, .nothing, in: "futex_wait")
+        #expect(concluded(blocked: 75, [reading, whole]).observation?.place == 2)
+        let other = seen(at: 70, 2, .all, in: "futex_wait_queue")
+        #expect(concluded(blocked: 75, [reading, other]).observation?.place == nil)
+    }
+
     @Test func `the call with most of the time in the kernel is named`() throws {
         let mixed = [try running(at: 50, in: "read"), try running(at: 70, in: "write"), try running(at: 90, in: nil)]
         let conclusion = concluded(cpu: 100, mixed, kernelShare: 0.9)
