@@ -155,6 +155,7 @@ extension StallReport {
         waits = nil
         tasks = nil
         history = nil
+        victims = nil
         for index in (cause?.lock?.owners ?? []).indices { cause?.lock?.owners[index].stack = nil }
         stacks = []
         frames = []

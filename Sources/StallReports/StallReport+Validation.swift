@@ -30,6 +30,7 @@ extension StallReport {
             ("repeated.greatestMilliseconds", .duration(repeated?.greatestMilliseconds)),
             ("loop.nesting", .count(loop.nesting)),
             ("omittedThreads", .count(omittedThreads)),
+            ("victims.totalWaitMilliseconds", .duration(victims?.totalWaitMilliseconds)),
             ("history.windowMilliseconds", .duration(history?.windowMilliseconds)),
             ("history.omittedLoops", .count(history?.omittedLoops)),
             ("monitor.watchdogLateMilliseconds", .duration(monitor.watchdogLateMilliseconds)),

@@ -36,9 +36,9 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     ///
     /// Present only for loops watched by heartbeat, and after a loop ran in a mode that is not watched.
     package var startUncertaintyMilliseconds: Double?
-    /// The number of turns without a wait; only of a saturation, a loop that spins and a mode that starves.
+    /// The number of turns without a wait; not of a stall, a starvation and an overdue operation.
     package var turns: UInt64?
-    /// How the loop used its time; present only for a saturation, a loop that spins and a mode that starves.
+    /// How the loop used its time; not of a stall, a starvation and an overdue operation.
     package var activity: Activity?
     package var callout: Callout?
     /// The fingerprint: stalls with the same one are repeats of each other.
@@ -78,6 +78,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var waits: [Wait]?
     /// The Swift tasks in the dump of a hang, with their waits; `nil` in other reports.
     package var tasks: TaskList?
+    /// What waited for the loop during a stall; `nil` for other kinds, and if nothing was asked.
+    package var victims: Victims?
     /// What the watched loops did in the seconds before; `nil` in a dump of a hang.
     package var history: History?
     /// The stacks, each an array of indices into ``frames``, innermost frame first.

@@ -42,6 +42,7 @@ struct ReportMarkdown {
         let rows: [(String, String?)] = [
             ("where", place.map(MarkdownText.codeCell) ?? report.missingCulpritReason.map(MarkdownText.prose)),
             ("time", split),
+            ("waiting", report.victimsInWords.map(MarkdownText.prose)),
             ("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")),
             ("context", report.context.map { MarkdownText.prose($0.inWords) }),
             ("began", "\(report.startedAt), threshold \(report.thresholdMilliseconds.duration)"),

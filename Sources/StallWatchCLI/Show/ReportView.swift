@@ -32,6 +32,7 @@ struct ReportView {
             lines += paragraph("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)", .yellow)
         }
         if let activity = report.activity { lines += paragraph("\(activity.sentence).", .yellow) }
+        if let victims = report.victimsInWords { lines += paragraph("\(victims).") }
         if let advice = report.advice { lines += paragraph("Try: \(advice.text) See \(advice.page).", .green) }
         if let language = StallReport.interpretedLanguage(ofExecutable: report.process.executable) {
             lines += paragraph(

@@ -92,6 +92,8 @@ struct StallAttribution {
         guard part.samples.count < report.samples.count else { return report }
         part.id = report.idOfPart(with: part.samples)
         part.durationMilliseconds = report.durationMilliseconds * share
+        // What waited for all of the stall.
+        part.victims = nil
         let scale = part.samples.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) }
         for index in part.samples.indices where scale > 0 {
             part.samples[index].weightMilliseconds? *= part.durationMilliseconds / scale

@@ -133,6 +133,7 @@ struct StallText {
                 "on CPU \(cause.onCPUMilliseconds.whole) ms, waiting for a CPU \(cause.runQueueMilliseconds.whole) ms, "
                     + "blocked \(cause.blockedMilliseconds.whole) ms")
         }
+        if let victims = report.victimsInWords { lines.append("\(victims).") }
         if let advice = report.advice { lines.append("Try: \(advice.text) See \(advice.page).") }
         if let fingerprint = report.fingerprint { lines.append("fingerprint \(fingerprint)") }
         for owner in report.cause?.lock?.owners ?? [] {

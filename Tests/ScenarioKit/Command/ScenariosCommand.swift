@@ -259,7 +259,8 @@ extension Scenario {
         let groups: [[Scenario]] = [
             stallingScenarios, causeScenarios, adviceScenarios, lockScenarios, peerScenarios, calloutScenarios,
             waitingScenarios, nestingScenarios, tailCallScenarios, modeScenarios, modeStarvationScenarios,
-            threadScenarios, monitorScenarios, busyScenarios, queueScenarios, eventLoopScenarios, probeScenarios,
+            victimScenarios, threadScenarios, monitorScenarios, busyScenarios, queueScenarios,
+            eventLoopScenarios, probeScenarios,
             operationScenarios, programScenarios, quietScenarios, loadScenarios, pausedScenarios,
         ]
         return groups.flatMap { $0 }.map(\.judgedByAdvice)

@@ -34,6 +34,8 @@ struct ExpectedReport: Encodable, Equatable, Sendable {
     var besides: String?
     /// The id of the rule that says what to do, or ``noAdvice``.
     var advice: String?
+    /// What waited for the loop; `nil` if that is not judged.
+    var victims: Victims?
     /// The number of reports; all of them must have these contents.
     var count = 1
     /// Functions for each report, in any order: the culprit, and functions that its stack has from there outwards.
@@ -43,6 +45,21 @@ struct ExpectedReport: Encodable, Equatable, Sendable {
 }
 
 extension ExpectedReport {
+    /// What waited for the loop during a stall.
+    struct Victims: Equatable, Sendable {
+        var timers = 0
+        var items = 0
+        /// When the first of the timers was due, as a part of the threshold after the beginning of the turn.
+        var due = 0.0
+    }
+
+    /// The same stall, for which timers and items of the main queue waited.
+    func delaying(timers: Int = 0, due: Double = 0, items: Int = 0) -> Self {
+        var expected = self
+        expected.victims = Victims(timers: timers, items: items, due: due)
+        return expected
+    }
+
     /// The same stall, which waits for a process, with the system call that this process waits in.
     func waiting(for peer: StallReport.PeerRole, in call: String? = nil) -> Self {
         var expected = self
@@ -163,6 +180,10 @@ struct ReportedStall: Equatable, Sendable {
     var holder: String?
     /// The id of the rule that says what to do; `none` if the report does not say it.
     var advice = ExpectedReport.noAdvice
+    /// How many timers and items of the main queue waited, if that is known, and how long the first timer.
+    var timers: Int?
+    var items: Int?
+    var timerDelay: Double?
     /// The parts of the stall's time, if the report has a cause.
     var split: Split?
     var functions: [String] = []
@@ -204,6 +225,9 @@ extension ReportedStall {
             distinctStacks: Set(report.samples.compactMap(\.stack)).count, samples: report.samples.count,
             incompleteSamples: report.samples.count { $0.isValid && !$0.isComplete }
         )
+        timers = report.victims?.timers
+        items = report.victims?.mainQueueItems
+        timerDelay = report.victims?.longestTimerDelayMilliseconds
         functions =
             report.samples.first { $0.isValid && $0.stack != nil }
             .map { report.functionNames(of: $0).map(Self.general) } ?? []

@@ -20,6 +20,8 @@ enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     case wrongAdvice = "wrong-advice"
     /// The parts of the stall's time do not add up to its duration, or differ from the injected ones.
     case wrongSplit = "wrong-split"
+    /// The report has another number of timers or items that waited.
+    case wrongVictims = "wrong-victims"
     /// Too many of the report's stacks do not reach the thread's first function.
     case incompleteStack = "incomplete-stack"
     case falseAlarm = "false-alarm"
@@ -42,6 +44,9 @@ extension ScenarioResult {
     static let toleratedMilliseconds = 5.0
     /// The same as a part of the injected duration; the larger tolerance applies.
     static let toleratedPart = 0.02
+
+    /// How far a timer's reported delay may be from the right one, as a part of it.
+    static let toleratedDelayPart = 0.05
 
     /// How far the sum of the parts of a stall's time may be from its duration, in addition to ``toleratedPart`` of it.
     static let toleratedSplitMilliseconds = 2.0
@@ -95,6 +100,8 @@ extension Outcome {
             if expected.hasWrongPeer(report, process: peer) { return .wrongOwner }
             if let advice = expected.advice, report.advice != advice { return .wrongAdvice }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
+            if expected.hasWrongVictims(report) { return .wrongVictims }
+            if expected.hasWrongDelay(report, threshold: thresholdMilliseconds) { return .wrongDuration }
             if report.hasIncompleteStacks { return .incompleteStack }
         }
         let others = reports.filter { $0.loop == expected.besides }
@@ -141,6 +148,17 @@ extension ExpectedReport {
         guard let peer else { return false }
         return report.peer != peer || process.map { $0 != report.peerProcess } ?? false
             || peerDoes.map { $0 != report.peerDoes } ?? false
+    }
+
+    fileprivate func hasWrongVictims(_ report: ReportedStall) -> Bool {
+        victims.map { report.timers != $0.timers || report.items != $0.items } ?? false
+    }
+
+    fileprivate func hasWrongDelay(_ report: ReportedStall, threshold: Double) -> Bool {
+        guard let victims, victims.timers > 0 else { return false }
+        let wanted = report.milliseconds - victims.due * threshold
+        let tolerance = max(wanted * ScenarioResult.toleratedDelayPart, ScenarioResult.toleratedMilliseconds)
+        return report.timerDelay.map { abs($0 - wanted) > tolerance } ?? true
     }
 
     fileprivate func hasWrongSplit(_ report: ReportedStall, threshold: Double) -> Bool {

@@ -72,7 +72,7 @@ extension ScenarioResult {
         switch self {
         case .wrongDuration, .wrongSplit, .falseAlarm, .suppressed: true
         case .ok, .missed, .wrongKind, .wrongLoop, .wrongMode, .wrongCallout, .wrongFunction, .wrongCause, .wrongOwner,
-            .wrongAdvice, .incompleteStack, .notCounted, .notAvailable, .inconclusive, .noResult:
+            .wrongAdvice, .wrongVictims, .incompleteStack, .notCounted, .notAvailable, .inconclusive, .noResult:
             false
         }
     }

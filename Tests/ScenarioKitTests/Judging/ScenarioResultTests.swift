@@ -17,6 +17,14 @@ extension Outcome {
     }
 }
 
+extension Outcome {
+    /// Expects one timer and two items to wait, and reports others.
+    fileprivate mutating func delay(timers: Int?, items: Int?, by milliseconds: Double?) {
+        expected = expected?.delaying(timers: 1, due: 0.1, items: 2)
+        (reports[0].timers, reports[0].items, reports[0].timerDelay) = (timers, items, milliseconds)
+    }
+}
+
 /// Each result that the judge can give, for a right outcome after one change.
 @Suite struct ScenarioResultTests {
     /// The outcome of a stall of 500 ms; a few more fields than those that most scenarios judge.
@@ -51,6 +59,12 @@ extension Outcome {
         ({ $0.reports[0].split = .init(onCPU: 111, runQueue: 0, blocked: 400, uncertainty: 50) }, .ok),
         ({ $0.reports[0].split = .init(onCPU: 113, runQueue: 0, blocked: 400, uncertainty: 50) }, .wrongSplit),
         ({ $0.reports[0].split = .init(onCPU: 100, runQueue: 0, blocked: 387, uncertainty: 50) }, .wrongSplit),
+        // One timer, due 25 ms after the beginning, so 475 ms late; 5 % are 24 ms.
+        ({ $0.delay(timers: 1, items: 2, by: 475) }, .ok), ({ $0.delay(timers: 2, items: 2, by: 475) }, .wrongVictims),
+        ({ $0.delay(timers: 1, items: 3, by: 475) }, .wrongVictims),
+        ({ $0.delay(timers: 1, items: 2, by: 498) }, .ok), ({ $0.delay(timers: 1, items: 2, by: 500) }, .wrongDuration),
+        ({ $0.delay(timers: nil, items: 2, by: nil) }, .wrongVictims),
+        ({ $0.delay(timers: 1, items: 2, by: nil) }, .wrongDuration),
         ({ ($0.reports[0].samples, $0.reports[0].incompleteSamples) = (10, 1) }, .ok),
         ({ ($0.reports[0].samples, $0.reports[0].incompleteSamples) = (9, 1) }, .incompleteStack),
         ({ $0.reports.append($0.reports[0]) }, .falseAlarm), ({ $0.notCounted = .processStopped }, .notCounted),

@@ -37,6 +37,7 @@ extension LoopSupervisor {
         guard case .thread(let thread) = poll.target, resolvePending() else { return }
         let inspection = inspect(poll.target) { [mayStop = log.mayStop] in mayStop }
         if inspection.sample.isThreadGone { return add(inspection, to: stall, poll) }
+        lookAtVictims(of: stall, poll)
         keep(inspection, of: thread, poll, isEarly: false)
     }
 

@@ -37,6 +37,7 @@ extension LoopSupervisor {
             record: record,
             leadUp: LeadUpReader(of: loop, among: context.loops, start: stall.start, now: context.now()),
             escalation: context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* detector.threshold })
+        victims = VictimLog()
         if log.wasStopped {
             log.wasStopped = false
             earlySampling.returnCredit()
@@ -129,9 +130,11 @@ extension LoopSupervisor {
             open?.record.cause =
                 observation == nil ? nil : diagnostician.cause(thread, start: stall.start, log.observations)
         }
+        lookAtVictims(of: stall, poll)
         guard var record = open?.record else { return }
         record.duration = max(record.duration, context.now() &- stall.start)
         record.samples = log.samples
+        record.victims = victims.victims(until: stall.start &+ record.duration)
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
         if isDeadlock || context.options.capturesAllThreads && isFirst {
@@ -156,6 +159,7 @@ extension LoopSupervisor {
         record.state = .ended
         record.duration = end &- min(stall.start, end)
         record.tasks = context.tasks
+        record.victims = victims.victims(until: end)
         if let thread = record.loop.thread?.id {
             let cause = diagnostician.end(
                 thread, start: stall.start, end: stall.start &+ record.duration, log.observations)

@@ -16,6 +16,9 @@ struct LoopSupervisor {
     var log = TurnLog.none
     /// The stall that the turn is; `nil` below the threshold.
     var open: OpenRecord?
+    /// What waits for the loop, of the stall that is open.
+    var victims = VictimLog()
+    private let victimReader: VictimReader
     private(set) var progress: LoopProgress
     /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
     private var isQuiet = false
@@ -39,13 +42,14 @@ struct LoopSupervisor {
         progress = LoopProgress(label: loop.label, state: .starting, since: context.now())
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
         diagnostician.probe = loop.takeFiles()
+        victimReader = VictimReader(loop.source)
         // Only a run loop reports its waits.
         if loop.source.kind == .runLoop, let threshold = context.options.saturationThreshold {
             saturation = SaturationSupervisor(threshold: threshold)
             spin = SpinSupervisor()
         }
-        if let rule = context.options.modeRule, let reader = (loop.source as? RunLoopSource)?.modeReader {
-            modes = ModeStarvationSupervisor(rule: rule, reader)
+        if let rule = context.options.modeRule, let runLoop = loop.source as? RunLoopSource, runLoop.servesDefaultMode {
+            modes = ModeStarvationSupervisor(rule: rule, runLoop.makeModeReader())
         }
     }
 
@@ -143,6 +147,14 @@ struct LoopSupervisor {
         diagnostician.prepare(thread, turn: log.began, threshold: detector.threshold, now: time)
     }
 
+    /// Looks at what waits for the loop, unless the turn has ended meanwhile.
+    mutating func lookAtVictims(of stall: StallDetector.Stall, _ poll: LoopPoll) {
+        guard open != nil else { return }
+        let now = context.now()
+        let look = victimReader.look(at: now, context.operations(stall.start, now))
+        if poll.turnEnd == nil { victims.add(look) }
+    }
+
     private mutating func updateProgress(_ poll: LoopPoll, at time: UInt64) {
         let state: LoopProgress.State
         if detector.stall != nil {
@@ -170,6 +182,7 @@ struct LoopSupervisor {
                 resolvePending()
                 open?.record.state = .abandoned
                 open?.record.duration = time &- stall.start
+                open?.record.victims = victims.victims(until: time)
                 open?.leadUp.update(among: context.loops, now: time)
                 submit()
             }

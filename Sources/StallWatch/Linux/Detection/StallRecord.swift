@@ -93,6 +93,8 @@ struct StallRecord: Sendable {
     var missedReason: String?
     /// What an overdue operation waits for; `nil` for other kinds.
     var operation: OverdueOperation?
+    /// What waited for the loop, of a turn that was looked at; `nil` if nothing is known.
+    var victims: StallReport.Victims?
     /// The process's tasks, of a dump of a hang; `nil` if they are not read.
     var tasks: CapturedTasks?
 }

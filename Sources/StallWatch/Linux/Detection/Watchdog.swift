@@ -25,6 +25,7 @@ final class Watchdog: Sendable {
     private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
     /// Serves other deadlines after a pass, at a time and since when time counts; returns the next (monotonic ns).
     private let serve: @Sendable (UInt64, UInt64) -> UInt64
+    private let operations: @Sendable (UInt64, UInt64) -> OperationsInFlight
     let alarm: WatchdogAlarm
     let suppressed: SuppressionCounter
     let pauses = PauseState()
@@ -35,7 +36,8 @@ final class Watchdog: Sendable {
         now: @escaping @Sendable () -> UInt64 = monotonicNow,
         submit: @escaping @Sendable (StallRecord) -> Void,
         passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in },
-        serve: @escaping @Sendable (UInt64, UInt64) -> UInt64 = { _, _ in .max }
+        serve: @escaping @Sendable (UInt64, UInt64) -> UInt64 = { _, _ in .max },
+        operations: @escaping @Sendable (UInt64, UInt64) -> OperationsInFlight = { _, _ in OperationsInFlight() }
     ) {
         self.options = options
         self.suppressed = suppressed
@@ -44,6 +46,7 @@ final class Watchdog: Sendable {
         self.submit = submit
         self.passed = passed
         self.serve = serve
+        self.operations = operations
     }
 
     func add(_ loops: [LoopMonitor]) {
@@ -88,7 +91,8 @@ final class Watchdog: Sendable {
     /// Runs the watchdog on the calling thread until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
         let context = WatchdogContext(
-            capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options)
+            capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options,
+            operations: operations)
         var supervisors: [LoopSupervisor] = []
         var schedule = PollSchedule()
         var timekeeper = Timekeeper()

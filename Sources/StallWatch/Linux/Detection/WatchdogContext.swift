@@ -10,6 +10,8 @@ final class WatchdogContext {
     let submit: @Sendable (StallRecord) -> Void
     let suppressed: SuppressionCounter
     let options: WatchdogOptions
+    /// Returns the operations in progress, at a time and since the beginning of a stall, in monotonic nanoseconds.
+    let operations: @Sendable (_ start: UInt64, _ now: UInt64) -> OperationsInFlight
     private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds: one that reads names may wait for a disk and delay the watchdog.
     private(set) var timeOfChecks: UInt64 = 0
@@ -23,13 +25,15 @@ final class WatchdogContext {
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
-        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions
+        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions,
+        operations: @escaping @Sendable (UInt64, UInt64) -> OperationsInFlight = { _, _ in OperationsInFlight() }
     ) {
         self.capturer = capturer
         self.now = now
         self.submit = submit
         self.suppressed = suppressed
         self.options = options
+        self.operations = operations
         threads = ProcessThreads(capturer: capturer)
     }
 

@@ -28,6 +28,10 @@ final class HeartbeatSource: LoopSource {
     /// Finds out that the loop waits for work; `nil` if that cannot be known.
     private let idle: (any IdleCheck)?
 
+    /// The number of heartbeats, of all monitors, that wait in the main queue.
+    static var pendingOnMainQueue: Int { pending.load(ordering: .relaxed) }
+    fileprivate static let pending = Atomic<Int>(0)
+
     private let isPending = Atomic<Bool>(false)
     /// When the last item was sent, or the loop was last found waiting for work.
     private let lastCheck = Atomic<UInt64>(0)
@@ -168,7 +172,9 @@ extension LoopSource where Self == HeartbeatSource {
             unless: { runLoop?.recorder.servesMainQueue ?? false },
             excusedIf: { age in (runLoop?.turnDuration(at: monotonicNow())).map { $0 >= age / 2 } ?? false }
         ) { item in
+            HeartbeatSource.pending.wrappingAdd(1, ordering: .relaxed)
             DispatchQueue.main.async {
+                HeartbeatSource.pending.wrappingSubtract(1, ordering: .relaxed)
                 owner.confirm()
                 runLoop?.recorder.markMainQueueRun()
                 item()

@@ -19,8 +19,8 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     private let namedModes: [String]
     /// The thread that watches the loop, if it runs the loop.
     private let ownThread: Int32?
-    /// Asks what waits for the default mode; `nil` if that is not observed.
-    let modeReader: RunLoopModeReader?
+    /// Whether the default mode is observed.
+    let servesDefaultMode: Bool
     private var observers: [(CFRunLoopObserver, CFRunLoopMode)] = []
 
     /// Creates the observers, which retain `recorder`, and adds them to `runLoop`; throws if memory is lacking.
@@ -38,7 +38,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
                 .reduce(into: [String]()) { if !$0.contains($1), $1 != common { $0.append($1) } }.prefix(255)
         )
         let standard = [kCFRunLoopDefaultMode, kCFRunLoopCommonModes].compactMap { $0.map(Self.name) }
-        modeReader = modes.contains(where: standard.contains) ? RunLoopModeReader(runLoop) : nil
+        servesDefaultMode = modes.contains(where: standard.contains)
         let begin = try Self.observer([.entry, .beforeSources, .afterWaiting], order: .min, recorder) {
             _, activity, info in
             guard let recorder = RunLoopSource.recorder(info) else { return }
@@ -76,8 +76,16 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         for (observer, mode) in observers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
     }
 
+    /// Returns a reader of what waits for the default mode, for one caller.
+    func makeModeReader() -> RunLoopModeReader { RunLoopModeReader(runLoop) }
+
     // The main thread's id is the process's (gettid(2)).
-    var knownThread: Int32? { CFEqual(runLoop, CFRunLoopGetMain()) ? getpid() : ownThread }
+    var knownThread: Int32? { isMain ? getpid() : ownThread }
+
+    /// The address of the CFRunLoop, which this source retains.
+    var address: UInt64 { UInt64(UInt(bitPattern: Unmanaged.passUnretained(runLoop).toOpaque())) }
+
+    var isMain: Bool { CFEqual(runLoop, CFRunLoopGetMain()) }
 
     /// Returns whether the loop waits in any mode, observed or not; CFRunLoopIsWaiting takes no lock.
     func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }

@@ -93,7 +93,7 @@ final class LiveEngine: MonitorEngine {
             options: options, suppressed: suppressed, alarm: alarm, submit: reporter.submit,
             passed: { [reporter] loops, now, isLast in
                 if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
-            }, serve: operations.findOverdue)
+            }, serve: operations.findOverdue, operations: operations.registry.inFlight)
     }
 
     // A running monitor is kept by its watchdog, so this never waits for a thread.
@@ -231,6 +231,8 @@ final class LiveEngine: MonitorEngine {
         let notice = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
             // Here, and not on the caller: these take the dynamic linker's lock.
             _ = StallContext.calibration
+            RunLoopLayout.learn()
+            QueueItems.learn()
             let unnamed = CalloutNames.learn()
             if !unnamed.isEmpty {
                 reporter.logNotice(

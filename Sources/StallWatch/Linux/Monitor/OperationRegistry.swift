@@ -96,6 +96,30 @@ final class OperationRegistry: Sendable {
         state.withLock { $0.slots[operation.slot]?.number == operation.number }
     }
 
+    /// Returns the operations in progress at a time, with their ages since a stall began, in monotonic nanoseconds.
+    func inFlight(since start: UInt64, at now: UInt64) -> OperationsInFlight {
+        var found = OperationsInFlight()
+        // Named after the sections, in which other operations wait.
+        var first: [Operation] = []
+        var (from, count) = (0, 1)
+        while from < count {
+            count = state.withLock { state in
+                for case let operation? in state.slots.dropFirst(from).prefix(Self.slotsPerSection) {
+                    found.count += 1
+                    found.age &+= now &- min(max(operation.began, start), now)
+                    if first.count < Self.namedOperations { first.append(operation) }
+                }
+                return state.slots.count
+            }
+            from += Self.slotsPerSection
+        }
+        for name in first.lazy.map({ $0.context?.label ?? $0.name }) where !found.names.contains(name) {
+            if found.names.count < OperationsInFlight.maximumNames { found.names.append(name) }
+        }
+        return found
+    }
+    private static let namedOperations = 64
+
     /// Finds the operations that are overdue, each once, counts those beyond the limit, and plans the next search.
     func findOverdue(at now: UInt64, countingFrom: UInt64, atMost most: Int) -> Findings {
         var findings: Findings = ([], 0)

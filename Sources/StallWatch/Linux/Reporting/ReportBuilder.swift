@@ -92,6 +92,7 @@ struct ReportBuilder {
         report.waits = waits
         report.history = record.leadUp.map { StallReport.History($0, duration: record.duration) }
         report.tasks = tasks
+        report.victims = record.victims
         report.sortWorkers()
         report.addContext(of: record, missing: missingContextReason)
         return report

@@ -29,6 +29,16 @@ import Testing
         #expect(registry.nextSearch == .max)
     }
 
+    @Test func operationsInFlightAreCountedWithTheirAgesInAStall() {
+        for number in 0..<300 { _ = begin("job \(number % 6)", limit: 100_000, at: UInt64(1_000 + number)) }
+        let ended = begin(limit: 100_000, at: 1_300)
+        _ = registry.end(ended.slot, at: { 1_350 })
+        let found = registry.inFlight(since: 1_200, at: 1_400)
+        #expect(found.count == 300 && found.names == ["job 0", "job 1", "job 2", "job 3"])
+        // 200 of them began before the stall, and the others one after another.
+        #expect(found.age == 200 * 200 + (101...200).reduce(0, +))
+    }
+
     @Test func anOperationThatEndsInTimeIsNeverFound() {
         let operation = begin(limit: 100, at: 1_000)
         #expect(!registry.end(operation.slot, at: { 1_050 }))

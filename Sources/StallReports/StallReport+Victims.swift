@@ -1,0 +1,75 @@
+extension StallReport {
+    /// What waited for a loop during a stall, as far as the looks at it show: it may be more, and is never less.
+    ///
+    /// What came after the last look is not known.
+    package struct Victims: Codable, Sendable, Equatable {
+        /// The number of timers that were due in the mode in which the loop ran, but for those whose callout went on.
+        ///
+        /// `nil` for other loops, and if it is not known.
+        package var timers: Int?
+        /// How late the timer is that waited longest, at the end of the stall, in milliseconds.
+        package var longestTimerDelayMilliseconds: Double?
+        /// How often repeating timers did not fire because they were late; `nil` for never.
+        package var skippedFirings: Int?
+        /// The number of blocks, tasks and events in the main queue; `nil` for other loops, and if it is not known.
+        ///
+        /// If the callout is the main queue's, those that came before it began are not among them.
+        package var mainQueueItems: Int?
+        /// How long the first of these items waited at least, in milliseconds.
+        package var longestItemWaitMilliseconds: Double?
+        /// The number of operations with a limit that were in progress; `nil` for none.
+        ///
+        /// Whether they needed the loop is not known.
+        package var operations: Int?
+        /// Some of the operations' names, or of their contexts' labels.
+        package var operationNames: [String]?
+        /// For how long timers and items waited, and operations were in progress during the stall: the sum, in milliseconds.
+        package var totalWaitMilliseconds: Double
+        /// What is not known, each with its reason; `nil` if nothing is missing.
+        package var missing: [String]?
+
+        package init(totalWaitMilliseconds: Double) { self.totalWaitMilliseconds = totalWaitMilliseconds }
+
+        /// How long others waited for the loop, in milliseconds; 0 if nothing waited, `nil` if that is not known.
+        package var harmMilliseconds: Double? {
+            totalWaitMilliseconds == 0 && missing != nil ? nil : totalWaitMilliseconds
+        }
+    }
+
+    /// One sentence that says what waited, without a period at the end; `nil` if the report does not tell.
+    package var victimsInWords: String? {
+        guard let victims else { return nil }
+        var parts: [String] = []
+        if let timers = victims.timers, timers > 0 {
+            let delay = victims.longestTimerDelayMilliseconds.map { Self.inWords($0) } ?? ""
+            let late = timers == 1 ? "a timer, \(delay) late" : "\(timers) timers, one of them \(delay) late"
+            let skipped = victims.skippedFirings.map { $0 == 1 ? ", one firing skipped" : ", \($0) firings skipped" }
+            parts.append(late + (skipped ?? ""))
+        }
+        if let items = victims.mainQueueItems, items > 0 {
+            let wait = victims.longestItemWaitMilliseconds.map { Self.inWords($0) } ?? ""
+            let least = callout == .mainQueue || loop.nesting > 0 ? "at least " : ""
+            let noun = items == 1 ? "item of the main queue, for" : "items of the main queue, the first for"
+            parts.append("\(least)\(items) \(noun) \(wait) or longer")
+        }
+        if let operations = victims.operations {
+            let names = (victims.operationNames ?? []).joined(separator: ", ")
+            let known = names.isEmpty ? "" : " (\(names))"
+            parts.append("\(operations) \(operations == 1 ? "operation" : "operations") in flight\(known)")
+        }
+        if parts.isEmpty, victims.missing == nil { return "Nothing waited for it" }
+        let known = parts.isEmpty ? [] : ["Waited for it: " + parts.joined(separator: "; ")]
+        let unknown = (victims.missing ?? []).map { "not known: \($0)" }
+        let text = (known + unknown).joined(separator: "; ")
+        return (text.prefix(1).uppercased() + text.dropFirst()).withoutControls
+    }
+
+    private static func inWords(_ milliseconds: Double) -> String {
+        guard milliseconds >= 1_000 else { return "\(milliseconds.whole) ms" }
+        let tenths = (milliseconds / 100).whole
+        return "\(tenths / 10).\(tenths % 10) s"
+    }
+
+    /// Removes what waited for the loop: operations have the app's names.
+    public mutating func removeVictims() { victims = nil }
+}

@@ -1,0 +1,112 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+
+/// The operations with a limit that are in progress.
+struct OperationsInFlight: Equatable, Sendable {
+    var count = 0
+    /// Some of their different names, or those of their contexts.
+    var names: [String] = []
+    /// The sum of their ages within a stall, in nanoseconds.
+    var age: UInt64 = 0
+
+    static let maximumNames = 4
+}
+
+/// What waits for a loop while a turn of it goes on, by looks at it (a pure value).
+///
+/// Nothing is asked in a turn, and after its end the loop has served what waited. So a timer that is due at the last look waited
+/// until the end; an item of the main queue, from the look that first saw it; what came after the last look is not known.
+struct VictimLog {
+    struct Look {
+        /// In monotonic nanoseconds.
+        var time: UInt64
+        /// `nil` without a run loop, or if they are not known.
+        var timers: [DueTimer]?
+        var items: Int?
+        var operations = OperationsInFlight()
+        /// Why something is missing.
+        var missing: [String] = []
+    }
+
+    private var last: Look?
+    private var timers: [DueTimer]?
+    private var items: Int?
+    /// How many items the looks found for the first time.
+    private var arrivals: [(time: UInt64, count: Int)] = []
+
+    mutating func add(_ look: Look) {
+        last = look
+        // A look that comes while the loop changes its timers says nothing.
+        timers = look.timers ?? timers
+        guard let now = look.items else { return }
+        let before = items ?? 0
+        if now < before { arrivals = [] }
+        let new = now < before ? now : now - before
+        if new > 0 { arrivals.append((look.time, new)) }
+        items = now
+    }
+
+    /// Returns what waited until `end`, in monotonic nanoseconds; `nil` without a look, and if the loop has nothing to ask about.
+    func victims(until end: UInt64) -> StallReport.Victims? {
+        guard let last else { return nil }
+        guard timers != nil || items != nil || last.operations.count > 0 || !last.missing.isEmpty else { return nil }
+        func since(_ time: UInt64) -> UInt64 { end &- min(time, end) }
+        var (total, skipped) = (0.0, 0)
+        for timer in timers ?? [] {
+            total += Double(since(timer.due))
+            if timer.interval > 0 { skipped += Int(since(timer.due) / timer.interval) }
+        }
+        for arrival in arrivals { total += Double(since(arrival.time)) * Double(arrival.count) }
+        let operations = last.operations
+        total += Double(operations.age) + Double(since(last.time)) * Double(operations.count)
+        var victims = StallReport.Victims(totalWaitMilliseconds: (total / 1e6).toThousandths)
+        victims.timers = timers?.count
+        victims.longestTimerDelayMilliseconds = timers?.map { since($0.due) }.max().map { milliseconds($0) }
+        victims.skippedFirings = skipped > 0 ? skipped : nil
+        victims.mainQueueItems = items
+        victims.longestItemWaitMilliseconds = arrivals.first.map { milliseconds(since($0.time)) }
+        victims.operations = operations.count > 0 ? operations.count : nil
+        victims.operationNames = operations.names.isEmpty ? nil : operations.names
+        var missing = timers == nil ? last.missing : last.missing.filter { $0 != Self.changing }
+        if timers?.count == RunLoopLayout.maximumTimers { missing.append("more timers than could be read") }
+        if items ?? 0 >= QueueItems.maximumItems { missing.append("more items of the main queue than were counted") }
+        victims.missing = missing.isEmpty ? nil : missing
+        return victims
+    }
+
+    static let changing = "the timers: the loop changed them while they were read"
+}
+
+/// Looks at what waits for a loop, on the watchdog; only reads.
+struct VictimReader {
+    private let runLoop: UInt64?
+    private let readsMainQueue: Bool
+    private let memory = GuardedMemory()
+
+    init(_ source: any LoopSource) {
+        runLoop = (source as? RunLoopSource)?.address
+        readsMainQueue = source.kind == .mainQueue || (source as? RunLoopSource)?.isMain == true
+    }
+
+    func look(at now: UInt64, _ operations: OperationsInFlight) -> VictimLog.Look {
+        func unknown(_ library: String) -> String {
+            "\(library) has another layout, or the monitor was still preparing"
+        }
+        var look = VictimLog.Look(time: now, operations: operations)
+        if let runLoop {
+            let layout = RunLoopLayout.learned
+            look.timers = layout?.dueTimers(of: runLoop, at: now, memory)
+            if look.timers == nil {
+                look.missing.append(layout == nil ? "the timers: \(unknown("CoreFoundation"))" : VictimLog.changing)
+            }
+        }
+        if readsMainQueue {
+            // The monitors' own items are not the app's.
+            let count = QueueItems.ofMainQueue?.count(memory)
+            look.items = count.map { max($0 - HeartbeatSource.pendingOnMainQueue, 0) }
+            if count == nil { look.missing.append("the items of the main queue: \(unknown("libdispatch"))") }
+        }
+        return look
+    }
+}

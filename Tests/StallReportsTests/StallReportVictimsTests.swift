@@ -1,0 +1,65 @@
+import TestSupport
+import Testing
+
+@testable import StallReports
+
+@Suite struct StallReportVictimsTests {
+    private func words(
+        callout: StallReport.Callout? = .source0, _ change: (inout StallReport.Victims) -> Void
+    ) throws -> String? {
+        var victims = StallReport.Victims(totalWaitMilliseconds: 0)
+        (victims.timers, victims.mainQueueItems) = (0, 0)
+        change(&victims)
+        var report = try StallReport.literal()
+        (report.victims, report.callout) = (victims, callout)
+        return report.victimsInWords
+    }
+
+    @Test func nothingThatWaitedIsSaid() throws {
+        #expect(try words { _ in } == "Nothing waited for it")
+        #expect(try StallReport.literal().victimsInWords == nil)
+    }
+
+    @Test func timersItemsAndOperationsAreCounted() throws {
+        let text = try words { victims in
+            (victims.timers, victims.longestTimerDelayMilliseconds) = (1, 2_140)
+            (victims.mainQueueItems, victims.longestItemWaitMilliseconds) = (14, 1_900)
+            (victims.operations, victims.operationNames) = (3, ["GET /feed", "POST /notes"])
+        }
+        #expect(
+            text
+                == "Waited for it: a timer, 2.1 s late; 14 items of the main queue, the first for 1.9 s or longer; "
+                + "3 operations in flight (GET /feed, POST /notes)")
+    }
+
+    @Test func skippedFiringsAreSaid() throws {
+        let text = try words { victims in
+            (victims.timers, victims.longestTimerDelayMilliseconds, victims.skippedFirings) = (3, 480, 4)
+        }
+        #expect(text == "Waited for it: 3 timers, one of them 480 ms late, 4 firings skipped")
+    }
+
+    /// A drain of the main queue has taken the items before it away.
+    @Test func itemsBehindABlockOfTheMainQueueAreALeastNumber() throws {
+        let text = try words(callout: .mainQueue) { victims in
+            (victims.mainQueueItems, victims.longestItemWaitMilliseconds) = (1, 300)
+        }
+        #expect(text == "Waited for it: at least 1 item of the main queue, for 300 ms or longer")
+    }
+
+    @Test func whatIsNotKnownIsSaidWithItsReason() throws {
+        let text = try words { victims in
+            (victims.timers, victims.missing) = (nil, ["the timers: another layout"])
+        }
+        #expect(text == "Not known: the timers: another layout")
+    }
+
+    @Test func harmIsUnknownIfNothingIsKnownToWait() {
+        var victims = StallReport.Victims(totalWaitMilliseconds: 0)
+        #expect(victims.harmMilliseconds == 0)
+        victims.missing = ["the timers: another layout"]
+        #expect(victims.harmMilliseconds == nil)
+        victims.totalWaitMilliseconds = 20
+        #expect(victims.harmMilliseconds == 20)
+    }
+}
