@@ -73,6 +73,8 @@ struct PageData {
             ("onCPU", StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0)),
             ("runQueue", StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0)),
             ("blocked", StallWeights.microseconds(cause?.blockedMilliseconds ?? 0)),
+            ("waited", text(report.victimsInWords)),
+            ("harm", report.victims?.harmMilliseconds.map { StallWeights.microseconds($0) }),
             ("advice", text(advice?.text)), ("advicePage", text(advice?.page)),
         ]
     }

@@ -19,6 +19,9 @@ struct ReportSummary: Sendable, Equatable {
     var repeated: StallReport.RepeatedStalls?
     var culprit: Culprit?
     var cause: StallReport.CauseKind?
+    /// How long others waited for the loop, in milliseconds, for each of the stalls that it stands for: 0 if nothing did,
+    /// `nil` if it is not known.
+    var harmMilliseconds: Double?
     /// Whether the watchdog looked only when the turn was over.
     var isMissed = false
     /// The label of what the thread was working on, else the task's name.
@@ -46,7 +49,7 @@ struct ReportSummary: Sendable, Equatable {
 extension ReportSummary: Decodable {
     private enum Key: String, CodingKey {
         case schemaVersion, id, kind, state, startedAt, durationMilliseconds, process, metadata, fingerprint, repeats
-        case repeated, culprit, loop, cause, context, missingSamplesReason
+        case repeated, culprit, loop, cause, context, missingSamplesReason, victims
     }
 
     private struct LabeledLoop: Decodable {
@@ -78,6 +81,7 @@ extension ReportSummary: Decodable {
         repeated = try fields.decodeIfPresent(StallReport.RepeatedStalls.self, forKey: .repeated)
         culprit = try fields.decodeIfPresent(Culprit.self, forKey: .culprit)
         cause = try fields.decodeIfPresent(KnownCause.self, forKey: .cause)?.kind
+        harmMilliseconds = try fields.decodeIfPresent(StallReport.Victims.self, forKey: .victims)?.harmMilliseconds
         isMissed = fields.contains(.missingSamplesReason)
         let context = try fields.decodeIfPresent(NamedContext.self, forKey: .context)
         self.context = context?.label ?? context?.taskName
@@ -144,7 +148,8 @@ extension ReportSummary {
             culprit: report.culprit.map {
                 Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
             },
-            cause: report.cause?.kind, isMissed: report.missingSamplesReason != nil,
+            cause: report.cause?.kind, harmMilliseconds: report.victims?.harmMilliseconds,
+            isMissed: report.missingSamplesReason != nil,
             context: report.context.flatMap { $0.label ?? $0.taskName },
             functions: report.frames.compactMap(\.function)
         )
@@ -170,6 +175,9 @@ extension ReportSummary {
         if !isDuration(durationMilliseconds) { return "durationMilliseconds: the duration is negative or too large" }
         if let repeated, !isDuration(repeated.totalMilliseconds) || !isDuration(repeated.greatestMilliseconds) {
             return "repeated: a duration is negative or too large"
+        }
+        if let harmMilliseconds, !isDuration(harmMilliseconds) {
+            return "victims.totalWaitMilliseconds: the duration is negative or too large"
         }
         if repeats < 0 { return "repeats: the count is negative" }
         return repeats > StallReport.maximumCount ? "repeats: the count is too large" : nil

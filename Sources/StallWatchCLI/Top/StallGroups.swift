@@ -31,10 +31,12 @@ struct StallGroups: Sendable {
 
     enum Grouping: String, CaseIterable, Sendable {
         case fingerprint, culprit, cause, loop, caller, context
+        /// By fingerprint, those first for which others waited longest.
+        case harm
 
         fileprivate func key(_ report: ReportSummary) -> String? {
             switch self {
-            case .fingerprint: report.fingerprint
+            case .fingerprint, .harm: report.fingerprint
             case .culprit: report.culprit?.function
             case .cause: (report.cause ?? .unknown).rawValue
             case .loop: report.loop
@@ -45,7 +47,7 @@ struct StallGroups: Sendable {
     }
 
     enum Order: String, CaseIterable, Sendable {
-        case total, count, p50, p95, max, last
+        case total, count, p50, p95, max, last, harm
 
         fileprivate func key(_ group: StallGroup) -> Double {
             switch self {
@@ -55,6 +57,8 @@ struct StallGroups: Sendable {
             case .p95: group.milliseconds(quantile: 0.95)
             case .max: group.maximumMilliseconds
             case .last: Double(group.lastSeen.microsecondsSince1970)
+            // What is not known comes after what waited, and before where nothing did.
+            case .harm: group.harmMilliseconds ?? .leastNonzeroMagnitude
             }
         }
     }
@@ -66,6 +70,8 @@ struct StallGroup: Sendable, Equatable {
     private(set) var reports = 0
     /// The reports of turns that were over when the watchdog looked.
     private(set) var missed = 0
+    /// How long others waited for the loops, in milliseconds, where that is known; `nil` if no report says it.
+    private(set) var harmMilliseconds: Double?
     /// Repeats that were counted and not reported.
     private(set) var repeats = 0
     private(set) var totalMilliseconds = 0.0
@@ -105,6 +111,9 @@ struct StallGroup: Sendable, Equatable {
         isEstimated = isEstimated || report.isEstimated
         reports += 1
         if report.isMissed { missed += 1 }
+        if let harm = report.harmMilliseconds {
+            harmMilliseconds = (harmMilliseconds ?? 0) + harm * Double(1 &+ report.repeats)
+        }
         repeats &+= report.repeats
         let milliseconds = report.durationMilliseconds
         durations.append(milliseconds)

@@ -10,7 +10,8 @@ struct TopCommand: ParsableCommand {
             Stalls with the same fingerprint went the same way through the app's own functions. The count includes repeats that \
             have no report of their own, and so do share, total and max: ≈ marks a total with reports of older versions, which do not \
             say how long these lasted. p50 and p95 are of the reports. Where groups have the same culprit, the first caller is shown \
-            that differs. A terminal gets as many groups as it has lines for. Elsewhere lines have any length, unless COLUMNS is set.
+            that differs. Harm is how long timers and items of the main queue waited, and operations were in flight meanwhile: the \
+            sum; repeats count like the report. A terminal gets as many groups as it has lines for. Elsewhere lines have any length, unless COLUMNS is set.
 
             --history compares the versions in the reports' metadata. A stall is new if only the newest version has it, gone if \
             the versions since it was last seen do not have it, and regressed if the newest version has it again after versions \
@@ -22,6 +23,7 @@ struct TopCommand: ParsableCommand {
               stallwatch top stalls --sort last -n 5
               stallwatch top stalls --group-by culprit --since 2026-11-21 --json
               stallwatch top stalls --by context
+              stallwatch top stalls --by harm
               stallwatch top /var/log/notes --history
             """
     )
@@ -30,12 +32,15 @@ struct TopCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Sort by total, count, p50, p95, max or last (the time of the last one).", valueName: "column"))
+            "Sort by total, count, p50, p95, max, last (the time of the last one) or harm (what waited).",
+            valueName: "column"))
     var sort = StallGroups.Order.total
 
     @Option(
         name: [.long, .customLong("by")],
-        help: ArgumentHelp("Group by fingerprint, culprit, cause, loop, caller or context.", valueName: "value"))
+        help: ArgumentHelp(
+            "Group by fingerprint, culprit, cause, loop, caller or context; harm is short for --sort harm.",
+            valueName: "value"))
     var groupBy = StallGroups.Grouping.fingerprint
 
     // Unconditional, so that -1 is an invalid value and not an unknown option.
@@ -71,12 +76,12 @@ struct TopCommand: ParsableCommand {
             isForEach || fingerprint.map { id in known.withLock { $0.insert(id).inserted } } ?? false
         })
         try selection.read().forEach(reading) { groups.add($0, $1) }
-        let sorted = groups.sorted(by: sort)
+        let sorted = groups.sorted(by: order)
         let terminal = terminalOptions.terminal
         let isText = formatOptions.chosen == .text
         let standard = isText ? TopTable.limit(for: terminal) : TopTable.standardLimit
         let shown = Array(sorted.prefix(limit ?? standard))
-        let table = TopTable(groups: groups, shown: shown, paths: selection.paths)
+        let table = TopTable(groups: groups, shown: shown, paths: selection.paths, showsHarm: order == .harm)
         switch formatOptions.chosen {
         case .text: try StandardOutput.write(table.text(for: terminal))
         case .json:
@@ -86,6 +91,8 @@ struct TopCommand: ParsableCommand {
         case .junit: try StandardOutput.write(JUnitDocument(findings: shown.map { Finding($0) }).text)
         }
     }
+
+    private var order: StallGroups.Order { groupBy == .harm ? .harm : sort }
 
     private func showHistory() throws {
         let reports = try selection.read()
@@ -131,6 +138,7 @@ struct TopReport: Encodable {
         let p50Milliseconds: Double
         let p95Milliseconds: Double
         let maxMilliseconds: Double
+        let harmMilliseconds: Double?
         let cause: String
         let culprit: ReportSummary.Culprit?
         let caller: String?
@@ -157,7 +165,8 @@ extension TopReport.GroupRow {
             fingerprint: group.fingerprint, count: group.count, reports: group.reports, repeats: group.repeats,
             totalMilliseconds: group.totalMilliseconds.toMicroseconds, isEstimated: group.isEstimated,
             p50Milliseconds: group.milliseconds(quantile: 0.5), p95Milliseconds: group.milliseconds(quantile: 0.95),
-            maxMilliseconds: group.maximumMilliseconds, cause: group.cause, culprit: group.culprit,
+            maxMilliseconds: group.maximumMilliseconds,
+            harmMilliseconds: group.harmMilliseconds?.toMicroseconds, cause: group.cause, culprit: group.culprit,
             caller: group.callers.first, loop: group.loop, context: group.context, firstSeen: group.firstSeen,
             lastSeen: group.lastSeen, longest: group.longest
         )

@@ -16,6 +16,7 @@ struct TopTable {
     let groups: StallGroups
     let shown: [StallGroup]
     var paths = [ReportFiles.standardFolder]
+    var showsHarm = false
 
     static func limit(for terminal: Terminal) -> Int {
         terminal.height.map { max($0 - otherLines, leastGroups) } ?? standardLimit
@@ -27,6 +28,7 @@ struct TopTable {
         let hasContexts = shown.contains { $0.context != nil }
         var table = TextTable([
             .init("share", .right, dropped: 6), .init("count", .right, dropped: 7), .init("total", .right),
+            .init("harm", .right),
             .init("p50", .right, dropped: 1), .init("p95", .right, dropped: 2), .init("max", .right, dropped: 3),
             .init("last (UTC)", dropped: 5), .init("cause", dropped: 8),
             .init("context", isFlexible: true, minimumWidth: 12),
@@ -48,6 +50,7 @@ struct TopTable {
             func unlessTotal(_ milliseconds: Double) -> String { milliseconds == total ? "" : milliseconds.duration }
             table.add([
                 share(total), String(group.count), estimate(group) + total.duration,
+                showsHarm ? group.harmMilliseconds.map { $0 == 0 ? "none" : $0.duration } ?? "?" : "",
                 unlessTotal(group.milliseconds(quantile: 0.5)),
                 unlessTotal(group.milliseconds(quantile: 0.95)), unlessTotal(group.maximumMilliseconds),
                 group.lastSeen.dayAndMinute, group.cause, context, culprit?.function ?? "-",

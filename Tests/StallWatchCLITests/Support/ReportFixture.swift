@@ -28,6 +28,8 @@ struct ReportFixture {
     var pidNamespace: String?
     var context: String?
     var missingSamplesReason: String?
+    /// How long others waited for the loop, in milliseconds.
+    var harm: Double?
 
     var id: String { "01936c1e-7a52-7c3e-9d0e-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)" }
 
@@ -45,6 +47,7 @@ struct ReportFixture {
     var json: String {
         let fingerprint = self.fingerprint.map { "\"fingerprint\": \"\($0)\"," } ?? ""
         let missing = missingSamplesReason.map { "\"missingSamplesReason\": \"\($0)\"," } ?? ""
+        let victims = harm.map { "\"victims\": { \"timers\": 0, \"totalWaitMilliseconds\": \($0) }," } ?? ""
         let context = self.context.map { "\"context\": \($0)," } ?? ""
         let metadata = self.metadata.sorted { $0.key < $1.key }.map { "\"\($0)\": \"\($1)\"" }.joined(separator: ", ")
         return """
@@ -65,7 +68,7 @@ struct ReportFixture {
               "loop": {
                 "label": "\(loop)", "kind": "runLoop", "turn": 7, "nesting": 0, "thread": { "id": 4700, "name": "notes" }
               },
-              "callout": "timer", \(fingerprint) \(context) \(missing) "repeats": \(repeats), \(repeatedJSON)
+              "callout": "timer", \(fingerprint) \(context) \(missing) \(victims) "repeats": \(repeats), \(repeatedJSON)
               "culprit": { "function": "\(function)", "image": "notes", "file": "\(file)", "line": 88 },
               "cause": {
                 "kind": "\(cause)", "summary": "Blocked for 480 of 500 ms in pthread_mutex_lock.", "confidence": "certain",

@@ -55,6 +55,25 @@ import TextOutput
         #expect(object?["missed"] as? Int == 1)
     }
 
+    @Test(arguments: [["--by", "harm"], ["--sort", "harm"]])
+    func `by harm, what is not known comes before where nothing waited`(arguments: [String]) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([
+            ReportFixture(number: 1, milliseconds: 9_000, fingerprint: "0000000000000001", harm: 0),
+            ReportFixture(number: 2, milliseconds: 8_000, fingerprint: "0000000000000002"),
+            ReportFixture(number: 3, milliseconds: 300, fingerprint: "0000000000000003", harm: 900),
+            ReportFixture(number: 4, milliseconds: 300, fingerprint: "0000000000000004", repeats: 3, harm: 250),
+        ])
+        let result = try Tool.run(["top", ".", "--json"] + arguments, in: scratch)
+        let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+        let groups = try #require(object?["groups"] as? [[String: Any]])
+        #expect(groups.map { ($0["fingerprint"] as? String)?.last } == ["4", "3", "2", "1"])
+        #expect(groups.map { $0["harmMilliseconds"] as? Double } == [1_000, 900, nil, 0])
+        let text = try Tool.run(["top", "."] + arguments, in: scratch).output
+        for cell in ["harm", "1.00 s", "900 ms", "?", "none"] { #expect(text.contains(cell), "\(text)") }
+        #expect(!(try Tool.run(["top", "."], in: scratch).output.contains("harm")))
+    }
+
     @Test func jsonHasTheSame() throws {
         let result = try Tool.run(["top", ".", "--json", "--sort", "count", "--limit", "1"], in: try folder())
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]

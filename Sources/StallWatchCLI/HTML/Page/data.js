@@ -104,8 +104,9 @@ function groupsOf(indices) {
     const durations = list.map((stall) => stalls.duration[stall]).sort((a, b) => a - b);
     const loops = weights(list, (stall) => data.loops[stalls.loop[stall]].label);
     const blamed = list.filter((stall) => stalls.culprit[stall] !== null);
-    let repeats = 0, last = 0, max = 0;
+    let repeats = 0, last = 0, max = 0, harm = null;
     for (const stall of list) {
+      if (stalls.harm[stall] !== null) harm = (harm || 0) + stalls.harm[stall] * (1 + stalls.repeats[stall]);
       max = Math.max(max, stalls.greatest[stall]);
       repeats += stalls.repeats[stall];
       last = Math.max(last, stalls.start[stall]);
@@ -113,7 +114,7 @@ function groupsOf(indices) {
     return {
       key, fingerprint: text(key), stalls: list, count: list.length + repeats,
       total: timeOf(list), p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
-      max, cause: heaviest(weights(list, causeOf)), loop: heaviest(loops),
+      max, harm, cause: heaviest(weights(list, causeOf)), loop: heaviest(loops),
       culprit: heaviest(weights(blamed, (stall) => text(stalls.culprit[stall]))),
       place: heaviest(weights(blamed, (stall) => text(stalls.place[stall]) || "")),
       loops: loops.size, longest: longestOf(list), last, sideTimes: sideTimes(list),

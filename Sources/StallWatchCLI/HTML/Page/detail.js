@@ -67,7 +67,7 @@ function factsOf(stall) {
     ["context", data.contexts[stall] || null], ["thread", loop.thread === null ? null : String(loop.thread)], ["process", loop.process + " (" + loop.pid + ")"],
     ["side", isComparison ? data.sides[stalls.side[stall]].name : null],
     ["repeats", stalls.repeats[stall] ? String(stalls.repeats[stall]) : null],
-    ["confidence", text(stalls.confidence[stall])], ["metadata", metadata],
+    ["waiting", text(stalls.waited[stall])], ["confidence", text(stalls.confidence[stall])], ["metadata", metadata],
     ["fingerprint", text(stalls.fingerprint[stall])], ["report", data.ids[stall]],
   ].filter(([, value]) => value);
 }

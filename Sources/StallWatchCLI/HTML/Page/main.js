@@ -25,6 +25,11 @@ const groupList = makeList(
     ...(isComparison
       ? [sideFigure("before", 0, 560), sideFigure("after", 1, 560)]
       : [figure("p50", (group) => group.p50, 860), figure("p95", (group) => group.p95, 860), figure("max", (group) => group.max, 860)]),
+    // How long others waited for the loops: what is not known comes after what waited.
+    ...(stalls.harm.some((harm) => harm !== null) ? [{
+      title: "harm", width: "62px", from: 560, isNumber: true, compare: by((group) => (group.harm === null ? 0.5 : group.harm)),
+      cell: (group) => (group.harm === null ? "?" : group.harm === 0 ? "none" : duration(group.harm)),
+    }] : []),
     { title: "count", width: "46px", isNumber: true, cell: (group) => number(group.count), compare: by((group) => group.count) },
     figure("total", (group) => group.total, 0, "88px"),
     {
