@@ -1,5 +1,5 @@
 extension StallReport {
-    /// How a loop used its time while it was saturated, spun or let a mode wait, when the monitor last sampled it.
+    /// How a loop used its time while it was saturated, spun, let a mode wait or was not run, when the monitor last sampled it.
     package struct Activity: Codable, Sendable, Equatable {
         /// The mean number of turns in a second; 0 if the loop returned before its first, or its mode is not watched.
         package var turnsPerSecond: Double
@@ -14,10 +14,13 @@ extension StallReport {
         package var isModeEmpty: Bool?
         /// The mode that starved while the loop ran in the one that ``StallReport/loop`` names; `nil` if none is known.
         package var awaitedMode: String?
-        /// Whether a timer of that mode was due; `nil` if no mode starved.
+        /// Whether a timer of that mode was due; `nil` if no mode starved and a thread ran the loop.
         package var isTimerDue: Bool?
         /// Whether the main queue had work, which only the common modes do; `nil` if no mode starved.
         package var hasMainQueueWork: Bool?
+
+        /// Whether no thread ran the loop; `nil` if one did.
+        package var isNotRun: Bool?
 
         package init(turnsPerSecond: Double, busyShare: Double? = nil) {
             self.turnsPerSecond = turnsPerSecond
@@ -26,6 +29,9 @@ extension StallReport {
 
         /// One sentence that says what the loop did, without a period at the end.
         package var sentence: String {
+            if let awaitedMode, isNotRun == true {
+                return "No thread ran the loop, and a timer of the mode \(awaitedMode) was due"
+            }
             if let awaitedMode {
                 let due = isTimerDue == true ? "a timer of the mode \(awaitedMode) was due" : nil
                 let work = hasMainQueueWork == true ? "the main queue had work" : nil
@@ -66,7 +72,7 @@ extension StallReport {
 
 extension StallKind {
     /// Whether it is a time in which the loop made progress, not one turn or wait that was too long.
-    package var isPeriod: Bool { [.saturation, .spinning, .modeStarvation].contains(self) }
+    package var isPeriod: Bool { [.saturation, .spinning, .modeStarvation, .notRun].contains(self) }
 
     /// The verb in the present, and in the past and the perfect as the words before a duration.
     package var verbs: (present: String, past: String, perfect: String) {
@@ -75,6 +81,7 @@ extension StallKind {
         case .spinning: ("spins", "spun for", "has been spinning for")
         case .modeStarvation:
             ("lets its default mode wait", "let its default mode wait for", "has let its default mode wait for")
+        case .notRun: ("is not run", "was not run for", "has not been run for")
         case .overdue: ("is overdue", "took", "has not ended after")
         default: ("stalls", "stalled for", "stalled for")
         }

@@ -51,6 +51,8 @@ extension StallKind {
     public static var spinning: Self { Self(rawValue: "spinning") }
     /// A run loop in another mode than its default mode, for which timers or the main queue waited.
     public static var modeStarvation: Self { Self(rawValue: "modeStarvation") }
+    /// A run loop with a timer that was due, which no thread ran.
+    public static var notRun: Self { Self(rawValue: "notRun") }
     /// An operation of a Swift task that did not end within its limit.
     public static var overdue: Self { Self(rawValue: "overdue") }
 }

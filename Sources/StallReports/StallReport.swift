@@ -14,7 +14,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     package var schemaVersion: Int = Self.currentSchemaVersion
     /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
-    /// The kind of delay: stall, saturation, starvation, spinning, modeStarvation or overdue.
+    /// The kind of delay: stall, saturation, starvation, spinning, modeStarvation, notRun or overdue.
     public var kind: StallKind
     /// The state of the stall when the monitor last wrote the report.
     public var state: StallState

@@ -9,6 +9,8 @@ extension StallMonitor.Configuration {
         /// and reports of spinning loops, too, which need 3 seconds whatever this value is.
         public var saturationThreshold: Duration?
         /// When a run loop's default mode starves while the loop runs in another mode, or `nil` for never.
+        ///
+        /// `nil` also turns off reports of loops with due timers that no thread runs. Such a loop is asked once a second.
         public var modeStarvation: ModeStarvation?
         /// The treatment of stalls while a debugger is attached.
         public var whenDebugged: DebuggerRule

@@ -5,7 +5,7 @@ import StallReports
 struct FilterOptions: ParsableArguments {
     static let causes = StallReport.CauseKind.known.map(\.rawValue)
     static let kinds: [String] = [
-        StallKind.stall, .saturation, .starvation, .spinning, .modeStarvation, .overdue,
+        StallKind.stall, .saturation, .starvation, .spinning, .modeStarvation, .notRun, .overdue,
     ].map(\.rawValue)
 
     @Option(

@@ -22,6 +22,8 @@ final class SharedMonitor: Sendable {
         var monitor: StallMonitor?
         var scopes: [ObjectIdentifier: StallScope] = [:]
         var watched: [String: (loop: LoopWatch, threshold: Duration)] = [:]
+        /// The labels of loops that no thread ran: each is an issue once a process.
+        var notRun: Set<String> = []
         var freeProbes: [LoopProbe] = []
         var probes = 0
     }
@@ -105,11 +107,12 @@ final class SharedMonitor: Sendable {
 
     private static func monitor(_ state: inout State) throws(StallWatchError) -> StallMonitor {
         if let monitor = state.monitor { return monitor }
-        let configuration = StallMonitor.Configuration(
+        var configuration = StallMonitor.Configuration(
             outputs: [.closure { SharedMonitor.shared.receive($0) }],
-            detection: .init(saturationThreshold: nil, modeStarvation: nil),
+            detection: .init(saturationThreshold: nil),
             repeats: .init(maximumReportsPerMinute: 10_000, reportsEveryRepeat: true)
         )
+        configuration.onEvent = { if case .began(let report) = $0 { SharedMonitor.shared.warnIfNotRun(report) } }
         // With STALLWATCH_REPORTS, every report is also written to a directory, as a baseline is made of them.
         let monitor = try StallMonitor(configuration)
         try monitor.start()
@@ -148,6 +151,22 @@ final class SharedMonitor: Sendable {
     }
 
     // MARK: - Reports
+
+    /// Warns of a loop that no thread runs: a test that waits for its timer has no end.
+    private func warnIfNotRun(_ report: StallReport) {
+        guard report.kind == .notRun, report.process.pid == getpid() else { return }
+        let label = report.loop.label
+        let scopes = state.withLock { state -> [StallScope] in
+            let scopes = state.scopes.values.filter { $0.labels.contains(label) && !$0.isReplaced }
+            return scopes.isEmpty || !state.notRun.insert(label).inserted ? [] : scopes
+        }
+        guard let location = scopes.map(\.location).min() else { return }
+        let names = Set(scopes.compactMap(\.function?.name)).sorted().joined(separator: ", ")
+        let text =
+            "\(report.summary). \(report.activity?.sentence ?? ""). On Linux the main run loop does not run in Swift Testing: "
+            + "use Task.sleep, a clock or DispatchSource.makeTimerSource. It may be due to an earlier test; now runs: \(names)."
+        Issue.record(Comment(rawValue: text), severity: .warning, sourceLocation: location)
+    }
 
     private func receive(_ report: StallReport) {
         // The report directory may have reports that an earlier process left.

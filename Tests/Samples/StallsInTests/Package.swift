@@ -15,6 +15,8 @@ let package = Package(
         .testTarget(name: "GuideTests", dependencies: checked),
         // Tests that run at the same time.
         .testTarget(name: "ParallelTests", dependencies: checked),
+        // A timer of the main run loop, which Swift Testing does not run.
+        .testTarget(name: "NotRunTests", dependencies: checked),
         // The same check in XCTest.
         .testTarget(name: "NotesXCTests", dependencies: checked),
         // Tests that hang, without StallWatch: `stallwatch test` says where.

@@ -259,7 +259,7 @@ extension Scenario {
         let groups: [[Scenario]] = [
             stallingScenarios, causeScenarios, adviceScenarios, lockScenarios, peerScenarios, calloutScenarios,
             waitingScenarios, nestingScenarios, tailCallScenarios, modeScenarios, modeStarvationScenarios,
-            victimScenarios, threadScenarios, monitorScenarios, busyScenarios, queueScenarios,
+            victimScenarios, notRunScenarios, threadScenarios, monitorScenarios, busyScenarios, queueScenarios,
             eventLoopScenarios, probeScenarios,
             operationScenarios, programScenarios, quietScenarios, loadScenarios, pausedScenarios,
         ]

@@ -48,6 +48,9 @@ extension ScenarioResult {
     /// How far a timer's reported delay may be from the right one, as a part of it.
     static let toleratedDelayPart = 0.05
 
+    /// How late the end of a period is seen in which no thread runs a loop: it is looked at once a second.
+    static let toleratedLookMilliseconds = 1_500.0
+
     /// How far the sum of the parts of a stall's time may be from its duration, in addition to ``toleratedPart`` of it.
     static let toleratedSplitMilliseconds = 2.0
 
@@ -178,7 +181,8 @@ extension ReportedStall {
     /// Whether the stall can have taken `injected` milliseconds; allows for the uncertain begin of the stall, and for
     /// `waited` milliseconds in which the thread waited for a CPU outside the measured time.
     fileprivate func isClose(to injected: Double, waited: Double = 0) -> Bool {
-        let tolerance = ScenarioResult.tolerance(injected)
+        let looks = kind == .notRun ? ScenarioResult.toleratedLookMilliseconds : 0
+        let tolerance = ScenarioResult.tolerance(injected) + looks
         return milliseconds - tolerance - waited <= injected && injected <= milliseconds + startUncertainty + tolerance
     }
 }

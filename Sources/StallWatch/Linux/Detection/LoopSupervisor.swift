@@ -10,6 +10,7 @@ struct LoopSupervisor {
     private var saturation: SaturationSupervisor?
     private var spin: SpinSupervisor?
     private var modes: ModeStarvationSupervisor?
+    private var notRun: NotRunSupervisor?
     /// Whether the next poll may be for the loop's load only, which must not delay the check of a turn that begins.
     private(set) var isLoadFollowed = false
     var earlySampling = EarlySampling()
@@ -50,6 +51,7 @@ struct LoopSupervisor {
         }
         if let rule = context.options.modeRule, let runLoop = loop.source as? RunLoopSource, runLoop.servesDefaultMode {
             modes = ModeStarvationSupervisor(rule: rule, runLoop.makeModeReader())
+            notRun = NotRunSupervisor(runLoop.makeModeReader())
         }
     }
 
@@ -106,7 +108,8 @@ struct LoopSupervisor {
         let nextLoad = min(
             saturation?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
             spin?.poll(poll, of: loop, context, countingFrom: countingFrom, &diagnostician.probe) ?? .max,
-            modes?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
+            modes?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max,
+            notRun?.poll(poll, of: loop, context, countingFrom: countingFrom) ?? .max)
         isLoadFollowed = nextLoad != .max
         let nextEscalation = escalate(poll, at: time)
         updateProgress(poll, at: time)
@@ -192,6 +195,7 @@ struct LoopSupervisor {
         saturation?.leave(context, at: time)
         spin?.leave(context, at: time)
         modes?.leave(context, at: time)
+        notRun?.leave(context, at: time)
     }
 
     mutating func suppress(_ reason: SuppressionReason) {

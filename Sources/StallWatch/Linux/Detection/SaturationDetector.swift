@@ -231,5 +231,8 @@ struct LoadPeriod {
         open?.submit(samples, context)
     }
 
+    /// Whether all samples show the thread in one place, and there is one.
+    var isInOnePlace: Bool { samples.count == 1 && stacks.count == 1 }
+
     var stacks: [CapturedStack] { samples.compactMap { try? $0.stack.get() } }
 }

@@ -297,7 +297,7 @@ struct WatchdogOptions: Sendable, Equatable {
     var ignoresDebugged = true
     /// The time that a loop may go without waiting, in nanoseconds; `nil` for no limit.
     var saturationThreshold: UInt64?
-    /// When the default mode of a run loop starves; `nil` for never.
+    /// When the default mode of a run loop starves; `nil` for never, also of a loop that no thread runs.
     var modeRule: ModeStarvationDetector.Rule?
     /// The number of thresholds after which a stall escalates; `nil` for never.
     var escalationMultiple: Int?

@@ -26,6 +26,9 @@ final class TurnRecorder: Sendable {
     private let stalledEnd = Atomic<UInt64>(0)
     /// The total time of the gaps between two runs that were longer than ``longestReentry``.
     private let gaps = Atomic<UInt64>(0)
+    /// The longest of these gaps between two runs, and the number of runs after one, or first.
+    private let longestGap = Atomic<UInt64>(0)
+    private let runs = Atomic<UInt64>(0)
     /// The kernel id of the thread that runs the loop; 0 before the first turn.
     private let thread = Atomic<Int32>(0)
     /// The serial of that thread, which the loop compares without a system call.
@@ -80,6 +83,8 @@ extension TurnRecorder {
         let last = ended.load(ordering: .relaxed)
         if runs == 0, now &- last > Self.longestReentry {
             gaps.store(gaps.load(ordering: .relaxed) &+ (now &- last), ordering: .relaxed)
+            if last != 0 { longestGap.store(max(longestGap.load(ordering: .relaxed), now &- last), ordering: .relaxed) }
+            self.runs.store(self.runs.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         }
         rememberThread()
         beginTurn(at: now)
@@ -281,7 +286,8 @@ extension TurnRecorder {
         return LoopLoad(
             time: now, turns: turn.load(ordering: .acquiring), idle: idle, busy: histogram.busyNanoseconds,
             isOutside: isOutside, lastEnd: ended.load(ordering: .relaxed),
-            defaultRuns: defaultRuns.load(ordering: .relaxed))
+            defaultRuns: defaultRuns.load(ordering: .relaxed), runs: runs.load(ordering: .relaxed),
+            longestGap: longestGap.load(ordering: .relaxed))
     }
 
     private func idleTime(at now: UInt64) -> UInt64 {
@@ -338,6 +344,9 @@ struct LoopLoad: Equatable {
     /// When the last turn ended; 0 before that.
     var lastEnd: UInt64 = 0
     var defaultRuns: UInt64 = 0
+    /// The number of times that the loop was entered, not right after it was left, and the longest gap before one of them.
+    var runs: UInt64 = 0
+    var longestGap: UInt64 = 0
 }
 
 /// The total time that a loop has waited for its events, which tells an idle loop's late turn from the turns before.

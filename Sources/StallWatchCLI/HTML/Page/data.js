@@ -144,6 +144,7 @@ function sentence(stall) {
   const loop = data.loops[stalls.loop[stall]];
   const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "],
     modeStarvation: [" let its default mode wait for ", " has let its default mode wait for "],
+    notRun: [" was not run for ", " has not been run for "],
     overdue: [" took ", " has not ended after "] };
   const verb = verbs[text(stalls.kind[stall])] || [" stalled for ", " stalled and has not come back after "];
   let words = loop.label + verb[text(stalls.state[stall]) === "ended" ? 0 : 1] + duration(stalls.duration[stall]);

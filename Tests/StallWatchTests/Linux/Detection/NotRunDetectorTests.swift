@@ -1,0 +1,120 @@
+import Testing
+
+@testable import StallWatch
+
+/// A loop that was left at 10 s, asked once a second; times are in nanoseconds.
+@Suite struct NotRunDetectorTests {
+    private static let left: UInt64 = 10_000_000_000
+    private var detector = NotRunDetector()
+    private var load = LoopLoad(
+        time: left, turns: 7, idle: 0, busy: 0, isOutside: true, lastEnd: left, runs: 1)
+    private var actions: [PeriodAction] = []
+    private var reports = 0
+
+    init() { _ = detector.decide(nil, load) }
+
+    /// Lets seconds pass, each with an answer to the last question.
+    private mutating func pass(
+        _ seconds: Int, timer: UInt64? = Self.left, mode: String? = nil, inOnePlace: Bool = true
+    ) {
+        for _ in 0..<seconds {
+            load.time += NotRunDetector.interval
+            let isAsked = detector.planQuestion(at: load.time)
+            let answer = RunLoopModeReader.Answer(time: load.time, mode: mode, timerDate: timer)
+            guard let action = detector.decide(isAsked ? answer : nil, load) else { continue }
+            actions.append(action)
+            if action == .sample, detector.isDue(inOnePlace: inOnePlace) { reports += 1 }
+        }
+    }
+
+    @Test mutating func twoLooksInOnePlaceAreReportedOnce() {
+        pass(1)
+        #expect(actions == [.sample] && reports == 0)
+        pass(1)
+        #expect(reports == 1 && detector.since == Self.left)
+        pass(10)
+        #expect(reports == 1)
+    }
+
+    @Test mutating func anHourCostsAFixedNumberOfSamples() {
+        pass(3_600)
+        #expect(reports == 1 && actions.count { $0 == .sample } <= SampleSchedule.standard.budget + 2)
+        pass(1, timer: nil)
+        #expect(actions.last == .end(at: load.time))
+    }
+
+    @Test mutating func aTimerThatIsNotDueIsSilent() {
+        pass(20, timer: nil)
+        #expect(actions.isEmpty)
+    }
+
+    @Test mutating func aTimerThatWasJustDueIsSilent() {
+        for _ in 0..<20 { pass(1, timer: load.time + NotRunDetector.interval - NotRunDetector.limit + 1) }
+        #expect(actions.isEmpty)
+    }
+
+    @Test mutating func aRunInAnotherModeIsSilent() {
+        pass(20, mode: "tracking")
+        #expect(actions.isEmpty)
+    }
+
+    @Test mutating func aThreadThatMovesOnIsSilent() {
+        pass(20, inOnePlace: false)
+        #expect(reports == 0)
+        pass(1)
+        #expect(reports == 1)
+    }
+
+    @Test mutating func aRunEndsTheReport() {
+        pass(3)
+        load.isOutside = false
+        pass(1)
+        #expect(actions.last == .end(at: load.time) && detector.nextPoll == nil)
+    }
+
+    @Test mutating func aRunBetweenTwoLooksEndsTheReport() {
+        pass(3)
+        load.lastEnd = load.time + 100_000_000
+        pass(1)
+        #expect(actions.last == .end(at: load.lastEnd))
+    }
+
+    @Test mutating func aTimerThatIsRemovedEndsTheReport() {
+        pass(3)
+        pass(1, timer: nil)
+        #expect(actions.last == .end(at: load.time))
+        pass(1)
+        #expect(actions.last == .sample && reports == 1)
+    }
+
+    @Test mutating func oneSightingIsDropped() {
+        pass(1)
+        pass(1, timer: nil)
+        #expect(actions == [.sample, .drop])
+    }
+
+    /// A frame loop that loads a level.
+    @Test mutating func aLoopThatWasRunTwiceGetsTenTimesItsLongestGap() {
+        (load.runs, load.longestGap) = (2, 1_000_000_000)
+        pass(9)
+        #expect(actions.isEmpty)
+        pass(3)
+        #expect(reports == 1)
+    }
+
+    @Test mutating func timeInWhichTheProcessWasStoppedDoesNotCount() {
+        load.time += NotRunDetector.interval
+        _ = detector.planQuestion(at: load.time)
+        let answer = RunLoopModeReader.Answer(time: load.time, timerDate: Self.left)
+        let action = detector.decide(answer, load, countingFrom: load.time - NotRunDetector.limit + 1)
+        #expect(action == nil)
+    }
+
+    @Test func aLoopIsLookedAtOnceASecondOnlyOutsideOfRuns() {
+        #expect(detector.nextPoll == Self.left + NotRunDetector.interval)
+        var (inside, running) = (NotRunDetector(), load)
+        running.isOutside = false
+        let action = inside.decide(nil, running)
+        #expect(action == nil && inside.nextPoll == nil)
+    }
+}
