@@ -191,10 +191,11 @@ extension LoopSource where Self == HeartbeatSource {
         return main.current() == .thread(clinux_gettid()) || clinux_gettid() == getpid()
     }
 
+    /// Returns a source for a global queue, whose first item counts: libdispatch serves it always, and it may be full.
     static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {
         let queue = DispatchQueue.global(qos: quality)
         let idle = GlobalQueueIdleCheck(queue)
-        return HeartbeatSource(kind: .globalQueue, idle: idle) { item in
+        return HeartbeatSource(kind: .globalQueue, isServed: true, idle: idle) { item in
             queue.async(execute: item)
             idle.confirm()
         }

@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 import Testing
 
@@ -62,6 +63,10 @@ import Testing
         #expect(source.beat(recorder, threshold: 100, at: sent + 100) == nil)
         loop.runAll()
         #expect(recorder.snapshot().began == nil)
+    }
+
+    @Test func `the first item of a global queue counts, which may be full already`() {
+        #expect(HeartbeatSource.globalQueue(.utility).isKnownToRun)
     }
 
     @Test func `the first item counts for a caller that knows the loop`() {
