@@ -31,6 +31,11 @@ scenarios: install ## Stall real loops in every way and check each report, in st
 	$(BUILD) --product stallwatch-scenarios
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" $(SCENARIOS)
 
+.PHONY: run-loop
+run-loop: install ## Write the table of docs/RunLoop.md, and print the delay from each wake-up to its callout
+	$(BUILD) --product stallwatch-scenarios
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-scenarios" order --delays --page docs/RunLoop.md
+
 # Longer: make soak SOAK=8h. The same order again, with steps of the machine's clock: make soak SCENARIOS="--seed 42 --step-clock"
 SOAK := 10m
 

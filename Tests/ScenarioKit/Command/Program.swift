@@ -12,9 +12,10 @@ enum Program {
         // A reader that ends is an error of the write, which says so.
         signal(SIGPIPE, SIG_IGN)
         let arguments = CommandLine.arguments.dropFirst()
-        // Not a subcommand: the program's own --seed and --output would take those of `generate`.
+        // Not subcommands: the program's own --seed and --output would take those of `generate`.
         if arguments.first == "generate" { return GenerateCommand.main(Array(arguments.dropFirst())) }
         if arguments.first == "mix" { return MixCommand.main(Array(arguments.dropFirst())) }
+        if arguments.first == "order" { return OrderCommand.main(Array(arguments.dropFirst())) }
         guard let command = try? ScenariosCommand.parse(), let shape = command.host else {
             return ScenariosCommand.main()
         }

@@ -11,6 +11,7 @@ struct ScenariosCommand: ParsableCommand {
             file cannot be made, 74 if one cannot be written or read, 71 if the system refuses something else.
 
             stallwatch-scenarios generate --help: made-up reports of a fleet.
+            stallwatch-scenarios order --help: what the run loop does, in its order.
             """
     )
 

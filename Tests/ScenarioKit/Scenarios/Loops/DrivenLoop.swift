@@ -145,9 +145,12 @@ final class Source0: LoopSource, @unchecked Sendable {
     }
 
     override func signal() {
-        CFRunLoopSourceSignal(source)
+        signalWithoutWaking()
         CFRunLoopWakeUp(runLoop)
     }
+
+    /// Marks the source as signaled, which a loop that sleeps does not see.
+    func signalWithoutWaking() { CFRunLoopSourceSignal(source) }
 }
 
 /// A run loop source of version 1, which the kernel signals: on Linux its port is a file descriptor.

@@ -1,0 +1,92 @@
+// Run loops of threads, and work between events: the blocks of docs/RunLoop.md, docs/causes/pool.md and docs/causes/cpu.md.
+
+import CoreFoundation
+import Dispatch
+import Foundation
+
+func refresh() {}
+
+/// A thread with a run loop, which runs what it is given until it is stopped or this object is released.
+final class ResidentThread: @unchecked Sendable {
+    // `@unchecked Sendable`: written once, and the functions of CFRunLoop that are called here take its own lock.
+    private let loop: CFRunLoop?
+
+    init(name: String) {
+        let hasStarted = DispatchSemaphore(value: 0)
+        nonisolated(unsafe) var current: CFRunLoop?
+        // The closure must not retain this object: the thread would keep it, and itself.
+        let thread = Thread {
+            // A loop without timers and sources would end at once.
+            RunLoop.current.add(Timer(fire: .distantFuture, interval: 0, repeats: false) { _ in }, forMode: .default)
+            current = CFRunLoopGetCurrent()
+            hasStarted.signal()
+            // Not RunLoop.run(), which goes on after CFRunLoopStop.
+            CFRunLoopRun()
+        }
+        thread.name = name
+        thread.start()
+        hasStarted.wait()
+        loop = current
+    }
+
+    deinit { stop() }
+
+    func submit(_ work: @escaping @Sendable () -> Void) {
+        CFRunLoopPerformBlock(loop, kCFRunLoopDefaultMode, work)
+        CFRunLoopWakeUp(loop)
+    }
+
+    /// Ends the thread after the work that it has.
+    func stop() {
+        submit { CFRunLoopStop(CFRunLoopGetCurrent()) }
+    }
+}
+
+/// Work that is done in pieces of a few milliseconds while the loop has nothing else to do.
+@MainActor final class IdleWork {
+    private var pieces: [() -> Void] = []
+    private var observer: CFRunLoopObserver?
+
+    func add(_ piece: @escaping () -> Void) {
+        pieces.append(piece)
+        if observer == nil { begin() }
+    }
+
+    private func begin() {
+        let activity = CFRunLoopActivity.beforeWaiting.rawValue
+        observer = CFRunLoopObserverCreateWithHandler(nil, activity, true, 0) { [weak self] _, _ in
+            MainActor.assumeIsolated { self?.doOne() }
+        }
+        CFRunLoopAddObserver(CFRunLoopGetMain(), observer, kCFRunLoopDefaultMode)
+        CFRunLoopWakeUp(CFRunLoopGetMain())
+    }
+
+    /// Does one piece, and lets the loop turn: it runs what has come meanwhile before it gets here again.
+    private func doOne() {
+        if !pieces.isEmpty { pieces.removeFirst()() }
+        if pieces.isEmpty {
+            CFRunLoopObserverInvalidate(observer)
+            observer = nil
+        } else {
+            CFRunLoopWakeUp(CFRunLoopGetMain())
+        }
+    }
+}
+
+func openInTurn(_ hosts: [String], connect: @escaping @Sendable (String) -> Void) {
+    let connections = ResidentThread(name: "connections")
+    for host in hosts { connections.submit { connect(host) } }
+}
+
+func loadBoth(from queue: DispatchQueue, then show: @escaping @Sendable () -> Void) {
+    let group = DispatchGroup()
+    queue.async(group: group) { refresh() }
+    queue.async(group: group) { refresh() }
+    group.notify(queue: .main, execute: show)
+}
+
+func compressAll(_ files: [URL], compress: @escaping @Sendable (URL) -> Void) {
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = 2
+    for file in files { queue.addOperation { compress(file) } }
+}
