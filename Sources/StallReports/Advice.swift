@@ -63,7 +63,9 @@ struct AdviceFacts {
     var culprit: String? { report.culprit.map { StallReport.place($0.function, $0.file, $0.line) } }
 
     /// Where the code runs now, as the end of "Move it off …".
-    var loop: String { [.cooperativePool, .globalQueue].contains(report.loop.kind) ? "the pool" : "the loop" }
+    var loop: String { isOfPool ? "the pool" : "the loop" }
+
+    var isOfPool: Bool { [.cooperativePool, .globalQueue].contains(report.loop.kind) }
 
     // MARK: - Calls and functions
 
@@ -74,11 +76,7 @@ struct AdviceFacts {
     }
 
     /// Whether a function on the stack, inside of the culprit, has one of these names; symbols' versions do not count.
-    func calls(_ names: Set<String>) -> Bool {
-        inner.contains { frame in
-            frame.function.map { names.contains(String($0.prefix { $0 != "@" && $0 != "(" })) } ?? false
-        }
-    }
+    func calls(_ names: Set<String>) -> Bool { inner.call(names) }
 
     /// Whether a package's code, which the app cannot change, is between the culprit and the innermost function.
     var isThroughDependency: Bool { inner.contains { $0.isDependency == true } }

@@ -5,7 +5,7 @@
 extension AdviceRule {
     /// The rules, special ones first.
     package static let all: [AdviceRule] =
-        deadlocks + waits + files + network + children + computing + [contention, quota, paging]
+        deadlocks + waits + pools + files + network + children + computing + [contention, quota, paging]
 
     private static let reads: Set<String> = ["read", "pread64", "readv", "preadv", "preadv2", "getdents64"]
     private static let writes: Set<String> = [
@@ -62,10 +62,10 @@ extension AdviceRule {
         // Silent for the same wait on a thread that runs no task.
         AdviceRule(id: "semaphoreInTask", topic: "lock") { facts in
             guard facts.cause.kind == .lock, facts.isInTask, let place = facts.culprit else { return nil }
-            let isGroup = facts.cause.lock?.kind == .dispatchGroup || facts.calls(["dispatch_group_wait"])
+            let isGroup = facts.cause.lock?.kind == .dispatchGroup || facts.calls(StallReport.groupWaits)
             let isSemaphore =
                 [.dispatchSemaphore, .semaphore].contains(facts.cause.lock?.kind)
-                || facts.calls(["dispatch_semaphore_wait", "DispatchSemaphore.wait"])
+                || facts.calls(StallReport.semaphoreWaits)
             guard isGroup || isSemaphore else { return nil }
             let instead =
                 isGroup
@@ -83,6 +83,18 @@ extension AdviceRule {
                 : "Move the sleep in \(place) off \(facts.loop): "
                     + "let a timer call what comes after it (Timer, DispatchQueue.asyncAfter)."
         },
+    ]
+
+    // MARK: - Pools
+
+    private static let pools = [
+        // Silent for a thread of the pool that computes in a callout of its run loop.
+        AdviceRule(id: "runLoopInPool", topic: "pool") { facts in
+            guard facts.isOfPool, facts.cause.kind != .cpu, facts.frames.isOfRunLoopItself, let place = facts.culprit
+            else { return nil }
+            return "Give the run loop in \(place) a thread of its own (Thread), one for all its work: "
+                + "as long as it runs, it keeps a thread of the pool."
+        }
     ]
 
     // MARK: - Input and output

@@ -162,6 +162,29 @@ extension StallReport.Callout {
     }
 }
 
+extension Collection<StallReport.Frame> {
+    /// Whether a stack is that of a run loop that has called nothing: if its thread is blocked, it waits for events.
+    ///
+    /// The app's code stands for a callout, too, because a stripped CoreFoundation has no names of those.
+    package var isOfRunLoopItself: Bool {
+        guard let run = firstIndex(where: { $0.symbol == "CFRunLoopRunSpecific" }) else { return false }
+        return self[..<run].allSatisfy { !$0.isInApp && StallReport.Callout(symbol: $0.symbol) == nil }
+    }
+
+    /// Whether a function of these names is among the frames; symbols' versions and parameters do not count.
+    package func call(_ names: Set<String>) -> Bool {
+        contains { frame in
+            frame.function.map { names.contains(String($0.prefix { $0 != "@" && $0 != "(" })) } ?? false
+        }
+    }
+}
+
+extension StallReport {
+    /// The functions that wait for a semaphore, which has no owner.
+    package static let semaphoreWaits: Set = ["dispatch_semaphore_wait", "DispatchSemaphore.wait", "sem_wait"]
+    package static let groupWaits: Set = ["dispatch_group_wait", "DispatchGroup.wait"]
+}
+
 private let callouts: [String: StallReport.Callout] = [
     "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__": .timer,
     "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION__": .source0,

@@ -34,7 +34,8 @@ import Testing
             report.frames = inner.map { name in
                 let parts = name.split(separator: "!").map(String.init)
                 let image = parts.count > 1 ? report.images.firstIndex { $0.name.hasPrefix(parts[0]) } : 0
-                let symbol = parts.first == "regex" ? "$s17_StringProcessing5RegexV" : nil
+                let isOfLoop = name.contains("CFRunLoop") || name.contains("__CFRUNLOOP")
+                let symbol = parts.first == "regex" ? "$s17_StringProcessing5RegexV" : isOfLoop ? parts.last : nil
                 var frame = StallReport.Frame(
                     image: image ?? 1, offset: "0x1", function: parts.last, symbol: symbol, isInApp: parts.count == 1,
                     kind: .code)
@@ -117,6 +118,16 @@ import Testing
         (
             "semaphoreInTask", Stall(kind: .lock, lock: lock(.dispatchSemaphore, []), isInTask: true),
             "withCheckedContinuation", Stall(kind: .lock, lock: lock(.dispatchSemaphore, [])), nil
+        ),
+        (
+            "runLoopInPool",
+            Stall(inner: ["libc!epoll_wait", "libFoundation!CFRunLoopRunSpecific"], loop: .globalQueue),
+            "Give the run loop in load() (Store.swift:12) a thread of its own",
+            Stall(
+                inner: [
+                    "libc!read", "libFoundation!__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__",
+                    "libFoundation!CFRunLoopRunSpecific",
+                ], loop: .globalQueue), nil
         ),
         (
             "sleep", Stall(kind: .sleep, call: call("clock_nanosleep", "500 ms")),

@@ -11,6 +11,7 @@ extension Scenario {
     static let adviceCases: [(rule: String, right: String, near: String)] = [
         ("selfDeadlock", "deadlock-self", "deadlock-two"), ("lockOrder", "deadlock-two", "deadlock-three"),
         ("ownerWaits", "lock", "mutex-computing"), ("semaphoreInTask", "task-semaphore", "main-queue"),
+        ("runLoopInPool", "pool-run-loops", "pool-waits"),
         ("sleep", "sleep", "timer"), ("fsync", "fsync", "file-write"), ("fileRead", "file-read", "fifo"),
         ("fileWrite", "file-write", "pipe-write"), ("nameResolution", "silent-server", "connect-tcp"),
         ("socket", "connect-host", "connect-tcp"), ("childPipe", "child-full-pipe", "child-process"),
@@ -173,6 +174,13 @@ extension Scenario {
                     DispatchQueue.global().asyncAfter(deadline: .now() + stall.seconds) { reply.resume() }
                 }
             }.value
+        },
+        cured("runLoopInPool", "run loops have threads of their own, and a global queue is watched") { context, stall in
+            try await context.warmUp(.globalQueue(.utility, label: "utility"))
+            var threads: [LoopThread] = []
+            for index in 0..<20 { threads.append(await LoopThread.start("connection-\(index)", LoopThread.runForever)) }
+            await pause(stall)
+            for thread in threads { await thread.stop() }
         },
         cured("sleep", "a timer fires after the time of a sleep") { _, stall in
             await MainLoop.untilDone { DispatchQueue.main.asyncAfter(deadline: .now() + stall.seconds, execute: $0) }

@@ -134,7 +134,7 @@ extension Scenario {
 
 extension ScenarioContext {
     /// Watches a loop, and waits for its first heartbeat, because only later ones count.
-    fileprivate func warmUp(_ loop: WatchedLoop) async throws {
+    func warmUp(_ loop: WatchedLoop) async throws {
         try await watch(loop)
         await pause(threshold)
     }
@@ -195,7 +195,7 @@ private final class PoolExecutor: TaskExecutor {
 
 /// Occupies all threads of a pool for `duration`, and returns how long the pool could start nothing else; `submit`
 /// submits an item to the pool, and `work` occupies a thread for the given time.
-private func fillPool(
+func fillPool(
     for duration: Duration, _ submit: (@escaping @Sendable () -> Void) -> Void,
     _ work: @escaping @Sendable (Duration) -> Void
 ) async -> Duration {

@@ -7,6 +7,8 @@ struct StarvationCause {
     private struct Worker {
         var kind: Cause.Kind
         var function: String
+        /// What it does there, in words.
+        var doing: String
     }
 
     private let workers: [Worker]
@@ -30,15 +32,18 @@ struct StarvationCause {
                 let culprit = StallReport.culprit(
                     of: report.stacks[stack].map { report.frames[$0] }, images: report.images)
             else { return [] }
+            let frames = report.provenFrames(ofStack: stack)
             return group.threads.compactMap { thread in
-                activities[thread.id].map { Worker(kind: $0, function: culprit.function) }
+                activities[thread.id].map {
+                    Worker(kind: $0, function: culprit.function, doing: Self.doing($0, culprit.function, frames))
+                }
             }
         }
     }
 
     /// The cause; `nil` if no worker is busy, or nothing is known of those that are.
     var cause: StallReport.Cause? {
-        let counts = Dictionary(grouping: workers) { "\($0.kind.rawValue) \($0.function)" }
+        let counts = Dictionary(grouping: workers) { "\($0.kind.rawValue) \($0.function) \($0.doing)" }
         guard let largest = counts.values.max(by: { ($0.count, $1[0].function) < ($1.count, $0[0].function) }),
             let first = largest.first
         else { return nil }
@@ -59,12 +64,18 @@ struct StarvationCause {
             case (let same, let all) where same == all: "All \(all) \(busy)\(limit) are"
             case (let same, let all): "\(same) of \(all) \(busy)\(limit) \(same == 1 ? "is" : "are")"
             }
-        return "\(threads) in \(worker.function), \(Self.doing(worker.kind))."
+        return "\(threads) in \(worker.function), \(worker.doing)."
     }
 
-    private static func doing(_ kind: Cause.Kind) -> String {
-        switch kind {
+    private static func doing(_ kind: Cause.Kind, _ function: String, _ frames: [StallReport.Frame]) -> String {
+        let inner = frames.prefix { $0.function != function }
+        return switch kind {
         case .cpu: "computing"
+        case _ where frames.isOfRunLoopItself: "which runs a run loop that waits for events"
+        case .lock where inner.call(StallReport.semaphoreWaits):
+            "waiting for a semaphore, which nothing that waits for the pool can signal"
+        case .lock where inner.call(StallReport.groupWaits):
+            "waiting for a dispatch group, which nothing that waits for the pool can leave"
         case .lock: "waiting for a lock"
         case .sleep: "sleeping"
         case .io: "waiting for input or output"

@@ -76,6 +76,32 @@ private let images = ImageList([
         #expect(report.samples[0].workers?.flatMap { $0.threads.map(\.id) } == [1, 4])
     }
 
+    @Test(
+        arguments: [
+            (0x30, .io, "which runs a run loop that waits for events"),
+            (0x50, .lock, "waiting for a semaphore, which nothing that waits for the pool can signal"),
+            (0x60, .lock, "waiting for a dispatch group, which nothing that waits for the pool can leave"),
+            (0x70, .lock, "waiting for a lock"),
+        ] as [(UInt64, Cause.Kind, String)])
+    func `what the workers wait in is named`(offset: UInt64, activity: Cause.Kind, words: String) {
+        let builder = ReportBuilder.stub([
+            "notes": [0x0100: "startConnection"],
+            "libdispatch.so": [
+                0x10: "_dispatch_worker_thread", 0x30: "CFRunLoopRunSpecific", 0x50: "dispatch_semaphore_wait",
+                0x60: "dispatch_group_wait", 0x70: "pthread_mutex_lock",
+            ],
+        ])
+        var sample = StallRecord.Sample(age: 250_000_000, isValid: true, stack: .failure(.pool), images: images)
+        sample.workers = (Int32(1)...3).map { id in
+            StallRecord.OtherThread(
+                thread: ThreadIdentity(id: id, name: nil),
+                stack: .success(.stub([0x40000 + offset, 0x10100, 0x40010])),
+                activity: activity)
+        }
+        let report = builder.report(of: .stub(kind: .starvation, samples: [sample]))
+        #expect(report.cause?.summary == "All 3 busy threads of the pool are in startConnection, \(words).")
+    }
+
     @Test func aPoolWithoutBusyWorkersHasNoCause() {
         #expect(report([(0x40020, .sleep)]).cause == nil)
         #expect(report([(0x10100, nil)]).cause == nil)
