@@ -105,7 +105,7 @@ struct StacksCommand: ParsableCommand {
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
             terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
         )
-        try StandardOutput.write(view.threads + (answer.tasks.map(tasks) ?? ""))
+        try StandardOutput.write(view.threads + view.waitingLoops + (answer.tasks.map(tasks) ?? ""))
     }
 
     private func tasks(_ list: TaskList) -> String {

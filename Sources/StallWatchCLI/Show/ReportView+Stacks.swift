@@ -80,6 +80,20 @@ extension ReportView {
         }.joined(separator: "\n")
     }
 
+    /// How many threads wait in run loops, by the function that runs them: resident threads, also forgotten ones.
+    var waitingLoops: String {
+        let runners = (report.otherThreads ?? []).compactMap { other -> String? in
+            let frames = other.stack.map(report.provenFrames) ?? []
+            guard frames.isOfRunLoopItself, other.threadState == .blocked else { return nil }
+            return frames.first { $0.isInApp && $0.isWritten && $0.function != nil }.map(report.name(of:))
+        }
+        let counts = Dictionary(grouping: runners) { $0 }.mapValues(\.count)
+        let lines = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { function, count in
+            "\(counted(count, "thread waits in a run loop", "threads wait in run loops")) of \(function.printable).\n"
+        }
+        return lines.isEmpty ? "" : "\n" + lines.joined()
+    }
+
     private func title(
         of thread: StallReport.ThreadDescription, _ state: StallReport.ThreadState?, _ words: String
     ) -> String {

@@ -1,9 +1,9 @@
 import Foundation
-import StallReports
 import TestSupport
 import Testing
 import TextOutput
 
+@testable import StallReports
 @testable import StallWatchCLI
 
 @Suite struct ShowTests {
@@ -109,6 +109,30 @@ import TextOutput
         #expect(view.text.hasPrefix("main stalled and has not come back after 500 ms in NoteStore.save(_:) (timer)\n"))
         #expect(view.text.contains("\nIt was still going on when this report was written.\n"))
         #expect(view.text.contains(", standard input:3\n\nNext: "))
+    }
+
+    @Test func `threads that wait in run loops are counted by the function that runs them`() throws {
+        var report = try StallReport(jsonData: ReportFixture().bytes)
+        func frame(_ function: String, isInApp: Bool = false) -> Int {
+            report.frames.append(
+                .init(offset: "0x1", function: function, symbol: function, isInApp: isInApp, kind: .code))
+            return report.frames.count - 1
+        }
+        let (run, start) = (frame("CFRunLoopRunSpecific"), frame("open", isInApp: true))
+        let other = frame("serve", isInApp: true)
+        let callout = frame("__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__")
+        // The last three are in no loop, in a callout, and in one without a name: they do not wait for events.
+        let stacks = [
+            [run, start], [run, other], [run, start], [other], [callout, run, start], [other, run, start],
+        ]
+        report.otherThreads = stacks.map { stack in
+            report.stacks.append(stack)
+            return StallReport.OtherThread(
+                thread: .init(id: 7), stack: report.stacks.count - 1, threadState: .blocked)
+        }
+        report.otherThreads?.append(.init(thread: .init(id: 8), stack: report.stacks.count - 4, threadState: .running))
+        let view = ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal())
+        #expect(view.waitingLoops == "\n2 threads wait in run loops of open.\n1 thread waits in a run loop of serve.\n")
     }
 
     @Test func eachLoopHasALineOfItsTurns() throws {
