@@ -260,9 +260,8 @@ extension Scenario {
         let groups: [[Scenario]] = [
             stallingScenarios, causeScenarios, adviceScenarios, lockScenarios, peerScenarios, calloutScenarios,
             waitingScenarios, nestingScenarios, tailCallScenarios, modeScenarios, modeStarvationScenarios,
-            victimScenarios, notRunScenarios, threadScenarios, residentScenarios, monitorScenarios,
-            busyScenarios, queueScenarios,
-            eventLoopScenarios, probeScenarios,
+            stepScenarios, victimScenarios, notRunScenarios, threadScenarios, residentScenarios,
+            monitorScenarios, busyScenarios, queueScenarios, eventLoopScenarios, probeScenarios,
             operationScenarios, programScenarios, quietScenarios, loadScenarios, pausedScenarios,
         ]
         return groups.flatMap { $0 }.map(\.judgedByAdvice)

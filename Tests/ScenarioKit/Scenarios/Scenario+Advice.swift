@@ -11,8 +11,8 @@ extension Scenario {
     static let adviceCases: [(rule: String, right: String, near: String)] = [
         ("selfDeadlock", "deadlock-self", "deadlock-two"), ("lockOrder", "deadlock-two", "deadlock-three"),
         ("ownerWaits", "lock", "mutex-computing"), ("semaphoreInTask", "task-semaphore", "main-queue"),
-        ("runLoopInPool", "pool-run-loops", "pool-waits"),
-        ("sleep", "sleep", "timer"), ("fsync", "fsync", "file-write"), ("fileRead", "file-read", "fifo"),
+        ("runLoopInPool", "pool-run-loops", "pool-waits"), ("sleep", "sleep", "timer"),
+        ("fsync", "fsync", "file-write"), ("fileRead", "file-read", "fifo"),
         ("fileWrite", "file-write", "pipe-write"), ("nameResolution", "silent-server", "connect-tcp"),
         ("socket", "connect-host", "connect-tcp"), ("childPipe", "child-full-pipe", "child-process"),
         ("child", "child-process", "pipe-of-child"), ("pipe", "pipe-of-child", "pipe-read"),

@@ -40,16 +40,26 @@ extension Scenario {
         },
         .stalling(
             "spinning-empty-mode", "a thread runs its loop in a mode without sources", times: 16,
-            ExpectedReport(kind: .spinning, loop: "empty", function: "runTheEmptyMode(for:)")
+            ExpectedReport(kind: .spinning, loop: "empty", function: "runTheEmptyMode(_:for:)")
         ) { context in
-            let injected = DurationBox()
-            let style: LoopThread.Style = { thread in
-                CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.3, false)
-                injected.measure { runTheEmptyMode(for: context.spin) }
-                while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true) }
+            try await spin(context, in: "empty")
+        },
+        .stalling(
+            "spinning-common-modes", "a thread runs its loop in the common modes, which are no mode", times: 16,
+            ExpectedReport(kind: .spinning, loop: "empty", function: "runTheEmptyMode(_:for:)")
+        ) { context in
+            try await spin(context, in: RunLoop.Mode.common.rawValue)
+        },
+        .stalling(
+            "spinning-observed-mode", "a thread runs its loop in a mode that has only an observer", times: 16,
+            ExpectedReport(kind: .spinning, loop: "empty", function: "runTheEmptyMode(_:for:)")
+        ) { context in
+            try await spin(context, in: "observed") { loop in
+                let observer = CFRunLoopObserverCreateWithHandler(
+                    nil, CFRunLoopActivity.allActivities.rawValue, true, 0
+                ) { _, _ in }
+                CFRunLoopAddObserver(loop.runLoop, observer, DrivenLoop.mode("observed"))
             }
-            try await context.withLoop("empty", style) { _ in await pause(context.spin + .seconds(1)) }
-            return injected.value
         },
         .quiet("game-loop", "60 turns a second, and the thread computes in between") { context in
             try await quiet(context, computing: .microseconds(16_600))
@@ -89,6 +99,21 @@ extension Scenario {
         },
     ]
 
+    /// Runs a thread's loop in its default mode, and then again and again in a mode without timers and sources.
+    private static func spin(
+        _ context: ScenarioContext, in mode: String, _ prepare: @escaping @Sendable (DrivenLoop) -> Void = { _ in }
+    ) async throws -> Duration {
+        let injected = DurationBox()
+        let style: LoopThread.Style = { thread in
+            prepare(thread.driven)
+            CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.3, false)
+            injected.measure { runTheEmptyMode(RunLoop.Mode(mode), for: context.spin) }
+            while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true) }
+        }
+        try await context.withLoop("empty", style) { _ in await pause(context.spin + .seconds(1)) }
+        return injected.value
+    }
+
     /// Runs a loop for 5 s that computes between its turns, with a saturation threshold of two thresholds.
     private static func quiet(_ context: ScenarioContext, computing duration: Duration) async throws {
         let style: LoopThread.Style = { thread in
@@ -113,10 +138,10 @@ private func takeTurns(until end: SuspendingClock.Instant) async {
 }
 
 @inline(never)
-private func runTheEmptyMode(for duration: Duration) {
+private func runTheEmptyMode(_ mode: RunLoop.Mode, for duration: Duration) {
     let end = SuspendingClock.now + duration
     while SuspendingClock.now < end {
-        _ = RunLoop.current.run(mode: RunLoop.Mode("empty"), before: Date(timeIntervalSinceNow: 1))
+        _ = RunLoop.current.run(mode: mode, before: Date(timeIntervalSinceNow: 1))
     }
     errno = 0
 }

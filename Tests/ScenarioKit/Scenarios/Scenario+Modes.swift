@@ -2,6 +2,7 @@ import CoreFoundation
 import Dispatch
 import Foundation
 import StallWatch
+import Synchronization
 
 extension Scenario {
     /// Run loops that run in several modes, watched and unwatched ones.
@@ -71,6 +72,28 @@ extension Scenario {
         .quiet("mode-starvation-nothing-due", "the same, and the default mode has no work") { context in
             try await context.withTracker { loop in
                 await loop.timer { trackMovement(for: .seconds(2), on: loop, isTimerDue: false) }
+            }
+        },
+        .quiet("mode-starvation-dispatch-timer", "the same, and the timer is one of libdispatch, which needs no mode") {
+            context in
+            let fired = Atomic(0)
+            let timer = DispatchSource.makeTimerSource()
+            timer.schedule(deadline: .now(), repeating: 0.1)
+            timer.setEventHandler { fired.add(1, ordering: .relaxed) }
+            timer.resume()
+            try await context.withTracker { loop in
+                await loop.source0 { trackMovement(for: .seconds(2), on: loop, isTimerDue: false) }
+            }
+            timer.cancel()
+            guard fired.load(ordering: .relaxed) > 1 else { throw NoResult(sentence: "the timer has not fired") }
+        },
+        .quiet("put-off-to-default-mode", "a block waits for the end of the tracking mode on purpose, for 700 ms") {
+            context in
+            try await context.withTracker { loop in
+                await loop.source0 {
+                    CFRunLoopPerformBlock(loop.runLoop, kCFRunLoopDefaultMode) { spinTheCPU(for: .milliseconds(5)) }
+                    trackMovement(for: .milliseconds(700), on: loop, isTimerDue: false)
+                }
             }
         },
         .quiet("mode-starvation-common", "the same in a common mode, which fires the common modes' timer") { context in

@@ -1,0 +1,97 @@
+import CoreFoundation
+import Dispatch
+import Foundation
+import StallWatch
+import Synchronization
+
+extension Scenario {
+    /// What apps do at the steps of a run loop's turn (docs/RunLoop.md).
+    static let stepScenarios: [Scenario] = [
+        observed(.entry, "entry", "at the entry of each run"),
+        observed(.beforeTimers, "before-timers", "before the timers"),
+        observed(.exit, "exit", "at the end of each run"),
+        .quiet("observers-short", "the app's observers of all activities sleep for 2 ms each") { context in
+            try await context.withLoop("worker", LoopThread.runBefore) { loop in
+                let observer = CFRunLoopObserverCreateWithHandler(
+                    nil, CFRunLoopActivity.allActivities.rawValue, true, 0
+                ) { _, _ in sleepTooLong(for: .milliseconds(2)) }
+                CFRunLoopAddObserver(loop.runLoop, observer, loop.mode)
+                for _ in 0..<20 { _ = await loop.source0 {} }
+                CFRunLoopObserverInvalidate(observer)
+            }
+        },
+        .quiet("block-not-woken", "a performed block waits, because the loop is not woken for it") { context in
+            try await context.withLoop("sleeper") { loop in
+                CFRunLoopPerformBlock(loop.runLoop, loop.mode) {}
+                await pause(context.threshold * 3)
+            }
+        },
+        .quiet("source0-not-woken", "a signaled source0 waits, because the loop is not woken for it") { context in
+            try await context.withLoop("sleeper") { loop in
+                let source = Source0(on: loop.runLoop, mode: loop.mode) { _ in }
+                source.signalWithoutWaking()
+                await pause(context.threshold * 3)
+                // The loop's last turn would leave the source, which refers to itself.
+                _ = await loop.block { source.invalidate() }
+            }
+        },
+        .quiet("timer-tolerance", "a timer may be three thresholds late, by its tolerance") { context in
+            let late = context.threshold * 3
+            await withCheckedContinuation { continuation in
+                let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0, 0, 0) { _ in
+                    continuation.resume()
+                }
+                CFRunLoopTimerSetTolerance(timer, late.seconds)
+                CFRunLoopAddTimer(CFRunLoopGetMain(), timer, kCFRunLoopCommonModes)
+            }
+        },
+        .quiet("idle-work", "work is done in pieces of 5 ms, one before each wait of the loop") { context in
+            await workWhenIdle(for: context.threshold * 3, each: .milliseconds(5))
+        },
+        .stalling(
+            "idle-work-goes-on", "work before a wait of the loop goes on, although input has come", times: 3,
+            .main(.observer, in: "spinTheCPU(for:)", cause: "cpu")
+        ) { context in
+            await DrivenLoop.main.observer(of: .beforeWaiting) {
+                DispatchQueue.main.async {}
+                spinTheCPU(for: context.stall)
+            }
+        },
+        .quiet("results-before-waiting", "results are made elsewhere, and applied before a wait of the loop") {
+            context in
+            await Task.detached { spinTheCPU(for: context.threshold * 2) }.value
+            _ = await DrivenLoop.main.observer(of: .beforeWaiting) { spinTheCPU(for: .milliseconds(2)) }
+        },
+    ]
+
+    /// An observer of a thread's loop, which leaves and enters its run again for each source.
+    private static func observed(_ activity: CFRunLoopActivity, _ name: String, _ summary: String) -> Scenario {
+        .stalling(
+            "observer-" + name, "the app's own observer sleeps \(summary)", times: 2,
+            .runLoop("worker", .observer, in: "sleepTooLong(for:)")
+        ) { context in
+            try await context.withLoop("worker", LoopThread.runBefore) { loop in
+                async let stall = loop.observer(of: activity) { sleepTooLong(for: context.stall) }
+                // Ends the run that waits.
+                _ = await loop.source0 {}
+                return await stall
+            }
+        }
+    }
+}
+
+/// Computes on the main loop for `duration` in all, a piece before each wait; after each the loop looks for events.
+private func workWhenIdle(for duration: Duration, each: Duration) async {
+    await withCheckedContinuation { continuation in
+        let left = Atomic(Int(duration / each))
+        let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.beforeWaiting.rawValue, true, 0) {
+            observer, _ in
+            spinTheCPU(for: each)
+            if left.subtract(1, ordering: .relaxed).newValue > 0 { return CFRunLoopWakeUp(CFRunLoopGetMain()) }
+            CFRunLoopObserverInvalidate(observer)
+            continuation.resume()
+        }
+        CFRunLoopAddObserver(CFRunLoopGetMain(), observer, kCFRunLoopCommonModes)
+        CFRunLoopWakeUp(CFRunLoopGetMain())
+    }
+}
