@@ -1,6 +1,7 @@
 /// What to do about a stall, in one sentence.
 ///
-/// A report has one only if its cause and its frames decide it. It is computed when a report is shown, and not stored.
+/// Where the cause is certain or likely, its frames decide what to change. Where it is only possible, the sentence names the
+/// command that would tell. It is computed when a report is shown, and not stored.
 public struct Advice: Codable, Sendable, Equatable {
     /// The id of the rule that decided it, such as `sleep`; later versions may add some.
     public var rule: String
@@ -8,22 +9,29 @@ public struct Advice: Codable, Sendable, Equatable {
     public var text: String
     /// The page that says more, as a path in StallWatch's repository: `docs/causes/sleep.md`.
     public var page: String
+
+    /// The command that prints the page: `stallwatch explain sleep`.
+    package var command: String {
+        "stallwatch explain \(page.split(separator: "/").last?.prefix { $0 != "." } ?? "")"
+    }
 }
 
 extension StallReport {
-    /// What to do about the stall; `nil` if its cause and its frames do not decide it.
+    /// What to do about the stall; `nil` while its cause is not known, as before the monitor has written it.
     ///
-    /// Takes some 10 us, on no monitored thread. The report's indices must be valid, as those of a decoded one are.
+    /// Takes some 10 us, on no monitored thread.
     public var advice: Advice? {
-        guard let facts = AdviceFacts(self) else { return nil }
-        for rule in AdviceRule.all {
+        // An app may have changed the report.
+        guard fault == nil else { return nil }
+        let facts = AdviceFacts(self)
+        for rule in AdviceRule.rules(for: facts) {
             if let text = rule.text(facts) { return Advice(rule: rule.id, text: text.withoutControls, page: rule.page) }
         }
         return nil
     }
 }
 
-/// A rule of what to do: the first one in ``all`` that gives a text decides.
+/// A rule of what to do: the first one of its list that gives a text decides.
 package struct AdviceRule: Sendable {
     package var id: String
     /// The name of its page in docs/causes, without the suffix.
@@ -36,25 +44,29 @@ package struct AdviceRule: Sendable {
 
 struct AdviceFacts {
     let report: StallReport
+    /// The report's cause; an unknown one if it has none.
     let cause: StallReport.Cause
     /// The frames of the stack with the most time, innermost first; of the stacks with the culprit, if there are any.
     let frames: [StallReport.Frame]
 
-    /// `nil` if the cause is only a possible one, if the culprit explains less than half of the time, or for an operation:
-    /// its culprit waits for what another task or thread does.
-    init?(_ report: StallReport) {
-        guard report.kind != .overdue, let cause = report.cause,
-            cause.confidence == .certain || cause.confidence == .likely,
-            report.culprit?.share ?? 1 >= 0.5
-        else { return nil }
+    init(_ report: StallReport) {
         self.report = report
-        self.cause = cause
+        cause =
+            report.cause
+            ?? .init(
+                kind: .unknown, confidence: .possible, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0)
         let shares = report.stackShares
         let blamed = shares.filter { stack, _ in
             report.stacks[stack].contains { report.frames[$0].function == report.culprit?.function }
         }
         let best = (blamed.isEmpty ? shares : blamed).max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
         frames = best.map(report.provenFrames) ?? []
+    }
+
+    /// Whether the cause is more than a possible one, and the culprit explains half of the time or more.
+    var isSure: Bool {
+        [.certain, .likely].contains(cause.confidence) && cause.kind != .unknown && report.culprit?.share ?? 1 >= 0.5
     }
 
     // MARK: - Places
@@ -66,6 +78,15 @@ struct AdviceFacts {
     var loop: String { isOfPool ? "the pool" : "the loop" }
 
     var isOfPool: Bool { [.cooperativePool, .globalQueue].contains(report.loop.kind) }
+
+    /// The command that shows what all threads do.
+    var stacks: String { "stallwatch stacks \(report.process.pid)" }
+
+    /// The thread that the lock's whole chain waits for, with the app's function in which it is.
+    var lastOwner: (owner: StallReport.LockOwner, place: String)? {
+        guard let owner = cause.lock?.owners.last, owner.waitsFor == nil else { return nil }
+        return report.place(of: owner).map { (owner, $0) }
+    }
 
     // MARK: - Calls and functions
 

@@ -129,7 +129,7 @@ package struct ControlAnswer: Codable, Sendable {
             kind = report.kind
             function = report.culprit?.function
             cause = report.cause?.kind
-            sentence = report.cause?.summary ?? report.activity?.sentence
+            sentence = report.why
         }
     }
 }

@@ -29,27 +29,25 @@ extension StallReport {
 
         /// One sentence that says what the loop did, without a period at the end.
         package var sentence: String {
-            if let awaitedMode, isNotRun == true {
-                return "No thread ran the loop, and a timer of the mode \(awaitedMode) was due"
-            }
             if let awaitedMode {
-                let due = isTimerDue == true ? "a timer of the mode \(awaitedMode) was due" : nil
+                let mode = awaitedMode == "kCFRunLoopDefaultMode" ? "default mode" : "mode \(awaitedMode)"
+                let due = "a timer of the \(mode) was due"
+                if isNotRun == true { return "No thread ran the loop, and \(due)" }
                 let work = hasMainQueueWork == true ? "the main queue had work" : nil
-                return "While the loop ran in another mode, \([due, work].compactMap { $0 }.joined(separator: " and "))"
+                let waited = [isTimerDue == true ? due : nil, work].compactMap { $0 }.joined(separator: " and ")
+                return "While the loop ran in another mode, \(waited)"
             }
-            var parts: [String] = []
-            if let busyShare { parts.append("busy for \(busyShare.percent) of the time") }
-            if isModeEmpty == true {
-                parts.append("the mode has no sources, so each run of the loop returns at once")
-            } else {
-                parts.append("\(Self.grouped(turnsPerSecond)) turns a second")
+            let rate = "\(Self.grouped(turnsPerSecond)) times a second"
+            var text = "Turned \(rate) without work"
+            if let busyShare {
+                let mean = busyShare * 1_000 / max(turnsPerSecond, 1e-3)
+                text = "Busy for \(busyShare.percent) of the time: turned \(rate), for \(mean.whole) ms in the mean"
+            } else if isModeEmpty == true {
+                text = "The mode has no sources, so each run of the loop returns at once"
+            } else if let readyDescriptor {
+                text = "Woke \(rate) for \(readyDescriptor), which is always readable and never read"
             }
-            if let cpuShare { parts.append("\(cpuShare.percent) of a CPU") }
-            if let readyDescriptor {
-                parts.append("\(readyDescriptor), is always readable, and the app does not read it")
-            }
-            let text = parts.joined(separator: "; ")
-            return text.prefix(1).uppercased() + text.dropFirst()
+            return text + (cpuShare.map { "; \($0.percent) of a CPU" } ?? "")
         }
 
         /// The whole number with a comma between thousands.
@@ -66,7 +64,8 @@ extension StallReport {
     package var verb: String {
         state == .ended
             ? kind.verbs.past
-            : kind.isPeriod || kind == .overdue ? kind.verbs.perfect : "stalled and has not come back after"
+            : kind.isPeriod || [.starvation, .overdue].contains(kind)
+                ? kind.verbs.perfect : "stalled and has not come back after"
     }
 }
 
@@ -79,6 +78,7 @@ extension StallKind {
         switch self {
         case .saturation: ("is saturated", "was saturated for", "has been saturated for")
         case .spinning: ("spins", "spun for", "has been spinning for")
+        case .starvation: ("starts no work", "started no work for", "has started no work for")
         case .modeStarvation:
             ("lets its default mode wait", "let its default mode wait for", "has let its default mode wait for")
         case .notRun: ("is not run", "was not run for", "has not been run for")

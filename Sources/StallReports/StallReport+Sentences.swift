@@ -113,12 +113,12 @@ extension StallReport.Cause {
 
     private func lockWait(_ lock: StallReport.Lock, _ names: CauseNames) -> String {
         let function =
-            lock.kind == .file ? place : lock.function ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
+            lock.kind == .file
+            ? place : lock.function ?? names.call ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
         if let end = lockWords[lock.kind]?.end {
-            let left =
-                lock.entries.map { ", which was entered \($0 == 1 ? "once" : "\($0) times") more than left" } ?? ""
-            return "\(function), until \(end)\(left): \(lock.kind.noun) has no owner, "
-                + "so the thread to wait for is not known"
+            let left = lock.entries.map { "\($0) enter\($0 == 1 ? "() has" : "()s have") no leave() yet" }
+            let address = lock.address.map { " at \($0)" } ?? ""
+            return "\(function), until \(end)\(address): \(left ?? "it does not record which thread that will be")"
         }
         let name = lock.kind.named(lock.label)
         guard !lock.owners.isEmpty else {
@@ -165,6 +165,8 @@ extension StallReport.Cause {
 private struct CauseNames {
     /// What the thread computed: `, in sort(by:), called by layOut(_:), called by refresh()`.
     private(set) var work = ""
+    /// The library's function that the app's function called, in which the thread was for most of the time.
+    private(set) var call: String?
     /// The function of the C library that waits for a name server.
     private(set) var resolver: String?
     /// Whether the thread runs its loop until a process ends (`Foundation.Process.waitUntilExit()`).
@@ -188,7 +190,9 @@ private struct CauseNames {
         let longest = report.stackShares.max { ($0.value, $1.key) < ($1.value, $0.key) }
         let frames = longest.map { report.provenFrames(ofStack: $0.key) } ?? []
         let functions = frames.compactMap(\.plainName)
-        awaitsProcess = frames.contains { $0.symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
+        awaitsProcess = frames.contains(where: \.awaitsProcess)
+        let called = frames.prefix { !$0.isInApp }.last { $0.isWritten }
+        call = called.flatMap { $0.plainName }
         resolver = functions.last { StallReport.resolvers.contains($0) }
         work = Self.work(of: report).map { ", in \($0)" } ?? ""
     }
@@ -274,6 +278,9 @@ extension StallReport.Frame {
     fileprivate var plainName: String? {
         symbol?.hasPrefix("$") == true ? function : function.map { String($0.prefix { $0 != "@" }) }
     }
+
+    /// Whether it runs the thread's loop until a process ends, in `Process.waitUntilExit()`.
+    var awaitsProcess: Bool { symbol?.hasPrefix("$s10Foundation7ProcessC13waitUntilExit") == true }
 }
 
 extension StallReport.SystemCall: CustomStringConvertible {
@@ -296,7 +303,12 @@ extension StallReport.ThreadDescription {
     }
 
     /// `thread 4711 "worker"`, or without the name.
-    package var inWords: String { "thread \(id)" + (name.map { " \"\($0)\"" } ?? "") }
+    package var inWords: String {
+        guard let name else { return "thread \(id)" }
+        // libdispatch names its workers by the last 15 bytes of the global queue's label, such as `oot.default-qos`.
+        let isWorker = name.utf8.count == 15 && (name.hasSuffix("-qos") || name.hasSuffix("-qos.overcommit"))
+        return "thread \(id)" + (isWorker ? " of a dispatch queue" : " \"\(name)\"")
+    }
 }
 
 extension StallReport.LockOwner {
@@ -326,9 +338,7 @@ extension StallReport.LockOwner {
 
 extension StallReport.PriorityInversion {
     fileprivate var inWords: String {
-        let work = queue.map { "the queue \"\($0)\"" } ?? "its work"
-        return " (priority inversion: its nice value is \(nice), that of the stalled thread \(waiterNice); "
-            + "raise the QoS of \(work))"
+        " (priority inversion: its nice value is \(nice), that of the stalled thread \(waiterNice))"
     }
 }
 
@@ -337,9 +347,10 @@ extension StallReport.LockKind {
     package var hasOwner: Bool { lockWords[self]?.end == nil }
 
     /// Returns the lock as a phrase: an article, the noun and the app's label.
-    func named(_ label: String?) -> String { label.map { "\(noun) \"\($0)\"" } ?? noun }
-
-    fileprivate var noun: String { lockWords[self]?.noun ?? "a futex" }
+    package func named(_ label: String?) -> String {
+        let noun = lockWords[self]?.noun ?? "a futex"
+        return label.map { "\(noun) \"\($0)\"" } ?? noun
+    }
 }
 
 /// The words of each kind of lock; `end` is what ends the wait for one without an owner.
@@ -352,12 +363,12 @@ private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
     .dispatchOnce: ("the one-time initialization", nil),
     .once: ("the one-time initialization", nil),
     .threadJoin: ("the thread", nil),
-    .semaphore: ("a semaphore", "a thread signals it"),
-    .dispatchSemaphore: ("a semaphore", "a thread signals it"),
-    .systemSemaphore: ("a semaphore", "a thread signals it"),
-    .dispatchGroup: ("a dispatch group", "the group is empty"),
-    .condition: ("a condition", "a thread signals it"),
-    .barrier: ("a barrier", "all threads have reached it"),
+    .semaphore: ("a semaphore", "a thread signals the semaphore"),
+    .dispatchSemaphore: ("a semaphore", "a thread signals the semaphore"),
+    .systemSemaphore: ("a semaphore", "a thread signals the semaphore"),
+    .dispatchGroup: ("a dispatch group", "a thread leaves the dispatch group as the last one"),
+    .condition: ("a condition", "a thread signals the condition"),
+    .barrier: ("a barrier", "the last thread reaches the barrier"),
     .file: ("the file lock", nil),
     .stdio: ("the lock of the stream", nil),
     .dynamicLinker: ("the dynamic linker's lock", nil),

@@ -143,9 +143,9 @@ extension StallReport {
 
     /// Returns the frames that are proven to be on a stack, innermost first.
     ///
-    /// The report's indices must be valid.
+    /// The stack's index must be valid.
     package func provenFrames(ofStack stack: Int) -> [Frame] {
-        stacks[stack].lazy.map { frames[$0] }.filter { $0.isUncertain != true }
+        stacks[stack].filter { frames.indices.contains($0) }.lazy.map { frames[$0] }.filter { $0.isUncertain != true }
     }
 
     /// Whether the owner is a thread of libdispatch in its wait for work, which the worker itself calls, with a time limit.

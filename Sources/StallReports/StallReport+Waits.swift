@@ -29,9 +29,9 @@ extension StallReport {
             self.stack = stack
         }
 
-        /// `` `load()` at Loader.swift:40 awaits a task``.
+        /// `load() at Loader.swift:40 awaits a task`.
         package var sentence: String {
-            let place = function.map { "`\($0)`" + (file.map { " at \(sourcePlace($0, line))" } ?? "") }
+            let place = function.map { $0 + (file.map { " at \(sourcePlace($0, line))" } ?? "") }
             let subject = task.map { "task \($0)" + (name.map { " \"\($0)\"" } ?? "") }
             switch kind {
             case .running:

@@ -148,6 +148,17 @@ extension StallReport.GeneratedCode {
 }
 
 extension StallReport.Callout {
+    /// The callout as people call it: `main queue`.
+    package var inWords: String {
+        switch self {
+        case .source0, .source1: "source"
+        case .performedBlock: "block"
+        case .mainQueue: "main queue"
+        case .outside: "between two runs"
+        default: rawValue
+        }
+    }
+
     /// The innermost callout in a stack, which belongs to the turn; `symbols` are the stack's, innermost first.
     package init?(symbols: [String?]) {
         guard let callout = symbols.lazy.compactMap({ Self(symbol: $0) }).first else { return nil }

@@ -188,20 +188,65 @@ extension StallReport.Culprit {
 }
 
 extension StallReport {
-    /// What stalled and for how long, where with its line, and why: one sentence, and the cause's.
+    /// What stalled, for how long and where; then, on lines that begin with "why" and "try", the cause's sentence and what
+    /// to do about it.
+    ///
+    /// The lines are separated by a line feed, and are left out if nothing is known for them.
     public var summary: String {
         let place = culprit.flatMap { culprit in culprit.file.map { " at \(sourcePlace($0, culprit.line))" } }
-        let reason = missingSamplesReason.map { ". No sample: \($0)." }
-        return (headline + (place ?? "") + (cause.map { ". \($0.summary)" } ?? reason ?? "")).withoutControls
+        let reason = why ?? missingSamplesReason.map { "No sample: \($0)." }
+        let lines = [
+            title + blame(place: place ?? ""), reason.map { "  why  \($0)" }, advice.map { "  try  \($0.text)" },
+        ]
+        return lines.compactMap { $0?.withoutControls }.joined(separator: "\n")
     }
 
-    /// One sentence that names the loop, the duration and the culprit.
-    package var headline: String {
-        var text = "\(loop.label) \(verb) \(leastInWords)\(durationMilliseconds.whole) ms"
-        if let culprit { text += "\(culprit.shareInWords.map { ", \($0) of it" } ?? "") in \(culprit.function)" }
-        if let callout { text += " (\(callout.rawValue))" }
-        return text.withoutControls
+    /// One sentence that says why it took so long, or how a loop used its time; `nil` if neither is known.
+    package var why: String? { cause?.summary ?? activity.map { "\($0.sentence)." } }
+
+    /// One sentence that names the loop, the duration, the culprit and the function that held it up.
+    package var headline: String { (title + blame()).withoutControls }
+
+    private var title: String { "\(loop.label) \(verb) \(leastInWords)\(durationMilliseconds.whole) ms" }
+
+    /// The words of a title after the duration: ` in save() (timer), held up by writeWAL() (WAL.swift:7)`.
+    ///
+    /// `code` formats a function's name, and `place` follows the culprit.
+    package func blame(place: String = "", code: (String) -> String = { $0 }) -> String {
+        var text = ""
+        if let culprit {
+            // Who had no CPU, or no thread of a pool, is not to blame for what it was about to do.
+            var lead = (culprit.shareInWords.map { ", \($0) of it" } ?? "") + " in"
+            if kind == .starvation { lead = ": its threads were in" }
+            if let cause, cause.confidence != .possible, [.cpuContention, .throttled].contains(cause.kind) {
+                lead = " without a CPU, while it was in"
+            }
+            text = "\(lead) \(code(culprit.function))\(place)"
+        }
+        if let callout { text += " (\(callout.inWords))" }
+        return text + (heldUpBy.map { ", held up by \(code($0))" } ?? "")
     }
+
+    /// The place that held the lock, if its owner is to blame for the wait: the app's function at the end of the chain.
+    package var heldUpBy: String? {
+        guard let cause, cause.kind == .lock, cause.confidence != .possible, let owner = cause.lock?.owners.last,
+            owner.waitsFor == nil, !owner.isStarved
+        else { return nil }
+        return place(of: owner)
+    }
+
+    /// The word of the cause; of a loop that was saturated, spun, let a mode wait or was not run, that of its kind.
+    package var causeWord: String { Self.causeWord(cause?.kind, kind) }
+
+    package static func causeWord(_ cause: CauseKind?, _ kind: StallKind) -> String {
+        cause?.rawValue ?? wordsWithoutCause[kind] ?? CauseKind.unknown.rawValue
+    }
+
+    private static let wordsWithoutCause: [StallKind: String] = [
+        .saturation: "saturated", .spinning: "spinning", .modeStarvation: "mode", .notRun: "notRun",
+    ]
+
+    package static let causeWords = CauseKind.known.map(\.rawValue) + wordsWithoutCause.values.sorted()
 
     /// "at least " before a duration that may have begun earlier by a tenth of it or more; else nothing.
     package var leastInWords: String {

@@ -47,7 +47,7 @@ package struct TaskGraph {
 
     // MARK: - Words
 
-    /// The app's function that the task is in: `` `load(_:)` at Loader.swift:40 ``; its name if that is not known.
+    /// The app's function that the task is in: `load(_:) at Loader.swift:40`; its name if that is not known.
     package func place(of task: TaskList.Task) -> String {
         frame(of: task).map(Self.words) ?? task.name.map { "\"\($0)\"" } ?? "an unknown function"
     }
@@ -78,7 +78,7 @@ package struct TaskGraph {
 
     private static func function(_ frame: StallReport.Frame) -> String {
         let function = frame.function.map { $0.hasPrefix(closure) ? String($0.dropFirst(closure.count)) : $0 }
-        return "`\(function ?? "\(frame.offset)")`"
+        return function ?? "\(frame.offset)"
     }
 
     /// What a task waits for, to the end of the chain, as a verb with its object: `awaits a continuation`.
@@ -156,7 +156,7 @@ package struct TaskGraph {
         return megabytes == 0 ? "\(bytes / 1_000) kB" : "\(megabytes) MB"
     }
 
-    /// " in `load(_:)`, which awaits a continuation".
+    /// " in load(_:), which awaits a continuation".
     private func described(_ task: TaskList.Task, _ links: Int) -> String {
         let place = " in \(place(of: task))"
         // A single step ends here.
@@ -167,7 +167,7 @@ package struct TaskGraph {
 
     private func executor(of task: TaskList.Task) -> String {
         guard let executor = list.executor(of: task) else { return "an executor that is not known" }
-        let object = executor.name.map { "`\($0)`" } ?? "\(executor.address)"
+        let object = executor.name ?? "\(executor.address)"
         let name =
             switch executor.kind {
             case .actor: "actor \(object)"

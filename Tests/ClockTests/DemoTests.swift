@@ -21,7 +21,7 @@ import Testing
             try StallReport(jsonData: Array(Data(contentsOf: URL(fileURLWithPath: file))))
         }
         #expect(reports.count == stalls.count)
-        for report in reports { #expect(lines.contains(report.summary)) }
+        for report in reports { #expect(demo.output.contains(report.summary)) }
         let kinds = Set(reports.map(\.kind.rawValue))
         #expect(kinds == ["stall", "starvation", "saturation", "spinning", "modeStarvation", "overdue"])
     }

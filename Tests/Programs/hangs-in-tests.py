@@ -84,7 +84,7 @@ def main():
     )
     check_hang(
         tool, "continuation", "No thread is in the app's code",
-        r"1 task in `HangingTests\.continuation\(\)` at " + place("continuation") + " awaits a continuation",
+        r"1 task in HangingTests\.continuation\(\) at " + place("continuation") + " awaits a continuation",
     )
     check_hang(
         tool, "child", r"Child process \d+: /bin/sleep 612, waits", r"waitForChild\(_:\).*" + place("child"),
@@ -96,8 +96,8 @@ def main():
     done, seconds = run(tool, *tests("SlowTests"), options=("--after", "60s"))
     text = rf"SlowTests.waitsForALongTime\(\) has not finished after (?:[1-9][\d.]* s|\d+ min)[\s\S]*{place('slow')}"
     chain = (
-        rf"SlowTests.awaitsForALongTime\(\) has not finished after (?:[1-9][\d.]* s|\d+ min)[\s\S]*1 task in `SlowTests.awaitsForALongTime\(\)` at "
-        rf"SlowTests.swift:\d+ awaits a task in `awaitTheServer\(\)` at {place('awaits')}, which awaits a continuation"
+        rf"SlowTests.awaitsForALongTime\(\) has not finished after (?:[1-9][\d.]* s|\d+ min)[\s\S]*1 task in SlowTests.awaitsForALongTime\(\) at "
+        rf"SlowTests.swift:\d+ awaits a task in awaitTheServer\(\) at {place('awaits')}, which awaits a continuation"
     )
     found = [re.search(pattern, done.stdout + done.stderr) for pattern in (text, chain)]
     if not check(done.returncode == 0 and all(found), "hangDump: its text is wrong or missing"):

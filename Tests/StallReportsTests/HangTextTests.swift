@@ -111,8 +111,8 @@ import Testing
         let lines = HangText(report).lines
         #expect(
             lines.suffix(2) == [
-                "2 tasks in `load()` at Notes.swift:7 await a task that waits for this one: a deadlock",
-                "1 task in `test()` at Notes.swift:7 awaits a task in `load()` at Notes.swift:7, which awaits a continuation",
+                "2 tasks in load() at Notes.swift:7 await a task that waits for this one: a deadlock",
+                "1 task in test() at Notes.swift:7 awaits a task in load() at Notes.swift:7, which awaits a continuation",
             ], "\(lines)")
         #expect(!lines.contains { $0.contains("never resumed") })
     }

@@ -11,12 +11,48 @@ import Testing
             kind: .sleep, summary: "Slept for 812 of 812 ms in usleep.", confidence: .certain, onCPUMilliseconds: 0,
             runQueueMilliseconds: 0, blockedMilliseconds: 812, uncertaintyMilliseconds: 0)
         #expect(
-            report.summary
-                == "main stalled for 812 ms in NoteStore.save(_:) (timer) at NoteStore.swift:88. "
-                + "Slept for 812 of 812 ms in usleep.")
+            report.summary == """
+                main stalled for 812 ms in NoteStore.save(_:) at NoteStore.swift:88 (timer)
+                  why  Slept for 812 of 812 ms in usleep.
+                  try  Do not wait with a time limit in NoteStore.save(_:) (NoteStore.swift:88): let the event call back \
+                (DispatchSource), and a timer what comes after the limit.
+                """)
         report.cause = nil
         report.culprit?.file = nil
         #expect(report.summary == report.headline)
+    }
+
+    @Test func `a title names the lock's owner, and blames no function that had no CPU`() throws {
+        let owner = StallReport.LockOwner(thread: .init(id: 2, name: "writer"), stack: 1, isRunning: true)
+        let lock = StallReport.Lock(kind: .pthreadMutex, isDeadlock: false, owners: [owner])
+        var report = try report(cause(.lock, onCPU: 0, blocked: 500, lock: lock))
+        report.callout = .mainQueue
+        let title = "main stalled for 812 ms in NoteStore.save(_:) (main queue)"
+        #expect(report.headline == title + ", held up by writeWAL() (WAL.swift:7)")
+        report.cause?.confidence = .possible
+        #expect(report.headline == title)
+        report.cause?.confidence = .likely
+        report.cause?.lock?.owners[0].waitsFor = .swiftMutex
+        #expect(report.headline == title, "the last owner waits itself")
+        report.cause?.kind = .throttled
+        #expect(report.headline.hasSuffix(" 812 ms without a CPU, while it was in NoteStore.save(_:) (main queue)"))
+        (report.kind, report.callout, report.loop.label) = (.starvation, nil, "tasks")
+        report.cause?.kind = .lock
+        #expect(report.headline == "tasks started no work for 812 ms: its threads were in NoteStore.save(_:)")
+        report.state = .ongoing
+        #expect(report.headline.hasPrefix("tasks has started no work for 812 ms"))
+    }
+
+    @Test func `a loop as a whole has a word of its own where others have a cause`() throws {
+        var report = try StallReport.literal()
+        for (kind, word) in [(StallKind.saturation, "saturated"), (.spinning, "spinning"), (.modeStarvation, "mode")] {
+            report.kind = kind
+            #expect(report.causeWord == word && StallReport.causeWords.contains(word))
+        }
+        report.kind = .stall
+        #expect(report.causeWord == "unknown")
+        report.cause = cause(.lock, onCPU: 0, blocked: 500)
+        #expect(report.causeWord == "lock")
     }
 
     @Test func `a duration that may have begun much earlier is a least one`() throws {
@@ -236,7 +272,9 @@ import Testing
     @Test func aSaturationIsDescribedWithItsShares() {
         var activity = StallReport.Activity(turnsPerSecond: 498.6, busyShare: 0.991)
         activity.cpuShare = 0.5
-        #expect(activity.sentence == "Busy for 99 % of the time; 499 turns a second; 50 % of a CPU")
+        #expect(
+            activity.sentence
+                == "Busy for 99 % of the time: turned 499 times a second, for 2 ms in the mean; 50 % of a CPU")
     }
 
     @Test func aSpinIsDescribedWithItsDescriptor() {
@@ -244,8 +282,10 @@ import Testing
         activity.cpuShare = 0.367
         activity.readyDescriptor = "descriptor 7, pipe:[4711]"
         #expect(
-            activity.sentence == "1,234,567 turns a second; 37 % of a CPU; "
-                + "descriptor 7, pipe:[4711], is always readable, and the app does not read it")
+            activity.sentence == "Woke 1,234,567 times a second for descriptor 7, pipe:[4711], which is always "
+                + "readable and never read; 37 % of a CPU")
+        activity.readyDescriptor = nil
+        #expect(activity.sentence == "Turned 1,234,567 times a second without work; 37 % of a CPU")
         var empty = StallReport.Activity(turnsPerSecond: 0)
         empty.isModeEmpty = true
         #expect(empty.sentence == "The mode has no sources, so each run of the loop returns at once")
@@ -258,15 +298,15 @@ import Testing
         activity.hasMainQueueWork = true
         #expect(
             activity.sentence == "While the loop ran in another mode, "
-                + "a timer of the mode kCFRunLoopDefaultMode was due and the main queue had work")
+                + "a timer of the default mode was due and the main queue had work")
         activity.isTimerDue = false
         #expect(activity.sentence == "While the loop ran in another mode, the main queue had work")
     }
 
     @Test func everyKindHasItsVerb() {
         let kinds: [StallKind] = [.stall, .starvation, .saturation, .spinning]
-        #expect(kinds.map(\.verbs.present) == ["stalls", "stalls", "is saturated", "spins"])
-        #expect(kinds.map(\.verbs.past) == ["stalled for", "stalled for", "was saturated for", "spun for"])
+        #expect(kinds.map(\.verbs.present) == ["stalls", "starts no work", "is saturated", "spins"])
+        #expect(kinds.map(\.verbs.past) == ["stalled for", "started no work for", "was saturated for", "spun for"])
         #expect(kinds.map(\.verbs.perfect).suffix(2) == ["has been saturated for", "has been spinning for"])
     }
 }

@@ -47,9 +47,9 @@ import Testing
             [.init(kind: .actor, name: "Cache", address: "0x10", thread: 91)])
         #expect(
             Self.sentences(graph) == [
-                "2 tasks in `load()` at Loader.swift:10 await actor `Cache`, which runs `import()` at Loader.swift:30 on "
+                "2 tasks in load() at Loader.swift:10 await actor Cache, which runs import() at Loader.swift:30 on "
                     + "thread 91 \"worker\", which waits in read(data.bin)",
-                "1 task in `import()` at Loader.swift:30 runs on thread 91 \"worker\", which waits in read(data.bin)",
+                "1 task in import() at Loader.swift:30 runs on thread 91 \"worker\", which waits in read(data.bin)",
             ])
         #expect(graph.groups()[0].tasks == [1, 2])
     }
@@ -58,13 +58,13 @@ import Testing
         arguments: [
             (.continuation, nil, "awaits a continuation"), (.sleep, nil, "sleeps"), (.pool, nil, "waits for a thread"),
             (.task, 7, "awaits a task that was not read"), (.task, nil, "awaits a task that was not read"),
-            (.task, 2, "awaits a task in `save()` at Loader.swift:20, which sleeps"),
-            (.group, 5, "awaits a child task in `import()` at Loader.swift:30, which waits for a thread"),
+            (.task, 2, "awaits a task in save() at Loader.swift:20, which sleeps"),
+            (.group, 5, "awaits a child task in import() at Loader.swift:30, which waits for a thread"),
             (.group, 6, "awaits a child task that was not read"),
             (.executor, nil, "awaits an executor that is not known"),
             (.executor, 0, "awaits the main actor on thread 92, which is on a CPU or ready to run"),
-            (.executor, 1, "awaits executor `Loop`, which no thread runs now"),
-            (.executor, 2, "awaits a thread of task executor `Workers`"),
+            (.executor, 1, "awaits executor Loop, which no thread runs now"),
+            (.executor, 2, "awaits a thread of task executor Workers"),
         ] as [(TaskList.Wait, UInt64?, String)])
     func `each wait has its words`(wait: TaskList.Wait, target: UInt64?, words: String) throws {
         var child = Self.waiting(3, .pool, stack: 2)
@@ -189,7 +189,7 @@ import Testing
         list.tasks[0].count = 3
         #expect(
             TaskGraph(list, try Self.report()).groups()[0].sentence
-                == "3 tasks in `load()` at Loader.swift:10 wait for a thread")
+                == "3 tasks in load() at Loader.swift:10 wait for a thread")
         for count in [0, -1, Int.max] {
             list.tasks[0].count = count
             #expect(list.fault(stacks: 4) != nil)

@@ -87,7 +87,7 @@ public struct ReportOutput: Sendable {
         ReportOutput(kind: .closure(body))
     }
 
-    /// Returns an output that logs one line per stall, with its place, its cause and what to do, and the facts as metadata.
+    /// Returns an output that logs each stall: its place, its cause and what to do, a line each, and the facts as metadata.
     ///
     /// The level is warning. It is error for a deadlock, which is logged when it is found, for a stall that is overdue
     /// (the escalation) and for one whose end was not observed. Messages about the monitor itself have the level info.

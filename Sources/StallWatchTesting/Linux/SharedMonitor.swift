@@ -163,7 +163,7 @@ final class SharedMonitor: Sendable {
         guard let location = scopes.map(\.location).min() else { return }
         let names = Set(scopes.compactMap(\.function?.name)).sorted().joined(separator: ", ")
         let text =
-            "\(report.summary). \(report.activity?.sentence ?? ""). On Linux the main run loop does not run in Swift Testing: "
+            "\(report.headline). \(report.why ?? "") On Linux the main run loop does not run in Swift Testing: "
             + "use Task.sleep, a clock or DispatchSource.makeTimerSource. It may be due to an earlier test; now runs: \(names)."
         Issue.record(Comment(rawValue: text), severity: .warning, sourceLocation: location)
     }

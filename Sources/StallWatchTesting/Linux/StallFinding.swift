@@ -134,7 +134,7 @@ struct StallText {
                     + "blocked \(cause.blockedMilliseconds.whole) ms")
         }
         if let victims = report.victimsInWords { lines.append("\(victims).") }
-        if let advice = report.advice { lines.append("Try: \(advice.text) See \(advice.page).") }
+        if let advice = report.advice { lines.append("Try: \(advice.text) See \(advice.command).") }
         if let fingerprint = report.fingerprint { lines.append("fingerprint \(fingerprint)") }
         for owner in report.cause?.lock?.owners ?? [] {
             lines += ["", "Lock owner: \(owner.thread.inWords)"]

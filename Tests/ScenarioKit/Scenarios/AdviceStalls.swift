@@ -4,6 +4,14 @@ import Glibc
 
 // Functions that stall for the causes of which one rule says what to do. The rules in Stalls.swift apply.
 
+/// Sleeps for a millisecond at a time, as a function does that waits until a variable has changed.
+@inline(never)
+func lookAgainAndAgain(for duration: Duration) {
+    let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)
+    while DispatchTime.now().uptimeNanoseconds < end { usleep(1_000) }
+    errno = 0
+}
+
 /// Reads blocks of a file that is not in memory, in an order that defeats read-ahead.
 @inline(never)
 func readTheBlocks(of file: ScratchFile, for duration: Duration) {

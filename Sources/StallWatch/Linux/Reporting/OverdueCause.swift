@@ -124,13 +124,13 @@ struct OverdueCause {
         case .continuation: return ", which nothing has resumed yet"
         case .thread(let thread):
             guard let last = waits.last, last.kind == .running, let function = last.function,
-                !sentence.contains("`\(function)`")
+                !" \(sentence)".contains(" \(function)")
             else { return "" }
-            return "; thread \(thread) is in `\(function)`"
+            return "; thread \(thread) is in \(function)"
                 + (last.file.map { " at \(sourcePlace($0, last.line))" } ?? "")
         case .pool:
             let places = waits.filter { $0.kind == .running }.map { wait in
-                "thread \(wait.thread ?? 0)" + (wait.function.map { " in `\($0)`" } ?? "")
+                "thread \(wait.thread ?? 0)" + (wait.function.map { " in \($0)" } ?? "")
             }
             return places.isEmpty ? "" : "; tasks run on " + places.joined(separator: ", ")
         case .unknown: return "; it is not known what that waits for"

@@ -92,7 +92,8 @@ struct ReportOutlet: Sendable {
             sinks.submit(.init(.escalated, report))
         case .abort:
             sinks.submit(.init(.escalated, report))
-            notices.post(.init(notice: "aborting the process: a stall has lasted too long", ["reason": report.summary]))
+            let notice = "aborting the process: a stall has lasted too long"
+            notices.post(.init(notice: notice, ["reason": report.headline]))
             sinks.flush()
             // The creating thread may block SIGABRT, and Swift's crash handler then turns it into SIGSEGV (measured).
             _ = clinux_unblock_all_signals()

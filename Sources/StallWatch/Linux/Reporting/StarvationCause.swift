@@ -76,7 +76,7 @@ struct StarvationCause {
             "waiting for a semaphore, which nothing that waits for the pool can signal"
         case .lock where inner.call(StallReport.groupWaits):
             "waiting for a dispatch group, which nothing that waits for the pool can leave"
-        case .lock: "waiting for a lock"
+        case .lock: "waiting for a lock or a signal"
         case .sleep: "sleeping"
         case .io: "waiting for input or output"
         case .paging: "waiting for pages of memory"

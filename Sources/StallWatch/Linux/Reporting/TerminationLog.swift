@@ -9,8 +9,7 @@ enum TerminationLog {
     static let timeLimit: UInt64 = 1_000_000_000
 
     static func message(_ report: StallReport) -> [UInt8] {
-        let lines = [report.headline, report.cause?.summary, "report: \(report.fileName)"].compactMap(\.self)
-        let text = lines.filter { !$0.isEmpty }.joined(separator: "\n") + "\n"
+        let text = "\(report.summary)\nreport: \(report.fileName)\n"
         return Array(text.prefix(bytes: maximumBytes).utf8)
     }
 

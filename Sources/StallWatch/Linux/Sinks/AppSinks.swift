@@ -32,7 +32,8 @@ struct HookSink: Sink, Sendable {
     }
 }
 
-/// Writes each reported stall to swift-log, as one line: a warning, or an error if the loop may not come back.
+/// Writes each reported stall to swift-log, with why and what to try on lines of their own: a warning, or an error if the
+/// loop may not come back.
 final class LogSink: Sink {
     private let logger: Logger
     /// The directory with the reports; `nil` if there is none.
@@ -72,16 +73,12 @@ final class LogSink: Sink {
         var metadata = Self.metadata(of: report)
         if let directory { metadata["path"] = "\(directory)/\(report.fileName)" }
         metadata = metadata.mapValues { .string("\($0)".withoutControls) }
-        logger.log(level: Self.level(of: report), "\(prefix)\(Self.message(of: report))", metadata: metadata)
+        logger.log(level: Self.level(of: report), "\(prefix)\(report.summary)", metadata: metadata)
     }
 
     /// An error for a deadlock, and for a stall whose end the monitor has not seen: it is overdue, or the process died.
     static func level(of report: StallReport) -> Logger.Level {
         report.cause?.kind == .deadlock || report.state != .ended ? .error : .warning
-    }
-
-    static func message(of report: StallReport) -> String {
-        report.summary + (report.advice.map { " Try: \($0.text)" } ?? "")
     }
 
     static func metadata(of report: StallReport) -> Logger.Metadata {
@@ -100,7 +97,7 @@ final class LogSink: Sink {
             metadata["culprit"] = "\(culprit.function)"
             if let file = culprit.file { metadata["file"] = "\(file)\(culprit.line.map { ":\($0)" } ?? "")" }
         }
-        if let cause = report.cause { metadata["cause"] = "\(cause.kind.rawValue)" }
+        if report.cause != nil || report.activity != nil { metadata["cause"] = "\(report.causeWord)" }
         return metadata
     }
 }

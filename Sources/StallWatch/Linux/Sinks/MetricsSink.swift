@@ -38,9 +38,9 @@ import StallReports
         }
 
         private func count(_ report: StallReport) {
-            var cause = report.cause?.kind ?? .unknown
-            if !StallReport.CauseKind.known.contains(cause) { cause = .unknown }
-            let labels = [report.kind.rawValue, report.loop.label, cause.rawValue]
+            var cause = report.causeWord
+            if !StallReport.causeWords.contains(cause) { cause = StallReport.CauseKind.unknown.rawValue }
+            let labels = [report.kind.rawValue, report.loop.label, cause]
             let dimensions = Array(zip(["kind", "loop", "cause"], labels))
             let metrics =
                 stalls[labels] ?? (

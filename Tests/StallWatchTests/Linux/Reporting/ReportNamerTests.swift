@@ -101,7 +101,9 @@ import Testing
         #expect(
             String(decoding: TerminationLog.message(report), as: UTF8.self) == """
                 main stalled and has not come back after 812 ms in NoteStore.save(_:) (timer)
-                Blocked in pthread_mutex_lock.
+                  why  Blocked in pthread_mutex_lock.
+                  try  Find the thread that holds what NoteStore.save(_:) waits for while it lasts, and make its section \
+                shorter: stallwatch stacks \(report.process.pid).
                 report: \(report.fileName)
 
                 """)

@@ -1,0 +1,178 @@
+// What to do about waits in system calls: for times, files, other machines and processes. The rules for rules are in
+// AdviceRules.swift.
+
+extension AdviceRule {
+    private static let reads: Set<String> = ["read", "pread64", "readv", "preadv", "preadv2", "getdents64"]
+    private static let writes: Set<String> = [
+        "write", "pwrite64", "writev", "pwritev", "pwritev2", "fallocate", "ftruncate",
+    ]
+    private static let syncs: Set<String> = ["fsync", "fdatasync", "syncfs", "sync_file_range", "msync"]
+    private static let receives: Set<String> = ["recvfrom", "recvmsg", "recvmmsg", "accept", "accept4"]
+    private static let sends: Set<String> = ["sendto", "sendmsg", "sendmmsg"]
+    private static let polls: Set<String> = [
+        "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2",
+    ]
+    private static let sockets: Set<String> = [
+        "connect", "read", "readv", "recvfrom", "recvmsg", "write", "writev", "sendto", "sendmsg",
+    ]
+    static let sleepCalls: Set<String> = ["nanosleep", "clock_nanosleep"]
+
+    // MARK: - Times
+
+    static let sleeps = [
+        // Silent for one sleep that the app's function asks for itself.
+        AdviceRule(id: "polling", topic: "sleep") { facts in
+            guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
+            if facts.cause.polls {
+                return "Be called when it happens instead of looking again and again in \(place): "
+                    + "by a completion, a DispatchSource, or at least a timer."
+            }
+            guard facts.sleeps, !facts.isCalledDirectly else { return nil }
+            return "Move the call in \(place) off \(facts.loop): the library that it calls sleeps between its tries."
+        },
+        // Silent for a wait with a time limit, such as poll(2), and for code that sleeps between its tries.
+        AdviceRule(id: "sleep", topic: "sleep") { facts in
+            guard facts.sleeps, let place = facts.culprit else { return nil }
+            return facts.isInTask
+                ? "Replace the sleep in \(place) by try await Task.sleep(for:), which gives the thread back."
+                : "Move the sleep in \(place) off \(facts.loop): "
+                    + "let a timer call what comes after it (Timer, DispatchQueue.asyncAfter)."
+        },
+        // Silent for a sleep.
+        AdviceRule(id: "timeout", topic: "sleep") { facts in
+            guard facts.cause.kind == .sleep, let place = facts.culprit else { return nil }
+            return "Do not wait with a time limit in \(place): "
+                + "let the event call back (DispatchSource), and a timer what comes after the limit."
+        },
+    ]
+
+    // MARK: - Files, other machines and processes
+
+    static let files = [
+        // Silent for a write to the same file that waits by itself.
+        AdviceRule(id: "fsync", topic: "io") { facts in
+            guard let call = facts.call(.io, .cpu, in: syncs), let place = facts.culprit else { return nil }
+            return "Move the \(call) in \(place) off \(facts.loop), to a serial queue for this file: "
+                + "one sync there can stand for many changes."
+        },
+        // Silent for the same call on a pipe, a socket or a terminal.
+        AdviceRule(id: "fileRead", topic: "io") { facts in
+            guard let (path, place) = file(of: facts, in: reads) else { return nil }
+            return "Move the read of \(path) in \(place) off \(facts.loop): "
+                + "read it on a queue or in a detached task, and come back with the data."
+        },
+        // Silent for the same call on a pipe, a socket or a terminal.
+        AdviceRule(id: "fileWrite", topic: "io") { facts in
+            guard let (path, place) = file(of: facts, in: writes) else { return nil }
+            return "Move the write to \(path) in \(place) off \(facts.loop): "
+                + "hand the data to a serial queue that writes it."
+        },
+    ]
+
+    /// The file and the culprit, if the thread waited in such a call or spent its time on the CPU in the kernel.
+    private static func file(of facts: AdviceFacts, in calls: Set<String>) -> (path: String, place: String)? {
+        guard let path = facts.call(.io, .cpu, in: calls)?.filePath, let place = facts.culprit,
+            facts.cause.kind == .io || facts.cause.kernelShare ?? 0 >= 0.5
+        else { return nil }
+        return (path, place)
+    }
+
+    static let network = [
+        // Silent for a connection to an address that is known.
+        AdviceRule(id: "nameResolution", topic: "network") { facts in
+            guard [.io, .syscall, .lock].contains(facts.cause.kind), facts.calls(StallReport.resolvers),
+                let place = facts.culprit
+            else { return nil }
+            return
+                "Resolve the name in \(place) off \(facts.loop): the resolver waits up to 5 s for each try of a server "
+                + "(resolv.conf(5))."
+        },
+        // Silent for a read from a file, or from a socket of this machine.
+        AdviceRule(id: "socket", topic: "network") { facts in
+            guard let call = facts.call(.io, in: sockets), call.isSocket || call.name == "connect", !call.isLocal,
+                let place = facts.culprit
+            else { return nil }
+            return "Do not wait for the network in \(place): \(call) returns when the other side answers. "
+                + "Use an async client (URLSession, NIO), or a thread of its own."
+        },
+    ]
+
+    static let children = [
+        // Silent for a child that is still computing.
+        AdviceRule(id: "childPipe", topic: "children") { facts in
+            guard let call = facts.call(.syscall, .io, in: ["wait4", "waitid"]), let place = facts.culprit,
+                let child = call.peers?.first(where: { $0.role == .child }), child.systemCall == "write",
+                child.target?.hasPrefix("pipe:") == true
+            else { return nil }
+            return "Read the child's output to its end before \(place) waits for it: "
+                + "\(child.name ?? "the child") is blocked in a write to its full pipe."
+        },
+        // Silent for a read from a file that a child has written.
+        AdviceRule(id: "child", topic: "children") { facts in
+            guard facts.call(.syscall, .io, in: ["wait4", "waitid"]) != nil || facts.awaitsProcess,
+                let place = facts.culprit
+            else { return nil }
+            return "Do not wait for the child in \(place): "
+                + "set Process.terminationHandler, or wait on a thread of its own."
+        },
+        // Silent for a pipe whose writer is this process.
+        AdviceRule(id: "pipe", topic: "children") { facts in
+            guard let call = facts.call(.io, in: ["read", "readv"]), call.isPipe, let place = facts.culprit,
+                let writer = call.peers?.first(where: { $0.role == .writer }), writer.isThisProcess != true
+            else { return nil }
+            return "Do not wait for \(writer.name ?? "another process") in \(place): "
+                + "set FileHandle.readabilityHandler, or read its pipe with a DispatchIO."
+        },
+    ]
+
+    // MARK: - Other calls
+
+    // Silent for a read from a socket.
+    static let closing = AdviceRule(id: "close", topic: "network") { facts in
+        guard facts.call(.io, in: ["close"]) != nil, let place = facts.culprit else { return nil }
+        return "Close it on another queue in \(place), a socket without SO_LINGER: "
+            + "close may wait until data is sent or written."
+    }
+
+    // Silent for a wait without descriptors, which is a sleep.
+    static let events = AdviceRule(id: "events", topic: "io") { facts in
+        guard let call = facts.call(.io, .syscall, in: polls), let place = facts.culprit else { return nil }
+        return "Do not call \(call.name) in \(place), inside of a turn: "
+            + "give its descriptors to the loop (DispatchSource), or to a thread of their own."
+    }
+
+    // Silent for the same call on a file.
+    static let stream = AdviceRule(id: "stream", topic: "io") { facts in
+        guard facts.cause.kind == .io, let call = facts.cause.systemCall, call.filePath == nil,
+            let place = facts.culprit
+        else { return nil }
+        let target = call.target ?? "a descriptor"
+        if reads.union(receives).contains(call.name) {
+            return "Do not wait for data of \(target) in \(place): "
+                + "read it when a DispatchSource or a readabilityHandler reports some."
+        }
+        guard writes.union(sends).contains(call.name) else { return nil }
+        return "Do not wait in \(place) until \(target) has room: "
+            + "hand the data to a serial queue, or write it when a DispatchSource reports room."
+    }
+
+    // Silent for a connection to another machine.
+    static let call = AdviceRule(id: "call", topic: "io") { facts in
+        guard [.io, .syscall].contains(facts.cause.kind), let place = facts.culprit else { return nil }
+        let call = facts.cause.systemCall?.description ?? facts.cause.function
+        return "Move the \(call.map { "call of \($0)" } ?? "wait") in \(place) off \(facts.loop): "
+            + "to a serial queue or a thread of its own, which calls back."
+    }
+}
+
+extension AdviceFacts {
+    /// Whether the thread slept, in a call of the app's function or of a library that it called.
+    fileprivate var sleeps: Bool {
+        call(.sleep, in: AdviceRule.sleepCalls) != nil || cause.kind == .sleep && calls(AdviceRule.sleepCalls)
+    }
+
+    /// Whether the thread ran its loop until a process ended, in `Process.waitUntilExit()`.
+    fileprivate var awaitsProcess: Bool {
+        [.io, .syscall].contains(cause.kind) && frames.contains(where: \.awaitsProcess)
+    }
+}

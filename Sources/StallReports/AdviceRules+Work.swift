@@ -1,0 +1,208 @@
+// What to do about computing, the machine, pools, loops as a whole and overdue operations. The rules for rules are in
+// AdviceRules.swift.
+
+extension AdviceRule {
+    // MARK: - Processors and memory
+
+    static let computing = [
+        // Silent for the app's own code between two calls of a decoder.
+        AdviceRule(id: "json", topic: "cpu") { facts in
+            let names = ["JSONDecoder", "JSONEncoder", "JSONSerialization", "JSONScanner", "JSONMap", "JSONWriter"]
+            guard facts.cause.kind == .cpu, let place = facts.culprit,
+                facts.isMostly({ frame, image in
+                    let isOfFoundation =
+                        image.hasPrefix("libFoundation")
+                        || ["$s10Foundation", "$s20FoundationEssentials"].contains {
+                            frame.symbol?.hasPrefix($0) == true
+                        }
+                    return isOfFoundation && names.contains { frame.function?.contains($0) == true }
+                })
+            else { return nil }
+            return "Move the JSON work in \(place) off \(facts.loop): "
+                + "do it in a detached task, and hand the result back."
+        },
+        // Silent for a search for a fixed text, or an expression of a package's.
+        AdviceRule(id: "regex", topic: "cpu") { facts in
+            guard facts.cause.kind == .cpu, !facts.isThroughDependency, let place = facts.culprit,
+                facts.isMostly({ frame, _ in
+                    guard let function = frame.function else { return false }
+                    return ["NSRegularExpression", "RegexMatcher", "uregex_", "regexec"].contains {
+                        function.contains($0)
+                    }
+                        || frame.symbol?.contains("17_StringProcessing") == true
+                            && ["Regex", "Processor.", "Executor."].contains { function.contains($0) }
+                })
+            else { return nil }
+            return "Move the regular expression in \(place) off \(facts.loop), and anchor it or bound its repetitions: "
+                + "nested ones take exponential time."
+        },
+        // Silent for a copy of an image's bytes.
+        AdviceRule(id: "image", topic: "cpu") { facts in
+            let libraries = [
+                "libpng", "libjpeg", "libturbojpeg", "libwebp", "libgd.", "libvips", "libMagick", "libheif",
+            ]
+            let prefixes = ["png_", "jpeg_", "stbi_", "WebPDecode", "gdImage", "vips_", "gdk_pixbuf_"]
+            guard facts.cause.kind == .cpu, let place = facts.culprit,
+                facts.isMostly({ frame, image in
+                    libraries.contains { image.hasPrefix($0) }
+                        || prefixes.contains { frame.function?.hasPrefix($0) == true }
+                })
+            else { return nil }
+            return
+                "Move the image work in \(place) off \(facts.loop): decode once, at the size that is shown, and keep it."
+        },
+        // Silent for a library of which one says more.
+        AdviceRule(id: "compute", topic: "cpu") { facts in
+            guard facts.cause.kind == .cpu, let place = facts.culprit else { return nil }
+            let tree = facts.report.fingerprint.map {
+                " What costs: stallwatch tree stalls --fingerprint \($0.prefix(8)) --bottom-up."
+            }
+            return "Move \(place) off \(facts.loop) (a detached task), or split it with await Task.yield()."
+                + (tree ?? "")
+        },
+    ]
+
+    // Silent for code that computes while others do, too.
+    static let contention = AdviceRule(id: "contention", topic: "contention") { facts in
+        guard facts.cause.kind == .cpuContention else { return nil }
+        if facts.cause.isStolen {
+            return "Use an instance of the virtual machine with more CPU: its host ran others on it. "
+                + "Fewer threads do not help."
+        }
+        return "Run fewer busy threads than there are CPUs, or give the others a lower priority (nice, QoS utility): "
+            + "\(facts.report.loop.label) was ready and had no CPU. In a container, give it more CPU shares."
+    }
+
+    // Silent for other programs that use the machine's CPUs.
+    static let quota = AdviceRule(id: "quota", topic: "contention") { facts in
+        guard facts.cause.kind == .throttled else { return nil }
+        return "Raise the container's CPU limit (cpu.max), or use fewer threads: "
+            + "all of them share the quota, which was used up."
+    }
+
+    // Silent for a read(2) of a file that is not in memory.
+    static let paging = AdviceRule(id: "paging", topic: "paging") { facts in
+        guard facts.cause.kind == .paging else { return nil }
+        let file = facts.cause.pagedFile.map { "touch \($0) ahead of time off \(facts.loop) (MADV_WILLNEED)" }
+        if facts.cause.majorFaults == 0 {
+            return "Have the memory touched off \(facts.loop) first: "
+                + "another program, such as a file system in user space, supplies its pages."
+        }
+        return "Give the process more memory, or \(file ?? "use less of it at a time"): "
+            + "\(facts.cause.majorFaults) pages had to come from a disk."
+    }
+
+    // MARK: - Pools
+
+    static let pools = [
+        // Silent for a thread of the pool that computes in a callout of its run loop.
+        AdviceRule(id: "runLoopInPool", topic: "pool") { facts in
+            guard facts.isOfPool, facts.cause.kind != .cpu, facts.frames.isOfRunLoopItself, let place = facts.culprit
+            else { return nil }
+            return "Give the run loop in \(place) a thread of its own (Thread), one for all its work: "
+                + "as long as it runs, it keeps a thread of the pool."
+        },
+        // Silent for one thread that waits.
+        AdviceRule(id: "poolWaits", topic: "starvation") { facts in
+            guard facts.report.kind == .starvation, let place = facts.culprit,
+                [.lock, .sleep, .io, .syscall, .paging].contains(facts.cause.kind)
+            else { return nil }
+            let instead =
+                facts.report.loop.kind == .cooperativePool
+                ? "await instead (a continuation, Task.sleep), or do it on a thread that is not the pool's"
+                : "do it on a serial queue, or limit how many run at a time"
+            return "Do not block the pool's threads in \(place): \(instead)."
+        },
+        // Silent for one thread that computes.
+        AdviceRule(id: "poolComputes", topic: "starvation") { facts in
+            guard facts.report.kind == .starvation, facts.cause.kind == .cpu, let place = facts.culprit else {
+                return nil
+            }
+            return facts.report.loop.kind == .cooperativePool
+                ? "Give the thread back now and then in \(place) (await Task.yield()): all of the pool compute."
+                : "Run fewer calls of \(place) at a time than there are CPUs: all threads of the pool compute."
+        },
+    ]
+
+    // MARK: - Loops that are busy, spin or run in another mode
+
+    static let loops = [
+        // Silent for one long turn.
+        AdviceRule(id: "saturation", topic: "saturation") { facts in
+            guard facts.report.kind == .saturation else { return nil }
+            return "Do less in a turn\(facts.culprit.map { " of \($0)" } ?? ""), or for several requests at once: "
+                + "the loop gets work as fast as it does it."
+        },
+        // Silent for a mode without sources.
+        AdviceRule(id: "ready", topic: "spinning") { facts in
+            guard let descriptor = facts.report.activity?.readyDescriptor else { return nil }
+            return "Read \(descriptor) to its end in the source's handler, or cancel the source at the end of the file."
+        },
+        // Silent for a block that submits itself again.
+        AdviceRule(id: "emptyMode", topic: "spinning") { facts in
+            guard facts.report.activity?.isModeEmpty == true else { return nil }
+            let place = facts.culprit.map { " in \($0)" } ?? ""
+            return "Add a source or a timer to the mode before the loop runs in it\(place): "
+                + "without one, each run returns at once."
+        },
+        // Silent for a descriptor that is never read.
+        AdviceRule(id: "resubmit", topic: "spinning") { facts in
+            guard facts.report.kind == .spinning else { return nil }
+            let work = facts.culprit.map { "what \($0) submits again" } ?? "the work that comes again at once"
+            return "Stop \(work) when there is nothing to do, or use a timer (asyncAfter, DispatchSourceTimer)."
+        },
+        // Silent for a loop that turns in an empty mode.
+        AdviceRule(id: "mode", topic: "mode") { facts in
+            guard let activity = facts.report.activity, activity.awaitedMode != nil else { return nil }
+            let mode = facts.report.loop.mode.map { "\"\($0)\"" } ?? "the mode"
+            return activity.isTimerDue == true
+                ? "Add the timer to the common modes (RunLoop.add(timer, forMode: .common)), "
+                    + "or name \(mode) in modeStarvation.modalModes."
+                : "Make \(mode) a common mode (CFRunLoopAddCommonMode), which serves the main queue, "
+                    + "or name it in modeStarvation.modalModes."
+        },
+    ]
+
+    // MARK: - Operations
+
+    static let operations = [
+        // Silent for tasks that await each other.
+        AdviceRule(id: "continuation", topic: "overdue") { facts in
+            guard facts.cause.kind == .continuation else { return nil }
+            return "Resume the continuation\(facts.lastWait) on every path, an error's and a cancellation's, too: "
+                + "use withTaskCancellationHandler, or a time limit."
+        },
+        // Silent for threads that wait for each other's locks.
+        AdviceRule(id: "taskCircle", topic: "overdue") { facts in
+            guard facts.cause.kind == .deadlock else { return nil }
+            return "Let one of the tasks go on without the other's value: they await each other\(facts.lastWait)."
+        },
+        // Silent for a thread that sleeps.
+        AdviceRule(id: "longSleep", topic: "overdue") { facts in
+            guard facts.report.waits?.last?.kind == .sleep else { return nil }
+            return "Shorten the sleep\(facts.lastWait), or cancel its task: "
+                + "a sleep of another task does not end when the operation is canceled."
+        },
+        // Silent for a task that sleeps.
+        AdviceRule(id: "heldUp", topic: "overdue") { facts in
+            guard let waits = facts.report.waits, let last = waits.last, last.kind == .running,
+                let function = last.function, facts.cause.kind != .unknown
+            else { return nil }
+            let place = StallReport.place(function, last.file, last.line)
+            if facts.cause.kind == .cpu {
+                return "Make \(place) shorter, or give the thread back in it (await Task.yield()): "
+                    + "the operation goes on only after it."
+            }
+            return "Do not block a thread in \(place), for which the operation waits: "
+                + "await instead (a continuation, Task.sleep, an async call)."
+        },
+    ]
+}
+
+extension AdviceFacts {
+    /// The place of the chain's last link: ` in load() (Loader.swift:40)`; empty if it is not known.
+    fileprivate var lastWait: String {
+        guard let last = report.waits?.last, let function = last.function else { return "" }
+        return " in " + StallReport.place(function, last.file, last.line)
+    }
+}
