@@ -50,7 +50,7 @@ let linux: [Target] = [
     .executableTarget(
         name: "StallWatchCLI",
         dependencies: ["LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput", arguments],
-        resources: [.embedInCode("HTML/Page")]),
+        resources: [.embedInCode("HTML/Page"), .embedInCode("Explain/Pages")]),
     .executableTarget(name: "stallwatch-demo", dependencies: ["StallReports", "StallWatch", arguments]),
     .target(name: "CStalls", path: "Tests/ScenarioKit/CStalls"),
     .target(name: "TailCalls", path: "Tests/ScenarioKit/TailCalls"),

@@ -212,3 +212,52 @@ func resolve(_ host: String, then finish: @escaping @Sendable (Int32) -> Void) {
         DispatchQueue.main.async { finish(status) }
     }
 }
+
+// Loops that never rest, or spin.
+
+@MainActor final class Screen {
+    private var isRefreshDue = false
+
+    func noteChanged() {
+        guard !isRefreshDue else { return }
+        isRefreshDue = true
+        DispatchQueue.main.asyncAfter(deadline: .now() + 0.05) { [self] in
+            isRefreshDue = false
+            refresh()
+        }
+    }
+}
+
+func readAll(_ source: any DispatchSourceRead, _ descriptor: Int32) {
+    var bytes = [UInt8](repeating: 0, count: 65_536)
+    let count = read(descriptor, &bytes, bytes.count)
+    if count == 0 { source.cancel() }
+}
+
+func lookAgain(_ isDone: @escaping @Sendable () -> Bool) {
+    guard !isDone() else { return refresh() }
+    DispatchQueue.main.asyncAfter(deadline: .now() + 0.1) { lookAgain(isDone) }
+}
+
+func saveEveryMinute() {
+    let timer = Timer(timeInterval: 60, repeats: true) { _ in refresh() }
+    RunLoop.main.add(timer, forMode: .common)
+}
+
+// Operations.
+
+final class NoteServer: Sendable {
+    func ask(_ answer: @escaping @Sendable (Result<Note, any Error>) -> Void) {}
+    func stop() {}
+}
+
+func firstNote(of server: NoteServer) async throws -> Note {
+    try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { reply in
+            server.ask { result in reply.resume(with: result) }
+        }
+    } onCancel: {
+        // The server then calls back with an error.
+        server.stop()
+    }
+}

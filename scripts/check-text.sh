@@ -32,8 +32,8 @@ refuse 'a conflict marker' '^(<<<<<<<|>>>>>>>)( |$)'
 refuse 'a path of one machine' '/(home|root|Users)/[[:alnum:]_.-]'
 
 while IFS= read -r -d '' file; do
-    # Text files only (-I).
-    if [ -s "$file" ] && [ -n "$(tail -c 1 -- "$file" | tr -d '\n')" ] && grep -qI . -- "$file"; then
+    # Text files only (-I), and no link to a folder.
+    if [ -f "$file" ] && [ -s "$file" ] && [ -n "$(tail -c 1 -- "$file" | tr -d '\n')" ] && grep -qI . -- "$file"; then
         echo "$file: error: no line feed at the end" >&2
         failed=1
     fi

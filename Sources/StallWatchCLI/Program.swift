@@ -43,6 +43,7 @@ struct StallWatchCommand: ParsableCommand {
             Examples:
               stallwatch top stalls                  which stalls cost most
               stallwatch show stalls                 the newest one in full
+              stallwatch explain lock                what a cause means, and what to do about it
               stallwatch top stalls --since 2h --cause lock --min 500ms
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
@@ -71,7 +72,7 @@ struct StallWatchCommand: ParsableCommand {
                 name: "Report",
                 subcommands: [
                     TopCommand.self, ShowCommand.self, TreeCommand.self, StatsCommand.self, TailCommand.self,
-                    HTMLCommand.self, ExportCommand.self, SymbolicateCommand.self,
+                    HTMLCommand.self, ExportCommand.self, SymbolicateCommand.self, ExplainCommand.self,
                 ]),
             CommandGroup(
                 name: "Live process",
