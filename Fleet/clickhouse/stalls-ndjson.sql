@@ -10,7 +10,8 @@ SELECT
     duration_ms + if(repeated.totalMilliseconds > 0, repeated.totalMilliseconds, repeats * duration_ms) AS all_ms,
     greatest(duration_ms, repeated.greatestMilliseconds) AS longest_ms,
     fingerprint,
-    if(cause.kind = '', 'unknown', cause.kind) AS cause,
+    if(cause.kind = '', transform(kind, ['saturation', 'spinning', 'modeStarvation', 'notRun'],
+        ['saturated', 'spinning', 'mode', 'notRun'], 'unknown'), cause.kind) AS cause,
     culprit.function AS function,
     culprit.file AS file,
     culprit.line AS line,
@@ -23,7 +24,7 @@ SELECT
     if(process.startedAt = '', started_at, parseDateTime64BestEffort(process.startedAt, 6, 'UTC')) AS process_started_at
 FROM file(
     {files:String}, JSONEachRow,
-    'id String, startedAt String, durationMilliseconds Float64, repeats Int64, repeated Tuple(totalMilliseconds Float64, greatestMilliseconds Float64), fingerprint String, cause Tuple(kind String), culprit Tuple(function String, file String, line Int64), loop Tuple(label String), metadata Map(String, String), process Tuple(name String, hostname String, pid Int64, bootID String, startedAt String)'
+    'id String, kind String, startedAt String, durationMilliseconds Float64, repeats Int64, repeated Tuple(totalMilliseconds Float64, greatestMilliseconds Float64), fingerprint String, cause Tuple(kind String), culprit Tuple(function String, file String, line Int64), loop Tuple(label String), metadata Map(String, String), process Tuple(name String, hostname String, pid Int64, bootID String, startedAt String)'
 )
 LIMIT 1 BY id
 SETTINGS input_format_skip_unknown_fields = 1, input_format_json_ignore_unknown_keys_in_named_tuple = 1;

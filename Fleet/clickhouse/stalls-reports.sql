@@ -11,7 +11,8 @@ SELECT
     duration_ms + if(fields.repeated.totalMilliseconds > 0, fields.repeated.totalMilliseconds, repeats * duration_ms) AS all_ms,
     greatest(duration_ms, fields.repeated.greatestMilliseconds) AS longest_ms,
     fields.fingerprint AS fingerprint,
-    if(fields.cause.kind = '', 'unknown', fields.cause.kind) AS cause,
+    if(fields.cause.kind = '', transform(fields.kind, ['saturation', 'spinning', 'modeStarvation', 'notRun'],
+        ['saturated', 'spinning', 'mode', 'notRun'], 'unknown'), fields.cause.kind) AS cause,
     fields.culprit.function AS function,
     fields.culprit.file AS file,
     fields.culprit.line AS line,
@@ -26,7 +27,7 @@ SELECT
 FROM (
     SELECT JSONExtract(
         report,
-        'Tuple(id String, startedAt String, durationMilliseconds Float64, repeats Int64, repeated Tuple(totalMilliseconds Float64, greatestMilliseconds Float64), fingerprint String, cause Tuple(kind String), culprit Tuple(function String, file String, line Int64), loop Tuple(label String), metadata Map(String, String), process Tuple(name String, hostname String, pid Int64, bootID String, startedAt String))'
+        'Tuple(id String, kind String, startedAt String, durationMilliseconds Float64, repeats Int64, repeated Tuple(totalMilliseconds Float64, greatestMilliseconds Float64), fingerprint String, cause Tuple(kind String), culprit Tuple(function String, file String, line Int64), loop Tuple(label String), metadata Map(String, String), process Tuple(name String, hostname String, pid Int64, bootID String, startedAt String))'
     ) AS fields
     FROM stall_reports
 )

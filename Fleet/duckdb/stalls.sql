@@ -11,7 +11,8 @@ SELECT DISTINCT ON (id)
     durationMilliseconds + coalesce(repeated.totalMilliseconds, repeats * durationMilliseconds) AS all_ms,
     greatest(durationMilliseconds, coalesce(repeated.greatestMilliseconds, 0)) AS longest_ms,
     fingerprint,
-    coalesce(cause.kind, 'unknown') AS cause,
+    coalesce(cause.kind, CASE kind WHEN 'saturation' THEN 'saturated' WHEN 'spinning' THEN 'spinning'
+        WHEN 'modeStarvation' THEN 'mode' WHEN 'notRun' THEN 'notRun' ELSE 'unknown' END) AS cause,
     culprit."function" AS "function",
     culprit.file AS file,
     culprit.line AS line,
@@ -25,7 +26,7 @@ SELECT DISTINCT ON (id)
 FROM read_json(
     getvariable('files'), format = 'newline_delimited', maximum_object_size = 33554432,
     columns = {
-        id: 'VARCHAR', startedAt: 'VARCHAR', durationMilliseconds: 'DOUBLE', repeats: 'BIGINT', fingerprint: 'VARCHAR',
+        id: 'VARCHAR', kind: 'VARCHAR', startedAt: 'VARCHAR', durationMilliseconds: 'DOUBLE', repeats: 'BIGINT', fingerprint: 'VARCHAR',
         repeated: 'STRUCT(totalMilliseconds DOUBLE, greatestMilliseconds DOUBLE)',
         cause: 'STRUCT(kind VARCHAR)', culprit: 'STRUCT("function" VARCHAR, file VARCHAR, line BIGINT)',
         loop: 'STRUCT(label VARCHAR)', metadata: 'MAP(VARCHAR, VARCHAR)',

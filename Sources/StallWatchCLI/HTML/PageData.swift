@@ -50,7 +50,7 @@ struct PageData {
             ("duration", StallWeights.microseconds(report.durationMilliseconds)),
             ("threshold", StallWeights.microseconds(report.thresholdMilliseconds)),
             ("loop", loops.number(of: StallProfile.LoopIdentity(report))), ("kind", text(report.kind.rawValue)),
-            ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),
+            ("state", text(report.state.rawValue)), ("callout", text(report.callout?.inWords)),
             ("fingerprint", text(report.fingerprint)), ("repeats", report.repeats),
             ("total", StallWeights.microseconds(report.totalMilliseconds)),
             ("greatest", StallWeights.microseconds(report.greatestMilliseconds)),
@@ -68,14 +68,14 @@ struct PageData {
         let (cause, advice) = (report.cause, report.advice)
         let kernel = cause?.kernelStack.flatMap { $0.isEmpty ? nil : $0.joined(separator: "\n") }
         return [
-            ("cause", text(cause?.kind.rawValue)), ("summary", text(cause?.summary ?? report.activity?.sentence)),
+            ("cause", text(report.causeWord)), ("summary", text(report.why)), ("heldUp", text(report.heldUpBy)),
             ("confidence", text(cause?.confidence.rawValue)), ("kernel", text(kernel)),
             ("onCPU", StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0)),
             ("runQueue", StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0)),
             ("blocked", StallWeights.microseconds(cause?.blockedMilliseconds ?? 0)),
             ("waited", text(report.victimsInWords)),
             ("harm", report.victims?.harmMilliseconds.map { StallWeights.microseconds($0) }),
-            ("advice", text(advice?.text)), ("advicePage", text(advice?.page)),
+            ("advice", text(advice?.text)), ("advicePage", text(advice?.command)),
         ]
     }
 
@@ -116,12 +116,13 @@ struct PageData {
             [
                 "thread": .optional(owner.thread.id), "name": .optional(owner.thread.name),
                 "node": node(owner.stack, of: report), "isRunning": .bool(owner.isRunning),
-                "call": .optional(owner.systemCall?.description), "waitsFor": .optional(owner.waitsFor?.rawValue),
+                "call": .optional(owner.systemCall?.description),
+                "waitsFor": .optional(owner.waitsFor?.named(owner.waitsForLabel)),
                 "starved": .optional(owner.isStarved ? owner.doing : nil),
             ]
         }
         return [
-            "kind": .string(lock.kind.rawValue), "label": .optional(lock.label), "function": .optional(lock.function),
+            "kind": .string(lock.kind.named(lock.label)), "function": .optional(lock.function),
             "isDeadlock": .bool(lock.isDeadlock), "reason": .optional(lock.reason), "owners": .array(owners),
         ]
     }
@@ -140,7 +141,8 @@ struct PageData {
         [
             "thread": .optional(other.thread.id), "name": .optional(other.thread.name),
             "state": .optional(other.threadState?.rawValue), "node": node(other.stack, of: report),
-            "call": .optional(other.systemCall?.description), "waitsFor": .optional(other.lock?.kind.rawValue),
+            "call": .optional(other.systemCall?.description),
+            "waitsFor": .optional(other.lock.map { $0.kind.named($0.label) }),
             "owner": .optional(other.lock?.owners.first?.thread.id),
             "isDeadlock": .bool(other.lock?.isDeadlock ?? false), "reason": .optional(other.reason),
         ]

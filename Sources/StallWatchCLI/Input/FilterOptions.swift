@@ -3,7 +3,7 @@ import Glibc
 import StallReports
 
 struct FilterOptions: ParsableArguments {
-    static let causes = StallReport.CauseKind.known.map(\.rawValue)
+    static let causes = StallReport.causeWords
     static let kinds: [String] = [
         StallKind.stall, .saturation, .starvation, .spinning, .modeStarvation, .notRun, .overdue,
     ].map(\.rawValue)
@@ -108,7 +108,7 @@ struct ReportFilter: Sendable, Equatable {
         if let until, report.startedAt >= until { return false }
         return report.durationMilliseconds >= minimumMilliseconds
             && isIn(loops, report.loop)
-            && isIn(causes, (report.cause ?? .unknown).rawValue)
+            && isIn(causes, report.causeWord)
             && isIn(kinds, report.kind.rawValue)
             && isIn(contexts, report.context)
             && (fingerprints.isEmpty || fingerprints.contains { report.fingerprint?.hasPrefix($0) == true })

@@ -218,7 +218,7 @@ final class FilterValues {
 
     /// Adds the values of a report, whether it matches the filters or not.
     func add(_ report: ReportSummary) {
-        let values = [(report.cause ?? .unknown).rawValue, report.kind.rawValue, report.loop, report.context]
+        let values = [report.causeWord, report.kind.rawValue, report.loop, report.context]
         for (index, value) in values.enumerated() where !options[index].wanted.isEmpty {
             if let value { options[index].known.insert(value) }
         }

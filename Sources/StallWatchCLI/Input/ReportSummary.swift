@@ -19,6 +19,7 @@ struct ReportSummary: Sendable, Equatable {
     var repeated: StallReport.RepeatedStalls?
     var culprit: Culprit?
     var cause: StallReport.CauseKind?
+    var causeWord: String { StallReport.causeWord(cause, kind) }
     /// How long others waited for the loop, in milliseconds, for each of the stalls that it stands for: 0 if nothing did,
     /// `nil` if it is not known.
     var harmMilliseconds: Double?

@@ -55,7 +55,7 @@ struct TaskStandings {
         var unmovedMilliseconds: Double?
         var unmoved: String?
 
-        /// `318 tasks, 300 suspended; unmoved for 2 min: task 12 in `load()` awaits a continuation`.
+        /// `318 tasks, 300 suspended; unmoved for 2 min: task 12 in load() awaits a continuation`.
         var text: String {
             let longest = unmovedMilliseconds.map { "; unmoved for \(WatchFrame.age($0)): \(unmoved ?? "")" } ?? ""
             return "\(counted(count, "task", "tasks")), \(suspended) suspended\(longest)"

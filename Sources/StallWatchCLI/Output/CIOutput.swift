@@ -50,9 +50,9 @@ extension Finding {
         self.init(
             severity: .warning, loop: report.loop.label,
             title: report.culprit.map { "\(duration) in \($0.function)" } ?? "\(duration) on \(report.loop.label)",
-            message: report.headline + "." + (report.cause.map { " \($0.summary)" } ?? "")
+            message: report.headline + "." + (report.why.map { " \($0)" } ?? "")
                 + (report.advice.map { " Try: \($0.text)" } ?? ""),
-            cause: (report.cause?.kind ?? .unknown).rawValue, file: report.culprit?.file, line: report.culprit?.line,
+            cause: report.causeWord, file: report.culprit?.file, line: report.culprit?.line,
             milliseconds: report.durationMilliseconds
         )
     }

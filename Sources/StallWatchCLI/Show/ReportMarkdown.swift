@@ -19,15 +19,13 @@ struct ReportMarkdown {
     }
 
     private var cause: String {
-        guard let cause = report.cause else {
-            return report.activity.map { MarkdownText.prose("\($0.sentence).") + "\n" } ?? ""
-        }
-        let words = [cause.kind.rawValue, cause.confidence.rawValue, cause.summary].map(MarkdownText.prose)
-        return "**\(words[0])** (\(words[1])): \(words[2])\n"
+        guard let why = report.why else { return "" }
+        let confidence = report.cause.map { " (\(MarkdownText.prose($0.confidence.rawValue)))" } ?? ""
+        return "**\(MarkdownText.prose(report.causeWord))**\(confidence): \(MarkdownText.prose(why))\n"
     }
 
     private var advice: String {
-        report.advice.map { "**Try:** \(MarkdownText.prose($0.text)) See \(MarkdownText.code($0.page)).\n" } ?? ""
+        report.advice.map { "**Try:** \(MarkdownText.prose($0.text)) See \(MarkdownText.code($0.command)).\n" } ?? ""
     }
 
     private var table: String {

@@ -72,7 +72,7 @@ extension ReportView {
         (report.otherThreads ?? []).map { other in
             let call = other.systemCall.map { ", in \($0)" } ?? ""
             let owner = other.lock?.owners.first.map { " of thread \($0.thread.id)" } ?? ""
-            let wait = other.lock.map { ", waits for a \($0.kind.rawValue)\(owner)" } ?? ""
+            let wait = other.lock.map { ", waits for \($0.kind.named($0.label))\(owner)" } ?? ""
             let deadlock = other.lock?.isDeadlock == true ? ", deadlocked" : ""
             let reason = other.reason.map { "  \($0.printable)\n" } ?? ""
             return title(of: other.thread, other.threadState, "\(call)\(wait)\(deadlock)")

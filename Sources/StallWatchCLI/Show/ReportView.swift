@@ -27,13 +27,13 @@ struct ReportView {
     // MARK: - Sentence and cause
 
     private var headline: String {
-        var lines = paragraph(sentence, .bold)
-        if let cause = report.cause {
-            lines += paragraph("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)", .yellow)
+        var lines = paragraph(stall(loop: report.loop.label) { $0 }, .bold)
+        if let why = report.why {
+            let confidence = report.cause.map { " (\($0.confidence.rawValue))" } ?? ""
+            lines += paragraph("\(report.causeWord)\(confidence): \(why)", .yellow)
         }
-        if let activity = report.activity { lines += paragraph("\(activity.sentence).", .yellow) }
         if let victims = report.victimsInWords { lines += paragraph("\(victims).") }
-        if let advice = report.advice { lines += paragraph("Try: \(advice.text) See \(advice.page).", .green) }
+        if let advice = report.advice { lines += paragraph("Try: \(advice.text) See \(advice.command).", .green) }
         if let language = StallReport.interpretedLanguage(ofExecutable: report.process.executable) {
             lines += paragraph(
                 "Functions of \(language) have no names here: the stack is that of the interpreter and its libraries.")
@@ -49,15 +49,9 @@ struct ReportView {
         return lines
     }
 
-    private var sentence: String {
-        stall(loop: report.loop.label) { $0 } + (report.callout.map { " (\($0.rawValue))" } ?? "")
-    }
-
     /// `loop` is in the output format, for which `code` formats a function's name.
     func stall(loop: String, code: (String) -> String) -> String {
-        let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
-        let place = report.culprit.map { "\(share) in \(code($0.function))" } ?? ""
-        return "\(loop) \(report.verb) \(report.leastInWords)\(report.durationMilliseconds.duration)\(place)"
+        "\(loop) \(report.verb) \(report.leastInWords)\(report.durationMilliseconds.duration)\(report.blame(code: code))"
     }
 
     func paragraph(_ text: String, indentation: String = "  ", _ style: Terminal.Style? = nil) -> String {
@@ -158,12 +152,11 @@ struct ReportView {
 
     var lockChain: String {
         guard let lock = report.cause?.lock else { return "" }
-        let label = lock.label.map { " \"\($0)\"" } ?? ""
         let address = lock.address.map { " at \($0)" } ?? ""
         let function = lock.function.map { ", in \($0)" } ?? ""
         var text = terminal.style(lock.isDeadlock ? "Deadlock" : "Lock", .bold) + "\n"
         text += paragraph(
-            "  \(report.loop.label) waits for a \(lock.kind.rawValue)\(label)\(address)\(function)", indentation: "    "
+            "  \(report.loop.label) waits for \(lock.kind.named(lock.label))\(address)\(function)", indentation: "    "
         )
         if let reason = lock.reason { text += paragraph("  its owner is not known: \(reason)", indentation: "    ") }
         for (depth, owner) in lock.owners.enumerated() {
@@ -193,7 +186,7 @@ struct ReportView {
         let call = owner.systemCall.map { ", which is in \($0)" } ?? ""
         let doing = owner.isStarved || owner.isRunning ? ", which \(owner.doing)" : call
         let address = owner.waitsForAddress.map { " at \($0)" } ?? ""
-        let wait = owner.waitsFor.map { ", and waits for a \($0.rawValue)\(address)" } ?? ""
+        let wait = owner.waitsFor.map { ", and waits for \($0.named(owner.waitsForLabel))\(address)" } ?? ""
         return owner.thread.inWords + doing + wait
     }
 }

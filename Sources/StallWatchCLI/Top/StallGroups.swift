@@ -38,7 +38,7 @@ struct StallGroups: Sendable {
             switch self {
             case .fingerprint, .harm: report.fingerprint
             case .culprit: report.culprit?.function
-            case .cause: (report.cause ?? .unknown).rawValue
+            case .cause: report.causeWord
             case .loop: report.loop
             case .caller: report.callers.first
             case .context: report.context
@@ -123,7 +123,7 @@ struct StallGroup: Sendable, Equatable {
             longest = Longest(id: report.id, path: origin.path, line: origin.line, milliseconds: milliseconds)
         }
         if let culprit = report.culprit { culprits.add(culprit, weight) }
-        causes.add((report.cause ?? .unknown).rawValue, weight)
+        causes.add(report.causeWord, weight)
         loops.add(report.loop, weight)
         if let context = report.context { contexts.add(context, weight) }
     }

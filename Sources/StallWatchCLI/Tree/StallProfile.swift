@@ -51,7 +51,7 @@ struct StallProfile {
             Stall(
                 loop: loopTable.number(of: LoopIdentity(report)), startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(report.durationMilliseconds), kind: report.kind.rawValue,
-                cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
+                cause: report.causeWord,
                 shares: table.add(report), history: report.history?.loops ?? [], repeats: report.repeats,
                 factor: StallWeights.factor(of: report)
             )

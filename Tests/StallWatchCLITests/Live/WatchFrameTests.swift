@@ -43,7 +43,7 @@ import TextOutput
             loops: Array(known.prefix(loops)), stalls: stalls == 0 ? [] : latest,
             tasks: .init(
                 count: 318, suspended: 300, unmovedMilliseconds: 125_000,
-                unmoved: "task 12 in `load()` at Loader.swift:40 awaits a continuation"))
+                unmoved: "task 12 in load() at Loader.swift:40 awaits a continuation"))
     }
 
     private static let sizes = [WatchFrame.Size(columns: 60, rows: 24), .init(columns: 120, rows: 30)]
@@ -244,9 +244,9 @@ import TextOutput
         // The first one has moved, and the third one only waits for a thread.
         let both = [Self.task(1, .sleep), Self.task(2), Self.task(3, .pool), Self.task(4)]
         let next = standings.update(try Self.graph(both), at: 11 * second)
-        #expect(next.text == "4 tasks, 3 suspended; unmoved for 10 s: task 2 in `load()` awaits a continuation")
+        #expect(next.text == "4 tasks, 3 suspended; unmoved for 10 s: task 2 in load() awaits a continuation")
         let last = standings.update(try Self.graph([Self.task(1, .sleep)]), at: 21 * second)
-        #expect(last.text == "1 task, 1 suspended; unmoved for 10 s: task 1 in `load()` sleeps")
+        #expect(last.text == "1 task, 1 suspended; unmoved for 10 s: task 1 in load() sleeps")
         #expect(standings.update(try Self.graph([]), at: 31 * second) == .init(count: 0, suspended: 0))
         #expect(standings.update(try Self.graph([Self.task(1, .sleep)]), at: 41 * second).unmoved == nil)
     }

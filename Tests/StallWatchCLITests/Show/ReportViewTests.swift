@@ -92,11 +92,11 @@ import Testing
         let output = try Tool.run(["show", "."], in: scratch).output
         let lines = output.split(separator: "\n").drop { $0 != "Tasks that wait" }.map(String.init)
         #expect(
-            lines.dropFirst().first == "  12 tasks in `f6()` at App.swift:7 await the main actor on thread 4700",
+            lines.dropFirst().first == "  12 tasks in f6() at App.swift:7 await the main actor on thread 4700",
             "\(output)")
         #expect(
             lines.dropFirst(5).prefix(3).map { $0 } == [
-                "  1 task in `f3()` at App.swift:7 awaits the main actor on thread 4700", "  … and in 2 other places",
+                "  1 task in f3() at App.swift:7 awaits the main actor on thread 4700", "  … and in 2 other places",
                 "  there may be more: memory is swapped out",
             ], "\(output)")
     }

@@ -32,15 +32,15 @@ import TextOutput
         let result = try Tool.run(["show", "."], in: scratch)
         #expect(
             result.output == """
-                main stalled for 500 ms in NoteStore.save(_:) (timer)
+                main stalled for 500 ms in NoteStore.save(_:) (timer), held up by writeWAL()
                 lock (certain): Blocked for 480 of 500 ms in pthread_mutex_lock.
-                Try: Move the sleep in writeWAL() out of the section that holds the lock: copy what it needs under the lock, and let go of it first. See docs/causes/lock.md.
+                Try: Move the sleep in writeWAL() out of the section that holds the lock: copy what it needs under the lock, and let go of it first. See stallwatch explain lock.
 
                   ██▓░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
                   █ on CPU 15 ms (3 %)  ▓ waiting for a CPU 5 ms (1 %)  ░ blocked 480 ms (96 %)
 
                 Lock
-                  main waits for a pthreadMutex at 0x7f1c2c0012a0, in pthread_mutex_lock
+                  main waits for the mutex at 0x7f1c2c0012a0, in pthread_mutex_lock
                   └ held by thread 4711 "db-writer", which is in clock_nanosleep(625 ms)
                       >  0 writeWAL()  notes
 
@@ -106,7 +106,8 @@ import TextOutput
     @Test func anOngoingStallSaysSo() throws {
         let report = try StallReport(jsonData: ReportFixture(state: "ongoing").bytes)
         let view = ReportView(report: report, origin: ReportOrigin(path: "-", line: 3), terminal: Terminal())
-        #expect(view.text.hasPrefix("main stalled and has not come back after 500 ms in NoteStore.save(_:) (timer)\n"))
+        #expect(view.text.hasPrefix("main stalled and has not come back after 500 ms in NoteStore.save(_:) (timer), "))
+        #expect(view.text.contains("(timer), held up by writeWAL()\n"))
         #expect(view.text.contains("\nIt was still going on when this report was written.\n"))
         #expect(view.text.contains(", standard input:3\n\nNext: "))
     }

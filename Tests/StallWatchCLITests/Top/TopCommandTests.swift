@@ -130,6 +130,12 @@ import TextOutput
         let top = try Tool.run(["top", ".", "--group-by", "cause", "--json"], in: scratch).output
         #expect(top.contains("\"cause\" : \"unknown\""), "\(top)")
         #expect(try Tool.run(["show", ".", "--cause", "unknown"], in: scratch).status == 0)
+        try scratch.write(
+            "stall-1.json",
+            text.replacingCharacters(in: start.lowerBound..<end.lowerBound, with: "")
+                .replacing("\"kind\": \"stall\"", with: "\"kind\": \"spinning\""))
+        #expect(try Tool.run(["top", ".", "--group-by", "cause"], in: scratch).output.contains("spinning"))
+        #expect(try Tool.run(["show", ".", "--cause", "spinning"], in: scratch).status == 0)
     }
 
     @Test func everyInputFormGivesTheSameResult() throws {

@@ -11,6 +11,7 @@ const linesOf = (index) => (index === null ? [] : text(index).split("\n"));
 const causeColours = {
   cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#64707f", syscall: "#0fa894", paging: "#d9a406",
   cpuContention: "#e0489b", throttled: "#8a5a33", deadlock: "#c8102e", continuation: "#9c27b0", unknown: "#b4bdc9",
+  saturated: "#f0a98c", spinning: "#a3c644", mode: "#5ad1e6", notRun: "#2f7f86",
 };
 const causeColour = (cause) => causeColours[cause] || causeColours.unknown;
 const causeOf = (stall) => text(stalls.cause[stall]) || "unknown";
@@ -145,10 +146,13 @@ function sentence(stall) {
   const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "],
     modeStarvation: [" let its default mode wait for ", " has let its default mode wait for "],
     notRun: [" was not run for ", " has not been run for "],
-    overdue: [" took ", " has not ended after "] };
+    starvation: [" started no work for ", " has started no work for "], overdue: [" took ", " has not ended after "] };
   const verb = verbs[text(stalls.kind[stall])] || [" stalled for ", " stalled and has not come back after "];
   let words = loop.label + verb[text(stalls.state[stall]) === "ended" ? 0 : 1] + duration(stalls.duration[stall]);
-  if (stalls.culprit[stall] !== null) words += " in " + text(stalls.culprit[stall]);
+  const isWithoutCPU = ["cpuContention", "throttled"].includes(causeOf(stall)) && text(stalls.confidence[stall]) !== "possible";
+  const lead = text(stalls.kind[stall]) === "starvation" ? ": its threads were in " : isWithoutCPU ? " without a CPU, while it was in " : " in ";
+  if (stalls.culprit[stall] !== null) words += lead + text(stalls.culprit[stall]);
   if (stalls.callout[stall] !== null) words += " (" + text(stalls.callout[stall]) + ")";
+  if (stalls.heldUp[stall] !== null) words += ", held up by " + text(stalls.heldUp[stall]);
   return words;
 }

@@ -7,14 +7,12 @@ function showDetail(host, stall) {
   if (stalls.place[stall] !== null) parts.push(element("p", { class: "where" }, wherePlace(stall)));
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
-    // A saturated or spinning loop has no cause, and no parts of its time.
-    const hasCause = stalls.confidence[stall] !== null;
-    parts.push(element("p", { class: "why" }, ...(hasCause ? [causeLabel(causeOf(stall)), " — "] : []), summary));
+    parts.push(element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary));
     const advice = text(stalls.advice[stall]);
     if (advice !== null) {
       parts.push(element("p", { class: "try" }, element("strong", {}, "Try: "), advice, " See " + text(stalls.advicePage[stall]) + "."));
     }
-    if (hasCause) parts.push(...split(stall));
+    parts.push(...split(stall));
   }
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
   const chart = timeChart(stall);
@@ -97,10 +95,10 @@ function split(stall) {
 const foldedStack = (words, node, isOpen = false) => node === null ? element("p", {}, words)
   : element("details", { open: isOpen }, element("summary", {}, words), stackList(node));
 
-const lockTitle = (lock) => [lock.kind, lock.label, lock.function && "in " + lock.function].filter(Boolean).join(" ");
+const lockTitle = (lock) => [lock.kind, lock.function && "in " + lock.function].filter(Boolean).join(" ");
 
 function ownerText(owner) {
-  const doing = owner.starved ? owner.starved : owner.waitsFor ? "waits for a " + owner.waitsFor : owner.call ? "is in " + owner.call
+  const doing = owner.starved ? owner.starved : owner.waitsFor ? "waits for " + owner.waitsFor : owner.call ? "is in " + owner.call
     : owner.isRunning ? "is running" : "is blocked";
   const own = owner.node === null ? undefined : framesOf(owner.node).find((frame) => data.functions.isInApp[data.frames.function[frame]]);
   const place = own === undefined ? "" : ", in " + text(data.functions.name[data.frames.function[own]]) + " (" + placeOf(own)[0] + ")";
@@ -185,7 +183,7 @@ function otherThreads(stall) {
 }
 
 function threadText(other) {
-  const wait = other.waitsFor && "waits for a " + other.waitsFor + (other.owner === null ? "" : " of thread " + other.owner);
+  const wait = other.waitsFor && "waits for " + other.waitsFor + (other.owner === null ? "" : " of thread " + other.owner);
   const parts = [
     "thread " + other.thread + (other.name ? " “" + other.name + "”" : ""), other.state, other.call && "in " + other.call, wait,
     other.isDeadlock && "deadlocked", other.reason,

@@ -18,9 +18,9 @@ function markdown(stall) {
   const cell = (words) => (words.includes("\\|") ? prose(words) : code(words).replace(/\|/g, "\\|"));
   const lines = ["### " + prose(sentence(stall)), ""];
   const summary = text(stalls.summary[stall]);
-  if (summary !== null && stalls.confidence[stall] === null) lines.push(prose(summary) + ".", "");
-  else if (summary !== null) {
-    lines.push("**" + prose(causeOf(stall)) + "** (" + prose(text(stalls.confidence[stall])) + "): " + prose(summary), "");
+  if (summary !== null) {
+    const confidence = text(stalls.confidence[stall]);
+    lines.push("**" + prose(causeOf(stall)) + "**" + (confidence === null ? "" : " (" + prose(confidence) + ")") + ": " + prose(summary), "");
     const advice = text(stalls.advice[stall]);
     if (advice !== null) lines.push("**Try:** " + prose(advice) + " See " + code(text(stalls.advicePage[stall])) + ".", "");
   }
