@@ -244,6 +244,14 @@ func saveEveryMinute() {
     RunLoop.main.add(timer, forMode: .common)
 }
 
+func refreshWithoutARunLoop() -> any DispatchSourceTimer {
+    let timer = DispatchSource.makeTimerSource(queue: .main)
+    timer.schedule(deadline: .now() + 60, repeating: 60)
+    timer.setEventHandler { refresh() }
+    timer.resume()
+    return timer
+}
+
 // Operations.
 
 final class NoteServer: Sendable {

@@ -124,7 +124,7 @@ extension AdviceRule {
         },
     ]
 
-    // MARK: - Loops that are busy, spin or run in another mode
+    // MARK: - Loops that are busy, spin, run in another mode or are not run
 
     static let loops = [
         // Silent for one long turn.
@@ -151,7 +151,13 @@ extension AdviceRule {
             let work = facts.culprit.map { "what \($0) submits again" } ?? "the work that comes again at once"
             return "Stop \(work) when there is nothing to do, or use a timer (asyncAfter, DispatchSourceTimer)."
         },
-        // Silent for a loop that turns in an empty mode.
+        // Silent for a loop that runs in another mode.
+        AdviceRule(id: "notRun", topic: "notRun") { facts in
+            guard facts.report.activity?.isNotRun == true else { return nil }
+            return "Run the loop on its thread (RunLoop.run, CFRunLoopRun), or use a timer that needs no run loop: "
+                + "DispatchSource.makeTimerSource, Task.sleep."
+        },
+        // Silent for a loop that turns in an empty mode, or that no thread runs.
         AdviceRule(id: "mode", topic: "mode") { facts in
             guard let activity = facts.report.activity, activity.awaitedMode != nil else { return nil }
             let mode = facts.report.loop.mode.map { "\"\($0)\"" } ?? "the mode"

@@ -18,7 +18,7 @@ extension AdviceRule {
 
     static func rules(for facts: AdviceFacts) -> [AdviceRule] {
         switch facts.report.kind {
-        case .saturation, .spinning, .modeStarvation: loops
+        case .saturation, .spinning, .modeStarvation, .notRun: loops
         case .overdue: operations + [look]
         default: (facts.isSure ? causes : []) + [look]
         }

@@ -104,11 +104,12 @@ import Testing
     }
 
     private static func activity(
-        descriptor: String? = nil, isEmpty: Bool? = nil, awaited: String? = nil, isTimerDue: Bool? = nil
+        descriptor: String? = nil, isEmpty: Bool? = nil, awaited: String? = nil, isTimerDue: Bool? = nil,
+        isNotRun: Bool? = nil
     ) -> StallReport.Activity {
         var activity = StallReport.Activity(turnsPerSecond: 100)
         (activity.readyDescriptor, activity.isModeEmpty) = (descriptor, isEmpty)
-        (activity.awaitedMode, activity.isTimerDue) = (awaited, isTimerDue)
+        (activity.awaitedMode, activity.isTimerDue, activity.isNotRun) = (awaited, isTimerDue, isNotRun)
         return activity
     }
 
@@ -371,6 +372,11 @@ import Testing
             "CFRunLoopAddCommonMode", spin(activity(isEmpty: true)), "emptyMode"
         ),
         (
+            "notRun", Stall(reportKind: .notRun, activity: activity(awaited: "default", isNotRun: true)),
+            "Run the loop on its thread",
+            Stall(reportKind: .modeStarvation, activity: activity(awaited: "default", isTimerDue: true)), "mode"
+        ),
+        (
             "continuation", overdue(.continuation, .task, .continuation), "in fetch() (Feed.swift:9) on every path",
             overdue(.deadlock, .task, .task), "taskCircle"
         ),
@@ -500,7 +506,7 @@ import Testing
         let independent = [
             "circle", "inversion", "ownerWaits", "ownerComputes", "contention", "quota", "paging", "saturation",
             "ready",
-            "emptyMode", "resubmit", "mode", "continuation", "taskCircle", "longSleep", "heldUp",
+            "emptyMode", "resubmit", "mode", "notRun", "continuation", "taskCircle", "longSleep", "heldUp",
         ]
         for (rule, stall, _, _, _) in Self.cases {
             var report = try stall.report()

@@ -45,7 +45,10 @@ import Testing
 
     @Test func `a loop as a whole has a word of its own where others have a cause`() throws {
         var report = try StallReport.literal()
-        for (kind, word) in [(StallKind.saturation, "saturated"), (.spinning, "spinning"), (.modeStarvation, "mode")] {
+        let words: [(StallKind, String)] = [
+            (.saturation, "saturated"), (.spinning, "spinning"), (.modeStarvation, "mode"), (.notRun, "notRun"),
+        ]
+        for (kind, word) in words {
             report.kind = kind
             #expect(report.causeWord == word && StallReport.causeWords.contains(word))
         }
