@@ -259,18 +259,6 @@ extension StallReport {
         self.cause?.summary = sentence
         return true
     }
-
-    /// The app's innermost function on an owner's stack, with its line; `nil` if it is not known.
-    func place(of owner: LockOwner) -> String? {
-        guard let stack = owner.stack, stacks.indices.contains(stack) else { return nil }
-        let frame = provenFrames(ofStack: stack).first { $0.isInApp && $0.function != nil && $0.isWritten }
-        return frame.flatMap { frame in frame.function.map { Self.place($0, frame.file, frame.line) } }
-    }
-
-    /// A function with its line, where that is known: `save() (Store.swift:12)`.
-    static func place(_ function: String, _ file: String?, _ line: Int?) -> String {
-        file.map { "\(function) (\(sourcePlace($0, line)))" } ?? function
-    }
 }
 
 extension StallReport.Frame {

@@ -158,6 +158,22 @@ extension StallReport {
         return ["dispatch_semaphore_wait", "_dispatch_semaphore_wait_slow"].contains(symbols[worker - 1])
     }
 
+    /// The app's innermost function on an owner's stack, with its line; `nil` if it is not known.
+    func place(of owner: LockOwner) -> String? {
+        frame(of: owner).flatMap { frame in frame.function.map { Self.place($0, frame.file, frame.line) } }
+    }
+
+    /// The app's innermost frame on an owner's stack that has a name; `nil` if there is none.
+    package func frame(of owner: LockOwner) -> Frame? {
+        guard let stack = owner.stack, stacks.indices.contains(stack) else { return nil }
+        return provenFrames(ofStack: stack).first { $0.isInApp && $0.function != nil && $0.isWritten }
+    }
+
+    /// A function with its line, where that is known: `save() (Store.swift:12)`.
+    static func place(_ function: String, _ file: String?, _ line: Int?) -> String {
+        file.map { "\(function) (\(sourcePlace($0, line)))" } ?? function
+    }
+
     /// The name of a frame's function, or else of its image with the offset.
     package func name(of frame: Frame) -> String {
         if let function = frame.function { return function }

@@ -158,6 +158,7 @@ enum Removed {
         ("ship", "let a log agent read the NDJSON sink, as docs/guides/Fleet.md shows"),
         ("profile", "use swift-profile-recorder or perf"),
         ("validate", "check reports against Schemas/stall-report.schema.json with a JSON Schema validator"),
+        ("show --threads", "use --all, which has other threads, too"),
         ("export --format perfetto", "use --format firefox, which shows each loop's turns, too"),
         ("export --format otlp-profiles", "use --format pprof"),
         ("export --format speedscope", "use --format collapsed or pprof, which speedscope opens"),

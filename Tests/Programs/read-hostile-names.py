@@ -318,8 +318,9 @@ class Checks:
 
     def reports(self):
         every = ["reports", "--strict"]
-        show = ["show", *every, "--limit", "1000", "--threads", "--all-frames"]
+        show = ["show", *every, "--limit", "1000", "--all-frames"]
         self.text(*show)
+        self.text(*show[:-1])
         self.json("show", *every)
         self.formats("show", *every, "--limit", "1000")
         for group in ["fingerprint", "culprit", "cause", "loop", "caller", "context"]:

@@ -103,7 +103,7 @@ struct StacksCommand: ParsableCommand {
         if arguments.output.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
-            terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
+            terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames
         )
         try StandardOutput.write(view.threads + view.waitingLoops + (answer.tasks.map(tasks) ?? ""))
     }

@@ -130,7 +130,7 @@ extension ReportView {
         return text
     }
 
-    private func line(of frame: StallReport.Frame, number: Int) -> String {
+    func line(of frame: StallReport.Frame, number: Int) -> String {
         let image = frame.image.map { report.images[$0].name }
         let name = report.name(of: frame)
         let place = frame.file.map { sourcePlace($0, frame.line) } ?? (frame.function == nil ? nil : image)
@@ -168,7 +168,7 @@ extension ReportView {
 
 extension StallReport.Frame {
     /// Whether the function is one of StallWatch's own modules, which are linked into the app.
-    fileprivate var isOfMonitor: Bool {
+    var isOfMonitor: Bool {
         [
             "$s10StallWatch", "$s17StallWatchTesting", "$s12StallReports", "$s12StackCapture", "$s12StallSymbols",
             "$s12LinuxSupport", "clinux_", "cunwind_", "csymbols_",

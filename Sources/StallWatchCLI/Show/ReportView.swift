@@ -6,15 +6,15 @@ struct ReportView {
     let origin: ReportOrigin
     let terminal: Terminal
     var showsAllFrames = false
-    var showsThreads = false
     var sources = SourceFiles(below: [])
 
     static let barWidth = 50
 
+    /// The whole report; ``brief`` is its one screen.
     var text: String {
-        let others = showsThreads ? otherThreads : ""
         let parts = [
-            headline, split, waitChain, waitingTasks, lockChain, peers, history, stacks, source, others, facts, next,
+            headline, split, waitChain, waitingTasks, lockChain, peers, history, stacks, source, otherThreads, facts,
+            next,
         ]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
     }
@@ -26,7 +26,7 @@ struct ReportView {
 
     // MARK: - Sentence and cause
 
-    private var headline: String {
+    var headline: String {
         var lines = paragraph(stall(loop: report.loop.label) { $0 }, .bold)
         if let why = report.why {
             let confidence = report.cause.map { " (\($0.confidence.rawValue))" } ?? ""
@@ -60,7 +60,7 @@ struct ReportView {
         }.joined()
     }
 
-    private var split: String {
+    var split: String {
         guard let cause = report.cause else { return "" }
         let parts: [(String, Double, Terminal.Style, Character)] = [
             ("on CPU", cause.onCPUMilliseconds, .red, "█"),
@@ -93,7 +93,7 @@ struct ReportView {
         return cells
     }
 
-    private var waitChain: String {
+    var waitChain: String {
         (report.waits ?? []).enumerated().map { depth, wait in
             let indentation = String(repeating: "  ", count: min(depth, 10) + 1)
             return paragraph(indentation + wait.sentence, indentation: indentation + "  ")
@@ -139,14 +139,16 @@ struct ReportView {
         }.joined()
     }
 
-    private var next: String {
-        let path = origin.path == "-" ? "REPORTS" : directoryName(origin.path)
-        let isUnnamed = report.frames.contains { $0.isInApp && $0.function == nil }
-        let tree = report.fingerprint.map { "tree \(path) --fingerprint \($0.prefix(8))  (all stalls like this one)" }
+    /// The reports' folder, as an argument.
+    var folder: String { origin.path == "-" ? "REPORTS" : directoryName(origin.path) }
+    var isUnnamed: Bool { report.frames.contains { $0.isInApp && $0.function == nil } }
+
+    var next: String {
+        let tree = report.fingerprint.map { "tree \(folder) --fingerprint \($0.prefix(8))  (all stalls like this one)" }
         let command =
             isUnnamed
-            ? "symbolicate \(path) --in-place  (some functions have no name)"
-            : tree ?? "top \(path)  (the stalls that cost most)"
+            ? "symbolicate \(folder) --in-place  (some functions have no name)"
+            : tree ?? "top \(folder)  (the stalls that cost most)"
         return paragraph("Next: stallwatch " + command, indentation: "      ", .faint)
     }
 
@@ -182,7 +184,7 @@ struct ReportView {
         }
     }
 
-    private func words(for owner: StallReport.LockOwner) -> String {
+    func words(for owner: StallReport.LockOwner) -> String {
         let call = owner.systemCall.map { ", which is in \($0)" } ?? ""
         let doing = owner.isStarved || owner.isRunning ? ", which \(owner.doing)" : call
         let address = owner.waitsForAddress.map { " at \($0)" } ?? ""

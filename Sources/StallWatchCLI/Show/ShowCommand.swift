@@ -8,15 +8,17 @@ struct ShowCommand: ParsableCommand {
         commandName: "show",
         abstract: "Show a report: what stalled, why, who holds the lock, and the stacks.",
         discussion: """
-            Shows the newest of several reports. Frames of the app's own code are marked with >; runtime frames, which only pass a call \
-            on, are folded. Source lines are shown if the source file is found below the working directory or --source-root.
+            Shows the newest of several reports on one screen: what stalled, why, what to try, the source, for a lock beside that of \
+            its owner, and the app's frames. --all shows the rest. Frames of the app's own code are marked with >; runtime frames, \
+            which only pass a call on, are folded. Source lines are shown if the source file is found below the working directory or \
+            --source-root.
 
             Hexadecimal digits that are no file's name select a fingerprint or a report's id, as `top` shows them. Without another path \
             the folder named stalls is read.
 
             Examples:
               stallwatch show stalls
-              stallwatch show 9f2c41d0
+              stallwatch show 9f2c41d0 --all
               stallwatch show stalls/stall-20261121T080000.123456Z-5f3b8a1c2d4e.json
               stallwatch show stalls --sort longest -n 3 --cause lock
               stallwatch show stalls --id 01936c1e --markdown
@@ -44,11 +46,11 @@ struct ShowCommand: ParsableCommand {
         help: ArgumentHelp("Show this many reports.", valueName: "count"))
     var limit = 1
 
-    @Flag(help: "Show all frames.")
-    var allFrames = false
+    @Flag(help: "Show the whole report: all samples, lock owners, tasks, other threads, and the facts.")
+    var all = false
 
-    @Flag(help: "Show the stacks of other threads, if the report has them.")
-    var threads = false
+    @Flag(help: "Show the whole report with its runtime frames.")
+    var allFrames = false
 
     @OptionGroup var sourceOptions: SourceOptions
 
@@ -84,7 +86,8 @@ struct ShowCommand: ParsableCommand {
 
     private func printText(_ reports: [(report: StallReport, origin: ReportOrigin)], of count: Int) throws {
         for (index, report) in reports.enumerated() {
-            try StandardOutput.write((index > 0 ? "\n\n" : "") + view(of: report, terminalOptions.terminal).text)
+            let view = view(of: report, terminalOptions.terminal)
+            try StandardOutput.write((index > 0 ? "\n\n" : "") + (all || allFrames ? view.text : view.brief))
         }
         if count > reports.count {
             try StandardOutput.write(
@@ -100,7 +103,7 @@ struct ShowCommand: ParsableCommand {
     private func view(of report: (report: StallReport, origin: ReportOrigin), _ terminal: Terminal) -> ReportView {
         ReportView(
             report: report.report, origin: report.origin, terminal: terminal, showsAllFrames: allFrames,
-            showsThreads: threads, sources: sourceOptions.files
+            sources: sourceOptions.files
         )
     }
 

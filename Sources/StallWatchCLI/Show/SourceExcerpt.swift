@@ -53,21 +53,26 @@ struct SourceFiles: Sendable {
 }
 
 struct SourceExcerpt {
-    /// Lines shown before and after the place's own.
-    static let context = 3
-
     var first: Int
     var place: Int
     var lines: [String]
 
-    /// Cuts lines out of a source file's lines; `nil` if the file has no line of that number: it may be of another version.
-    init?(_ lines: [Substring], around number: Int) {
+    /// Cuts out a line with those before and after it; `nil` if the file has no such line: it may be of another version.
+    init?(_ lines: [Substring], around number: Int, context: Int = 3) {
         guard number > 0, lines.indices.contains(number - 1) else { return nil }
-        let begin = max(number - 1 - Self.context, 0)
-        let end = min(number - 1 + Self.context, lines.count - 1)
+        let begin = max(number - 1 - context, 0)
+        let end = min(number - 1 + context, lines.count - 1)
         first = begin + 1
         place = number - 1 - begin
         self.lines = lines[begin...end].map { String($0).printable }
+    }
+
+    /// The lines with their numbers; the place's own has a mark.
+    var numberedLines: [String] {
+        let width = String(first + lines.count - 1).count
+        return lines.enumerated().map { index, words in
+            (index == place ? "> " : "  ") + String(first + index).padded(to: width, .right) + " │ " + words
+        }
     }
 }
 
@@ -76,14 +81,11 @@ extension ReportView {
         guard let culprit = report.culprit, let path = culprit.file, let number = culprit.line,
             let excerpt = SourceExcerpt(sources.lines(of: path), around: number)
         else { return "" }
-        let width = String(excerpt.first + excerpt.lines.count - 1).count
-        var text = terminal.style(sourcePlace(path, number).printable, .bold) + "\n"
-        for (index, words) in excerpt.lines.enumerated() {
-            let isBlamed = index == excerpt.place
-            let mark = isBlamed ? "> " : "  "
-            let line = mark + String(excerpt.first + index).padded(to: width, .right) + " │ " + words
-            text += terminal.style(line.truncated(to: terminal.width ?? .max), isBlamed ? .bold : .faint) + "\n"
-        }
-        return text
+        let title = terminal.style(sourcePlace(path, number).printable, .bold) + "\n"
+        return title
+            + excerpt.numberedLines.enumerated().map { index, line in
+                terminal.style(line.truncated(to: terminal.width ?? .max), index == excerpt.place ? .bold : .faint)
+                    + "\n"
+            }.joined()
     }
 }

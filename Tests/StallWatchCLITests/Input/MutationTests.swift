@@ -43,8 +43,8 @@ import TextOutput
         try unlessAllAreFaulty {
             try reports.forEach(.whole) { report, origin in
                 whole += 1
-                let view = ReportView(report: report, origin: origin, terminal: Terminal(width: 80), showsThreads: true)
-                #expect(!view.text.isEmpty)
+                let view = ReportView(report: report, origin: origin, terminal: Terminal(width: 80))
+                #expect(!view.text.isEmpty && !view.brief.isEmpty)
                 var missing = MissingImages()
                 missing.add(report)
                 #expect(!missing.text(for: Terminal()).isEmpty)

@@ -66,7 +66,7 @@ import Testing
     @Test func `a report shows its context in one line`() throws {
         try scratch.write([ReportFixture(number: 1, context: Self.feed)])
         let line = "GET /feed, task 12 \"feed\", trace \(Self.trace), span 00f067aa0ba902b7, user=free"
-        #expect(try Tool.run(["show", "."], in: scratch).output.contains("\ncontext     \(line)\n"))
+        #expect(try Tool.run(["show", ".", "--all"], in: scratch).output.contains("\ncontext     \(line)\n"))
         let markdown = try Tool.run(["show", ".", "--markdown"], in: scratch).output
         #expect(markdown.contains("| context | GET /feed, task 12"), "\(markdown)")
     }
@@ -89,7 +89,7 @@ import Testing
             incompleteReason: "memory is swapped out")
         report.tasks?.tasks[6].count = 12
         try Data(report.jsonData()).write(to: URL(filePath: scratch.path + "/" + ReportFixture(number: 1).fileName))
-        let output = try Tool.run(["show", "."], in: scratch).output
+        let output = try Tool.run(["show", ".", "--all"], in: scratch).output
         let lines = output.split(separator: "\n").drop { $0 != "Tasks that wait" }.map(String.init)
         #expect(
             lines.dropFirst().first == "  12 tasks in f6() at App.swift:7 await the main actor on thread 4700",
@@ -124,7 +124,9 @@ import Testing
         "the lock is held by this process", "2 more processes are left out",
     ]
 
-    @Test(arguments: [["show", "."], ["show", ".", "--markdown"]]) func `each process has a line`(arguments: [String])
+    @Test(arguments: [["show", ".", "--all"], ["show", ".", "--markdown"]]) func `each process has a line`(
+        arguments: [String]
+    )
         throws
     {
         let text = try Tool.run(arguments, in: try folder()).output
@@ -142,7 +144,7 @@ import Testing
     @Test func `a report without processes has no such part`() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)])
-        #expect(try !Tool.run(["show", "."], in: scratch).output.contains("Waits for"))
+        #expect(try !Tool.run(["show", ".", "--all"], in: scratch).output.contains("Waits for"))
     }
 }
 

@@ -15,7 +15,7 @@ import TextOutput
             let fixture = ReportFixture(number: 1, repeats: repeats, repeated: repeats > 0 ? [8_400, 300, 500] : nil)
             let second = #""atMilliseconds": 375.5, "stack": "#
             try scratch.write("stall-1.json", fixture.json.replacing(second + "0", with: second + "1"))
-            let output = try Tool.run(["show", "stall-1.json"] + options, in: scratch).output
+            let output = try Tool.run(["show", "stall-1.json", "--all"] + options, in: scratch).output
             let from = try #require(output.firstRange(of: "Stacks of 2 samples, merged"))
             return output[from.lowerBound...].split(separator: "\n\n")[0]
         }
@@ -29,7 +29,7 @@ import TextOutput
         let source = (1...100).map { "line \($0)" }.joined(separator: "\n")
         let file = try scratch.write("NoteStore.swift", source)
         try scratch.write([ReportFixture(number: 1, repeats: 2, file: file)])
-        let result = try Tool.run(["show", "."], in: scratch)
+        let result = try Tool.run(["show", ".", "--all"], in: scratch)
         #expect(
             result.output == """
                 main stalled for 500 ms in NoteStore.save(_:) (timer), held up by writeWAL()
@@ -76,6 +76,67 @@ import TextOutput
         let bare = try Tool.run(["show", ".", "--no-source", "--all-frames"], in: scratch).output
         #expect(!bare.contains("line 88"))
         #expect(bare.contains("     2 __CFRunLoopRun  libc.so.6\n"))
+    }
+
+    /// Writes two sources, and a report whose waiter and owner are in them.
+    private func folderWithSources(frames: Int = 0) throws {
+        let waiter = (1...100).map { "    let line\($0) = \($0)" }.joined(separator: "\n")
+        let file = try scratch.write("NoteStore.swift", waiter)
+        let owner = try scratch.write("WAL.swift", "func writeWAL() {\n    usleep(625_000)\n}\n")
+        var json = ReportFixture(number: 1, repeats: 2, file: file).json
+        let named = #""function": "writeWAL()", "file": "\#(owner)", "line": 2"#
+        json = json.replacing(#""function": "writeWAL()""#, with: named)
+        let inner = (0..<frames).map { _ in "1, " }.joined()
+        json = json.replacing("[0, 1, 2, 3]", with: "[0, \(inner)1, 2, 3]")
+        try scratch.write("stall-1.json", json)
+    }
+
+    private func brief(_ options: String..., columns: Int? = nil) throws -> String {
+        let environment = columns.map { ["COLUMNS": "\($0)"] } ?? [:]
+        let result = try Tool.run(["show", "stall-1.json"] + options, in: scratch, environment: environment)
+        #expect(result.status == 0 && result.errors == "", "\(result)")
+        return result.output
+    }
+
+    @Test(arguments: [80, 120]) func `one screen has the owner's source beside the waiter's`(columns: Int) throws {
+        try folderWithSources()
+        let text = try brief(columns: columns)
+        let rows = text.split(separator: "\n").map(String.init)
+        let title = try #require(rows.firstIndex { $0.hasPrefix("waits: NoteStore.swift:88") })
+        let half = (columns - 2) / 2
+        #expect(rows[title] == "waits: NoteStore.swift:88".padded(to: half + 2) + "holds it: WAL.swift:2")
+        let beside = rows[(title + 1)...].first { $0.hasPrefix("> 88") || $0.contains("> 2") }
+        #expect(beside?.hasSuffix("> 2 │     usleep(625_000)") == true, "\(text)")
+        // The indentation that all lines have is left out.
+        #expect(rows.contains { $0.hasPrefix("> 88 │ let line88 = 88") }, "\(text)")
+    }
+
+    @Test(arguments: [80, 120, 200], [0, 100]) func `it fits 24 lines`(columns: Int, frames: Int) throws {
+        try folderWithSources(frames: frames)
+        let text = try brief(columns: columns)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        #expect(lines.count <= 23, "\(text)")
+        #expect(lines.allSatisfy { String($0).columns <= columns }, "\(text)")
+        #expect(text.contains("88 │") && text.contains("Held by thread 4711") && text.contains("> 88"), "\(text)")
+        #expect(text.contains("more lines") == (frames > 0), "\(text)")
+        #expect(!text.contains("pthread_mutex_lock  libc.so.6") && !text.contains("runtime frame"), "\(text)")
+    }
+
+    @Test func `the rest is in the whole report, which the last line names`() throws {
+        try folderWithSources()
+        let text = try brief()
+        #expect(!text.contains("fingerprint"))
+        let next = "Next: stallwatch show . 000000000001 --all  (the whole report)\n"
+        #expect(text.hasSuffix(next), "\(text)")
+        let whole = try Tool.run(["show", ".", "000000000001", "--all"], in: scratch).output
+        #expect(whole.contains("\nfingerprint 9f2c41d07a3be815\n"), "\(whole)")
+    }
+
+    @Test func `a stack without the app's frames is shown as it is`() throws {
+        let frame = #""isInApp": true, "kind": "code""#
+        let text = ReportFixture(number: 1).json.replacing(frame, with: #""isInApp": false, "kind": "code""#)
+        try scratch.write("stall-1.json", text)
+        #expect(try brief().contains("Stack\n     0 pthread_mutex_lock  libc.so.6\n"))
     }
 
     @Test func optionsSelectTheShownReport() throws {
