@@ -3,9 +3,11 @@ import TextOutput
 struct Comparison: Encodable {
     let base: ReportSet
     let new: ReportSet
-    /// Sorted: bad changes first, and within a kind the largest change first.
+    /// Sorted: bad changes first, what is more than chance before the rest, then the largest change first.
     let changes: [GroupChange]
+    /// The changes of each kind that are more than chance.
     private let counts: [String: Int]
+    private let chanceCount: Int
 
     init(base: ReportSet, new: ReportSet, tolerance: Double) {
         self.base = base
@@ -14,18 +16,20 @@ struct Comparison: Encodable {
         let changes = fingerprints.compactMap { fingerprint in
             GroupChange(
                 base: base.groups[fingerprint], new: new.groups[fingerprint], baseHours: base.time.hours,
-                newHours: new.time.hours, tolerance: tolerance
+                newHours: new.time.hours, tolerance: tolerance,
+                isTimeKnown: base.isTimeKnown && new.isTimeKnown
             )
         }
         let order: [GroupChange.Direction] = [.new, .worse, .better, .gone, .same]
         self.changes = changes.sorted {
-            (order.firstIndex(of: $0.kind) ?? 0, $1.weight, $0.group.fingerprint ?? "")
-                < (order.firstIndex(of: $1.kind) ?? 0, $0.weight, $1.group.fingerprint ?? "")
+            (order.firstIndex(of: $0.kind) ?? 0, $0.mayBeChance ? 1 : 0, $1.weight, $0.group.fingerprint ?? "")
+                < (order.firstIndex(of: $1.kind) ?? 0, $1.mayBeChance ? 1 : 0, $0.weight, $1.group.fingerprint ?? "")
         }
         counts = Dictionary(
             uniqueKeysWithValues: GroupChange.Direction.allCases.map { kind in
-                (kind.rawValue, changes.count { $0.kind == kind })
+                (kind.rawValue, changes.count { $0.kind == kind && !$0.mayBeChance })
             })
+        chanceCount = changes.count(where: \.mayBeChance)
     }
 
     func count(of kind: GroupChange.Direction) -> Int { counts[kind.rawValue] ?? 0 }
@@ -37,16 +41,17 @@ struct Comparison: Encodable {
             .init("cause"), .init("culprit", isFlexible: true, minimumWidth: 20, style: .bold),
             .init("fingerprint", dropped: 3, style: .faint),
         ])
-        for change in changes where showsSame || change.kind != .same {
+        // The last lines are those above the prompt.
+        for change in changes.reversed() where showsSame || change.kind != .same {
             table.add(
                 [
-                    change.kind.rawValue, Self.pair(change, \.count) { String($0) },
+                    change.word, Self.pair(change, \.count) { String($0) },
                     Self.pair(change, \.countPerHour) { $0.fixed(2) },
                     Self.pair(change, \.millisecondsPerHour) { $0.duration },
                     Self.pair(change, \.medianMilliseconds) { $0.duration },
                     change.group.cause, change.group.culprit?.function ?? "-",
                     change.group.fingerprint.map { String($0.prefix(8)) } ?? "-",
-                ], style: Self.styles[change.kind])
+                ], style: change.mayBeChance ? nil : Self.styles[change.kind])
         }
         let shown = table.rows.isEmpty ? "" : table.text(for: terminal) + "\n"
         return shown + conclusion.map { $0.wrapped(to: terminal.width, indentation: "  ") + "\n" }.joined()
@@ -54,11 +59,16 @@ struct Comparison: Encodable {
 
     var conclusion: [String] {
         let counts = GroupChange.Direction.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
-        let counted = [base, new].map { StallWatchCLI.counted($0.groups.count, "stall", "stalls") }
+        let counted = [base, new].map { StallWatchCLI.counted(reports: $0.groups.reports, ofStalls: $0.groups.count) }
         var lines = [
             "\(counts).",
             "Before: \(counted[0]), monitored \(Self.words(base)). Now: \(counted[1]), monitored \(Self.words(new)).",
         ]
+        if chanceCount > 0 {
+            lines.append(
+                "\(chanceCount) with a ? may be chance: \(chanceCount == 1 ? "it is" : "they are") too rare to be "
+                    + "expected on the other side.")
+        }
         if max(base.groups.count, new.groups.count) < Self.enoughStalls {
             lines.append("Too little to compare: with fewer than \(Self.enoughStalls) stalls, changes may be chance.")
         }
@@ -84,14 +94,14 @@ struct Comparison: Encodable {
     }
 
     private static func words(_ set: ReportSet) -> String {
-        set.time.source == .reports && set.groups.reports == 0 ? "for an unknown time" : set.time.words
+        set.isTimeKnown ? set.time.words : "for an unknown time"
     }
 
     func markdown(showsSame: Bool) -> String {
         let shown = changes.filter { showsSame || $0.kind != .same }
         let rows = shown.map { change in
             [
-                change.kind == .new || change.kind == .worse ? "**\(change.kind.rawValue)**" : change.kind.rawValue,
+                change.isBad ? "**\(change.word)**" : change.word,
                 Self.pair(change, \.count) { String($0) },
                 Self.pair(change, \.millisecondsPerHour) { $0.duration },
                 Self.pair(change, \.medianMilliseconds) { $0.duration }, MarkdownText.prose(change.group.cause),
@@ -138,9 +148,15 @@ struct GroupChange: Encodable, Sendable {
     let base: Side
     let new: Side
     let kind: Direction
+    /// Whether the group is on one side only, and too rare to be expected on the other: the rule of ``VersionHistory``.
+    let mayBeChance: Bool
 
     /// Compares a group before with the same one now; rates that differ by up to `tolerance`, a share, are the same.
-    init?(base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double) {
+    ///
+    /// Where it is not known how long a side was monitored, both count as equally long.
+    init?(
+        base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double, isTimeKnown: Bool
+    ) {
         guard let group = new ?? base else { return nil }
         self.group = group
         self.base = Side(base, hours: baseHours)
@@ -157,7 +173,14 @@ struct GroupChange: Encodable, Sendable {
             } else {
                 .same
             }
+        let (seen, other) = base == nil ? (self.new, self.base) : (self.base, self.new)
+        let expected = isTimeKnown ? seen.countPerHour * other.hours : Double(seen.count)
+        mayBeChance = (base == nil || new == nil) && expected < VersionHistory.enoughStalls
     }
+
+    var isBad: Bool { !mayBeChance && (kind == .new || kind == .worse) }
+    /// The kind, with a question mark if it may be chance.
+    var word: String { kind.rawValue + (mayBeChance ? "?" : "") }
 
     /// Whether each stall takes longer, or there are more stalls by over two standard deviations: the count of
     /// independent events varies by its square root.
@@ -173,11 +196,12 @@ struct GroupChange: Encodable, Sendable {
 
     var weight: Double { abs(new.millisecondsPerHour - base.millisecondsPerHour) }
 
-    private enum CodingKeys: CodingKey { case change, fingerprint, cause, culprit, base, new }
+    private enum CodingKeys: CodingKey { case change, mayBeChance, fingerprint, cause, culprit, base, new }
 
     func encode(to encoder: any Encoder) throws {
         var fields = encoder.container(keyedBy: CodingKeys.self)
         try fields.encode(kind, forKey: .change)
+        try fields.encode(mayBeChance, forKey: .mayBeChance)
         try fields.encodeIfPresent(group.fingerprint, forKey: .fingerprint)
         try fields.encode(group.cause, forKey: .cause)
         try fields.encodeIfPresent(group.culprit?.function, forKey: .culprit)
@@ -201,10 +225,10 @@ extension Finding {
         let sides = [("before", change.base), ("now", change.new)].map { name, side in
             "\(name) \(counted(side.count, "stall", "stalls")), \(side.millisecondsPerHour.duration) an hour"
         }
-        title = "\(change.kind.rawValue): \(title)"
-        message = sides.joined(separator: "; ") + "."
+        title = "\(change.word): \(title)"
+        message = sides.joined(separator: "; ") + "." + (change.group.explanation.map { "\n" + $0 } ?? "")
         switch change.kind {
-        case _ where failing.contains(change.kind): severity = .error
+        case _ where failing.contains(change.kind) && !change.mayBeChance: severity = .error
         case .new, .worse: severity = .warning
         case .same, .better, .gone: severity = .passed
         }

@@ -10,7 +10,8 @@ struct DiffCommand: ParsableCommand {
             --base-time and --new-time, else from statistics files in the directories, else from the processes in the reports, \
             from each start to the end of the last stall. A group is worse when it costs more than --tolerance more \
             than before, and either its stalls take longer or there are more of them than chance explains (two standard \
-            deviations). A side without reports is one without stalls.
+            deviations). One that is on one side only is new or gone if the other side would have had at least 3 of them at its \
+            rate; else it has a question mark, and --fail-on does not count it. A side without reports is one without stalls.
 
             Examples:
               stallwatch diff last-week this-week
@@ -29,7 +30,8 @@ struct DiffCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Exit with status 1 if a group has one of these changes: new, worse, better, gone.", valueName: "words"),
+            "Exit with status 1 if more than chance has one of these changes: new, worse, better, gone.",
+            valueName: "words"),
         transform: FailOn.init(parsing:)
     )
     var failOn: FailOn?
@@ -73,8 +75,11 @@ struct DiffCommand: ParsableCommand {
     func run() throws {
         // A loop or a context may be on one side only.
         let values = FilterValues(filters.filter)
-        let before = try ReportSet(base, filters: filters, strict: strict, hours: baseTime?.hours, values)
-        let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours, values)
+        let reading: ReportReading<ReportSummary> = formatOptions.isForCI ? .explained : .summary
+        let before = try ReportSet(
+            base, filters: filters, strict: strict, hours: baseTime?.hours, values, reading: reading)
+        let after = try ReportSet(
+            new, filters: filters, strict: strict, hours: newTime?.hours, values, reading: reading)
         try values.check()
         let comparison = Comparison(base: before, new: after, tolerance: tolerance.share)
         let failing = failOn?.kinds ?? []
@@ -138,18 +143,22 @@ struct ReportSet: Encodable {
 
     /// `path` is a file, a directory or `-`; `hours` is the monitored time, if known; without reports, nothing stalled.
     init(
-        _ path: String, filters: FilterOptions, strict: Bool, hours: Double?, _ values: FilterValues
+        _ path: String, filters: FilterOptions, strict: Bool, hours: Double?, _ values: FilterValues,
+        reading: ReportReading<ReportSummary> = .summary
     ) throws {
         let reports = try filters.read([path], strict: strict)
         var spans = ProcessSpans(reports.filter)
         var groups = StallGroups()
-        try reports.forEach(.summary, side: values) { report, origin in
+        try reports.forEach(reading, side: values) { report, origin in
             spans.add(report)
             groups.add(report, origin)
         }
         self.groups = groups
         time = MonitoredTime(given: hours, statistics: reports.statistics, reports: spans.hours)
     }
+
+    /// Without reports and statistics nothing says how long the programs ran.
+    var isTimeKnown: Bool { time.source != .reports || groups.reports > 0 }
 
     private enum CodingKeys: CodingKey { case reports, count, totalMilliseconds }
 

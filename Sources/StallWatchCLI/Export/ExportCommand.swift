@@ -36,7 +36,8 @@ struct ExportCommand: ParsableCommand {
         let destination = try Destination(output, isBinary: format.isBinary)
         var profile = StallProfile()
         try selection.read().forEach(.whole) { report, _ in profile.add(report) }
-        try destination.write(format.data(profile), of: counted(profile.stalls.count, "stall", "stalls"))
+        let stalls = profile.stalls.reduce(profile.stalls.count) { $0 &+ $1.repeats }
+        try destination.write(format.data(profile), of: counted(reports: profile.stalls.count, ofStalls: stalls))
     }
 }
 

@@ -61,7 +61,7 @@ struct HTMLCommand: ParsableCommand {
         let destination = try Destination(output, isBinary: false)
         var page = try isComparison ? compared() : single()
         guard page.count > 0 else { throw CommandFailure(.nothing, "No report matches.") }
-        try destination.write(Page.html(page.json()), of: counted(page.count, "stall", "stalls"))
+        try destination.write(Page.html(page.json()), of: counted(reports: page.count, ofStalls: page.stallCount))
     }
 
     private func single() throws -> PageData {

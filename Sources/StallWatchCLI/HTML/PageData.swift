@@ -35,10 +35,14 @@ struct PageData {
         excerpts = PageExcerpts(files: sources)
     }
 
+    /// The reports.
     var count: Int { ids.count }
+    /// The stalls, with those that have no report of their own.
+    private(set) var stallCount = 0
 
     mutating func add(_ report: StallReport, side: Int = 0) {
         addDetails(of: report)
+        stallCount &+= report.repeats &+ 1
         history.add(ReportSummary(report))
         for share in stacks.add(report) {
             shares.append([("node", share.node), ("microseconds", share.microseconds)])

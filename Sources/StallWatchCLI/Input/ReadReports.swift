@@ -163,6 +163,18 @@ extension ReportReading<ReportSummary> {
     }
 }
 
+extension ReportReading<ReportSummary> {
+    /// The summary with the explanation.
+    static var explained: Self {
+        Self { json, filter throws(UnreadableReport) in
+            let (summary, report) = try ReportReading<StallReport>.whole.read(json, filter)
+            var explained = summary
+            explained.explanation = report?.explanation
+            return (summary, report == nil ? nil : explained)
+        }
+    }
+}
+
 extension ReportReading<UndecodedReport> {
     static var undecoded: Self {
         Self { json, filter throws(UnreadableReport) in

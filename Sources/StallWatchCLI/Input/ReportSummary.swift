@@ -27,6 +27,8 @@ struct ReportSummary: Sendable, Equatable {
     var isMissed = false
     /// The label of what the thread was working on, else the task's name.
     var context: String?
+    /// Why it stalled and what to try, a line each; `nil` unless requested, because it takes the whole report.
+    var explanation: String?
     /// The functions on all of its stacks; empty unless requested.
     var functions: [String] = []
     /// The functions that called the culprit, the nearest first; empty unless requested.

@@ -44,14 +44,21 @@ struct Finding: Equatable {
     var milliseconds: Double
 }
 
+extension StallReport {
+    /// Why it stalled and what to try, a line each; `nil` if neither is known.
+    var explanation: String? {
+        let known = [why, advice.map { "Try: \($0.text)" }].compactMap(\.self)
+        return known.isEmpty ? nil : known.joined(separator: "\n")
+    }
+}
+
 extension Finding {
     init(_ report: StallReport) {
         let duration = report.durationMilliseconds.duration
         self.init(
             severity: .warning, loop: report.loop.label,
             title: report.culprit.map { "\(duration) in \($0.function)" } ?? "\(duration) on \(report.loop.label)",
-            message: report.headline + "." + (report.why.map { " \($0)" } ?? "")
-                + (report.advice.map { " Try: \($0.text)" } ?? ""),
+            message: report.headline + "." + (report.explanation.map { "\n" + $0 } ?? ""),
             cause: report.causeWord, file: report.culprit?.file, line: report.culprit?.line,
             milliseconds: report.durationMilliseconds
         )

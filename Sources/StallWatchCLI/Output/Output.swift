@@ -106,6 +106,9 @@ struct FormatOptions: ParsableArguments {
     @Flag(help: "The same as --format json.")
     var json = false
 
+    /// Whether a machine shows each stall to a developer, with all that is to be said of it.
+    var isForCI: Bool { chosen == .github || chosen == .junit }
+
     var chosen: OutputFormat { format ?? (json ? .json : markdown ? .markdown : .text) }
 
     func validate() throws {

@@ -5,6 +5,12 @@ import TextOutput
 
 func counted(_ count: Int, _ one: String, _ many: String) -> String { "\(count) \(count == 1 ? one : many)" }
 
+/// `18 reports of 38 stalls`; `38 stalls` if each has a report.
+func counted(reports: Int, ofStalls stalls: Int) -> String {
+    let all = counted(stalls, "stall", "stalls")
+    return reports == stalls ? all : "\(counted(reports, "report", "reports")) of \(all)"
+}
+
 /// A path without its last part; `.` for a bare name.
 func directoryName(_ path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }

@@ -19,6 +19,7 @@ struct StallGroups: Sendable {
     var reports: Int { groups.values.reduce(0) { $0 + $1.reports } }
     var count: Int { groups.values.reduce(0) { $0 &+ $1.count } }
     var missed: Int { groups.values.reduce(0) { $0 + $1.missed } }
+    var maximumMilliseconds: Double { groups.values.map(\.maximumMilliseconds).max() ?? 0 }
     var totalMilliseconds: Double { groups.values.reduce(0) { $0 + $1.totalMilliseconds } }
 
     func sorted(by order: Order) -> [StallGroup] {
@@ -83,6 +84,8 @@ struct StallGroup: Sendable, Equatable {
     private(set) var firstSeen = Timestamp(microsecondsSince1970: .max)
     private(set) var lastSeen = Timestamp(microsecondsSince1970: .min)
     private(set) var longest: Longest?
+    /// That of the longest stall, if it was requested.
+    private(set) var explanation: String?
     private var culprits = Tally<ReportSummary.Culprit>()
     private var causes = Tally<String>()
     /// The callers of the culprit in the first report for which they were looked up, the nearest first.
@@ -121,6 +124,7 @@ struct StallGroup: Sendable, Equatable {
         lastSeen = max(lastSeen, report.startedAt)
         if longest.map({ milliseconds > $0.milliseconds }) ?? true {
             longest = Longest(id: report.id, path: origin.path, line: origin.line, milliseconds: milliseconds)
+            explanation = report.explanation
         }
         if let culprit = report.culprit { culprits.add(culprit, weight) }
         causes.add(report.causeWord, weight)
@@ -172,7 +176,8 @@ extension Finding {
         self.init(
             severity: .warning, loop: group.loop, title: "\(total)\(place)",
             message:
-                "\(stalls) of \(group.loop)\(place): \(total) in all, \(group.maximumMilliseconds.duration) at most.",
+                "\(stalls) of \(group.loop)\(place): \(total) in all, \(group.maximumMilliseconds.duration) at most."
+                + (group.explanation.map { "\n" + $0 } ?? ""),
             cause: group.cause, file: group.culprit?.file, line: group.culprit?.line,
             milliseconds: group.totalMilliseconds
         )

@@ -72,10 +72,10 @@ struct TopCommand: ParsableCommand {
         let isForEach = groupBy == .caller
         // Looking up callers takes as long as all other fields of a report: once for each fingerprint.
         let known = Mutex<Set<String>>([])
-        let reading = ReportReading.summary(withCallers: { fingerprint in
+        let summary = ReportReading.summary(withCallers: { fingerprint in
             isForEach || fingerprint.map { id in known.withLock { $0.insert(id).inserted } } ?? false
         })
-        try selection.read().forEach(reading) { groups.add($0, $1) }
+        try selection.read().forEach(formatOptions.isForCI && !isForEach ? .explained : summary) { groups.add($0, $1) }
         let sorted = groups.sorted(by: order)
         let terminal = terminalOptions.terminal
         let isText = formatOptions.chosen == .text

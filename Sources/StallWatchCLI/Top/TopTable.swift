@@ -27,14 +27,14 @@ struct TopTable {
         // Most programs set no contexts.
         let hasContexts = shown.contains { $0.context != nil }
         var table = TextTable([
-            .init("share", .right, dropped: 6), .init("count", .right, dropped: 7), .init("total", .right),
+            .init("share", .right, dropped: 6), .init("count", .right, dropped: 10), .init("total", .right),
             .init("harm", .right),
             .init("p50", .right, dropped: 1), .init("p95", .right, dropped: 2), .init("max", .right, dropped: 3),
-            .init("last (UTC)", dropped: 5), .init("cause", dropped: 8),
+            .init("last (UTC)", dropped: 5), .init("cause", dropped: 9),
             .init("context", isFlexible: true, minimumWidth: 12),
-            .init("culprit", isFlexible: true, minimumWidth: 26, style: .bold),
-            .init("called by", isFlexible: true, minimumWidth: 14, unlimitedWidth: Self.callerColumns, dropped: 9),
-            .init("where", isFlexible: true, minimumWidth: 18, keepsEnds: true),
+            .init("culprit", isFlexible: true, minimumWidth: 20, style: .bold),
+            .init("called by", isFlexible: true, minimumWidth: 14, unlimitedWidth: Self.callerColumns, dropped: 7),
+            .init("where", isFlexible: true, minimumWidth: 14, keepsEnds: true, dropped: 8),
             .init("loop", isFlexible: true, dropped: 4),
             .init("id", style: .faint),
         ])
@@ -87,11 +87,11 @@ struct TopTable {
     }
 
     private var conclusion: String {
-        let stalls = counted(groups.count, "stall", "stalls")
-        let reports = counted(groups.reports, "report", "reports")
-        return "\(stalls) in \(counted(groups.all.count, "group", "groups")), "
-            + "\(groups.totalMilliseconds.duration) in \(reports)"
-            + (groups.missed > 0 ? ", \(groups.missed) of them over when the watchdog looked." : ".")
+        let missed = groups.missed
+        return "\(counted(reports: groups.reports, ofStalls: groups.count)) in "
+            + "\(counted(groups.all.count, "group", "groups")): \(groups.totalMilliseconds.duration) in all, "
+            + "the longest \(groups.maximumMilliseconds.duration)"
+            + (missed > 0 ? "; \(missed) \(missed == 1 ? "was" : "were") over when the watchdog looked." : ".")
     }
 
     /// The nearest caller of a group's culprit that not all groups with this culprit have; empty for its only group.

@@ -33,8 +33,8 @@ import Testing
         try add("new/", "cccccccccccccccc", 20, 500)  // more often
         try add("base/", "dddddddddddddddd", 20, 500)
         try add("new/", "dddddddddddddddd", 2, 500)  // less often
-        try add("base/", "eeeeeeeeeeeeeeee", 1, 500)  // gone
-        try add("new/", "ffffffffffffffff", 1, 500)  // new
+        try add("base/", "eeeeeeeeeeeeeeee", 1, 500)  // gone, which may be chance
+        try add("new/", "ffffffffffffffff", 4, 500)  // new
         return scratch
     }
 
@@ -42,8 +42,8 @@ import Testing
 
     @Test func `a loop may be on one side only, and a misspelled one is on neither`() throws {
         try scratch.write([ReportFixture(number: 1)], in: "base/")
-        let other = ReportFixture(number: 3, loop: "render", fingerprint: "b2c41d07a3be8159")
-        try scratch.write([ReportFixture(number: 2), other], in: "new/")
+        let others = (3...6).map { ReportFixture(number: $0, loop: "render", fingerprint: "b2c41d07a3be8159") }
+        try scratch.write([ReportFixture(number: 2)] + others, in: "new/")
         let gate = ["diff", "base", "new", "--fail-on", "new", "--loop"]
         let one = try Tool.run(gate + ["render"], in: scratch)
         #expect(one.errors == "Failed: 1 new.\n" && one.output.hasPrefix("change"), "\(one)")
@@ -59,19 +59,20 @@ import Testing
         #expect(neither.status == 1)
     }
 
-    @Test func changesAreListedWorstFirst() throws {
+    @Test func `the worst changes are the last lines`() throws {
         let result = try Tool.run(["diff", "base", "new"] + times, in: try folders())
         #expect(
             result.output == """
                 change  stalls     stalls/h        stalled/h           median  cause  culprit  fingerprint
-                new          1         0.10            50 ms           500 ms  lock   inf()    ffffffff
-                worse   4 → 20  0.40 → 2.00  200 ms → 1.00 s  500 ms → 500 ms  lock   inc()    cccccccc
-                worse    4 → 4  0.40 → 0.40  200 ms → 400 ms  500 ms → 1.00 s  lock   inb()    bbbbbbbb
+                gone?        1         0.10            50 ms           500 ms  lock   ine()    eeeeeeee
                 better  20 → 2  2.00 → 0.20  1.00 s → 100 ms  500 ms → 500 ms  lock   ind()    dddddddd
-                gone         1         0.10            50 ms           500 ms  lock   ine()    eeeeeeee
+                worse    4 → 4  0.40 → 0.40  200 ms → 400 ms  500 ms → 1.00 s  lock   inb()    bbbbbbbb
+                worse   4 → 20  0.40 → 2.00  200 ms → 1.00 s  500 ms → 500 ms  lock   inc()    cccccccc
+                new          4         0.40           200 ms           500 ms  lock   inf()    ffffffff
 
-                1 new, 2 worse, 1 same, 1 better, 1 gone.
-                Before: 33 stalls, monitored 10 h 0 min. Now: 32 stalls, monitored 10 h 0 min.
+                1 new, 2 worse, 1 same, 1 better, 0 gone.
+                Before: 33 stalls, monitored 10 h 0 min. Now: 35 stalls, monitored 10 h 0 min.
+                1 with a ? may be chance: it is too rare to be expected on the other side.
 
                 """
         )
@@ -79,7 +80,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("new", 1, "Failed: 1 new.\n"), ("new,worse", 1, "Failed: 1 new, 2 worse.\n"), ("gone", 1, "Failed: 1 gone.\n"),
+        ("new", 1, "Failed: 1 new.\n"), ("new,worse", 1, "Failed: 1 new, 2 worse.\n"),
+        ("better", 1, "Failed: 1 better.\n"), ("gone", 0, ""),
     ])
     func failOnSetsTheExitStatus(words: String, status: Int32, errors: String) throws {
         let result = try Tool.run(["diff", "base", "new", "--fail-on", words] + times, in: try folders())
@@ -119,10 +121,22 @@ import Testing
 
     @Test func statisticsWithoutReportsAreASide() throws {
         try scratch.write([ReportFixture(number: 1)], in: "new/")
-        try scratch.write(
-            "base/statistics.json", #"{"suppressed": {}, "loops": [{"label": "main", "watchedSeconds": 60}]}"#)
+        // The new side has one stall in an hour.
+        for (seconds, status, errors) in [(14_400, 1, "Failed: 1 new.\n"), (3_600, 0, "")] as [(Int, Int32, String)] {
+            try scratch.write(
+                "base/statistics.json",
+                #"{"suppressed": {}, "loops": [{"label": "main", "watchedSeconds": \#(seconds)}]}"#)
+            let result = try Tool.run(["diff", "base", "new", "--fail-on", "new"], in: scratch)
+            #expect(result.status == status && result.errors == errors, "\(result)")
+        }
+    }
+
+    @Test(arguments: [(2, false), (3, true), (30, true)])
+    func `without a known time both sides count as equally long`(count: Int, fails: Bool) throws {
+        try scratch.write((1...count).map { ReportFixture(number: $0) }, in: "new/")
+        try scratch.write("base/other.txt", "")
         let result = try Tool.run(["diff", "base", "new", "--fail-on", "new"], in: scratch)
-        #expect(result.status == 1 && result.errors == "Failed: 1 new.\n", "\(result)")
+        #expect(result.status == (fails ? 1 : 0) && result.output.contains("new?") == !fails, "\(result)")
     }
 
     /// A side without reports is valid: the fix worked.
@@ -134,8 +148,9 @@ import Testing
         #expect(
             result.output.hasSuffix(
                 """
-                0 new, 0 worse, 0 same, 0 better, 1 gone.
+                0 new, 0 worse, 0 same, 0 better, 0 gone.
                 Before: 1 stall, monitored at least 1 h 0 min by the reports. Now: 0 stalls, monitored for an unknown time.
+                1 with a ? may be chance: it is too rare to be expected on the other side.
                 Too little to compare: with fewer than 10 stalls, changes may be chance.
 
                 """))

@@ -63,10 +63,11 @@ import TextOutput
 
     @Test(arguments: [["html"], ["export", "--format", "collapsed"]])
     func `what is written is said`(command: [String]) throws {
-        try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        try scratch.write([ReportFixture(number: 1, repeats: 2)], in: "stalls/")
         let result = try Tool.run(command + ["stalls", "-o", "file"], in: scratch)
         #expect(result.status == 0 && result.output == "")
-        #expect(result.errors.hasPrefix("Wrote file: 1 stall, ") && result.errors.hasSuffix(" KiB.\n"), "\(result)")
+        let words = "Wrote file: 1 report of 3 stalls, "
+        #expect(result.errors.hasPrefix(words) && result.errors.hasSuffix(" KiB.\n"), "\(result)")
         // Without a report the old file stays, and nothing is beside it.
         let written = try String(contentsOfFile: scratch.path("file"), encoding: .utf8)
         let empty = try Tool.run(command + ["stalls", "--min", "1d", "-o", "file"], in: scratch)

@@ -48,11 +48,18 @@ import TextOutput
     @Test func topPrintsAMarkdownTable() throws {
         let result = try Tool.run(["top", "new", "--format", "markdown"], in: try folder())
         #expect(result.output.contains("\n| 83 % | 1 | 2.50 s | 2.50 s | cpu | ``index\\|all(`x`)`` | "))
-        #expect(result.output.hasSuffix("\n\n2 stalls in 2 groups, 3.00 s in 2 reports.\n"))
+        #expect(result.output.hasSuffix("\n\n2 stalls in 2 groups: 3.00 s in all, the longest 2.50 s.\n"))
     }
 
     @Test func annotationsAndASummaryForGitHub() throws {
         let scratch = try folder()
+        // One would be no more than chance.
+        let more = (5...7).map {
+            ReportFixture(
+                number: $0, milliseconds: 2_500, fingerprint: "0000000000000001", function: "index|all(`x`)",
+                cause: "cpu")
+        }
+        try scratch.write(more, in: "new/")
         let result = try Tool.run(
             ["diff", "base", "new", "--format", "github", "--fail-on", "new"], in: scratch,
             environment: ["GITHUB_WORKSPACE": "/src/notes", "GITHUB_STEP_SUMMARY": scratch.path("summary.md")]
@@ -60,10 +67,24 @@ import TextOutput
         #expect(result.status == 1 && result.errors == "Failed: 1 new.\n", "\(result)")
         let lines = result.output.split(separator: "\n")
         #expect(
-            lines.first?.hasPrefix("::error file=NoteStore.swift,line=88,title=new%3A 2.50 s in index|all(`x`)::")
+            lines.first?.hasPrefix("::error file=NoteStore.swift,line=88,title=new%3A 10.00 s in index|all(`x`)::")
                 == true)
         let summary = try String(contentsOfFile: scratch.path("summary.md"), encoding: .utf8)
-        #expect(summary.contains("| **new** | 1 | "))
+        #expect(summary.contains("| **new** | 4 | "))
+    }
+
+    /// A report of the lock, whose cause has advice.
+    @Test(arguments: [["show", "base"], ["top", "base"], ["diff", "none", "base"]])
+    func `what CI shows has the sentence and what to try`(command: [String]) throws {
+        let scratch = try folder()
+        try scratch.write("none/other.txt", "")
+        let lines = [
+            "Blocked for 480 of 500 ms in pthread_mutex_lock.", "Try: Move the sleep in writeWAL() out of the section",
+        ]
+        let github = try Tool.run(command + ["--format", "github"], in: scratch)
+        #expect(github.status == 0 && github.output.contains("%0A" + lines.joined(separator: "%0A")), "\(github)")
+        let junit = try Tool.run(command + ["--format", "junit"], in: scratch)
+        #expect(junit.status == 0 && junit.output.contains("&#10;" + lines.joined(separator: "&#10;")), "\(junit)")
     }
 
     @Test func aSummaryThatCannotBeWrittenIsAnError() throws {
@@ -159,7 +180,7 @@ import TextOutput
     @Test(arguments: widths) func diff(width: Int) throws {
         let scratch = try TemporaryDirectory()
         for (number, (folder, count, fingerprint)) in [
-            ("base", 4, "a"), ("new", 20, "a"), ("base", 12, "b"), ("new", 1, "b"), ("new", 2, "c"), ("base", 1, "d"),
+            ("base", 4, "a"), ("new", 20, "a"), ("base", 12, "b"), ("new", 1, "b"), ("new", 4, "c"), ("base", 1, "d"),
         ].enumerated() {
             let reports = (0..<count).map {
                 ReportFixture(
