@@ -23,7 +23,7 @@ import TestSupport
         return try String(contentsOfFile: directory.path(name), encoding: .utf8).split(separator: "\n")
     }
 
-    /// At 390, 800, 1280 and 1920 pixels, light and dark.
+    /// At six widths, light and dark, and without scripts.
     @Test(arguments: [5, 500])
     func totalsFiltersLinksAndLayout(count: Int) throws {
         #expect(try makeUp(count, to: "reports.ndjson").count == count)

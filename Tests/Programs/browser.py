@@ -100,6 +100,18 @@ class Page:
         WebDriverWait(self.driver, 120).until(lambda driver: self.script(f"return Boolean({condition})"), what)
 
 
+def texts_without_scripts(driver, address):
+    """The texts that a browser shows, and reads to the blind, if it runs no scripts."""
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get("about:blank")
+        driver.get(address)
+        nodes = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        return [node["name"]["value"] for node in nodes if node["role"]["value"] == "StaticText" and not node["ignored"]]
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
 def check_silence(driver, address):
     """Checks that nothing is on the console, and that nothing but the page itself was loaded."""
     equal(driver.get_log("browser"), [], "what is on the console")

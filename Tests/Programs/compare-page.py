@@ -4,7 +4,7 @@
     Tests/Programs/compare-page.py PAGE DIFF
 
 PAGE is the page, DIFF the output of `stallwatch diff --json` for the same reports. Checks the rates of both sides, overall
-and of each group, that a frame that only became worse is red and one that only became better is blue, and that each side
+and of each group, that what is new or worse comes first, that a frame that only became worse is red and one that only became better is blue, and that each side
 can be shown by itself.
 
 Prints figures. Exit status: 0 when all is right, 1 when not, 64 for a wrong argument, 69 when something is missing.
@@ -28,6 +28,14 @@ def check(driver, path, diff):
         equal(shown, wanted, f"the stalled time per hour {side}")
     heads = page.script("return [...document.querySelectorAll('#groups .head button:not([hidden])')].map((each) => each.textContent)")
     expect({"before", "after"} <= set(heads), f"the groups have the columns {heads}")
+    # What is new or worse comes first, by the rule of `stallwatch diff`, and a stall of its first group is open.
+    order = ["new", "worse", "new?", "better", "gone", "gone?", "same"]
+    rows = page.script("return [...document.querySelectorAll('#groups .row')].map((row) => order(row.children[1].textContent))".replace(
+        "order(", f"{order}.indexOf("))
+    words = [change["change"] + ("?" if change["mayBeChance"] else "") for change in diff["changes"]]
+    equal(rows[:1], [min(order.index(word) for word in words)], "the first group's change")
+    equal(rows, sorted(rows), "the order of the groups")
+    equal(page.script("return stalls.side[chosenStall]"), 1, "the side of the stall that is open")
     # Reading the colours is what the browser warns of.
     check_silence(driver, address)
     # The colours of the widest frames that are on one side only.

@@ -38,8 +38,16 @@ def check_detail(page, words):
     equal(page.script(widths), [3, 1], "the turns of each loop")
     left = "return getComputedStyle(document.querySelector('#detail .history .stalled')).left"
     expect(float(page.script(left).removesuffix("px")) > 0, "the stall begins where the history does")
-    blamed = page.text("detail").count("ledger.lock()")
-    equal(blamed, 1, "how often the blamed source line is there")
+    # The owner's source comes first: that is the code to change.
+    blamed = page.script("return [...document.querySelectorAll('#detail .source .blamed')].map((each) => each.textContent.trim())")
+    expect(len(blamed) == 2 and blamed[0].endswith("ledger.add(price)") and "ledger.lock()" in blamed[1], f"the blamed lines are {blamed}")
+    closed = page.script("return [...document.querySelectorAll('#detail details:not([open]) .kernel')].length")
+    equal(closed, 1, "the folded functions of the kernel")
+    sizes = page.script(
+        """const size = (each) => parseFloat(getComputedStyle(each).fontSize), all = [...document.querySelectorAll("#detail *")];
+        return [size(document.querySelector("#detail .why")), Math.max(...all.filter((each) => !each.closest(".why, .try")).map(size))]"""
+    )
+    expect(sizes[0] > sizes[1], f"the sentence has {sizes[0]} pixels, and something else {sizes[1]}")
 
 
 def check_worst(page):

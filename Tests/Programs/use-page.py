@@ -17,18 +17,20 @@ import json
 import pathlib
 import sys
 
-from browser import Page, check_silence, run
+from browser import Page, check_silence, run, texts_without_scripts
 from checks import equal, expect
 # After the browser, which finds the Python that has Selenium.
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-WIDTHS = [390, 800, 1280, 1920]
+WIDTHS = [390, 600, 800, 1024, 1280, 1920]
+# A page with no more reports has the list above the stall, over the whole width.
+FEW = 5
 # The layout of a page with more reports is checked with a group beside the lists, of one with fewer with a stall.
 MANY = 100
 HOSTILE = (
     "q=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E&loop=__proto__&process=%00&metadata=constructor&min=1e9&side=7"
-    "&hide=constructor,toString,cpu&group=%3Cscript%3E&function=%22%3E&time=9,1&stall=..%2F..&list=nothing&zoom=99.0.x&up=2"
+    "&cause=cpu&group=%3Cscript%3E&function=%22%3E&time=9,1&stall=..%2F..&list=nothing&zoom=99.0.x&up=2"
 )
 
 
@@ -115,21 +117,28 @@ def check_filters(page, reports, function):
     every = len(reports)
     withFunction = count(reports, lambda report: function in functions(report))
     equal(search(page, function.lower()), withFunction, "the stalls that a search leaves")
+    first = page.script(
+        """const nodes = nodesThrough((name) => text(name) === arguments[0]);
+        const [group] = stallwatch.groups().filter((each) => each.stalls.some((stall) => hasStackIn(stall, nodes))).sort((a, b) => b.total - a.total);
+        return [hasStackIn(chosenStall, nodes), sentence(chosenStall)]""", function)
+    equal(first, [True, page.script("return document.querySelector('#detail h2').textContent")], "what a search opens")
     key, value = next(iter(reports[0]["metadata"].items()))
     same = count(reports, lambda report: value in report["metadata"].get(key, ""))
     equal(search(page, f"{key}={value}"), same, "the stalls with the searched metadata")
     equal(search(page, "no such thing"), 0, "the stalls that a search for nothing leaves")
     expect(page.text("matches").startswith("0 "), f"a search for nothing finds {page.text('matches')!r}")
+    equal(page.text("detail"), "No stall matches “no such thing”.", "what a search for nothing opens")
     expect(page.is_shown("clear"), "nothing brings the stalls back")
     page.press(Keys.ESCAPE)
     equal(page.state()["stalls"], every, "the stalls after Esc in the search")
     expect(page.focused() != "search", "Esc does not leave the search")
+    expect(page.script("return document.querySelector('#detail h2') !== null"), "no stall is shown after Esc")
 
     loop = reports[0]["loop"]["label"]
     of_loop = count(reports, lambda report: report["loop"]["label"] == loop)
     if of_loop < every:
         equal(choose(page, "loop", loop), of_loop, f"the stalls of {loop}")
-        expect(page.text("shown").startswith(f"{of_loop:,} of {every:,} stall"), f"it says {page.text('shown')!r}")
+        expect(page.text("shown").startswith(f"{of_loop:,} of {every:,} report"), f"it says {page.text('shown')!r}")
         # Two filters at once.
         both = count(reports, lambda report: report["loop"]["label"] == loop and function in functions(report))
         equal(search(page, function), both, f"the stalls of {loop} with the function")
@@ -144,10 +153,10 @@ def check_filters(page, reports, function):
             choose(page, "minimum", "")
     cause = reports[0]["cause"]["kind"]
     page.script("document.querySelector('[data-cause=\"' + arguments[0] + '\"]').click()", cause)
-    others = count(reports, lambda report: report["cause"]["kind"] != cause)
-    equal(page.state()["stalls"], others, f"the stalls without {cause}")
-    page.press(Keys.ESCAPE)
-    equal(page.state()["stalls"], every, "the stalls after Esc")
+    of_cause = count(reports, lambda report: report["cause"]["kind"] == cause)
+    equal(page.state()["stalls"], of_cause, f"the stalls by {cause}")
+    page.script("document.querySelector('[data-cause=\"' + arguments[0] + '\"]').click()", cause)
+    equal(page.state()["stalls"], every, "the stalls after a second click")
     return withFunction
 
 
@@ -208,8 +217,9 @@ def check_address(page, driver, address, reports, function, wanted):
     equal(hostile.state()["stalls"], 0, "the stalls that a made-up search leaves")
     hostile.press(Keys.ESCAPE)
     hostile.script("document.activeElement.blur()")
-    others = count(reports, lambda report: report["cause"]["kind"] != "cpu")
-    equal(hostile.state()["stalls"], others, "the stalls of a made-up address")
+    # A cause that no report has is left out of the address.
+    of_cause = count(reports, lambda report: report["cause"]["kind"] == "cpu") or len(reports)
+    equal(hostile.state()["stalls"], of_cause, "the stalls of a made-up address")
     hostile.press(Keys.ESCAPE)
     equal(hostile.state()["stalls"], len(reports), "the stalls after a made-up address")
 
@@ -265,6 +275,9 @@ def check_group(page, driver, address, reports, top):
     equal(page.state()["total"], microseconds(largest, "total"), "the flame graph's total for the largest group")
     fingerprint = page.script("return text(stallwatch.filters.group)")
     own = [report for report in reports if report["fingerprint"] == fingerprint]
+    longest = max(own, key=lambda report: report["durationMilliseconds"])
+    for words in [longest["cause"]["summary"], "Try: "][: 1 + (page.script("return data.stalls.advice[chosenStall]") is not None)]:
+        expect(words in page.text("group"), f"the group does not begin with {words!r}: {page.text('group')[:200]!r}")
     wanted = sum(1 + report["repeats"] for report in own)
     for chart in page.script(
         """return [...document.querySelectorAll("#group .bars")].map((chart) => [...chart.children].map((bar) => bar.title))"""
@@ -312,10 +325,11 @@ def check_rows(page, reports):
     caller = names[names.index(own_culprit["function"]) + 1]
     for words in [own_culprit["function"], place, f"called by {caller}", shown["cause"]["kind"]]:
         expect(words in culprit["text"], f"the row {culprit['text']!r} has no {words!r}")
-    equal([cell["bars"] for cell in cells], [0, 24, 0, 0, 0], "the bars of a row's cells")
+    # A list over the whole width has the quantiles, too.
+    equal([cell["bars"] for cell in cells], [0, 24] + [0] * (6 if len(reports) <= FEW else 3), "the bars of a row's cells")
     last = max(report["startedAt"] for report in own)
     total = page.script("return duration(arguments[0])", group["total"])
-    equal([cell["text"] for cell in numbers], [f'{group["count"]:,}', total, last[5:16].replace("T", " ")], "a row's figures")
+    equal([cell["text"] for cell in numbers[-3:]], [f'{group["count"]:,}', total, last[5:16].replace("T", " ")], "a row's figures")
     expect(culprit["width"] > 2 * max(cell["width"] for cell in cells[1:]), f"the widths of a row's cells: {cells}")
 
 
@@ -346,8 +360,35 @@ def check_colours(page, scheme):
         equal(page.script("return blockedColour(arguments[0])", cause), colours[blocked], f"the colour of blocked time with {cause}")
 
 
-def check_layout(page, driver, axe, view):
-    """At each width, light and dark, the page fits, and axe finds no fault."""
+def check_targets(page, what):
+    """What can be pressed has 24 pixels, or nothing else to press is as near (WCAG 2.2, 2.5.8)."""
+    faults = page.script(
+        """const seen = [...document.querySelectorAll("button, a[href], input, select, summary")].map((each) => {
+          const box = (each.closest("label") || each).getBoundingClientRect();
+          const x = box.left + box.width / 2, y = box.top + box.height / 2, hit = document.elementFromPoint(x, y);
+          return {each, box, x, y, isSmall: Math.min(box.width, box.height) < 24, isHit: hit && (each.contains(hit) || hit.contains(each))};
+        }).filter(({isHit}) => isHit);
+        const distance = (one, other) => other.isSmall ? Math.hypot(one.x - other.x, one.y - other.y) - 12
+          : Math.hypot(Math.max(other.box.left - one.x, one.x - other.box.right, 0), Math.max(other.box.top - one.y, one.y - other.box.bottom, 0));
+        return seen.filter((one) => one.isSmall && seen.some((other) => other !== one && distance(one, other) < 12))
+          .map(({each, box}) => each.outerHTML.slice(0, 80) + " " + box.width.toFixed(1) + " x " + box.height.toFixed(1));"""
+    )
+    equal(faults, [], f"the targets that are too small at {what}")
+
+
+def check_without_scripts(driver, address, top):
+    """A browser that runs no scripts shows the groups with their sentences, those that cost most first, and nothing else."""
+    texts = texts_without_scripts(driver, address)
+    expect(texts[:1] == ["Stalls"], f"the page without scripts begins with {texts[:3]}")
+    largest = max(top["groups"], key=lambda group: group["totalMilliseconds"])
+    titles = [text for text in texts if text.endswith(")") and " in " in text and not text.startswith("Try")]
+    expect(len(titles) >= min(top["groupCount"], 100) / 2, f"{len(titles)} of {top['groupCount']} groups are listed")
+    expect(largest["culprit"]["function"] in titles[0], f"the first of the list is {titles[0]!r}")
+    expect("Search" not in "".join(texts), "the controls are shown, which do nothing")
+
+
+def check_layout(page, driver, reports, axe, view):
+    """At each width, light and dark, the page fits, and axe finds no fault, nor a target of less than 24 pixels."""
     source = pathlib.Path(axe).read_text()
     faults = []
     for width in WIDTHS:
@@ -368,7 +409,15 @@ def check_layout(page, driver, axe, view):
             tops = page.script(
                 "return ['chosen', 'timeline', 'lists'].map((id) => document.getElementById(id).getBoundingClientRect().top + scrollY)"
             )
-            expect(tops == sorted(tops) if width == 390 else tops[1] < min(tops[0], tops[2]), f"the order of {width}: {tops}")
+            expect(tops == sorted(tops) if width <= 600 else tops[1] < min(tops[0], tops[2]), f"the order of {width}: {tops}")
+            if len(reports) <= FEW and width > 1000:
+                boxes = page.script(
+                    """return ["lists", "detail", "flame"].map((id) => document.getElementById(id).getBoundingClientRect())
+                    .map((box) => [box.top + scrollY, box.bottom + scrollY, box.width])"""
+                )
+                (_, list_end, _), (top, bottom, wide), (flame_top, _, _) = boxes
+                expect(list_end <= top and wide > 0.9 * width and bottom > 900 - 40, f"the stall at {width} is at {boxes}")
+                expect(flame_top >= 900, f"the flame graph is not below the first screen: {boxes}")
             axis = page.script("return stallwatch.timeline.axis")
             expect(len(axis) >= 2, f"the axis of {width} has {axis}")
             for id in ["search", "timeline", "groups", view, "flame"]:
@@ -379,6 +428,8 @@ def check_layout(page, driver, axe, view):
             # What is cut off in the list can be read nowhere else on the row.
             culprit = page.script("const cell = document.querySelector('#groups .row .name'); return cell.clientWidth")
             expect(culprit >= 80, f"the culprit has {culprit} pixels of {width}")
+            if scheme == "light":
+                check_targets(page, width)
             # What axe finds depends on the width or on the colours: each width in one of them, and in the other for the other view.
             if (WIDTHS.index(width) + (scheme == "dark") + (view == "group")) % 2:
                 continue
@@ -410,11 +461,12 @@ def check(driver, path, ndjson, top, axe):
     check_totals(Page(driver, address))
     check_rows(Page(driver, address), reports)
     check_silence(driver, address)
+    check_without_scripts(driver, address, top)
     page, view = Page(driver, address), "detail"
     if len(reports) > MANY:
         page.press("g", Keys.HOME, Keys.ENTER)
         view = "group"
-    check_layout(page, driver, axe, view)
+    check_layout(page, driver, reports, axe, view)
     return f"{len(reports)} reports, {path.stat().st_size} bytes, loaded in {loaded:.0f} ms"
 
 

@@ -61,7 +61,8 @@ struct HTMLCommand: ParsableCommand {
         let destination = try Destination(output, isBinary: false)
         var page = try isComparison ? compared() : single()
         guard page.count > 0 else { throw CommandFailure(.nothing, "No report matches.") }
-        try destination.write(Page.html(page.json()), of: counted(reports: page.count, ofStalls: page.stallCount))
+        try destination.write(
+            Page.html(page.json(), list: page.list), of: counted(reports: page.count, ofStalls: page.stallCount))
     }
 
     private func single() throws -> PageData {
@@ -75,13 +76,18 @@ struct HTMLCommand: ParsableCommand {
 
     private func compared() throws -> PageData {
         let values = FilterValues(selection.filters.filter)
-        let sides = try selection.paths.map { path in
-            let set = try ReportSet(
-                path, filters: selection.filters, strict: selection.strict, hours: nil, values)
-            return PageData.Side(name: path, hours: set.time.hours)
+        let sets = try selection.paths.map { path in
+            try ReportSet(path, filters: selection.filters, strict: selection.strict, hours: nil, values)
         }
         try values.check()
+        let sides = zip(selection.paths, sets).map { PageData.Side(name: $0, hours: $1.time.hours) }
         var data = PageData(comparing: sides, sources: sourceOptions.files, link: link)
+        let comparison = Comparison(base: sets[0], new: sets[1], tolerance: DiffCommand.Tolerance.standard.share)
+        var words: [String: String] = [:]
+        for change in comparison.changes where change.kind != .same {
+            if let fingerprint = change.group.fingerprint { words[fingerprint] = change.word }
+        }
+        data.changes = words
         for (side, path) in selection.paths.enumerated() {
             let reports = try selection.filters.read([path], strict: selection.strict)
             try reports.forEach(.whole, side: values) { report, _ in data.add(report, side: side) }
@@ -111,9 +117,11 @@ enum Page {
         PackageResources.main_js,
     ]
 
-    static func html(_ data: [UInt8]) -> [UInt8] {
+    /// `list` is what a browser without scripts shows, as items of a list.
+    static func html(_ data: [UInt8], list: String = "") -> [UInt8] {
         let parts = [
             "POLICY": Array(policy.utf8), "CSS": PackageResources.page_css, "DATA": data, "JS": Array(scripts.joined()),
+            "LIST": Array(list.utf8),
         ]
         // Text and marks in turn; the page has no other "%". Inserted text is not scanned: a function may be named %JS%.
         return String(decoding: PackageResources.page_html, as: UTF8.self)

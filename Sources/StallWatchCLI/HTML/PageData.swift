@@ -15,6 +15,9 @@ struct PageData {
     private var shares = ColumnTable()
     private var details: [Detail: [(stall: String, value: JSONValue)]] = [:]
     var history = VersionHistory()
+    private var groups = StallGroups()
+    /// How each fingerprint changed, in the words of a comparison; `nil` for those of the history.
+    var changes: [String: String]?
     /// How long the programs were watched; `nil` without rates, as in a comparison.
     var time: MonitoredTime?
     private let sides: [Side]
@@ -43,7 +46,10 @@ struct PageData {
     mutating func add(_ report: StallReport, side: Int = 0) {
         addDetails(of: report)
         stallCount &+= report.repeats &+ 1
-        history.add(ReportSummary(report))
+        var summary = ReportSummary(report)
+        summary.explanation = report.explanation
+        history.add(summary)
+        groups.add(summary, ReportOrigin(path: ""))
         for share in stacks.add(report) {
             shares.append([("node", share.node), ("microseconds", share.microseconds)])
         }
@@ -61,7 +67,8 @@ struct PageData {
             ("culprit", text(culprit?.function)), ("place", text(place)),
             ("context", text(report.context?.name)), ("host", text(report.process.hostname)),
             ("unknown", text(culprit == nil ? report.missingCulpritReason : nil)),
-            ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
+            ("reasons", text(Self.reasons(of: report))),
+            ("source", excerpts.number(of: culprit?.file, culprit?.line)),
             ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),
         ]
         stalls.append(row + explanation(of: report))
@@ -106,6 +113,19 @@ struct PageData {
         }
     }
 
+    private static let maximumListedGroups = 100
+
+    /// The groups with the most time as items of a list, for a browser that runs no scripts.
+    var list: String {
+        groups.sorted(by: .total).prefix(Self.maximumListedGroups).map { group in
+            let finding = Finding(group)
+            let place = finding.file.map { sourcePlace($0, finding.line) }
+            let lines = finding.message.split(separator: "\n").map(String.init) + [place].compactMap(\.self)
+            let title = "\(finding.title) (\(finding.cause))"
+            return "<li><b>\(title.escapedForXML)</b>" + lines.map { "<br>\($0.escapedForXML)" }.joined() + "</li>\n"
+        }.joined()
+    }
+
     private static func reasons(of report: StallReport) -> String? {
         let all = report.samples.compactMap(\.reason)
         var different = Numbered<String>()
@@ -117,12 +137,14 @@ struct PageData {
     /// Locks are rare and structured, so they are not in columns.
     private mutating func describe(_ lock: StallReport.Lock, of report: StallReport) -> JSONValue {
         let owners = lock.owners.map { owner -> JSONValue in
-            [
+            let source = report.frame(of: owner).flatMap { excerpts.number(of: $0.file, $0.line) }
+            return [
                 "thread": .optional(owner.thread.id), "name": .optional(owner.thread.name),
                 "node": node(owner.stack, of: report), "isRunning": .bool(owner.isRunning),
                 "call": .optional(owner.systemCall?.description),
                 "waitsFor": .optional(owner.waitsFor?.named(owner.waitsForLabel)),
                 "starved": .optional(owner.isStarved ? owner.doing : nil),
+                "source": source.map(JSONValue.int) ?? .null,
             ]
         }
         return [
@@ -166,7 +188,7 @@ struct PageData {
                 pairs.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }.map { strings.number(of: $0) })
         }
         let begin = stalls.offset("start")
-        let changes = history.changes.sorted { $0.key < $1.key }
+        let changes = (changes ?? history.changes.mapValues(\.rawValue)).sorted { $0.key < $1.key }
         let rare = Detail.allCases.map { ($0.rawValue, JSONValue.object(details[$0] ?? [])) }
         let columns: [(String, JSONValue)] = [
             ("begin", .int(begin)), ("strings", .strings(strings.values)),
@@ -176,7 +198,7 @@ struct PageData {
             ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
             ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
             ("link", .string(link)),
-            ("changes", .object(changes.map { ($0.key, .string($0.value.rawValue)) })),
+            ("changes", .object(changes.map { ($0.key, .string($0.value)) })),
             ("rates", .object(rates)), ("hours", .optional(time?.words)),
         ]
         return PlainJSON.escapedForScript(JSONOutput.bytes(JSONValue.object(columns + rare), isIndented: false))
@@ -256,9 +278,9 @@ private struct PageExcerpts {
 
     init(files: SourceFiles) { self.files = files }
 
-    /// The index of a culprit's lines; `nil` if they are not found.
-    mutating func number(of culprit: StallReport.Culprit?) -> Int? {
-        guard let path = culprit?.file, let line = culprit?.line else { return nil }
+    /// The index of a place's lines; `nil` if they are not found.
+    mutating func number(of file: String?, _ line: Int?) -> Int? {
+        guard let path = file, let line else { return nil }
         let place = "\(path):\(line)"
         if let known = numbers[place] { return known }
         let lines = self.lines[path] ?? files.lines(of: path)

@@ -32,6 +32,43 @@ import Testing
         #expect(loops.first?["label"] as? String == "%CSS%")
     }
 
+    @Test func `without scripts it is a list of the groups`() throws {
+        var page = PageData()
+        let name = "save<Note>(_:)%JS%"
+        for (number, milliseconds) in [300.0, 900].enumerated() {
+            let report = ReportFixture(number: number, milliseconds: milliseconds, repeats: 1, function: name)
+            page.add(try StallReport(jsonData: report.bytes))
+        }
+        let escaped = "save&lt;Note&gt;(_:)%JS%"
+        #expect(
+            page.list.hasPrefix(
+                "<li><b>2.40 s in \(escaped) (lock)</b><br>4 stalls of main in \(escaped): 2.40 s in all, 900 ms at most."
+                    + "<br>Blocked for 480 of 500 ms in pthread_mutex_lock.<br>Try: Move the sleep in writeWAL() out of "
+            ),
+            "\(page.list)")
+        #expect(page.list.hasSuffix("<br>NoteStore.swift:88</li>\n"), "\(page.list)")
+        #expect(
+            String(decoding: Page.html(page.json(), list: page.list), as: UTF8.self).contains("<ol>\n\(page.list)</ol>")
+        )
+    }
+
+    @Test func `a lock's owner has its own source lines`() throws {
+        let directory = try TemporaryDirectory()
+        let waiter = try directory.write("NoteStore.swift", (1...100).map { "line \($0)\n" }.joined())
+        let owner = try directory.write("WAL.swift", "func writeWAL() {\n    usleep(1)\n}\n")
+        let named = #""function": "writeWAL()", "file": "\#(owner)", "line": 2"#
+        let json = ReportFixture(file: waiter).json.replacing(#""function": "writeWAL()""#, with: named)
+        var page = PageData(sources: SourceFiles(below: [directory.path]))
+        page.add(try StallReport(jsonData: Array(json.utf8)))
+        let data = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
+        let locks = try #require(data["locks"] as? [String: [String: Any]])
+        let held = try #require((locks["0"]?["owners"] as? [[String: Any]])?.first?["source"] as? Int)
+        let sources = try #require(data["sources"] as? [[String: Any]])
+        #expect((sources[held]["lines"] as? [String])?[1] == "    usleep(1)")
+        let own = try #require(try stalls(data, "source")[0])
+        #expect((sources[own]["lines"] as? [String])?[3] == "line 88")
+    }
+
     @Test func contextsAreStoredByLabelAndInWords() throws {
         var report = try StackFixture.report(300, [.init(at: 250, stack: ["a"])])
         report.context = .init(taskID: 12)

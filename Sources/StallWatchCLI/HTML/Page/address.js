@@ -12,7 +12,7 @@ function addressOf(view) {
   add("metadata", filters.metadata);
   if (filters.minimum > 0) add("min", filters.minimum / 1000);
   add("side", filters.side);
-  add("hide", [...filters.hiddenCauses].sort().join(","));
+  add("cause", filters.cause);
   if (filters.group !== undefined) words.set("group", text(filters.group) || "");
   add("function", filters.functionName);
   if (filters.range !== null) add("time", filters.range.map((time) => Math.round(data.begin + time)).join(","));
@@ -38,7 +38,7 @@ function viewOf(address) {
   filters.metadata = known(words.get("metadata"), data.metadata.flatMap((_, set) => pairsOf(set).map(pairText)));
   filters.minimum = (whole(words.get("min")) || 0) * 1000 || null;
   filters.side = known(whole(words.get("side")), data.sides.map((_, side) => side));
-  for (const cause of (words.get("hide") || "").split(",")) if (Object.hasOwn(causeColours, cause)) filters.hiddenCauses.add(cause);
+  filters.cause = known(words.get("cause"), allStalls.map(causeOf));
   if (words.has("group")) {
     const key = words.get("group") === "" ? null : data.strings.indexOf(words.get("group"));
     if (stalls.fingerprint.includes(key)) filters.group = key;

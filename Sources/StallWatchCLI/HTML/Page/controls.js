@@ -85,10 +85,10 @@ function makeControls(filters, changed) {
         element(
           "button",
           {
-            type: "button", "aria-pressed": String(!filters.hiddenCauses.has(cause)), "data-cause": cause,
-            title: "Show or hide stalls with this cause",
+            type: "button", "aria-pressed": String(filters.cause === cause), "data-cause": cause,
+            title: "Only stalls with this cause, or all again",
             onclick: () => {
-              if (!filters.hiddenCauses.delete(cause)) filters.hiddenCauses.add(cause);
+              filters.cause = filters.cause === cause ? null : cause;
               changed(null);
             },
           },
@@ -109,8 +109,8 @@ function makeControls(filters, changed) {
       if (isChip) search.focus();
       drawCauses();
       const isAll = shown.length === stallCount;
-      byId("shown").textContent = isAll ? counted(stallCount, "stall", "stalls")
-        : number(shown.length) + " of " + counted(stallCount, "stall", "stalls") + ", " + duration(timeOf(shown)) + " of " +
+      byId("shown").textContent = isAll ? reportsText(allStalls)
+        : number(shown.length) + " of " + counted(stallCount, "report", "reports") + ", " + duration(timeOf(shown)) + " of " +
           duration(timeOf(allStalls));
       byId("clear").hidden = isAll && byId("chips").childElementCount === 0 && filters.search === "";
     },

@@ -61,6 +61,12 @@ function placeLink(place, words) {
 // The first of the longest stalls; null without any.
 const longestOf = (indices) =>
   indices.reduce((a, b) => (a === null || stalls.duration[b] > stalls.duration[a] ? b : a), null);
+// As the tool counts: 18 reports of 38 stalls.
+function reportsText(indices) {
+  const count = indices.reduce((all, stall) => all + 1 + stalls.repeats[stall], 0);
+  const all = counted(count, "stall", "stalls");
+  return count === indices.length ? all : counted(indices.length, "report", "reports") + " of " + all;
+}
 const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.total[stall], 0);
 
 // The stall to look at first: one that lasts, that nobody saw end, or a deadlock; else the longest. null without any.
@@ -119,7 +125,7 @@ function groupsOf(indices) {
       culprit: heaviest(weights(blamed, (stall) => text(stalls.culprit[stall]))),
       place: heaviest(weights(blamed, (stall) => text(stalls.place[stall]) || "")),
       loops: loops.size, longest: longestOf(list), last, sideTimes: sideTimes(list),
-      // "new", "gone" or "regressed".
+      // "new", "gone" or "regressed"; in a comparison the word of `stallwatch diff`.
       change: Object.hasOwn(data.changes, text(key)) ? data.changes[text(key)] : null,
     };
   });

@@ -5,15 +5,7 @@ function showDetail(host, stall) {
   copy.addEventListener("click", () => copyText(markdown(stall), copy));
   const parts = [element("div", { class: "title" }, element("h2", {}, sentence(stall)), copy)];
   if (stalls.place[stall] !== null) parts.push(element("p", { class: "where" }, wherePlace(stall)));
-  const summary = text(stalls.summary[stall]);
-  if (summary !== null) {
-    parts.push(element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary));
-    const advice = text(stalls.advice[stall]);
-    if (advice !== null) {
-      parts.push(element("p", { class: "try" }, element("strong", {}, "Try: "), advice, " See " + text(stalls.advicePage[stall]) + "."));
-    }
-    parts.push(...split(stall));
-  }
+  parts.push(...explanation(stall), ...split(stall));
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
   const chart = timeChart(stall);
   parts.push(
@@ -27,13 +19,27 @@ function showDetail(host, stall) {
       ...factsOf(stall).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])
     )
   );
-  host.replaceChildren(...parts);
+  host.replaceChildren(element("div", { class: "parts" }, ...parts));
   host.scrollTop = 0;
   chart.draw();
   drawChart = chart.draw;
 }
 
 let drawChart = () => {};
+
+function showNoDetail(host, words) {
+  host.replaceChildren(element("p", { class: "empty" }, words));
+  drawChart = () => {};
+}
+
+// Why it stalled and what to try.
+function explanation(stall) {
+  const summary = text(stalls.summary[stall]), advice = text(stalls.advice[stall]);
+  if (summary === null) return [];
+  const why = element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary);
+  if (advice === null) return [why];
+  return [why, element("p", { class: "try" }, element("strong", {}, "Try: "), advice, " See " + text(stalls.advicePage[stall]) + ".")];
+}
 
 // The samples in order of time, where they differ; workers of a pool run at the same time, so theirs have no order.
 function timeChart(stall) {
@@ -132,19 +138,26 @@ function stacks(stall) {
     const title = "Stack of " + duration(time) + " (" + percent(time, stalls.duration[stall]) + ")";
     if (index > 0) return [foldedStack(title, node)];
     const inKernel = kernel.map((name) => element("li", {}, element("span", { class: "function" }, name), element("span", { class: "place" }, "kernel")));
-    const parts = [element("h3", {}, title)];
-    if (inKernel.length > 0) parts.push(element("ol", { class: "stack kernel" }, ...inKernel));
-    return [...parts, stackList(node)];
+    if (inKernel.length === 0) return [element("h3", {}, title), stackList(node)];
+    const folded = element("summary", {}, counted(inKernel.length, "function", "functions") + " of the kernel");
+    return [element("h3", {}, title), element("details", {}, folded, element("ol", { class: "stack kernel" }, ...inKernel)), stackList(node)];
   });
 }
 
+// The lines around the culprit, beside those of the lock's owner: that is the code to change.
 function sourceLines(stall) {
-  if (stalls.source[stall] === null) return [];
-  const { first, place, lines } = data.sources[stalls.source[stall]];
-  const rows = lines.map((line, index) =>
-    element("div", { class: index === place ? "blamed" : "" }, element("span", { class: "line" }, String(first + index)), line || " ")
-  );
-  return [element("h3", {}, "Source"), element("div", { class: "source", tabindex: "0", role: "group", "aria-label": "Source lines" }, ...rows)];
+  const own = stalls.source[stall], [owner] = data.locks[stall] ? data.locks[stall].owners : [];
+  const held = owner === undefined || owner.source === own ? null : owner.source;
+  const parts = [["Source: holds the lock", held], [held === null ? "Source" : "Source: waits for it", own]];
+  const shown = parts.filter(([, source]) => source !== null).map(([title, source]) => {
+    const { first, place, lines } = data.sources[source];
+    const rows = lines.map((line, index) =>
+      element("div", { class: index === place ? "blamed" : "" }, element("span", { class: "line" }, String(first + index)), line || " ")
+    );
+    const box = element("div", { class: "source", tabindex: "0", role: "group", "aria-label": title }, ...rows);
+    return element("div", {}, element("h3", {}, title), box);
+  });
+  return shown.length === 0 ? [] : [element("div", { class: "sources" }, ...shown)];
 }
 
 function whatLedToIt(stall) {

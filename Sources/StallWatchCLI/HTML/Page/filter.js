@@ -3,7 +3,7 @@
 // A filter that is null, empty or 0 lets everything through. `group` is a fingerprint's index or null for stalls without
 // one, so "no group" is undefined.
 const newFilters = () => ({
-  search: "", loop: null, process: null, context: null, metadata: null, minimum: null, side: null, hiddenCauses: new Set(), group: undefined,
+  search: "", loop: null, process: null, context: null, metadata: null, minimum: null, side: null, cause: null, group: undefined,
   functionName: null, range: null,
 });
 
@@ -57,7 +57,7 @@ function filterTest(filters) {
   }
   if (filters.minimum > 0) tests.push((stall) => stalls.duration[stall] >= filters.minimum);
   if (filters.side !== null) tests.push((stall) => stalls.side[stall] === filters.side);
-  if (filters.hiddenCauses.size > 0) tests.push((stall) => !filters.hiddenCauses.has(causeOf(stall)));
+  if (filters.cause !== null) tests.push((stall) => causeOf(stall) === filters.cause);
   if (filters.functionName !== null) {
     const nodes = nodesThrough((name) => text(name) === filters.functionName);
     tests.push((stall) => hasStackIn(stall, nodes));

@@ -56,7 +56,7 @@ function callerOf(stall) {
 function groupWords(group) {
   const caller = callerOf(group.longest);
   const loop = data.loops.some((each) => each.label !== group.loop) && "on " + group.loop + (group.loops > 1 ? " +" + (group.loops - 1) : "");
-  return [group.change, fileName(group.place || ""), caller && "called by " + caller, loop].filter(Boolean);
+  return [!isComparison && group.change, fileName(group.place || ""), caller && "called by " + caller, loop].filter(Boolean);
 }
 
 const groupTitle = (group) => element(
@@ -111,6 +111,7 @@ function showGroup(host, list) {
   host.replaceChildren(
     element("h2", {}, causeLabel(group.cause), " ", group.culprit || "no culprit"),
     element("p", { class: "where" }, stalls.place[group.longest] === null ? "" : wherePlace(group.longest)),
+    ...explanation(group.longest),
     element("dl", { class: "figures" }, ...figures.filter(([, value]) => value).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
     ...barChart("Over time", overTime(list, 40), [partOfTime(0, 40), partOfTime(40, 40) + " UTC"], partWords(40)),
     ...durations(sizesOf(list)), breakdown("version", list, versionOf), breakdown("host", list, (stall) => text(stalls.host[stall]))

@@ -1,5 +1,7 @@
 // The page's state (filters, chosen stall) and the parts that show it.
 
+// So many have no need of half of a screen for their list.
+const fewStalls = 5;
 const filters = newFilters();
 let chosenStall = null;
 let tab = "groups";
@@ -14,6 +16,10 @@ const rateOf = (group, side) => rate(group.sideTimes[side], side);
 const sideFigure = (title, side, from) => ({
   title, width: "76px", from, isNumber: true, cell: (group) => rateText(rateOf(group, side)), compare: by((group) => rateOf(group, side)),
 });
+// What is new or worse comes first, and then the largest change.
+const changes = ["new", "worse", "new?", "better", "gone", "gone?", null];
+const changeSize = (group) => Math.abs(rateOf(group, 1) - rateOf(group, 0));
+const worstChange = (a, b) => changes.indexOf(a.change) - changes.indexOf(b.change) || changeSize(b) - changeSize(a);
 const groupList = makeList(
   byId("groups"), "Groups",
   [
@@ -21,7 +27,9 @@ const groupList = makeList(
       title: "culprit", width: "minmax(80px, 1fr)", class: "name", cell: groupTitle, compare: byName((group) => group.culprit),
       tip: (group) => [group.culprit || "no culprit", group.cause, ...groupWords(group)].join("\n"),
     },
-    { title: "over time", width: "66px", from: 460, cell: sparkline, tip: () => "", compare: by((group) => group.last) },
+    ...(isComparison
+      ? [{ title: "change", width: "60px", isFirst: true, cell: (group) => group.change || "same", compare: worstChange }]
+      : [{ title: "over time", width: "66px", from: 460, cell: sparkline, tip: () => "", compare: by((group) => group.last) }]),
     ...(isComparison
       ? [sideFigure("before", 0, 560), sideFigure("after", 1, 560)]
       : [figure("p50", (group) => group.p50, 860), figure("p95", (group) => group.p95, 860), figure("max", (group) => group.max, 860)]),
@@ -141,10 +149,26 @@ function update(path = []) {
   byId("tab-stalls").querySelector(".count").textContent = number(chosen.length);
   byId("all-times").hidden = filters.range === null;
   controls.draw(chosen);
+  if (chosen.length === 0) {
+    const searched = filters.search.trim();
+    showNoDetail(byId("detail"), "No stall matches" + (searched === "" ? "." : " “" + searched + "”."));
+  }
 }
 
+// The stall to open: in a comparison, of the new or worse stalls; else the worst. null without any.
+function worstShown() {
+  const [first] = groupList.items;
+  if (!isComparison || first === undefined) return worstOf(stallList.items);
+  const after = first.stalls.filter((stall) => stalls.side[stall] === 1);
+  return longestOf(after.length > 0 ? after : first.stalls);
+}
+
+// A search opens the first group that it finds, or what it finds in the chosen one.
 function changed(refines) {
+  const wasEmpty = stallList.items.length === 0;
   update();
+  const [first] = filters.group === undefined ? groupList.items.map((group) => group.longest) : [longestOf(stallList.items)];
+  if (first !== undefined && first !== null && (refines === "search" || wasEmpty)) show(first);
   writeAddress(refines);
 }
 
@@ -164,7 +188,7 @@ function restore(words) {
   view = wanted.isOfGroup ? "group" : "detail";
   showTab(wanted.tab);
   update(wanted.zoom);
-  const stall = wanted.stall === null ? worstOf(allStalls.filter(filterTest(filters))) : wanted.stall;
+  const stall = wanted.stall === null ? worstShown() : wanted.stall;
   if (stall !== null) show(stall);
 }
 
@@ -216,11 +240,12 @@ function fillHeader() {
   const groups = groupsOf(allStalls);
   const count = groups.reduce((all, group) => all + group.count, 0);
   const longest = longestOf(allStalls);
+  const greatest = groups.reduce((most, group) => Math.max(most, group.max), 0);
   const showGroups = () => chooseTab("groups");
   // What a click shows: all stalls, the groups, or the longest stall.
   const figures = [
     ["stalls", number(count), () => chooseTab("stalls")], ["stalled", duration(total), showGroups],
-    ["longest", duration(stalls.duration[longest] || 0), () => chooseStall(longest)],
+    ["longest", duration(greatest), () => chooseStall(longest)],
     ["groups", number(groups.length), showGroups],
   ];
   if (isComparison) {
@@ -321,6 +346,7 @@ function redraw() {
 new ResizeObserver(redraw).observe(document.body);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
+document.body.classList.toggle("few", stallCount <= fewStalls);
 fillHeader();
 restore(address.written);
 address.follow(restore);
