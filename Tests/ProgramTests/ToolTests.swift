@@ -54,6 +54,47 @@ import Testing
     }
 }
 
+/// The steps of `action.yml`, as GitHub's runner runs them.
+@Suite struct ActionTests {
+    private let directory = TemporaryDirectory.ofTest()
+
+    private func run(_ tests: String) throws -> Command.Output {
+        let program = Repository.root.appendingPathComponent("Tests/Programs/run-action.py").path
+        let action = Repository.root.appendingPathComponent("action.yml").path
+        let tool = URL(fileURLWithPath: try Command.product("stallwatch")).deletingLastPathComponent().path
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        // In CI the runner's own are set.
+        let others = ["ACTION_PATH", "PATH", "SERVER_URL", "REPOSITORY", "SHA"].map { ("GITHUB_" + $0, String?.none) }
+        let own = [
+            "PATH": tool + ":" + path, "GITHUB_WORKSPACE": directory.path, "RUNNER_TEMP": nil,
+            "GITHUB_STEP_SUMMARY": directory.path("summary.md"),
+        ]
+        return try Command(
+            program: "/usr/bin/env", arguments: ["python3", program, action, "tests=" + tests],
+            environment: own.merging(others) { own, _ in own }, directory: directory.path
+        ).run()
+    }
+
+    @Test func `a failed test's stall is shown at its line, and is on the page`() throws {
+        try DetailedReport.write(to: directory.path, loops: 0)
+        let output = try run("cp reports.ndjson \"$STALLWATCH_REPORTS\"; exit 3")
+        #expect(output.status == 1)
+        let line = "::warning file=Sources/Notes App/Wallet.swift,line=3,title=1 min 0 s in pay() "
+        #expect(output.text.contains("status 3\n== Show each stall at its line\n" + line), "\(output.text)")
+        #expect(output.text.contains("%0AWaited for a mutex held by thread 71"), "\(output.text)")
+        let summary = try String(contentsOfFile: directory.path("summary.md"), encoding: .utf8)
+        #expect(summary.contains("| 100 % | 1 | 1 min 0 s | "), "\(summary)")
+        let page = try String(contentsOfFile: directory.path("stalls/stalls.html"), encoding: .utf8)
+        #expect(page.contains("https://github.com/example/notes/blob/0123abc/./{path}#L{line}"))
+    }
+
+    @Test func `tests without a stall leave no page`() throws {
+        let output = try run("true")
+        #expect(output.status == 0 && output.text.contains("\nNo stalls.\n"), "\(output.text)")
+        #expect(!FileManager.default.fileExists(atPath: directory.path("stalls/stalls.html")))
+    }
+}
+
 /// The recipes of `docs/jq.md`, run on real reports.
 @Suite struct JQRecipeTests {
     private struct Culprit: Decodable {
