@@ -7,7 +7,6 @@ struct Comparison: Encodable {
     let changes: [GroupChange]
     /// The changes of each kind that are more than chance.
     private let counts: [String: Int]
-    private let chanceCount: Int
 
     init(base: ReportSet, new: ReportSet, tolerance: Double) {
         self.base = base
@@ -29,7 +28,6 @@ struct Comparison: Encodable {
             uniqueKeysWithValues: GroupChange.Direction.allCases.map { kind in
                 (kind.rawValue, changes.count { $0.kind == kind && !$0.mayBeChance })
             })
-        chanceCount = changes.count(where: \.mayBeChance)
     }
 
     func count(of kind: GroupChange.Direction) -> Int { counts[kind.rawValue] ?? 0 }
@@ -60,23 +58,12 @@ struct Comparison: Encodable {
     var conclusion: [String] {
         let counts = GroupChange.Direction.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
         let counted = [base, new].map { StallWatchCLI.counted(reports: $0.groups.reports, ofStalls: $0.groups.count) }
-        var lines = [
-            "\(counts).",
+        let chance = changes.count(where: \.mayBeChance)
+        return [
+            "\(counts)\(chance > 0 ? "; \(chance) with a ? may be chance" : "").",
             "Before: \(counted[0]), monitored \(Self.words(base)). Now: \(counted[1]), monitored \(Self.words(new)).",
         ]
-        if chanceCount > 0 {
-            lines.append(
-                "\(chanceCount) with a ? may be chance: \(chanceCount == 1 ? "it is" : "they are") too rare to be "
-                    + "expected on the other side.")
-        }
-        if max(base.groups.count, new.groups.count) < Self.enoughStalls {
-            lines.append("Too little to compare: with fewer than \(Self.enoughStalls) stalls, changes may be chance.")
-        }
-        return lines
     }
-
-    /// With fewer stalls on both sides, a count has to triple to be more than chance.
-    private static let enoughStalls = 10
 
     private static let styles: [GroupChange.Direction: Terminal.Style] = [
         .new: .red, .worse: .red, .better: .green, .gone: .green,
@@ -101,7 +88,7 @@ struct Comparison: Encodable {
         let shown = changes.filter { showsSame || $0.kind != .same }
         let rows = shown.map { change in
             [
-                change.isBad ? "**\(change.word)**" : change.word,
+                ["new", "worse"].contains(change.word) ? "**\(change.word)**" : change.word,
                 Self.pair(change, \.count) { String($0) },
                 Self.pair(change, \.millisecondsPerHour) { $0.duration },
                 Self.pair(change, \.medianMilliseconds) { $0.duration }, MarkdownText.prose(change.group.cause),
@@ -178,7 +165,6 @@ struct GroupChange: Encodable, Sendable {
         mayBeChance = (base == nil || new == nil) && expected < VersionHistory.enoughStalls
     }
 
-    var isBad: Bool { !mayBeChance && (kind == .new || kind == .worse) }
     /// The kind, with a question mark if it may be chance.
     var word: String { kind.rawValue + (mayBeChance ? "?" : "") }
 

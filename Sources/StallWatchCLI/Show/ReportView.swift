@@ -13,7 +13,7 @@ struct ReportView {
     /// The whole report; ``brief`` is its one screen.
     var text: String {
         let parts = [
-            headline, split, waitChain, waitingTasks, lockChain, peers, history, stacks, source, otherThreads, facts,
+            headline, split, waitChain, waitingTasks, lockChain, peers, history, stacks, source(), otherThreads, facts,
             next,
         ]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")

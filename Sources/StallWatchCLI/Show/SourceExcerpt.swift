@@ -67,25 +67,52 @@ struct SourceExcerpt {
         self.lines = lines[begin...end].map { String($0).printable }
     }
 
-    /// The lines with their numbers; the place's own has a mark.
+    /// The lines with their numbers and a mark at the place's own, without the indentation that all have.
     var numberedLines: [String] {
         let width = String(first + lines.count - 1).count
+        let written = lines.filter { line in line.contains { $0 != " " } }
+        let indentation = written.map { line in line.prefix { $0 == " " }.count }.min() ?? 0
         return lines.enumerated().map { index, words in
-            (index == place ? "> " : "  ") + String(first + index).padded(to: width, .right) + " │ " + words
+            let number = String(first + index).padded(to: width, .right)
+            return "\(index == place ? ">" : " ") \(number) │ \(words.dropFirst(indentation))"
         }
     }
 }
 
 extension ReportView {
-    var source: String {
-        guard let culprit = report.culprit, let path = culprit.file, let number = culprit.line,
-            let excerpt = SourceExcerpt(sources.lines(of: path), around: number)
-        else { return "" }
-        let title = terminal.style(sourcePlace(path, number).printable, .bold) + "\n"
-        return title
-            + excerpt.numberedLines.enumerated().map { index, line in
-                terminal.style(line.truncated(to: terminal.width ?? .max), index == excerpt.place ? .bold : .faint)
-                    + "\n"
-            }.joined()
+    private typealias Row = (text: String, style: Terminal.Style)
+
+    /// The source of a lock's owner stands beside the waiter's, on narrower terminals below it.
+    private static let columnsForTwo = 72
+    /// The columns of both where lines have no limit.
+    private static let unlimitedColumns = 120
+
+    /// The source around the culprit and, for a lock, that of its owner.
+    func source(context: Int = 3) -> String {
+        let held = report.cause?.lock?.owners.first.flatMap { report.frame(of: $0) }
+        let owner = rows("holds it: ", held?.file, held?.line, context)
+        let culprit = report.culprit
+        let waiter = rows(owner.isEmpty ? "" : "waits: ", culprit?.file, culprit?.line, context)
+        func cell(_ row: Row, _ width: Int, padded: Int = 0) -> String {
+            terminal.style(row.text.truncated(to: width).padded(to: padded), row.style)
+        }
+        let columns = terminal.width ?? Self.unlimitedColumns
+        guard !owner.isEmpty, !waiter.isEmpty, columns >= Self.columnsForTwo else {
+            return (waiter + owner).map { cell($0, terminal.width ?? .max) + "\n" }.joined()
+        }
+        let half = (columns - 2) / 2
+        return (0..<max(waiter.count, owner.count)).map { row in
+            let left = row < waiter.count ? waiter[row] : ("", .faint)
+            let right = row < owner.count ? owner[row] : ("", .faint)
+            return cell(left, half, padded: half + 2) + cell(right, half) + "\n"
+        }.joined()
+    }
+
+    private func rows(_ title: String, _ file: String?, _ line: Int?, _ context: Int) -> [Row] {
+        guard let file, let line,
+            let excerpt = SourceExcerpt(sources.lines(of: file), around: line, context: context)
+        else { return [] }
+        let lines = excerpt.numberedLines.enumerated().map { ($1, $0 == excerpt.place ? Terminal.Style.bold : .faint) }
+        return [(title + sourcePlace(file, line).printable, .bold)] + lines
     }
 }

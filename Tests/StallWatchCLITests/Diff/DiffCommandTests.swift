@@ -70,9 +70,8 @@ import Testing
                 worse   4 → 20  0.40 → 2.00  200 ms → 1.00 s  500 ms → 500 ms  lock   inc()    cccccccc
                 new          4         0.40           200 ms           500 ms  lock   inf()    ffffffff
 
-                1 new, 2 worse, 1 same, 1 better, 0 gone.
+                1 new, 2 worse, 1 same, 1 better, 0 gone; 1 with a ? may be chance.
                 Before: 33 stalls, monitored 10 h 0 min. Now: 35 stalls, monitored 10 h 0 min.
-                1 with a ? may be chance: it is too rare to be expected on the other side.
 
                 """
         )
@@ -148,10 +147,8 @@ import Testing
         #expect(
             result.output.hasSuffix(
                 """
-                0 new, 0 worse, 0 same, 0 better, 0 gone.
+                0 new, 0 worse, 0 same, 0 better, 0 gone; 1 with a ? may be chance.
                 Before: 1 stall, monitored at least 1 h 0 min by the reports. Now: 0 stalls, monitored for an unknown time.
-                1 with a ? may be chance: it is too rare to be expected on the other side.
-                Too little to compare: with fewer than 10 stalls, changes may be chance.
 
                 """))
         #expect(result.status == 0 && result.errors == "", "\(result)")

@@ -231,7 +231,7 @@ import TextOutput
         let file = try scratch.write("short.swift", "one\ntwo")
         let json = ReportFixture(file: file).json.replacingOccurrences(of: "\"line\": 88", with: "\"line\": \(line)")
         let report = try StallReport(jsonData: Array(json.utf8))
-        #expect(ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal()).source == "")
+        #expect(ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal()).source() == "")
     }
 
     @Test(arguments: [[0.5, 0.25, 0.25], [0.002, 0.001, 0.997], [1, 0, 0], [0.34, 0.33, 0.33]])

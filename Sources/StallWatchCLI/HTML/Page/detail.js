@@ -27,11 +27,6 @@ function showDetail(host, stall) {
 
 let drawChart = () => {};
 
-function showNoDetail(host, words) {
-  host.replaceChildren(element("p", { class: "empty" }, words));
-  drawChart = () => {};
-}
-
 // Why it stalled and what to try.
 function explanation(stall) {
   const summary = text(stalls.summary[stall]), advice = text(stalls.advice[stall]);

@@ -1,7 +1,5 @@
 // The page's state (filters, chosen stall) and the parts that show it.
 
-// So many have no need of half of a screen for their list.
-const fewStalls = 5;
 const filters = newFilters();
 let chosenStall = null;
 let tab = "groups";
@@ -151,7 +149,8 @@ function update(path = []) {
   controls.draw(chosen);
   if (chosen.length === 0) {
     const searched = filters.search.trim();
-    showNoDetail(byId("detail"), "No stall matches" + (searched === "" ? "." : " “" + searched + "”."));
+    byId("detail").replaceChildren(element("p", { class: "empty" }, "No stall matches" + (searched === "" ? "." : " “" + searched + "”.")));
+    drawChart = () => {};
   }
 }
 
@@ -346,7 +345,8 @@ function redraw() {
 new ResizeObserver(redraw).observe(document.body);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-document.body.classList.toggle("few", stallCount <= fewStalls);
+// So few need no half of a screen for their list.
+document.body.classList.toggle("few", stallCount <= 5);
 fillHeader();
 restore(address.written);
 address.follow(restore);
