@@ -117,11 +117,9 @@ def check_filters(page, reports, function):
     every = len(reports)
     withFunction = count(reports, lambda report: function in functions(report))
     equal(search(page, function.lower()), withFunction, "the stalls that a search leaves")
-    first = page.script(
-        """const nodes = nodesThrough((name) => text(name) === arguments[0]);
-        const [group] = stallwatch.groups().filter((each) => each.stalls.some((stall) => hasStackIn(stall, nodes))).sort((a, b) => b.total - a.total);
-        return [hasStackIn(chosenStall, nodes), sentence(chosenStall)]""", function)
-    equal(first, [True, page.script("return document.querySelector('#detail h2').textContent")], "what a search opens")
+    first = page.script("return [searchTest(arguments[0])(chosenStall), groupList.items[0].longest === chosenStall]", function)
+    equal(first, [True, True], "whether a search opens the longest stall of the first group that it finds")
+    equal(page.script("return document.querySelector('#detail h2').textContent === sentence(chosenStall)"), True, "whether it is shown")
     key, value = next(iter(reports[0]["metadata"].items()))
     same = count(reports, lambda report: value in report["metadata"].get(key, ""))
     equal(search(page, f"{key}={value}"), same, "the stalls with the searched metadata")

@@ -34,7 +34,7 @@ struct TopTable {
             .init("context", isFlexible: true, minimumWidth: 12),
             .init("culprit", isFlexible: true, minimumWidth: 20, style: .bold),
             .init("called by", isFlexible: true, minimumWidth: 14, unlimitedWidth: Self.callerColumns, dropped: 7),
-            .init("where", isFlexible: true, minimumWidth: 14, keepsEnds: true, dropped: 8),
+            .init("where", isFlexible: true, minimumWidth: 18, keepsEnds: true, dropped: 8),
             .init("loop", isFlexible: true, dropped: 4),
             .init("id", style: .faint),
         ])

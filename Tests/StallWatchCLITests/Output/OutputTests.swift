@@ -130,7 +130,7 @@ import TextOutput
         let shown = Array(groups.sorted(by: .total).prefix(TopTable.limit(for: terminal)))
         let text = TopTable(groups: groups, shown: shown).text(for: terminal)
         #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 12, "with the next prompt")
-        try expect(text, "top", width, recorded: [60, 120])
+        try expect(text, "top", width, recorded: [80, 120])
     }
 
     @Test(arguments: widths) func showOneStack(width: Int) throws {
@@ -139,6 +139,35 @@ import TextOutput
             report: report, origin: ReportOrigin(path: "stalls/stall-20261121T080000.123456Z-000000000001.json"),
             terminal: terminal(width))
         try expect(view.text, "show-lock", width, recorded: [60])
+    }
+
+    /// One screen, with the sources of the lock's owner and of the thread that waits for it.
+    @Test(arguments: widths) func showOnOneScreen(width: Int) throws {
+        let scratch = try TemporaryDirectory()
+        let save = [
+            "    func save(_ note: Note) {", "        notes.append(note)", "        lock.lock()", "        writeWAL()",
+        ]
+        let blank = [String](repeating: "", count: 85)
+        let waiter = try scratch.write(
+            "NoteStore.swift", (blank + save + ["        lock.unlock()"]).joined(separator: "\n"))
+        let owner = try scratch.write(
+            "WAL.swift", "func writeWAL() {\n    lock.lock()\n    usleep(625_000)\n    lock.unlock()\n}")
+        var text = ReportFixture(number: 1, file: waiter).json
+        for (right, wrong) in [
+            (#""function": "writeWAL()""#, #""function": "writeWAL()", "file": "\#(owner)", "line": 3"#),
+            (
+                #""offset": "0x2f3a0""#,
+                #""offset": "0x2f3a0", "function": "Editor.close()", "file": "/e.swift", "line": 7"#
+            ),
+        ] {
+            try #require(text.contains(right))
+            text = text.replacingOccurrences(of: right, with: wrong)
+        }
+        let view = ReportView(
+            report: try StallReport(jsonData: Array(text.utf8)), origin: ReportOrigin(path: "stalls/stall-1.json"),
+            terminal: terminal(width), sources: SourceFiles(below: [scratch.path]))
+        if width >= 80 { #expect(view.brief.count { $0 == "\n" } <= ReportView.screenLines) }
+        try expect(view.brief, "show-screen", width, recorded: [80, 120])
     }
 
     /// A deadlock that ended, samples with several stacks, and repeated reasons.
@@ -197,7 +226,7 @@ import TextOutput
         }
         let comparison = Comparison(base: sets[0], new: sets[1], tolerance: 0.25)
         let text = comparison.text(for: terminal(width), showsSame: true)
-        try expect(text, "diff", width, recorded: [60, 120])
+        try expect(text, "diff", width, recorded: [80, 120])
         let color = comparison.text(for: Terminal(isTerminal: true, width: width, hasColor: true), showsSame: true)
         #expect(color.contains("\u{1b}[31mworse") && color.contains("\u{1b}[32mbetter"))
     }
