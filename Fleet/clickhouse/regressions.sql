@@ -2,6 +2,7 @@
 -- parameters `before_version` and `after_version`.
 -- A group is worse if it costs over a quarter more time per hour, and either its stalls are over a quarter longer, or they
 -- are more by over two standard deviations.
+-- A group of one version is new or gone if the other version would have had 3 at its rate; else it has a question mark.
 WITH
 chosen AS (
     SELECT *, version = {after_version:String} AS is_after FROM stalls
@@ -44,7 +45,9 @@ rates AS (
 )
 SELECT
     multiIf(
+        before_count = 0 AND after_count / scale < 3, 'new?',
         before_count = 0, 'new',
+        after_count = 0 AND before_count * scale < 3, 'gone?',
         after_count = 0, 'gone',
         after_rate > before_rate * 1.25 AND (
             after_median_ms > before_median_ms * 1.25

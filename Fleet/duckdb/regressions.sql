@@ -2,6 +2,7 @@
 --   SET VARIABLE before_version = '1.4.2'; SET VARIABLE after_version = '1.5.0';
 -- A group is worse if it costs over a quarter more time per hour, and either its stalls are over a quarter longer, or they
 -- are more by over two standard deviations.
+-- A group of one version is new or gone if the other version would have had 3 at its rate; else it has a question mark.
 WITH chosen AS (
     SELECT *, version = getvariable('after_version') AS is_after FROM stalls
     WHERE version IN (getvariable('before_version'), getvariable('after_version'))
@@ -53,7 +54,9 @@ judged AS (
 )
 SELECT
     CASE
+        WHEN before_count = 0 AND after_count / scale < 3 THEN 'new?'
         WHEN before_count = 0 THEN 'new'
+        WHEN after_count = 0 AND before_count * scale < 3 THEN 'gone?'
         WHEN after_count = 0 THEN 'gone'
         WHEN is_worse THEN 'worse'
         WHEN is_better THEN 'better'
