@@ -107,7 +107,8 @@ def texts_without_scripts(driver, address):
         driver.get("about:blank")
         driver.get(address)
         nodes = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-        return [node["name"]["value"] for node in nodes if node["role"]["value"] == "StaticText" and not node["ignored"]]
+        shown = [node for node in nodes if not node["ignored"] and node["role"]["value"] == "StaticText"]
+        return [node["name"]["value"] for node in shown]
     finally:
         driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
