@@ -362,9 +362,9 @@ def check_targets(page, what):
     """What can be pressed has 24 pixels, or nothing else to press is as near (WCAG 2.2, 2.5.8)."""
     faults = page.script(
         """const seen = [...document.querySelectorAll("button, a[href], input, select, summary")].map((each) => {
-          const box = (each.closest("label") || each).getBoundingClientRect();
+          const target = each.closest("label") || each, box = target.getBoundingClientRect();
           const x = box.left + box.width / 2, y = box.top + box.height / 2, hit = document.elementFromPoint(x, y);
-          return {each, box, x, y, isSmall: Math.min(box.width, box.height) < 24, isHit: hit && (each.contains(hit) || hit.contains(each))};
+          return {each, box, x, y, isSmall: Math.min(box.width, box.height) < 24, isHit: target.contains(hit)};
         }).filter(({isHit}) => isHit);
         const distance = (one, other) => other.isSmall ? Math.hypot(one.x - other.x, one.y - other.y) - 12
           : Math.hypot(Math.max(other.box.left - one.x, one.x - other.box.right, 0), Math.max(other.box.top - one.y, one.y - other.box.bottom, 0));
