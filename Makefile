@@ -14,6 +14,8 @@ BUILD := env SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 CLANG_FORMAT := clang-format
 SWIFT_SOURCES := Package.swift Sources Tests Benchmarks Examples
 C_SOURCES = $(shell find Sources Examples Tests Benchmarks -name '.build*' -prune -o \( -name '*.c' -o -name '*.cpp' -o -name '*.h' \) -print)
+# More options for the demo: make demo DEMO="--all --output /tmp/stalls"
+DEMO :=
 # More options for the scenarios: make scenarios SCENARIOS="--scenario lock --threshold 100ms"
 SCENARIOS :=
 
@@ -22,9 +24,9 @@ help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: install ## Stall a real main run loop in fifteen ways and print what is reported, in stalls/
+demo: install ## Run a small app whose main loop freezes five times, and print what is reported (DEMO=--all: in fifteen ways)
 	$(BUILD) --product stallwatch-demo
-	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo"
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
 
 .PHONY: scenarios
 scenarios: install ## Stall real loops in every way and check each report, in stalls/

@@ -51,7 +51,7 @@ let linux: [Target] = [
         name: "StallWatchCLI",
         dependencies: ["LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput", arguments],
         resources: [.embedInCode("HTML/Page"), .embedInCode("Explain/Pages")]),
-    .executableTarget(name: "stallwatch-demo", dependencies: ["StallReports", "StallWatch", arguments]),
+    .executableTarget(name: "stallwatch-demo", dependencies: ["StallReports", "StallWatch", "TextOutput", arguments]),
     .target(name: "CStalls", path: "Tests/ScenarioKit/CStalls"),
     .target(name: "TailCalls", path: "Tests/ScenarioKit/TailCalls"),
     .executableTarget(

@@ -32,7 +32,7 @@ MODULES = {
     "StallWatchAgent": {"LinuxSupport", "StallReports", "StallWatch"},
     "TextOutput": set(),
     "StallWatchCLI": {"LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput"},
-    "stallwatch-demo": {"StallReports", "StallWatch"},
+    "stallwatch-demo": {"StallReports", "StallWatch", "TextOutput"},
 }
 
 # Which folders of Sources/StallWatch/Linux each folder may refer to, beside API.

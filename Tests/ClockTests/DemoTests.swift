@@ -6,33 +6,54 @@ import Testing
 
 /// The demo as a newcomer runs it.
 @Suite struct DemoTests {
-    /// One of each kind; `make demo` runs them all.
-    @Test(.timeLimit(.minutes(20))) func everyKindOfStallIsReportedAndPrinted() throws {
-        let directory = try TemporaryDirectory()
-        let folder = directory.path("stalls")
-        let stalls = ["cpu", "task-pool", "saturation", "spinning", "mode-starvation", "overdue"]
+    private let directory = TemporaryDirectory.ofTest()
+
+    /// Runs the demo; returns its text with single spaces in place of line breaks and columns, and the reports.
+    private func run(_ arguments: [String]) throws -> (text: String, reports: [StallReport]) {
         let demo = try Command(
-            program: Command.product("stallwatch-demo"),
-            arguments: ["--output", folder] + stalls.flatMap { ["--stall", $0] }
+            program: Command.product("stallwatch-demo"), arguments: arguments, directory: directory.path
         ).run()
-        #expect(demo.status == 0, "\(demo.text)")
-        let lines = demo.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-        let reports = try lines.filter { $0.hasPrefix(folder) }.map { file in
-            try StallReport(jsonData: Array(Data(contentsOf: URL(fileURLWithPath: file))))
-        }
-        #expect(reports.count == stalls.count)
-        for report in reports { #expect(demo.output.contains(report.summary)) }
-        let kinds = Set(reports.map(\.kind.rawValue))
-        #expect(kinds == ["stall", "starvation", "saturation", "spinning", "modeStarvation", "overdue"])
+        #expect(demo.status == 0 && demo.errors == "", "\(demo.text)")
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path("stalls"))
+        return (
+            demo.output.split { $0.isWhitespace }.joined(separator: " "),
+            try names.filter(StallReport.isFileName).sorted().map { try directory.report("stalls/\($0)") }
+        )
     }
 
-    @Test func fifteenStallsAreListed() throws {
+    @Test(.timeLimit(.minutes(20))) func `make demo freezes five times, and says where, why and what to do`() throws {
+        let (text, reports) = try run([])
+        let functions = [
+            "NoteStore.count()", "NoteStore.load(for:)", "NotesApp.retryLater()", "NotesApp.checkSpelling()",
+            "NoteStore.deleteAll()",
+        ]
+        #expect(reports.compactMap(\.culprit?.function).filter(functions.contains) == functions, "\(text)")
+        for report in reports {
+            let cause = try #require(report.cause)
+            #expect(text.contains(" why \(cause.summary)"), "\(text)")
+            if let advice = report.advice { #expect(text.contains(" try \(advice.text)"), "\(text)") }
+        }
+        #expect(reports.contains { $0.cause?.kind == .deadlock } && reports.contains { $0.cause?.kind == .lock })
+        #expect(text.hasPrefix("stallwatch-demo: a small app whose main loop freezes five times. "))
+        #expect(text.contains(" \(reports.count) freezes, ") && text.contains(" Next: swift run stallwatch show 1 "))
+    }
+
+    @Test(.timeLimit(.minutes(20))) func `each kind of freeze is reported`() throws {
+        let kinds: [(freeze: String, kind: StallKind)] = [
+            ("pool", .starvation), ("saturation", .saturation), ("spinning", .spinning), ("mode", .modeStarvation),
+            ("overdue", .overdue),
+        ]
+        let (_, reports) = try run(kinds.flatMap { ["--freeze", $0.freeze] })
+        #expect(Set(reports.map(\.kind)).isSuperset(of: kinds.map(\.kind)))
+    }
+
+    @Test func `fifteen freezes are listed`() throws {
         let demo = try Command(program: Command.product("stallwatch-demo"), arguments: ["--list"]).succeed()
         #expect(demo.split(separator: "\n").count == 15)
     }
 
-    @Test func anUnknownStallIsAUsageError() throws {
-        let demo = try Command(program: Command.product("stallwatch-demo"), arguments: ["--stall", "nothing"]).run()
-        #expect(demo.status == 64 && demo.text.contains("There is no stall 'nothing': name one of cpu, "), "\(demo)")
+    @Test func `an unknown freeze is a usage error`() throws {
+        let demo = try Command(program: Command.product("stallwatch-demo"), arguments: ["--freeze", "x"]).run()
+        #expect(demo.status == 64 && demo.text.contains("There is no freeze 'x': name one of lock, "), "\(demo)")
     }
 }

@@ -94,8 +94,8 @@ FAULTS = [
           "guard !finding.isExcused, finding.severity == .error else { return }",
           "guard finding.severity == .error else { return }"),
     Fault("XML has a bare ampersand", "TextOutput/Escaping.swift", 'case "&": return "&amp;"', 'case "&": return nil'),
-    Fault("the demo runs a stall that it does not have", "stallwatch-demo/Demo.swift",
-          "where !Stall.all.contains(where: { $0.name == name })", "where !Stall.all.contains(where: { $0.name != name })"),
+    Fault("the demo makes a freeze that it does not have", "stallwatch-demo/Demo.swift",
+          "where !Freeze.all.contains(where: { $0.name == name })", "where !Freeze.all.contains(where: { $0.name != name })"),
 ]
 
 
