@@ -113,7 +113,8 @@ public final class StallMonitor: Sendable {
     ///
     /// From here to ``stop()`` the monitor keeps itself alive.
     ///
-    /// If reports will lack data on this system, the monitor logs one line that says which: see ``checkCapabilities()``.
+    /// It logs one line about what it watches, over which thresholds, and the absolute path of the report directory; and
+    /// another one if reports will lack data on this system: see ``checkCapabilities()``. Both have the level info.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started,
     ///   ``StallWatchError/Code/stopped`` after ``stop()``, ``StallWatchError/Code/invalidConfiguration`` if another

@@ -160,7 +160,7 @@ final class LiveEngine: MonitorEngine {
             state.mayUsePtrace = capturer.methods.contains(.ptrace)
             for loop in state.loops.values { loop.begin() }
             do throws(StallWatchError) {
-                state.phase = .running(try startThreads(capturer))
+                state.phase = .running(try startThreads(Array(state.loops.values), capturer))
             } catch {
                 healthReporter?.stop()
                 reporter.finishSinks()
@@ -194,7 +194,9 @@ final class LiveEngine: MonitorEngine {
     }
 
     /// Starts the sinks and the threads: first those that the watchdog needs.
-    private func startThreads(_ capturer: sending ThreadCapture) throws(StallWatchError) -> Threads {
+    private func startThreads(
+        _ loops: [LoopEntry], _ capturer: sending ThreadCapture
+    ) throws(StallWatchError) -> Threads {
         let methods = capturer.methods.map(\.rawValue).joined(separator: ", ")
         let unwinder = capturer.unwinder
         do throws(StallWatchError) {
@@ -222,11 +224,10 @@ final class LiveEngine: MonitorEngine {
             throw StallWatchError(.systemFailure, error)
         }
         var facts = [
-            "threshold": "\(configuration.threshold)", "captureMethods": methods,
-            "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
+            "captureMethods": methods, "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
         ]
         facts["mainActorExecutor"] = MainActorExecutor.custom.map { "\(type(of: $0))" }
-        reporter.logNotice("stall monitor started", facts)
+        reporter.logNotice(Self.startSentence(loops, directory: configuration.directory), facts)
         environment.announce(to: reporter)
         let notice = try? WorkerThread(name: "stallwatch-cap") { [reporter] in
             // Here, and not on the caller: these take the dynamic linker's lock.
@@ -243,6 +244,15 @@ final class LiveEngine: MonitorEngine {
         }
         return Threads(
             watchdog: watchdogThread, reporter: reporterThread, notice: notice)
+    }
+
+    /// Says what is watched: `stall monitor started: main over 250ms, tasks over 1s; reports go to /srv/notes/stalls`.
+    static func startSentence(_ loops: [LoopEntry], directory: String?) -> String {
+        let watched = loops.sorted { $0.label < $1.label }.map { loop in
+            "\(loop.label) over \(DurationText.text(.nanoseconds(Int64(clamping: loop.monitors[0].threshold))))"
+        }
+        return "stall monitor started: " + (watched.isEmpty ? "no loop yet" : watched.joined(separator: ", "))
+            + (directory.map { "; reports go to \($0)" } ?? "")
     }
 
     func stop() {

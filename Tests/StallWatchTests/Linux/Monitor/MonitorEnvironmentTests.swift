@@ -124,6 +124,8 @@ import Testing
                     + "STALLWATCH_THRESHOLD: the threshold is 20ms; "
                     + "STALLWATCH_REPORTS: reports go to \(scratch.path("stalls"))"
             ])
+        let start = "stall monitor started: probe over 20ms; reports go to \(scratch.path("stalls"))"
+        #expect(log.entries.contains { "\($0.message)" == start && $0.level == .info })
     }
 }
 
