@@ -3,8 +3,9 @@ import Glibc
 struct CommandFailure: Error, Equatable {
     /// Exit statuses: 1 and 2 as of grep(1), the others of sysexits.h.
     enum Status: Int32 {
-        /// Nothing was found: no report, no match, no such file or process.
+        /// Nothing was found: no match, no such process.
         case nothing = 1
+        /// The command line is wrong, or names a path that is not there.
         case usage = 2
         /// EX_USAGE: the command or the option was removed.
         case removed = 64
@@ -37,7 +38,7 @@ struct CommandFailure: Error, Equatable {
 
     init(reading path: String, errno: Int32) {
         let isMissing = [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(errno)
-        self.init("\(path) cannot be read", errno, isMissing ? .nothing : .inputOutput)
+        self.init("\(path) cannot be read", errno, isMissing ? .usage : .inputOutput)
     }
 
     init(writing path: String, errno: Int32) {

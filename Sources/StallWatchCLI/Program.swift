@@ -23,6 +23,9 @@ enum Program {
             exit(failure.status.rawValue)
         } catch is ClosedOutput {
             exit(EXIT_SUCCESS)
+        } catch let none as NoStalls {
+            StandardError.write(none.text(InspectedProcess.monitored()))
+            exit(EXIT_SUCCESS)
         } catch  where StallWatchCommand.exitCode(for: error) == .validationFailure {
             StandardError.write(StallWatchCommand.fullMessage(for: error) + "\n")
             exit(CommandFailure.Status.usage.rawValue)
@@ -38,35 +41,39 @@ struct StallWatchCommand: ParsableCommand {
         abstract: "Shows what stalled, where and why, from stall reports.",
         discussion: """
             Every command that reads reports takes report files, NDJSON files, directories (searched recursively), or - for \
-            standard input. A report that is given twice counts once.
+            standard input; without one it reads the folder named stalls. A word that is no path names reports: four or more \
+            digits of a fingerprint or an id, or a row of `top` from 1 on. A report that is given twice counts once.
+
+            A live process is given by its id or its name; without either, it is the only one with a monitor.
 
             Examples:
-              stallwatch top stalls                  which stalls cost most
-              stallwatch show stalls                 the newest one in full
+              stallwatch                             which stalls cost most
+              stallwatch show 1                      the newest of the costliest ones in full
               stallwatch explain lock                what a cause means, and what to do about it
               stallwatch top stalls --since 2h --cause lock --min 500ms
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
               stallwatch baseline update reports     known stalls, which tests excuse until a day
-              stallwatch run -- gedit notes.txt      report the stalls of a program that you do not build
-              stallwatch test -- swift test          run tests, and say what hangs
-              stallwatch stacks 4700                 all threads of a live process
+              stallwatch run gedit notes.txt         report the stalls of a program that you do not build
+              stallwatch test swift test             run tests, and say what hangs
+              stallwatch stacks notes                all threads of a live process
               stallwatch tasks 4700                  its Swift tasks, and what each waits for
-              stallwatch watch 4700                  its loops and stalls on a live screen
+              stallwatch watch                       its loops and stalls on a live screen
               stallwatch doctor                      what works here, and what to set
               stallwatch health /run/notes/health    whether a process makes progress, for probes
 
-            With a path instead of a command, and with nothing where a folder named stalls has reports, the tool shows its `top`.
+            With a path instead of a command, or with nothing, the tool shows `top`. On a terminal, a text that is longer than \
+            the screen is shown by the program that PAGER names, or by less.
 
-            Exit status: 0 for an answer. 1 when nothing is found (no report, no match, no such file or process) or a gate fails: \
-            `diff --fail-on` finds a listed change, `health` a stuck loop. 2 for a wrong command line, and when `health` cannot \
-            tell. `run` and `test` have the program's own status. Else those of sysexits.h: 64 a command or option that was \
+            Exit status: 0 for an answer, also that there are no stalls. 1 when nothing is found (no match, no such process) or a \
+            gate fails: `diff --fail-on` finds a listed change, `health` a stuck loop. 2 for a wrong command line, for a path that \
+            is not there, and when `health` cannot tell. `run` and `test` have the program's own status. Else those of sysexits.h: 64 a command or option that was \
             removed, 65 faulty reports, 71 refused by the system, 73 a file cannot be created, 74 a file cannot be read or \
             written, 75 a process does not answer, 77 no permission.
 
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
-        version: StallWatchVersion.current,
+        version: "stallwatch \(StallWatchVersion.current)",
         groupedSubcommands: [
             CommandGroup(
                 name: "Report",
@@ -104,17 +111,16 @@ struct InheritedSignals {
 }
 
 enum Invocation {
-    /// The arguments with the command that they leave out: `top` for a path, or for ``ReportFiles/standardFolder``.
+    /// The command as the user types it, for texts that name the next one: a plug-in of the package manager sets it.
+    static let name = getenv("STALLWATCH_COMMAND").map { String(cString: $0) } ?? "stallwatch"
+
+    /// The arguments with the command that they leave out, which is `top`.
     ///
     /// - Throws: A ``CommandFailure`` with the nearest command for a word that is neither a command nor a path.
     static func arguments(
-        _ given: [String], isThere: (String) -> Bool = { access($0, F_OK) == 0 },
-        hasReports: (String) -> Bool = { (try? ReportFiles(paths: [$0]))?.files.isEmpty == false }
+        _ given: [String], isThere: (String) -> Bool = { access($0, F_OK) == 0 }
     ) throws(CommandFailure) -> [String] {
-        guard let first = given.first else {
-            let folder = ReportFiles.standardFolder
-            return hasReports(folder) ? ["top", folder] : []
-        }
+        guard let first = given.first else { return ["top"] }
         let word = first == "help" && given.count > 1 ? given[1] : first
         if let removed = Removed.failure(given) { throw removed }
         guard !word.hasPrefix("-"), !commands.contains(word) else { return given }

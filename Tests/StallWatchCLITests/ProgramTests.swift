@@ -43,14 +43,24 @@ import Testing
         }
     }
 
-    @Test func `without arguments the tool shows a folder named stalls, or its help`() throws {
+    @Test(arguments: [[], ["top"], ["show"], ["show", "1"], ["tree"], ["html"], ["tail"], ["stats"]])
+    func `without a folder named stalls nothing has stalled`(words: [String]) throws {
+        let result = try Tool.run(words, in: try TemporaryDirectory())
+        #expect(result.status == 0 && result.output == "", "\(result)")
+        #expect(result.errors.hasPrefix("No stalls in stalls/.\n"), "\(result)")
+    }
+
+    @Test func `without a path a command reads the folder named stalls`() throws {
         let scratch = try TemporaryDirectory()
-        #expect(try Tool.run([], in: scratch).output.hasPrefix("OVERVIEW: "))
         try scratch.write("stalls/notes.txt", "no report")
-        #expect(try Tool.run([], in: scratch).output.hasPrefix("OVERVIEW: "))
+        #expect(try Tool.run([], in: scratch).errors.hasPrefix("No stalls in stalls/.\n"))
         try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        for command in ["top", "show", "tree"] {
+            let output = try Tool.run([command, "stalls"], in: scratch).output
+            #expect(output.contains("NoteStore.save"))
+            #expect(try Tool.run([command], in: scratch).output == output)
+        }
         let top = try Tool.run(["top", "stalls"], in: scratch).output
-        #expect(top.contains("NoteStore.save"))
         #expect(try Tool.run([], in: scratch).output == top)
         #expect(try Tool.run(["stalls"], in: scratch).output == top)
         #expect(try Tool.run(["stalls/"], in: scratch).output.contains("NoteStore.save"))
@@ -59,9 +69,9 @@ import Testing
     @Test func `a path may follow options and never shadows a command`() throws {
         func arguments(_ words: String...) throws -> [String] {
             let isThere = { (path: String) in ["stalls", "top", "test"].contains(path) }
-            return try Invocation.arguments(words, isThere: isThere, hasReports: isThere)
+            return try Invocation.arguments(words, isThere: isThere)
         }
-        #expect(try arguments() == ["top", "stalls"])
+        #expect(try arguments() == ["top"])
         #expect(try arguments("stalls", "--json") == ["top", "stalls", "--json"])
         for words in [["top", "x"], ["test", "--", "x"], ["--help"], ["help", "show"], ["help"], ["-h"]] {
             #expect(try Invocation.arguments(words, isThere: { _ in true }) == words)
@@ -101,10 +111,20 @@ import Testing
         #expect(Removed.failure(["top", "ship"]) == nil)
     }
 
+    @Test func `texts name the command that was typed`() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        let typed = ["STALLWATCH_COMMAND": "swift package stalls"]
+        for command in ["top", "show"] {
+            let output = try Tool.run([command], in: scratch, environment: typed).output
+            #expect(output.contains("\nNext: swift package stalls "), "\(output)")
+        }
+    }
+
     @Test func `it says the newest version of the changelog`() throws {
         let url = Repository.root.appendingPathComponent("CHANGELOG.md")
         let newest = try String(contentsOf: url, encoding: .utf8).firstMatch(of: /## \[(\d+\.\d+\.\d+)\]/)
-        #expect(try Tool.run(["--version"]).output == (newest.map { "\($0.1)\n" } ?? "none"))
+        #expect(try Tool.run(["--version"]).output == (newest.map { "stallwatch \($0.1)\n" } ?? "none"))
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func shellsAreGivenCompletions(shell: String) throws {

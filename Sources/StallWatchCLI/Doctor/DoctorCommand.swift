@@ -9,7 +9,7 @@ struct DoctorCommand: ParsableCommand {
         commandName: "doctor",
         abstract: "Say what works here, what reports lack, and what to set.",
         discussion: """
-            Without a process id, the tool tries what a program that is started like it could do. With one, it asks \
+            Without a process, the tool tries what a program that is started like it could do. With one, it asks \
             the monitor in that process, whose configuration has to set control = .socket(directory:); without a socket it \
             prints what /proc shows. The process may be in a container that the tool can see into; the tool has to run as \
             its user or as root.
@@ -18,15 +18,15 @@ struct DoctorCommand: ParsableCommand {
             status: 1 when there is no such process or no monitor in it, 77 when it is another user's.
 
             Examples:
-              stallwatch doctor $(pidof notes)
+              stallwatch doctor notes
               stallwatch doctor
               docker exec notes stallwatch doctor --json
               stallwatch doctor --report >system.md
             """
     )
 
-    @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
-    var pid: Int32?
+    @Argument(help: ArgumentHelp("The id or the name of a process with a monitor.", valueName: "process"))
+    var process: String?
 
     @Flag(help: "Print Markdown for an issue about another system: also its distribution, C library and Swift.")
     var report = false
@@ -35,11 +35,11 @@ struct DoctorCommand: ParsableCommand {
 
     func validate() throws {
         if report, output.json { throw ValidationError("--report is Markdown: leave out --json.") }
-        if let pid { try LiveArguments.check(pid) }
+        try LiveArguments.check(process)
     }
 
     func run() throws {
-        let diagnosis = try pid.map { try Diagnosis(ofProcess: $0) } ?? Diagnosis.ofTool()
+        let diagnosis = try process.map { try Diagnosis(ofProcess: InspectedProcess.pid(of: $0)) } ?? Diagnosis.ofTool()
         if report {
             let system = SystemDescription(release: readSmallFile("/etc/os-release"))
             try StandardOutput.write(system.markdown(diagnosis))

@@ -23,6 +23,29 @@ extension InspectedProcess {
             reportDirectory: reportDirectory)
     }
 
+    /// The processes that the tool may see and that have a monitor, with their executables' names.
+    static func monitored() -> [(pid: Int32, name: String)] {
+        (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }.sorted().filter(hasWatchdog).map { pid in
+            (pid, readLink("/proc/\(pid)/exe").map(fileName) ?? "a process")
+        }
+    }
+
+    /// The process with this id; or the only one with a monitor, of those with this name.
+    static func pid(
+        of word: String?, among monitored: () -> [(pid: Int32, name: String)] = monitored
+    ) throws(CommandFailure) -> Int32 {
+        if let pid = word.flatMap({ Int32($0) }) { return pid }
+        let found = monitored().filter { word == nil || $0.name == word }
+        guard let only = found.first else {
+            throw CommandFailure(.nothing, "No process\(word.map { " named '\($0)'" } ?? "") has a monitor.")
+        }
+        guard found.count == 1 else {
+            let list = found.map { "\($0.pid) (\($0.name))" }.joined(separator: ", ")
+            throw CommandFailure(.usage, "\(found.count) processes have a monitor: give one of \(list).")
+        }
+        return only.pid
+    }
+
     /// Reads the status of a process; throws if there is none, or the tool may not read its files.
     static func status(of pid: Int32) throws(CommandFailure) -> ProcessStatus {
         guard !isProcForeign else {

@@ -14,7 +14,7 @@ struct HTMLCommand: ParsableCommand {
             are one set of reports, as three are.
 
             Examples:
-              stallwatch html stalls -o stalls.html
+              stallwatch html
               stallwatch html last-week this-week -o weeks.html
               stallwatch html stalls --since 24h --metadata version=1.4.2 -o today.html
               stallwatch html stalls --link 'vscode://file{file}:{line}' -o stalls.html
@@ -24,7 +24,7 @@ struct HTMLCommand: ParsableCommand {
     @OptionGroup var selection: ReportSelection
 
     @Option(name: .shortAndLong, help: ArgumentHelp("The file to write, or - for standard output.", valueName: "file"))
-    var output: String
+    var output = "stalls.html"
 
     @Flag(
         inversion: .prefixedNo,

@@ -87,6 +87,8 @@ struct ReportFilter: Sendable, Equatable {
     var contexts: [String] = []
     var functions: [String] = []
     var fingerprints: [String] = []
+    /// The first digits of a fingerprint, or the first or last ones of a report's id.
+    var ids: [String] = []
     var minimumMilliseconds = 0.0
     var processes: [String] = []
     var metadata: [MetadataCondition] = []
@@ -112,6 +114,7 @@ struct ReportFilter: Sendable, Equatable {
             && isIn(kinds, report.kind.rawValue)
             && isIn(contexts, report.context)
             && (fingerprints.isEmpty || fingerprints.contains { report.fingerprint?.hasPrefix($0) == true })
+            && (ids.isEmpty || ids.contains { report.fingerprint?.hasPrefix($0) == true || report.hasID($0) })
             && (processes.isEmpty
                 || processes.contains { $0 == report.process.name || $0 == String(report.process.pid) })
             && (functions.isEmpty || functions.contains { text in report.functions.contains { $0.contains(text) } })
@@ -131,16 +134,77 @@ extension ReportFilter.MetadataCondition {
 struct ReportSelection: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "Report files, NDJSON files, directories (searched), or - for standard input.", valueName: "path")
-    )
-    var paths: [String]
+            "Report files, NDJSON files, directories (searched), or - for standard input; digits of a fingerprint or an id, or "
+                + "a row of top, for some of the reports. Default: \(ReportFiles.standardFolder).", valueName: "path"))
+    var words: [String] = []
 
     @OptionGroup(title: "Which reports") var filters: FilterOptions
 
     @Flag(help: "Fail when a report is faulty (exit status 65) instead of skipping it.")
     var strict = false
 
-    func read() throws -> ReadReports { try filters.read(paths, strict: strict) }
+    /// The paths, with the default.
+    var paths: [String] {
+        let given = SelectedWords(words).paths
+        return given.isEmpty ? [ReportFiles.standardFolder] : given
+    }
+
+    func read() throws -> ReadReports {
+        let words = SelectedWords(words)
+        var reports = try filters.read(ReportFiles.paths(words.paths), strict: strict)
+        let ids = try words.digits + fingerprints(ofRows: words.rows, among: reports)
+        reports.filter.ids = ids
+        return reports
+    }
+
+    /// The fingerprints of rows of `top`, which reads the reports once more.
+    private func fingerprints(ofRows rows: [Int], among reports: ReadReports) throws -> [String] {
+        guard !rows.isEmpty else { return [] }
+        if reports.files.paths.contains("-") {
+            throw ValidationError("Standard input is read once: give digits of a fingerprint in place of a row.")
+        }
+        var (groups, quiet) = (StallGroups(), reports)
+        quiet.complain = { _ in }
+        try quiet.forEach(.summary) { groups.add($0, $1) }
+        let sorted = groups.sorted(by: .total)
+        return try rows.map { row in
+            guard row <= sorted.count else {
+                throw CommandFailure(
+                    .nothing, "There is no row \(row): top has \(counted(sorted.count, "row", "rows")).")
+            }
+            guard let fingerprint = sorted[row - 1].fingerprint else {
+                throw CommandFailure(.nothing, "Row \(row) has no fingerprint: run stallwatch symbolicate first.")
+            }
+            return fingerprint
+        }
+    }
+}
+
+/// What the words of a command line mean: an existing path wins over all else.
+struct SelectedWords: Equatable {
+    private(set) var paths: [String] = []
+    private(set) var digits: [String] = []
+    private(set) var rows: [Int] = []
+
+    init(_ words: [String], isThere: (String) -> Bool = { FileStatus(path: $0) != nil }) {
+        for word in words {
+            let isNumber = word.utf8.allSatisfy { 0x30...0x39 ~= $0 }
+            if word == "-" || isThere(word) {
+                paths.append(word)
+            } else if isNumber, word.utf8.count <= 3, let row = Int(word), row > 0 {
+                rows.append(row)
+            } else if word.utf8.count >= 4, word.utf8.allSatisfy({ "0123456789abcdef-".utf8.contains($0) }) {
+                digits.append(word)
+            } else {
+                // Reading says that it is not there.
+                paths.append(word)
+            }
+        }
+    }
+}
+
+extension ReportSummary {
+    func hasID(_ digits: String) -> Bool { id.hasPrefix(digits) || id.hasSuffix(digits) }
 }
 
 struct DurationArgument: Sendable, Equatable {

@@ -7,7 +7,7 @@ import TextOutput
 /// Unreadable reports are named on standard error, skipped and counted. Standard input can be read once.
 struct ReadReports {
     let files: ReportFiles
-    let filter: ReportFilter
+    var filter: ReportFilter
     let isStrict: Bool
     var complain: (String) -> Void = StandardError.write
 
@@ -19,8 +19,8 @@ struct ReadReports {
 
     /// Passes the reports that match ``filter`` to `body`, in the order of ``ReportFiles/files``.
     ///
-    /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report, if a faulty one is found and
-    ///   ``isStrict`` is set, or, without `side`, if no report matches or a filter has an unknown value.
+    /// - Throws: The errors of `body`; without `side`, ``NoStalls`` if there is no report, and a ``CommandFailure`` if none
+    ///   matches or a filter has an unknown value; and one if a faulty report is found and ``isStrict`` is set.
     func forEach<Form: Sendable>(
         _ reading: ReportReading<Form>, side: FilterValues? = nil, _ body: (Form, ReportOrigin) throws -> Void
     ) throws {
@@ -37,13 +37,17 @@ struct ReadReports {
                 matched += 1
                 try body(form, origin)
             }
-        } catch let failure as CommandFailure where side != nil && failure.status == .nothing && matched == 0 {
+        } catch is NoStalls where side != nil {
             // A side without reports is a program that never stalled.
             return
         }
         guard side == nil else { return }
         try values.check()
         guard matched == 0 else { return }
+        guard filter.ids.isEmpty else {
+            let ids = filter.ids.joined(separator: "' or '")
+            throw CommandFailure(.nothing, "No report matches: none has the id '\(ids)'.")
+        }
         throw CommandFailure(.nothing, "No report matches: \(counted(read, "report was", "reports were")) read.")
     }
 
@@ -98,11 +102,7 @@ struct ReadReports {
         }
         guard read == 0 else { return }
         guard faulty == 0 else { throw CommandFailure(.faultyData, "No report could be read.") }
-        throw CommandFailure(
-            .nothing,
-            "No report found. In a directory, reports are files named stall-*.json or *.ndjson: name the directory that the "
-                + "monitor writes to."
-        )
+        throw NoStalls(paths: files.paths)
     }
 }
 

@@ -13,8 +13,10 @@ struct ReportFiles {
     /// Other JSON files below the directories, such as statistics.
     private(set) var others: [String] = []
     private(set) var faults: [(path: String, reason: String)] = []
+    let paths: [String]
 
     init(paths: [String]) throws(CommandFailure) {
+        self.paths = paths
         for path in paths {
             if path == "-" {
                 files.append(ReportFile(path: path, layout: .stream, size: 0))
@@ -29,6 +31,13 @@ struct ReportFiles {
                 files.append(ReportFile(path: path, layout: layout, size: status.size))
             }
         }
+    }
+
+    /// The given paths, or the standard folder for none; throws ``NoStalls`` if that folder does not exist yet.
+    static func paths(_ given: [String]) throws(NoStalls) -> [String] {
+        guard given.isEmpty else { return given }
+        guard FileStatus(path: standardFolder) != nil else { throw NoStalls(paths: [standardFolder]) }
+        return [standardFolder]
     }
 
     /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1` or `stalls.ndjson-20261127`, its rotations.
@@ -64,6 +73,31 @@ struct ReportFiles {
             }
         }
         return true
+    }
+}
+
+/// There is no report: good news, and not an error.
+struct NoStalls: Error, Equatable {
+    let paths: [String]
+
+    /// Says it, and which processes have a monitor: with their longest turns, if they can be asked.
+    func text(
+        _ monitored: [(pid: Int32, name: String)],
+        loops: (Int32) -> [LoopStatistics]? = { (try? ControlClient(pid: $0).answer(to: .state))?.loops }
+    ) -> String {
+        let places = paths.map {
+            $0 == "-"
+                ? "standard input" : $0.hasSuffix("/") ? $0 : FileStatus(path: $0)?.isRegular == true ? $0 : "\($0)/"
+        }
+        var text = "No stalls in \(places.joined(separator: ", ").printable).\n"
+        for process in monitored {
+            let turns = (loops(process.pid) ?? []).map { loop in
+                "\(loop.label): longest turn \(loop.turnDuration(quantile: 1)?.text ?? "0 ms") of \(loop.threshold.text)"
+            }
+            text += "\(process.name) (\(process.pid)) has a monitor".printable
+            text += (turns.isEmpty ? "" : "; " + turns.joined(separator: ", ").printable) + ".\n"
+        }
+        return text + (monitored.isEmpty ? "No process has a monitor now.\n" : "")
     }
 }
 

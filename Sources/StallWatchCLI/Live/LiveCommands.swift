@@ -29,8 +29,7 @@ struct PsCommand: ParsableCommand {
     }
 
     func run() throws {
-        let pids = (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }.sorted()
-        let rows = pids.filter(InspectedProcess.hasWatchdog).map { pid in
+        let rows = InspectedProcess.monitored().map { pid, _ in
             var row = Row(pid: pid, executable: readLink("/proc/\(pid)/exe"))
             do throws(CommandFailure) {
                 row.loops = try ControlClient(pid: pid).answer(to: .state).loops
@@ -63,7 +62,7 @@ struct StateCommand: ParsableCommand {
             user or as root.
 
             Examples:
-              stallwatch state $(pidof notes)
+              stallwatch state notes
               stallwatch state 4700 --json
             """
     )
@@ -71,7 +70,7 @@ struct StateCommand: ParsableCommand {
     @OptionGroup var arguments: LiveArguments
 
     func run() throws {
-        let answer = try ControlClient(pid: arguments.pid).answer(to: .state)
+        let answer = try ControlClient(pid: arguments.pid()).answer(to: .state)
         try arguments.output.write(answer) { LoopStateText.table(answer.loops ?? [], for: $0) }
     }
 }
@@ -86,7 +85,7 @@ struct StacksCommand: ParsableCommand {
             which the other commands accept. The tool has to run as the process's user or as root.
 
             Examples:
-              stallwatch stacks $(pidof notes)
+              stallwatch stacks notes
               stallwatch stacks 4700 --json > now.json
             """
     )
@@ -97,38 +96,44 @@ struct StacksCommand: ParsableCommand {
     var allFrames = false
 
     func run() throws {
-        let client = ControlClient(pid: arguments.pid)
+        let client = ControlClient(pid: try arguments.pid())
         let answer = try client.answer(to: .stacks)
         guard let report = answer.report else { throw client.noAnswer }
         if arguments.output.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(
-            report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
+            report: report, origin: ReportOrigin(path: "process \(client.pid)"),
             terminal: arguments.output.terminalOptions.terminal, showsAllFrames: allFrames
         )
-        try StandardOutput.write(view.threads + view.waitingLoops + (answer.tasks.map(tasks) ?? ""))
+        let swiftTasks = answer.tasks.map { tasks($0, of: client.pid) } ?? ""
+        try StandardOutput.writeLast(view.threads + view.waitingLoops + swiftTasks)
     }
 
-    private func tasks(_ list: TaskList) -> String {
+    private func tasks(_ list: TaskList, of pid: Int32) -> String {
         func number(_ isRight: (TaskList.Task) -> Bool) -> Int {
             list.tasks.filter(isRight).reduce(0) { $0 + ($1.count ?? 1) }
         }
         return "\n\(number { _ in true }) Swift tasks: \(number { $0.state == .running }) running, "
             + "\(number { $0.state == .enqueued }) wait for a turn, \(number { $0.state == .suspended }) suspended; "
-            + "see stallwatch tasks \(arguments.pid).\n"
+            + "see \(Invocation.name) tasks \(pid).\n"
     }
 }
 
 struct LiveArguments: ParsableArguments {
-    @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
-    var pid: Int32
+    @Argument(
+        help: ArgumentHelp(
+            "The id or the name of a process with a monitor. Default: the only one.", valueName: "process"))
+    var process: String?
 
     @OptionGroup var output: TextOrJSONOptions
 
-    func validate() throws { try Self.check(pid) }
+    func validate() throws { try Self.check(process) }
 
-    static func check(_ pid: Int32) throws {
-        if pid < 1 { throw ValidationError("\(pid) is not the id of a process: give a number from 1 on.") }
+    static func check(_ process: String?) throws {
+        guard let pid = process.flatMap({ Int($0) }), Int32(exactly: pid).map({ $0 < 1 }) ?? true else { return }
+        throw ValidationError("\(pid) is not the id of a process: give a number from 1 on, or a name.")
     }
+
+    func pid() throws(CommandFailure) -> Int32 { try InspectedProcess.pid(of: process) }
 }
 
 enum LoopStateText {

@@ -8,7 +8,7 @@ struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
         abstract: "Show the loops of a live process and its stalls on a live screen.",
-        usage: "stallwatch watch <pid> [<options>]",
+        usage: "stallwatch watch [<process>] [<options>]",
         discussion: """
             The process's configuration has to set control = .socket(directory:). The screen shows for each loop the share of its \
             time that it has spent in turns, over the last minute and in the last interval, its current turn, threshold and number \
@@ -18,7 +18,8 @@ struct WatchCommand: ParsableCommand {
             with Ctrl-C, or when the process ends. The tool has to run as the process's user or as root.
 
             Examples:
-              stallwatch watch $(pidof notes)
+              stallwatch watch
+              stallwatch watch notes
               stallwatch watch 4700 --interval 200ms
               stallwatch watch 4700 --json | jq .loops
             """
@@ -42,7 +43,7 @@ struct WatchCommand: ParsableCommand {
 
     func run() throws {
         let stop = StopRequest()
-        var process = PolledProcess(pid: arguments.pid)
+        var process = PolledProcess(pid: try arguments.pid())
         // Before the screen is opened, so that a failure is a line on the usual one.
         try process.update()
         if once {

@@ -8,6 +8,30 @@ enum StandardOutput {
     /// Writes text for people; throws ``ClosedOutput`` when the reader has closed its end, else a ``CommandFailure``.
     static func write(_ text: String) throws { try write(Array(text.forThisReader.utf8)) }
 
+    /// Writes the last text of a command: on a terminal, and if it is longer than that, in a pager.
+    static func writeLast(_ text: String) throws {
+        let terminal = Terminal.standardOutput
+        if terminal.isTerminal, Terminal.obeysSequences, isatty(STDIN_FILENO) == 1, let height = terminal.height,
+            text.utf8.count(where: { $0 == UInt8(ascii: "\n") }) >= height
+        {
+            becomePager(of: Array(text.forThisReader.utf8))
+        }
+        try write(text)
+    }
+
+    /// Becomes the program that PAGER names, or less, if it is installed; returns if it cannot.
+    private static func becomePager(of text: [UInt8]) {
+        guard let file = tmpfile(), writeAll(text, to: fileno(file)) == nil, lseek(fileno(file), 0, SEEK_SET) == 0,
+            dup2(fileno(file), STDIN_FILENO) == STDIN_FILENO
+        else { return }
+        // Colors stay, and a text that fits after all ends it (less(1)).
+        setenv("LESS", "FRX", 0)
+        let script = "pager=${PAGER-less}; command -v ${pager%% *} >/dev/null || pager=cat; exec $pager"
+        var arguments = ["sh", "-c", script].map { strdup($0) } + [nil]
+        Program.signals.restore()
+        execv("/bin/sh", &arguments)
+    }
+
     static func write(_ bytes: [UInt8]) throws {
         guard let error = writeAll(bytes, to: STDOUT_FILENO, waitingForReader: true) else { return }
         if error == EPIPE { throw ClosedOutput() }
@@ -147,9 +171,13 @@ struct TextOrJSONOptions: ParsableArguments {
     @Flag(help: "Print JSON.")
     var json = false
 
-    func write(_ value: @autoclosure () -> some Encodable, text: (Terminal) throws -> String) throws {
+    /// Writes a value; `isLast` if nothing follows, so that a pager may take the command's place.
+    func write(
+        _ value: @autoclosure () -> some Encodable, isLast: Bool = false, text: (Terminal) throws -> String
+    ) throws {
         if json { return try StandardOutput.write(JSONOutput.bytes(value())) }
-        try StandardOutput.write(text(terminalOptions.terminal))
+        let text = try text(terminalOptions.terminal)
+        if isLast { try StandardOutput.writeLast(text) } else { try StandardOutput.write(text) }
     }
 }
 

@@ -5,7 +5,7 @@ struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Run a program that you do not build, and report its stalls.",
-        usage: "stallwatch run [<options>] -- [<program> ...]",
+        usage: "stallwatch run [<options>] <program> ...",
         discussion: """
             The program needs no change. The tool checks it, preloads a small library (LD_PRELOAD) and becomes the program: \
             the process id, input, output, signals, terminal and exit status are the program's own. The library watches the \
@@ -22,9 +22,9 @@ struct RunCommand: ParsableCommand {
             the Swift runtime; before it starts, 2 for wrong options, 1 for missing libraries, 73 or 77 for an unwritable directory.
 
             Examples:
-              stallwatch run -- gedit notes.txt
-              stallwatch run --threshold 100ms --output /tmp/stalls -- python3 app.py
-              stallwatch run --loop glib --children -- ./start.sh
+              stallwatch run gedit notes.txt
+              stallwatch run --threshold 100ms --output /tmp/stalls python3 app.py
+              stallwatch run --loop glib --children ./start.sh
             """
     )
 
@@ -50,19 +50,19 @@ struct RunCommand: ParsableCommand {
     var quiet = false
 
     @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("The program and its arguments, after --.", valueName: "program")
-    )
-    var program: [String] = []
+        parsing: .captureForPassthrough,
+        help: ArgumentHelp("The program and its arguments, after the options.", valueName: "program"))
+    var words: [String] = []
 
     func validate() throws {
-        if program.isEmpty {
-            throw ValidationError("There is no program. Give it after --, such as -- gedit notes.txt.")
+        if try ProgramWords.program(of: words).isEmpty {
+            throw ValidationError("There is no program. Give it after the options, such as gedit notes.txt.")
         }
         _ = try settings()
     }
 
     func run() throws {
-        let settings = try settings()
+        let (settings, program) = try (settings(), ProgramWords.program(of: words))
         let output = try ReportOutput(settings.output)
         let variables = try PreloadedLibraries.environment(agent: "STALLWATCH_RUN_LIBRARY")
         try output.checkWritable()
@@ -73,14 +73,14 @@ struct RunCommand: ParsableCommand {
         for (name, value) in variables { environment.set(name, value) }
         environment.set("STALLWATCH_RUN_OUTPUT", output.path)
         environment.set("STALLWATCH_RUN_SETTINGS", settings.text)
-        throw become(runnable.path, environment)
+        throw become(runnable.path, arguments: program.count, environment)
     }
 
     /// Becomes the program, with this process's id, descriptors, terminal and current directory, or returns why not.
-    private func become(_ path: String, _ environment: ProcessEnvironment) -> CommandFailure {
+    private func become(_ path: String, arguments given: Int, _ environment: ProcessEnvironment) -> CommandFailure {
         // The bytes of this process's own arguments: as Swift strings, those that are not UTF-8 would change.
         let count = Int(CommandLine.argc)
-        let first = count - min(program.count, count)
+        let first = count - min(given, count)
         var arguments = (first..<count).map { CommandLine.unsafeArgv[$0] } + [nil]
         return environment.withCStrings { entries in
             Program.signals.restore()
@@ -93,6 +93,17 @@ struct RunCommand: ParsableCommand {
         try RunSettings(threshold: threshold, output: output, loop: loop, children: children, quiet: quiet) {
             getenv($0.rawValue).map { String(cString: $0) }
         }
+    }
+}
+
+enum ProgramWords {
+    /// The program that a command runs, with its arguments: `--` before it is not needed.
+    ///
+    /// - Throws: A `ValidationError` for an option that the command does not have, which would be taken for a program.
+    static func program(of words: [String]) throws -> [String] {
+        guard let first = words.first, first.hasPrefix("-") else { return words }
+        guard first == "--" else { throw ValidationError("Unknown option '\(first)'") }
+        return Array(words.dropFirst())
     }
 }
 

@@ -26,7 +26,7 @@ extension ReportView {
     /// The command that shows the whole report, after the one that names functions if some have no name.
     private var more: String {
         let place = folder == ReportFiles.standardFolder ? "" : folder + " "
-        let command = "stallwatch show \(place)\(report.id.suffix(12)) --all  (the whole report)"
+        let command = "\(Invocation.name) show \(place)\(report.id.suffix(12)) --all  (the whole report)"
         return (isUnnamed ? next : "") + paragraph("Next: " + command, indentation: "      ", .faint)
     }
 

@@ -149,7 +149,7 @@ struct ReportView {
             isUnnamed
             ? "symbolicate \(folder) --in-place  (some functions have no name)"
             : tree ?? "top \(folder)  (the stalls that cost most)"
-        return paragraph("Next: stallwatch " + command, indentation: "      ", .faint)
+        return paragraph("Next: \(Invocation.name) \(command)", indentation: "      ", .faint)
     }
 
     var lockChain: String {

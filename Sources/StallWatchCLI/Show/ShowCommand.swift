@@ -13,11 +13,12 @@ struct ShowCommand: ParsableCommand {
             which only pass a call on, are folded. Source lines are shown if the source file is found below the working directory or \
             --source-root.
 
-            Hexadecimal digits that are no file's name select a fingerprint or a report's id, as `top` shows them. Without another path \
-            the folder named stalls is read.
+            Four or more hexadecimal digits that are no path select a fingerprint or a report's id, as `top` shows them; 1 selects \
+            the first row of `top`.
 
             Examples:
-              stallwatch show stalls
+              stallwatch show
+              stallwatch show 1
               stallwatch show 9f2c41d0 --all
               stallwatch show stalls/stall-20261121T080000.123456Z-5f3b8a1c2d4e.json
               stallwatch show stalls --sort longest -n 3 --cause lock
@@ -85,15 +86,13 @@ struct ShowCommand: ParsableCommand {
     }
 
     private func printText(_ reports: [(report: StallReport, origin: ReportOrigin)], of count: Int) throws {
-        for (index, report) in reports.enumerated() {
-            let view = view(of: report, terminalOptions.terminal)
-            try StandardOutput.write((index > 0 ? "\n\n" : "") + (all || allFrames ? view.text : view.brief))
-        }
+        let views = reports.map { view(of: $0, terminalOptions.terminal) }
+        var text = views.map { all || allFrames ? $0.text : $0.brief }.joined(separator: "\n\n")
         if count > reports.count {
-            try StandardOutput.write(
-                "\n\(reports.count) of \(counted(count, "report", "reports")) shown: --limit, --sort and --id choose others.\n"
-            )
+            text += "\n\(reports.count) of \(counted(count, "report", "reports")) shown: "
+            text += "--limit, --sort and --id choose others.\n"
         }
+        try StandardOutput.writeLast(text)
     }
 
     private func markdown(_ reports: [(report: StallReport, origin: ReportOrigin)]) -> String {
@@ -111,13 +110,12 @@ struct ShowCommand: ParsableCommand {
 
     /// The first reports in the requested order, which alone are held in memory, and the number of all.
     private func choose() throws -> (chosen: [Choice], count: Int) {
-        let chosenPaths = SelectedPaths(selection.paths)
-        let reports = try selection.filters.read(chosenPaths.paths, strict: selection.strict)
+        let reports = try selection.read()
         var chosen: [Choice] = []
         var count = 0
         try reports.forEach(.undecoded) { report, origin in
             let summary = report.summary
-            guard id.map(summary.hasID) ?? true, chosenPaths.select(summary) else { return }
+            guard id.map(summary.hasID) ?? true else { return }
             count += 1
             let place = chosen.firstIndex { precedes(summary, $0.summary) } ?? chosen.count
             guard place < limit else { return }
@@ -125,8 +123,7 @@ struct ShowCommand: ParsableCommand {
             if chosen.count > limit { chosen.removeLast() }
         }
         guard count > 0 else {
-            let wanted = (chosenPaths.digits + [id].compactMap(\.self)).joined(separator: "' or '")
-            throw CommandFailure(.nothing, "No report matches: none has the id '\(wanted)'.")
+            throw CommandFailure(.nothing, "No report matches: none has the id '\(id ?? "")'.")
         }
         return (chosen, count)
     }
@@ -137,30 +134,4 @@ struct ShowCommand: ParsableCommand {
         case .longest: left.durationMilliseconds > right.durationMilliseconds
         }
     }
-}
-
-struct SelectedPaths {
-    private static let leastDigits = 6
-
-    private(set) var paths: [String] = []
-    private(set) var digits: [String] = []
-
-    init(_ words: [String], isThere: (String) -> Bool = { FileStatus(path: $0) != nil }) {
-        for word in words {
-            let isDigits =
-                word.utf8.count >= Self.leastDigits
-                && word.utf8.allSatisfy { "0123456789abcdef-".utf8.contains($0) }
-            if isDigits, !isThere(word) { digits.append(word) } else { paths.append(word) }
-        }
-        if paths.isEmpty { paths = [ReportFiles.standardFolder] }
-    }
-
-    /// Whether a report has one of the digits: in its fingerprint's beginning, or its id's beginning or end.
-    func select(_ report: ReportSummary) -> Bool {
-        digits.isEmpty || digits.contains { report.fingerprint?.hasPrefix($0) == true || report.hasID($0) }
-    }
-}
-
-extension ReportSummary {
-    fileprivate func hasID(_ digits: String) -> Bool { id.hasPrefix(digits) || id.hasSuffix(digits) }
 }

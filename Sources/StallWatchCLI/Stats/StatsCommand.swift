@@ -17,13 +17,13 @@ struct StatsCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("Statistics files or directories (searched).", valueName: "path"))
-    var paths: [String]
+    @Argument(help: ArgumentHelp("Statistics files or directories (searched). Default: stalls.", valueName: "path"))
+    var paths: [String] = []
 
     @OptionGroup var output: TextOrJSONOptions
 
     func run() throws {
-        let sum = try StatisticsSum(of: paths)
+        let sum = try StatisticsSum(of: ReportFiles.paths(paths))
         try output.write(Joined(base: sum.total, others: ["files": sum.files])) { Self.text(sum, for: $0) }
     }
 

@@ -13,14 +13,16 @@ struct TailCommand: ParsableCommand {
             stalls have lasted. Ends with Ctrl-C.
 
             Examples:
-              stallwatch tail stalls
+              stallwatch tail
               stallwatch tail stalls --loop main --min 1s
               stallwatch tail stalls --json | jq .report.culprit
             """
     )
 
-    @Argument(help: ArgumentHelp("The directory that a monitor writes its reports to.", valueName: "directory"))
-    var directory: String
+    @Argument(
+        help: ArgumentHelp(
+            "The directory that a monitor writes its reports to. Default: stalls.", valueName: "directory"))
+    var directory: String?
 
     @OptionGroup(title: "Which reports") var filters: FilterOptions
 
@@ -45,7 +47,8 @@ struct TailCommand: ParsableCommand {
 
     func run() throws {
         let stop = StopRequest.bySignal()
-        var follower = FollowedDirectory(watch: try DirectoryWatch(path: directory), filter: filters.filter)
+        let path = try ReportFiles.paths([directory].compactMap(\.self))[0]
+        var follower = FollowedDirectory(watch: try DirectoryWatch(path: path), filter: filters.filter)
         let printer = TailPrinter(terminal: terminalOptions.terminal, isJSON: json)
         if !all { try follower.poll(printer, skipsEnded: true) }
         while !stop.isSet, !StandardOutput.isClosed {

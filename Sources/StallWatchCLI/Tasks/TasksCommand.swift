@@ -11,7 +11,7 @@ struct TasksCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tasks",
         abstract: "Show the Swift tasks of a live process, and what each waits for.",
-        usage: "stallwatch tasks <pid> [<options>]",
+        usage: "stallwatch tasks [<process>] [<options>]",
         discussion: """
             The process's configuration has to set control = .socket(directory:). Its monitor reads the tasks in its memory: \
             no thread is stopped or held. A line stands for all tasks in the same function that wait for the same. \
@@ -20,7 +20,7 @@ struct TasksCommand: ParsableCommand {
             have come back. The tool has to run as the process's user or as root.
 
             Examples:
-              stallwatch tasks $(pidof notes)
+              stallwatch tasks notes
               stallwatch tasks 4700 --stuck 10
               stallwatch tasks 4700 --task 318 --json
             """
@@ -48,31 +48,31 @@ struct TasksCommand: ParsableCommand {
     }
 
     func run() throws {
-        var graph = try readTasks()
+        let client = ControlClient(pid: try arguments.pid())
+        var graph = try readTasks(client)
         var standings: [UInt64: TaskGraph.Standing]?
         if let stuck {
             standings = Dictionary(graph.list.tasks.map { ($0.id, graph.standing(of: $0)) }) { first, _ in first }
             sleep(UInt32(stuck))
-            graph = try readTasks()
+            graph = try readTasks(client)
         }
         let text = TasksText(graph) { task in standings.map { $0[task.id] == graph.standing(of: task) } ?? true }
         guard !text.tasks.isEmpty else {
             let sentence =
-                stuck.map { "No task of process \(arguments.pid) was in the same place \($0) s later." }
-                ?? "Process \(arguments.pid) has no Swift task."
+                stuck.map { "No task of process \(client.pid) was in the same place \($0) s later." }
+                ?? "Process \(client.pid) has no Swift task."
             throw CommandFailure(.nothing, sentence)
         }
         if let task, !text.tasks.contains(where: { $0.id == task }) {
-            throw CommandFailure(.nothing, "Process \(arguments.pid) has no such task \(task) now.")
+            throw CommandFailure(.nothing, "Process \(client.pid) has no such task \(task) now.")
         }
-        try arguments.output.write(text.document(task: task)) { terminal in
+        try arguments.output.write(text.document(task: task), isLast: true) { terminal in
             if let task { return text.chain(from: task) }
             return (tree ? text.trees : text.groups(for: terminal)) + text.note
         }
     }
 
-    private func readTasks() throws(CommandFailure) -> TaskGraph {
-        let client = ControlClient(pid: arguments.pid)
+    private func readTasks(_ client: ControlClient) throws(CommandFailure) -> TaskGraph {
         let answer = try client.answer(to: .tasks)
         guard let list = answer.tasks, let report = answer.report else { throw client.noAnswer }
         return TaskGraph(list, report)

@@ -6,7 +6,7 @@ struct TestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "test",
         abstract: "Run tests, and say what hangs when they make no progress.",
-        usage: "stallwatch test [<options>] -- [<command> ...]",
+        usage: "stallwatch test [<options>] <command> ...",
         discussion: """
             The tests need no change. When the command has printed nothing for the time in --after, the tool prints the tests \
             that have not finished, what each thread waits for, who holds the locks, and the child processes, and writes a \
@@ -21,8 +21,8 @@ struct TestCommand: ParsableCommand {
             if it cannot be executed or is not found.
 
             Examples:
-              stallwatch test -- swift test
-              stallwatch test --after 2m --fail --output ci/hangs -- swift test --parallel
+              stallwatch test swift test
+              stallwatch test --after 2m --fail --output ci/hangs swift test --parallel
             """
     )
 
@@ -43,12 +43,14 @@ struct TestCommand: ParsableCommand {
     var fail = false
 
     @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("The command, after --, such as swift test.", valueName: "command")
-    )
-    var command: [String] = []
+        parsing: .captureForPassthrough,
+        help: ArgumentHelp("The command, after the options, such as swift test.", valueName: "command"))
+    var words: [String] = []
 
     func validate() throws {
-        if command.isEmpty { throw ValidationError("There is no command. Give it after --, such as -- swift test.") }
+        if try ProgramWords.program(of: words).isEmpty {
+            throw ValidationError("There is no command. Give it after the options, such as swift test.")
+        }
         guard (1_000...604_800_000).contains(after.milliseconds) else {
             throw ValidationError("--after is \(after): give 1s to 7d.")
         }
@@ -61,7 +63,7 @@ struct TestCommand: ParsableCommand {
         var environment = try PreloadedLibraries.environment(agent: "STALLWATCH_HANG_LIBRARY")
         environment["STALLWATCH_HANG_REQUESTS"] = requests.path
         let run = try TestRun(
-            command, environment: environment, limit: UInt64(after.milliseconds * 1_000_000))
+            ProgramWords.program(of: words), environment: environment, limit: UInt64(after.milliseconds * 1_000_000))
         var hangs = 0
         let reporter = HangReporter(requests: requests.path)
         while true {

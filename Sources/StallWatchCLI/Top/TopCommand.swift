@@ -83,7 +83,7 @@ struct TopCommand: ParsableCommand {
         let shown = Array(sorted.prefix(limit ?? standard))
         let table = TopTable(groups: groups, shown: shown, paths: selection.paths, showsHarm: order == .harm)
         switch formatOptions.chosen {
-        case .text: try StandardOutput.write(table.text(for: terminal))
+        case .text: try StandardOutput.writeLast(table.text(for: terminal))
         case .json:
             try StandardOutput.write(JSONOutput.bytes(TopReport(groups, shown: Array(sorted.prefix(limit ?? .max)))))
         case .markdown: try StandardOutput.write(table.markdown)
@@ -107,7 +107,7 @@ struct TopCommand: ParsableCommand {
         let standard = isText ? TopTable.limit(for: terminal) : .max
         let table = HistoryTable(groups.sorted(by: sort), limit: limit ?? standard, history: history, time: time)
         guard isText else { return try StandardOutput.write(JSONOutput.bytes(table)) }
-        try StandardOutput.write(table.text(for: terminal))
+        try StandardOutput.writeLast(table.text(for: terminal))
     }
 }
 

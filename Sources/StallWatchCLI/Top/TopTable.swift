@@ -68,7 +68,7 @@ struct TopTable {
     private var next: String? {
         guard let fingerprint = shown.lazy.compactMap(\.fingerprint).first, !paths.contains("-") else { return nil }
         let words = paths == [ReportFiles.standardFolder] ? [] : paths
-        let command = (["stallwatch show"] + words + [String(fingerprint.prefix(fingerprintDigits))])
+        let command = ([Invocation.name, "show"] + words + [String(fingerprint.prefix(fingerprintDigits))])
         return "Next: \(command.joined(separator: " "))".printable
     }
 

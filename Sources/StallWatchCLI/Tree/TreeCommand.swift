@@ -41,7 +41,7 @@ struct TreeCommand: ParsableCommand {
         var tree = CallTree(direction, leavesOutRuntimeFrames: !allFrames)
         try selection.read().forEach(.whole) { report, _ in tree.add(report) }
         let finished = tree.finished()
-        try output.write(TreeReport(finished, minimumPercent: minimum)) {
+        try output.write(TreeReport(finished, minimumPercent: minimum), isLast: true) {
             Self.text(finished, minimumPercent: minimum, foldsOthers: !allFrames, for: $0)
         }
     }

@@ -152,7 +152,7 @@ import Testing
 
                 """))
         #expect(result.status == 0 && result.errors == "", "\(result)")
-        #expect(try Tool.run(["diff", "base", "nowhere"], in: scratch).status == 1)
+        #expect(try Tool.run(["diff", "base", "nowhere"], in: scratch).status == 2)
     }
 }
 

@@ -127,6 +127,25 @@ import TextOutput
         #expect(text.status == 0)
     }
 
+    @Test func `a process is meant by its id, its name or nothing`() throws {
+        let two = [(pid: Int32(4700), name: "notes"), (pid: Int32(4801), name: "server")]
+        #expect(try InspectedProcess.pid(of: "12", among: { two }) == 12)
+        #expect(try InspectedProcess.pid(of: "server", among: { two }) == 4801)
+        #expect(try InspectedProcess.pid(of: nil, among: { [two[0]] }) == 4700)
+        func failure(_ word: String?, _ processes: [(pid: Int32, name: String)]) -> CommandFailure? {
+            do throws(CommandFailure) {
+                _ = try InspectedProcess.pid(of: word, among: { processes })
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(failure(nil, []) == CommandFailure(.nothing, "No process has a monitor."))
+        #expect(failure("notes", [two[1]]) == CommandFailure(.nothing, "No process named 'notes' has a monitor."))
+        let several = "2 processes have a monitor: give one of 4700 (notes), 4801 (server)."
+        #expect(failure(nil, two) == CommandFailure(.usage, several))
+    }
+
     @Test func `a process that has ended is named`() throws {
         let process = Command(program: "/bin/true").process()
         try process.run()

@@ -71,7 +71,7 @@ import TestSupport
     func aMissingPathIsNamed(command: [String]) throws {
         let result = try Tool.run(command + ["nowhere"], in: try TemporaryDirectory())
         #expect(result.errors == "Error: nowhere cannot be read: No such file or directory\n")
-        #expect(result.status == 1 && result.output == "", "\(result)")
+        #expect(result.status == 2 && result.output == "", "\(result)")
     }
 
     @Test(arguments: ["run", "test"])
@@ -82,17 +82,49 @@ import TestSupport
     }
 
     @Test(arguments: readers)
-    func aDirectoryWithoutReportsIsAnError(command: [String]) throws {
+    func `a directory without reports is no error`(command: [String]) throws {
         try scratch.write("package.json", "{}")
         let result = try Tool.run(command + ["."], in: scratch)
-        #expect(
-            result.errors == """
-                Error: No report found. In a directory, reports are files named stall-*.json or *.ndjson: name the directory that \
-                the monitor writes to.
+        #expect(result.errors.hasPrefix("No stalls in ./.\n"))
+        #expect(result.status == 0 && result.output == "", "\(result)")
+    }
 
-                """
-        )
-        #expect(result.status == 1 && result.output == "", "\(result)")
+    @Test func `no stalls: which processes are watched is said`() {
+        var loop = LoopStatistics(label: "main")
+        loop.threshold = .milliseconds(250)
+        loop.latency = [.init(upperBound: .milliseconds(180), turns: 3)]
+        let none = NoStalls(paths: ["stalls", "-"])
+        #expect(none.text([]) == "No stalls in stalls/, standard input.\nNo process has a monitor now.\n")
+        let text = none.text([(4700, "notes"), (4701, "other")]) { $0 == 4700 ? [loop] : nil }
+        #expect(text.contains("\nnotes (4700) has a monitor; main: longest turn 180 ms of 250 ms.\n"), "\(text)")
+        #expect(text.hasSuffix("\nother (4701) has a monitor.\n"), "\(text)")
+    }
+
+    @Test func `a path wins over digits, and digits over a path that is not there`() {
+        func words(_ words: String..., there: Set<String> = []) -> [[String]] {
+            let selected = SelectedWords(words, isThere: there.contains)
+            return [selected.paths, selected.digits, selected.rows.map(String.init)]
+        }
+        #expect(words("9f2c", "12", "-", "old", "2026-11") == [["-", "old"], ["9f2c", "2026-11"], ["12"]])
+        #expect(words("9f2c", "12", "old", there: ["9f2c", "12"]) == [["9f2c", "12", "old"], [], []])
+        // Too few digits for an id, and no row.
+        #expect(words("9f2", "0", "") == [["9f2", "0", ""], [], []])
+        #expect(words("1234") == [[], ["1234"], []])
+    }
+
+    @Test func `a row of top names its reports`() throws {
+        try scratch.write(
+            [
+                ReportFixture(number: 1, milliseconds: 300),
+                ReportFixture(number: 2, milliseconds: 900, fingerprint: "b2c41d07a3be8159"),
+            ], in: "stalls/")
+        func shown(_ words: String...) throws -> String { try Tool.run(["show", "--all"] + words, in: scratch).output }
+        #expect(try shown("1").contains("\nfingerprint b2c41d07a3be8159\n"))
+        #expect(try shown("stalls", "2").contains("\nfingerprint 9f2c41d07a3be815\n"))
+        let three = try Tool.run(["tree", "3"], in: scratch)
+        #expect(three.status == 1 && three.errors == "Error: There is no row 3: top has 2 rows.\n", "\(three)")
+        try scratch.write("2/none.txt", "")
+        #expect(try Tool.run(["show", "2"], in: scratch).errors.hasPrefix("No stalls in 2/.\n"), "a path wins")
     }
 
     @Test(arguments: readers)

@@ -21,6 +21,19 @@ import Testing
         #expect(try TestCommand.parse(["-o", "x", "--", "true"]).output == "x")
     }
 
+    @Test func `a program needs no -- before it, and keeps its options`() throws {
+        for words in [["--quiet", "gedit", "--quiet"], ["--quiet", "--", "gedit", "--quiet"]] {
+            let command = try RunCommand.parse(words)
+            #expect(command.quiet)
+            #expect(try ProgramWords.program(of: command.words) == ["gedit", "--quiet"])
+        }
+        let test = try TestCommand.parse(["--after", "2m", "swift", "test", "--", "--fail"])
+        #expect(!test.fail && test.after.milliseconds == 120_000)
+        #expect(try ProgramWords.program(of: test.words) == ["swift", "test", "--", "--fail"])
+        #expect(throws: (any Error).self) { try RunCommand.parse(["--treshold", "1s", "gedit"]) }
+        #expect(try ProgramWords.program(of: ["--", "-x"]) == ["-x"], "a program with a strange name")
+    }
+
     @Test func `variables do the same as options`() throws {
         let variables: [RunSettings.Variable: String] = [
             .threshold: "1s", .output: "/x", .loop: "glib", .children: "1", .quiet: "1",

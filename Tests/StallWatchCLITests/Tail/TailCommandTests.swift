@@ -133,7 +133,7 @@ import TextOutput
     @Test func aFileIsRefused() throws {
         try scratch.write("file", "")
         let result = try Tool.run(["tail", "file"], in: scratch)
-        #expect(result.status == 1 && result.errors == "Error: file cannot be read: Not a directory\n", "\(result)")
+        #expect(result.status == 2 && result.errors == "Error: file cannot be read: Not a directory\n", "\(result)")
     }
 
     @Test func theStatusLineShowsOngoingStalls() throws {
