@@ -12,7 +12,7 @@ SWIFT := swift
 # again, which took minutes of make test.
 BUILD := env SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 CLANG_FORMAT := clang-format
-SWIFT_SOURCES := Package.swift Sources Tests Benchmarks Examples
+SWIFT_SOURCES := Package.swift Sources Plugins Tests Benchmarks Examples
 C_SOURCES = $(shell find Sources Examples Tests Benchmarks -name '.build*' -prune -o \( -name '*.c' -o -name '*.cpp' -o -name '*.h' \) -print)
 # More options for the demo: make demo DEMO="--all --output /tmp/stalls"
 DEMO :=

@@ -52,6 +52,7 @@ let linux: [Target] = [
         dependencies: ["LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput", arguments],
         resources: [.embedInCode("HTML/Page"), .embedInCode("Explain/Pages")]),
     .executableTarget(name: "stallwatch-demo", dependencies: ["StallReports", "StallWatch", "TextOutput", arguments]),
+    .plugin(name: "Stalls", capability: .command(intent: .custom(verb: "stalls", description: "Shows what stalled."))),
     .target(name: "CStalls", path: "Tests/ScenarioKit/CStalls"),
     .target(name: "TailCalls", path: "Tests/ScenarioKit/TailCalls"),
     .executableTarget(
@@ -76,7 +77,7 @@ let programs: [Product] = [
     .library(name: "StallWatchAgent", type: .dynamic, targets: ["StallWatchAgent"]),
     .library(name: "StallWatchPreload", type: .dynamic, targets: ["CPreload"]),
     .executable(name: "stallwatch", targets: ["StallWatchCLI"]),
-    .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]),
+    .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]), .plugin(name: "Stalls", targets: ["Stalls"]),
 ]
 let package = Package(
     name: "StallWatch",
@@ -104,6 +105,6 @@ let package = Package(
 
 let features = ["ExistentialAny", "MemberImportVisibility", "InternalImportsByDefault"]
 let interface: [SwiftSetting] = Context.environment["STALLWATCH_INERT"] == "1" ? [.define("STALLWATCH_INERT")] : []
-for target in package.targets {
+for target in package.targets where target.type != .plugin {
     target.swiftSettings = [.swiftLanguageMode(.v6)] + features.map { .enableUpcomingFeature($0) } + interface
 }
