@@ -51,7 +51,7 @@ struct Demo: ParsableCommand {
         print("stallwatch-demo: a small app \(app). The limit is 250 ms.\n")
         MainActor.assumeIsolated {
             let script = Script(chosen, NotesApp(monitor: monitor), screen)
-            Timer.scheduledTimer(withTimeInterval: 0.3, repeats: true) { _ in
+            _ = Timer.scheduledTimer(withTimeInterval: 0.3, repeats: true) { _ in
                 MainActor.assumeIsolated { script.goOn() }
             }
         }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import LinuxSupport
 import StallReports
 
 struct FilterOptions: ParsableArguments {

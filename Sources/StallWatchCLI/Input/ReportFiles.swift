@@ -3,6 +3,7 @@ import Glibc
 import LinuxSupport
 import StallReports
 import Synchronization
+import TextOutput
 
 struct ReportFiles {
     /// The folder that is read without paths: that of the guides.

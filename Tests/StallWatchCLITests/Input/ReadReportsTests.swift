@@ -1,4 +1,5 @@
 import Foundation
+import StallReports
 import Glibc
 import Testing
 import TestSupport

@@ -1,0 +1,71 @@
+import ArgumentParser
+import Foundation
+import TestSupport
+import Testing
+
+@testable import StallWatchCLI
+
+/// The page that a user with a symptom reads first.
+@Suite struct SymptomsTests {
+    /// The cells of each row: what is seen, what to run, what the report says.
+    private static func rows() throws -> [[String]] {
+        let page = Repository.root.appendingPathComponent("docs/Symptoms.md")
+        let lines = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").filter { $0.hasPrefix("| ") }
+        return lines.dropFirst(2).map { $0.components(separatedBy: " | ") }
+    }
+
+    /// The texts in code style.
+    private static func code(_ cell: String) -> [String] {
+        cell.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+    }
+
+    @Test func `each row has a command or a line that works, and a word of the reports`() throws {
+        let rows = try Self.rows()
+        #expect(rows.count == 19)
+        for row in rows {
+            try #require(row.count == 3, "\(row)")
+            let codes = Self.code(row[1])
+            #expect(!codes.isEmpty || row[1].hasPrefix("the same"), "\(row)")
+            for code in codes where code.hasPrefix("stallwatch") {
+                let words = code.split(separator: " ").dropFirst().map(String.init)
+                #expect(throws: Never.self, "\(code)") {
+                    try StallWatchCommand.parseAsRoot(Invocation.arguments(words))
+                }
+                if let option = words.firstIndex(of: "--cause") {
+                    #expect(FilterOptions.causes.contains(words[option + 1]), "\(code)")
+                }
+                if let option = words.firstIndex(of: "--kind") {
+                    #expect(FilterOptions.kinds.contains(words[option + 1]), "\(code)")
+                }
+            }
+            let known = FilterOptions.causes + FilterOptions.kinds
+            #expect(Self.code(row[2]).contains { known.contains($0) }, "\(row)")
+        }
+        for kind in FilterOptions.kinds {
+            #expect(rows.contains { Self.code($0[2]).contains(kind) }, "no row has a report of the kind \(kind)")
+        }
+    }
+}
+
+@Suite struct DocumentLinkTests {
+    @Test func `each link within the documents leads to a file`() throws {
+        let root = Repository.root
+        let folders = ["docs", "Sources/StallWatch/Documentation.docc"].flatMap { folder in
+            (FileManager.default.enumerator(atPath: root.path + "/" + folder)?.allObjects ?? [])
+                .compactMap { ($0 as? String).map { "\(folder)/\($0)" } }
+        }
+        let pages =
+            folders.filter { $0.hasSuffix(".md") }
+            + ["README.md", "CONTRIBUTING.md", "SECURITY.md", "MAINTAINERS.md", "Benchmarks/RESULTS.md"]
+        #expect(pages.count > 30)
+        for page in pages {
+            let url = root.appendingPathComponent(page)
+            let text = try String(contentsOf: url, encoding: .utf8)
+            for link in text.matches(of: /\]\(([^)\s#]+)/).map({ String($0.1) })
+            where !link.contains(":") && !link.hasPrefix("_") {
+                let target = url.deletingLastPathComponent().appendingPathComponent(link).standardizedFileURL
+                #expect(FileManager.default.fileExists(atPath: target.path), "\(page): \(link)")
+            }
+        }
+    }
+}
