@@ -246,3 +246,34 @@ import TextOutput
         #expect("漢字漢字漢字漢字".wrapped(to: 12).split(separator: "\n").map(String.init) == ["漢字漢字漢字", "漢字"])
     }
 }
+
+@Suite struct PagerTests {
+    private let scratch = TemporaryDirectory.ofTest()
+
+    /// Runs the tool on a terminal of five lines, and prints what the terminal gets.
+    private static let onTerminal = """
+        import fcntl, os, pty, struct, sys, termios
+        pid, terminal = pty.fork()
+        if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 5, 80, 0, 0))
+            os.execv(sys.argv[1], sys.argv[1:])
+        try:
+            while part := os.read(terminal, 4096): sys.stdout.buffer.write(part)
+        except OSError: pass
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """
+
+    @Test(arguments: [("sed s/^/PAGED/", true), ("cat", false), ("no-such-pager", false), ("", false)])
+    func `a text that is longer than the terminal goes to the pager`(pager: String, isPaged: Bool) throws {
+        try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        for (words, isLong) in [(["show"], true), (["show", "--json"], false), (["--version"], false)] {
+            var command = try Tool.command(words, environment: ["TERM": "xterm", "PAGER": pager])
+            command.arguments = ["-c", Self.onTerminal, command.program] + command.arguments
+            command.program = "/usr/bin/python3"
+            command.directory = scratch.path
+            let result = try command.run()
+            #expect(result.status == 0 && !result.output.isEmpty, "\(result)")
+            #expect(result.output.contains("PAGED") == (isPaged && isLong), "\(result)")
+        }
+    }
+}
