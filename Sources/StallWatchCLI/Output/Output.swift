@@ -26,7 +26,7 @@ enum StandardOutput {
         else { return }
         // Colors stay, and a text that fits after all ends it (less(1)).
         setenv("LESS", "FRX", 0)
-        let script = "pager=${PAGER-less}; command -v ${pager%% *} >/dev/null || pager=cat; exec $pager"
+        let script = #"pager=${PAGER-less}; command -v "${pager%% *}" >/dev/null || pager=cat; exec $pager"#
         var arguments = ["sh", "-c", script].map { (word: String) in strdup(word) } + [nil]
         Program.signals.restore()
         execv("/bin/sh", &arguments)
