@@ -57,6 +57,14 @@ extension CUnwindEngine {
         return Array(places.prefix(count))
     }
 
+    /// The calling thread's thread pointer, from which the places of its variables count.
+    static var ownThreadPointer: UInt64 {
+        var place: UInt8 = 0
+        return withUnsafePointer(to: &place) { pointer in
+            UInt64(UInt(bitPattern: pointer)) &- UInt64(bitPattern: cunwind_thread_offset(pointer))
+        }
+    }
+
     /// Returns the place of OpenTelemetry's thread-local variable; `nil` if no image of the process exports it.
     static func threadContextRecord() -> ContextLayout.Record? {
         // A thread-local symbol has an address of its own in each thread: this is the calling thread's.

@@ -30,6 +30,8 @@ package struct SwiftTask: Sendable, Equatable {
     package var parentID: UInt64?
     /// The address of the group whose child it is.
     package var group: UInt64?
+    /// The address of the task executor that it prefers to the pool, while it runs; `nil` if it prefers none.
+    package var preference: UInt64?
     /// Where the waiting function and its async callers resume, the innermost first; empty while it runs.
     package var callers: [UInt64] = []
 }
@@ -148,7 +150,10 @@ package struct SwiftTaskMemory {
             (task.parent, task.parentID) = (words[Word.parent], parent)
         }
         if flags & Self.isGroupChild != 0 { task.group = words[Word.group] }
-        if isRunning { return task }
+        if isRunning {
+            task.preference = preference(words[Word.records])
+            return task
+        }
         // A task that neither runs nor waits is about to do one of them.
         guard status & StatusFlags.hasDependency != 0,
             var dependency = dependency(words[Word.dependency], of: address),
@@ -159,14 +164,22 @@ package struct SwiftTaskMemory {
             task.awaitedID = id
         }
         // The executor of a job is 0, also if the task prefers one.
-        if dependency == .executor(0),
-            let preferred = record(RecordKind.executorPreference, from: words[Word.records])?[2], preferred != 0
-        {
+        if dependency == .executor(0), let preferred = preference(words[Word.records]) {
             dependency = .taskExecutor(preferred)
         }
         task.dependency = dependency
         task.callers = callers(words[Word.resumeFunction], words[Word.resumeContext])
         return task
+    }
+
+    /// Returns the id and the name of the task whose status lock, a mutex in its memory, is at an address; `nil` if there
+    /// is none.
+    package func task(withStatusLockAt address: UInt64) -> (id: UInt64, name: String?)? {
+        let task = address &- UInt64(Word.mutex * 8)
+        guard metadata != 0, address > task, let id = id(at: task), id != 0,
+            let records = memory.word(at: task &+ UInt64(Word.records * 8))
+        else { return nil }
+        return (id, name(records).map { String(decoding: $0, as: UTF8.self) })
     }
 
     /// Returns the addresses of a group's child tasks; `nil` if two readings do not agree, or there are too many.
@@ -225,6 +238,10 @@ package struct SwiftTaskMemory {
     private func name(_ first: UInt64) -> [UInt8]? {
         record(RecordKind.name, from: first).flatMap { memory.string(at: $0[2]) }
             .map { Array($0.utf8.prefix(CUnwindEngine.maximumTaskName)) }
+    }
+
+    private func preference(_ first: UInt64) -> UInt64? {
+        record(RecordKind.executorPreference, from: first).flatMap { $0[2] == 0 ? nil : $0[2] }
     }
 
     /// Returns the first three words of a task's last record of a kind: flags, the record before, and its own first word.

@@ -44,12 +44,15 @@ package struct TaskReader {
 
     private let calibration: TaskCalibration
     private let layout: ContextLayout
+    /// Where a thread keeps its queue, from its thread pointer; `nil` if that is not known.
+    private let queue: Int64?
     package let memory: SwiftTaskMemory
 
     /// Creates a reader with a calibration without a problem, and a layout with the place of a thread's current task.
-    package init(_ calibration: TaskCalibration, _ layout: ContextLayout) {
+    package init(_ calibration: TaskCalibration, _ layout: ContextLayout, queue: Int64? = nil) {
         self.calibration = calibration
         self.layout = layout
+        self.queue = queue
         memory = SwiftTaskMemory(
             GuardedMemory(), metadata: calibration.metadata, adapter: calibration.adapter)
     }
@@ -207,22 +210,35 @@ package struct TaskReader {
 
     /// Returns the threads that run a task or an actor, without the monitor's own.
     package func threads() -> [TaskThread] {
-        guard let robustList = layout.robustList, let task = layout.task else { return [] }
-        let memory = GuardedMemory()
-        func read(_ id: Int32) -> TaskThread? {
-            let pointer = cunwind_thread_pointer(robustList, id)
-            guard pointer != 0 else { return nil }
-            func word(_ offset: Int64) -> UInt64 { memory.word(at: pointer &+ UInt64(bitPattern: offset)) ?? 0 }
-            let tracking = calibration.activeExecutor.map(word) ?? 0
-            let executor = tracking == 0 ? 0 : memory.word(at: tracking) ?? 0
-            return TaskThread(id: id, task: word(task), executor: executor)
-        }
         let own = WorkerThread.ids
-        return ThreadIdentity.all().compactMap { id in
-            guard !own.contains(id), let first = read(id), first.task != 0 || first.executor != 0, read(id) == first
-            else { return nil }
-            return first
-        }
+        return ThreadIdentity.all().compactMap { own.contains($0) ? nil : thread($0) }
+    }
+
+    /// Returns what a thread runs, if two readings agree; `nil` if it runs no task and no actor.
+    package func thread(_ id: Int32) -> TaskThread? {
+        guard let first = read(id), first.task != 0 || first.executor != 0, read(id) == first else { return nil }
+        return first
+    }
+
+    private func read(_ id: Int32) -> TaskThread? {
+        guard let task = layout.task, let pointer = pointer(ofThread: id) else { return nil }
+        let memory = GuardedMemory()
+        func word(_ offset: Int64) -> UInt64 { memory.word(at: pointer &+ UInt64(bitPattern: offset)) ?? 0 }
+        let tracking = calibration.activeExecutor.map(word) ?? 0
+        let executor = tracking == 0 ? 0 : memory.word(at: tracking) ?? 0
+        return TaskThread(id: id, task: word(task), executor: executor)
+    }
+
+    /// Returns the dispatch queues that a thread runs, the innermost first; none if it runs none, or that is not known.
+    package func queues(ofThread id: Int32) -> [UInt64] {
+        guard let queue, let pointer = pointer(ofThread: id) else { return [] }
+        return QueueCalibration.queues(at: pointer &+ UInt64(bitPattern: queue), GuardedMemory())
+    }
+
+    private func pointer(ofThread id: Int32) -> UInt64? {
+        guard let robustList = layout.robustList else { return nil }
+        let pointer = cunwind_thread_pointer(robustList, id)
+        return pointer == 0 ? nil : pointer
     }
 }
 
