@@ -161,7 +161,7 @@ extension StallReport {
         package var kind: LockKind
         package var address: Address?
         package var function: String?
-        /// The label that the app gave the lock: a dispatch queue's label, or the name of a stdio stream.
+        /// What tells the lock from others: a dispatch queue's label, a stdio stream's name, or a task's id and name.
         package var label: String?
         /// How often a dispatch group was entered and not left; `nil` for other kinds, and if that is not known.
         package var entries: Int?
@@ -252,6 +252,8 @@ extension StallReport.LockKind {
     /// The dynamic linker's lock of its list of libraries: another thread is in `dlopen`, in an initializer of a library
     /// that it loads, or in `dl_iterate_phdr`.
     package static var dynamicLinker: Self { Self(rawValue: "dynamicLinker") }
+    /// The lock of a Swift task's status, which the runtime holds while it calls the task's cancellation handlers.
+    package static var swiftTaskStatus: Self { Self(rawValue: "swiftTaskStatus") }
     package static var file: Self { Self(rawValue: "file") }
     /// A futex of an unknown kind.
     package static var futex: Self { Self(rawValue: "futex") }

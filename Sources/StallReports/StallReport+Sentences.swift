@@ -337,7 +337,8 @@ extension StallReport.LockKind {
     /// Returns the lock as a phrase: an article, the noun and the app's label.
     package func named(_ label: String?) -> String {
         let noun = lockWords[self]?.noun ?? "a futex"
-        return label.map { "\(noun) \"\($0)\"" } ?? noun
+        guard let label else { return noun }
+        return self == .swiftTaskStatus ? "\(noun) \(label)" : "\(noun) \"\(label)\""
     }
 }
 
@@ -360,6 +361,7 @@ private let lockWords: [StallReport.LockKind: (noun: String, end: String?)] = [
     .file: ("the file lock", nil),
     .stdio: ("the lock of the stream", nil),
     .dynamicLinker: ("the dynamic linker's lock", nil),
+    .swiftTaskStatus: ("the status lock of task", nil),
 ]
 
 extension StallReport.OtherThread {

@@ -20,7 +20,7 @@ struct AwaitedLock: Equatable, Sendable {
     var address: UInt64 = 0
     /// The waiting function, such as `pthread_mutex_lock`.
     var function: String?
-    /// The label of a dispatch queue, or the name of a stdio stream; `nil` for other kinds.
+    /// The label of a dispatch queue, the name of a stdio stream, or a task's id and name; `nil` for other kinds.
     var label: String?
     /// How often a dispatch group was entered and not left; `nil` for other kinds, and if that is not known.
     var entries: Int?

@@ -18,12 +18,14 @@ struct LockIdentifier {
     var descriptor: ThreadDescriptor?
     /// The first word of each dispatch group; `nil` if it is not known.
     var groupType: UInt64?
+    /// The first word of each Swift task; 0 if it is not known.
+    var taskMetadata: UInt64 = 0
 
     /// The lock that `waiter` waits for in `call`, if it does; `frames` are its innermost functions, if any.
     func identify(_ call: SystemCall, of waiter: Int32, in frames: [NamedFrame]) -> AwaitedLock? {
         guard call.purpose == .lock else { return nil }
         switch call.name {
-        case "futex": return futex(call, waiter, frames)
+        case "futex": return named(futex(call, waiter, frames))
         case "flock", "fcntl":
             return AwaitedLock(
                 kind: .file, function: call.name,
@@ -90,6 +92,16 @@ struct LockIdentifier {
             (lock.kind, lock.ownership) = (lock.function == nil ? .semaphore : .dispatchSemaphore, .none)
         }
         return lock
+    }
+
+    /// Returns the lock with the task whose status lock it is, if it is one: the runtime holds it while it cancels the task.
+    private func named(_ lock: AwaitedLock) -> AwaitedLock {
+        guard lock.kind == .pthreadMutex,
+            let task = SwiftTaskMemory(memory, metadata: taskMetadata).task(withStatusLockAt: lock.address)
+        else { return lock }
+        var named = lock
+        (named.kind, named.label) = (.swiftTaskStatus, "\(task.id)" + (task.name.map { " \"\($0)\"" } ?? ""))
+        return named
     }
 
     private func describe(

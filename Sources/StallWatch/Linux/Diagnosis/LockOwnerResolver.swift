@@ -34,7 +34,8 @@ struct LockOwnerResolver {
         LockIdentifier(
             memory: memory, isLive: { threads.state(of: $0) != nil }, isShared: ProcessThreads.sharesMemory,
             streams: ProcessThreads.layouts.value?.streams, descriptor: ThreadDescriptor.current,
-            groupType: ProcessThreads.layouts.value?.groupType)
+            groupType: ProcessThreads.layouts.value?.groupType,
+            taskMetadata: ProcessThreads.layouts.value?.taskMetadata ?? 0)
     }
 
     /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
@@ -44,7 +45,9 @@ struct LockOwnerResolver {
         guard let state = threads.state(of: waiter), let first = link(waiter, state, stack) else { return nil }
         var found = LockChain(lock: first.lock, images: threads.images())
         // A number that glibc has stored; others are those of threads that the kernel or libdispatch has just woken.
-        let isStored = [.pthreadMutex, .pthreadReadWriteLock, .dynamicLinker, .stdio].contains(first.lock.kind)
+        let isStored = [
+            .pthreadMutex, .pthreadReadWriteLock, .dynamicLinker, .stdio, .swiftTaskStatus,
+        ].contains(first.lock.kind)
         if isStored, let owner = first.lock.owner, let since, threads.isYounger(owner, than: since) {
             found.lock.ownership = .unknown("the thread with the number in it began after the wait")
             return found
@@ -162,8 +165,13 @@ final class ProcessThreads {
     /// The time that is left for captures in this pass of the watchdog, in nanoseconds.
     private var timeLeft = UInt64.max
 
-    /// Learned once a process, and not on the watchdog: this locks a stream and creates a group.
-    static let layouts = Prepared { (streams: StandardStreams.current, groupType: DispatchLayout.groupType) }
+    /// Learned once a process, and not on the watchdog: this locks a stream, and creates a group and tasks.
+    static let layouts = Prepared {
+        (
+            streams: StandardStreams.current, groupType: DispatchLayout.groupType,
+            taskMetadata: TaskCalibration.ofThisProcess.metadata
+        )
+    }
 
     /// The longest time for captures of other threads in one pass of the watchdog, in nanoseconds, plus one capture.
     static let longestLook: UInt64 = 100_000_000

@@ -93,6 +93,19 @@ private func identify(
         #expect(identify(try futex(plainWait, value: 2), fields, libc("pthread_mutex_lock"))?.owner == nil)
     }
 
+    /// A task's mutex is its last field: 168 bytes from its beginning, with the words of SwiftTaskMemory before.
+    @Test(arguments: [(0x77, 0, "91"), (0x77, 1, nil), (0x78, 0, nil)] as [(Int32, Int32, String?)])
+    func `a mutex in a task is the lock of its status`(metadata: Int32, kind: Int32, label: String?) throws {
+        var words = [Int32](repeating: 0, count: 42)
+        (words[0], words[8], words[9]) = (metadata, kind, 91)
+        words += [2, 1, 101, 1, 1]
+        let identifier = LockIdentifier(memory: Block(words), isLive: { $0 == 101 }, taskMetadata: 0x77)
+        let call = try futex(plainWait, at: 168, value: 2)
+        let lock = identifier.identify(call, of: 100, in: libc("pthread_mutex_lock"))
+        #expect(lock?.kind == (label == nil ? .pthreadMutex : .swiftTaskStatus))
+        #expect(lock?.owner == 101 && lock?.label == label)
+    }
+
     @Test func aRobustMutexIsKnownWithoutItsFunction() throws {
         let word = Int32(bitPattern: 0x8000_0000 | 101)
         #expect(identify(try futex(0, value: 0), [word, 1, 101, 1, 16], libc(nil))?.owner == 101)
