@@ -20,6 +20,7 @@ extension Capabilities.FeatureName {
     package static var libdw: Self { Self(rawValue: "libdw") }
     package static var flush: Self { Self(rawValue: "flush") }
     package static var context: Self { Self(rawValue: "context") }
+    package static var pinnedThreads: Self { Self(rawValue: "pinnedThreads") }
     package static var libunwind: Self { Self(rawValue: "libunwind") }
 
     /// The names that this version writes, in the order of ``Capabilities/features``.
@@ -149,6 +150,9 @@ struct CapabilityRow: Sendable {
         Self(
             .context, "contexts of threads",
             loss: "reports have no task and no task-local context, or none of threads that are not captured by signal"),
+        Self(
+            .pinnedThreads, "threads of the task pool", isOptional: true,
+            loss: "a task that keeps a thread of the pool is not reported"),
         Self(
             .libunwind, "libunwind", isOptional: true, loss: "nothing: stacks are unwound by the built-in unwinder",
             remedies: { _ in

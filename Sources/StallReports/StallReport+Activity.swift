@@ -62,9 +62,10 @@ extension StallReport {
 
     /// What the loop did, as the words between its label and the duration.
     package var verb: String {
-        state == .ended
+        if let pool { return pool.verb(isOver: state == .ended) }
+        return state == .ended
             ? kind.verbs.past
-            : kind.isPeriod || [.starvation, .overdue].contains(kind)
+            : kind.isPeriod || [.starvation, .overdue, .pinned].contains(kind)
                 ? kind.verbs.perfect : "stalled and has not come back after"
     }
 }
@@ -83,6 +84,7 @@ extension StallKind {
             ("lets its default mode wait", "let its default mode wait for", "has let its default mode wait for")
         case .notRun: ("is not run", "was not run for", "has not been run for")
         case .overdue: ("is overdue", "took", "has not ended after")
+        case .pinned: ("has a pinned thread", "had a pinned thread for", "has had a pinned thread for")
         default: ("stalls", "stalled for", "stalled for")
         }
     }

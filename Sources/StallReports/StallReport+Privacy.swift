@@ -75,6 +75,7 @@ extension StallReport {
         culprit = nil
         missingCulpritReason = nil
         context = nil
+        pool?.actor = nil
         replaceTargets { _ in nil }
         replaceLockLabels { _ in nil }
         removeObservations()

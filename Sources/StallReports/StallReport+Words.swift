@@ -55,6 +55,8 @@ extension StallKind {
     public static var notRun: Self { Self(rawValue: "notRun") }
     /// An operation of a Swift task that did not end within its limit.
     public static var overdue: Self { Self(rawValue: "overdue") }
+    /// A thread of a task pool that one task kept, blocked or computing, so that no other task could run on it.
+    public static var pinned: Self { Self(rawValue: "pinned") }
 }
 
 /// The state of a stall when the monitor last wrote its report.
@@ -227,6 +229,8 @@ public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
     case repeated
     /// The monitor had reached the limit of reports per minute, or of reports on overdue operations at a time.
     case rateLimit
+    /// A task computed on a thread of its pool for longer than the threshold, and no task waited for one.
+    case noTaskWaited
 }
 
 /// The number of suppressions for each reason.

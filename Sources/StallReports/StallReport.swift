@@ -14,7 +14,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     package var schemaVersion: Int = Self.currentSchemaVersion
     /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
-    /// The kind of delay: stall, saturation, starvation, spinning, modeStarvation, notRun or overdue.
+    /// The kind of delay: stall, saturation, starvation, spinning, modeStarvation, notRun, overdue or pinned.
     public var kind: StallKind
     /// The state of the stall when the monitor last wrote the report.
     public var state: StallState
@@ -40,6 +40,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     package var turns: UInt64?
     /// How the loop used its time; not of a stall, a starvation and an overdue operation.
     package var activity: Activity?
+    /// The pool of the thread that one task kept; `nil` for other kinds than `pinned`.
+    package var pool: Pool?
     package var callout: Callout?
     /// The fingerprint: stalls with the same one are repeats of each other.
     ///
@@ -196,7 +198,8 @@ extension StallReport {
         let place = culprit.flatMap { culprit in culprit.file.map { " at \(sourcePlace($0, culprit.line))" } }
         let reason = why ?? missingSamplesReason.map { "No sample: \($0)." }
         let lines = [
-            title + blame(place: place ?? ""), reason.map { "  why  \($0)" }, advice.map { "  try  \($0.text)" },
+            title + blame(place: place ?? "") + poolInWords, reason.map { "  why  \($0)" },
+            advice.map { "  try  \($0.text)" },
         ]
         return lines.compactMap { $0?.withoutControls }.joined(separator: "\n")
     }
@@ -205,9 +208,11 @@ extension StallReport {
     package var why: String? { cause?.summary ?? activity.map { "\($0.sentence)." } }
 
     /// One sentence that names the loop, the duration, the culprit and the function that held it up.
-    package var headline: String { (title + blame()).withoutControls }
+    package var headline: String { (title + blame() + poolInWords).withoutControls }
 
-    private var title: String { "\(loop.label) \(verb) \(leastInWords)\(durationMilliseconds.whole) ms" }
+    private var title: String {
+        "\(pool?.subject(loop.label) ?? loop.label) \(verb) \(leastInWords)\(durationMilliseconds.whole) ms"
+    }
 
     /// The words of a title after the duration: ` in save() (timer), held up by writeWAL() (WAL.swift:7)`.
     ///

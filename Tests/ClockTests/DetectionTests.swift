@@ -24,10 +24,11 @@ import TestSupport
     ///
     /// It runs beside the other tests of the suite: neither it nor they need a CPU for long.
     private static let whileLoopsWait = Task { try await watchdog(.waiting, in: .seconds(12)) }
+    private static let withPool = Task { try await watchdog(.waitingWithPool, in: .seconds(12)) }
     private static let steal = CPUSteal()
 
     init() {
-        _ = (Self.steal, Self.whileLoopsWait)
+        _ = (Self.steal, Self.whileLoopsWait, Self.withPool)
         #if NIO
             _ = (RestTests.steal, RestTests.rest)
         #endif
@@ -107,6 +108,14 @@ import TestSupport
         let wakeUps = try #require(watchdog.wakeUps)
         // With CPU steal the program settles late.
         Self.steal.excuses { #expect(wakeUps == 0) }
+        #expect(watchdog.reports == [])
+    }
+
+    /// Once in ten seconds: of twelve, twice at most, and before the program has settled each second.
+    @Test func `the watchdog looks at an idle task pool once in ten seconds`() async throws {
+        let watchdog = try await Self.withPool.value
+        let wakeUps = try #require(watchdog.wakeUps)
+        Self.steal.excuses { #expect(1...2 ~= wakeUps) }
         #expect(watchdog.reports == [])
     }
 }

@@ -66,6 +66,42 @@ import Testing
         #expect(report.headline.hasPrefix("main stalled for 812 ms"))
     }
 
+    /// The pool, whether the task is over, and the words.
+    private static let pools: [(StallReport.Pool, StallState, String)] = [
+        (
+            .init(pinnedThreads: 1, width: 2, waitingTasks: 14, actor: "Store"), .ended,
+            "1 of 2 threads of tasks was blocked for 812 ms in load() at Store.swift:12; task 91 \"dns\" on the actor Store; "
+                + "14 tasks waited"
+        ),
+        (
+            .init(pinnedThreads: 2, width: 2, waitingTasks: 1, isComputing: true), .ongoing,
+            "2 of 2 threads of tasks have been kept computing for 812 ms in load() at Store.swift:12; task 91 \"dns\"; "
+                + "1 task waited"
+        ),
+        (
+            .init(pinnedThreads: 1, width: 1, waitingTasks: 0), .ended,
+            "1 of 1 thread of tasks was blocked for 812 ms in load() at Store.swift:12; task 91 \"dns\"; no task waited"
+        ),
+        (
+            .init(pinnedThreads: 1), .ongoing,
+            "1 thread of tasks has been blocked for 812 ms in load() at Store.swift:12; task 91 \"dns\""
+        ),
+    ]
+
+    @Test(arguments: pools.indices) func `a pinned thread is one of how many`(index: Int) throws {
+        let (pool, state, words) = Self.pools[index]
+        var report = try StallReport.literal()
+        (report.kind, report.state, report.pool, report.callout) = (.pinned, state, pool, nil)
+        report.loop.label = "tasks"
+        report.culprit = .init(function: "load()", image: nil, file: "/src/Store.swift", line: 12)
+        report.context = .init(taskID: 91)
+        report.context?.taskName = "dns"
+        report.cause = nil
+        #expect(report.summary == words)
+        #expect(report.headline == words.replacing(" at Store.swift:12", with: ""))
+        #expect(try StallReport(jsonData: report.jsonData()) == report)
+    }
+
     /// A report whose stack shows memmove, called by `NoteStore.save(_:)`, called by `refresh()`, with `cause`'s sentence.
     private func report(_ cause: StallReport.Cause, inner: String = "memmove@GLIBC_2.14") throws -> StallReport {
         var report = try StallReport.literal()

@@ -12,6 +12,15 @@ extension StallMonitor.Configuration {
         ///
         /// `nil` also turns off reports of loops with due timers that no thread runs. Such a loop is asked once a second.
         public var modeStarvation: ModeStarvation?
+        /// The time for which one task may keep a thread of the task pool: 5 ms to 24 hours, or `nil` for any time.
+        ///
+        /// Such a thread is *pinned*: the task blocks on it, or computes without a pause while other tasks wait. The default
+        /// is one second. The pool is watched with ``WatchedLoop/main`` and ``WatchedLoop/cooperativePool(label:)``, and task
+        /// executors with ``WatchedLoop/executor(_:label:)``. The watchdog only reads, once a second while threads run
+        /// tasks, and once in ten seconds while none does. With `nil` it does not wake up for this at all.
+        public var pinnedThreshold: Duration?
+        /// Whether the task pool is watched with the main loop, too.
+        package var watchesPoolWithMain = true
         /// The treatment of stalls while a debugger is attached.
         public var whenDebugged: DebuggerRule
         /// Whether each report includes the stacks of the process's other threads.
@@ -25,14 +34,17 @@ extension StallMonitor.Configuration {
         /// - Parameters:
         ///   - saturationThreshold: The time for which a run loop may be busy; `nil` to report no saturation.
         ///   - modeStarvation: When a run loop's default mode starves; `nil` for never.
+        ///   - pinnedThreshold: The time for which one task may keep a thread of the task pool; `nil` for any time.
         ///   - whenDebugged: The treatment of stalls while a debugger is attached.
         ///   - capturesAllThreads: Whether each report includes the stacks of the process's other threads.
         public init(
             saturationThreshold: Duration? = .seconds(10), modeStarvation: ModeStarvation? = ModeStarvation(),
-            whenDebugged: DebuggerRule = .ignore, capturesAllThreads: Bool = false
+            pinnedThreshold: Duration? = .seconds(1), whenDebugged: DebuggerRule = .ignore,
+            capturesAllThreads: Bool = false
         ) {
             self.saturationThreshold = saturationThreshold
             self.modeStarvation = modeStarvation
+            self.pinnedThreshold = pinnedThreshold
             self.whenDebugged = whenDebugged
             self.capturesAllThreads = capturesAllThreads
         }

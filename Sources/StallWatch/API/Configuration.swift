@@ -74,6 +74,7 @@ extension StallMonitor {
             try Self.check(threshold)
             if let saturationThreshold = detection.saturationThreshold { try Self.check(saturationThreshold) }
             if let modeStarvation = detection.modeStarvation { try Self.check(modeStarvation.limit) }
+            if let pinnedThreshold = detection.pinnedThreshold { try Self.check(pinnedThreshold) }
             try escalation?.check()
             try health?.check()
             for output in outputs { try output.check(escalates: escalation != nil) }

@@ -6,7 +6,7 @@ import StallReports
 struct FilterOptions: ParsableArguments {
     static let causes = StallReport.causeWords
     static let kinds: [String] = [
-        StallKind.stall, .saturation, .starvation, .spinning, .modeStarvation, .notRun, .overdue,
+        StallKind.stall, .saturation, .starvation, .spinning, .modeStarvation, .notRun, .overdue, .pinned,
     ].map(\.rawValue)
 
     @Option(

@@ -27,7 +27,7 @@ struct ReportView {
     // MARK: - Sentence and cause
 
     var headline: String {
-        var lines = paragraph(stall(loop: report.loop.label) { $0 }, .bold)
+        var lines = paragraph(stall(loop: report.loop.label) { $0 } + report.poolInWords, .bold)
         if let why = report.why {
             let confidence = report.cause.map { " (\($0.confidence.rawValue))" } ?? ""
             lines += paragraph("\(report.causeWord)\(confidence): \(why)", .yellow)
@@ -51,7 +51,9 @@ struct ReportView {
 
     /// `loop` is in the output format, for which `code` formats a function's name.
     func stall(loop: String, code: (String) -> String) -> String {
-        "\(loop) \(report.verb) \(report.leastInWords)\(report.durationMilliseconds.duration)\(report.blame(code: code))"
+        let subject = report.pool?.subject(loop) ?? loop
+        let time = report.leastInWords + report.durationMilliseconds.duration
+        return "\(subject) \(report.verb) \(time)\(report.blame(code: code))"
     }
 
     func paragraph(_ text: String, indentation: String = "  ", _ style: Terminal.Style? = nil) -> String {

@@ -15,6 +15,8 @@ final class SharedMonitor: Sendable {
     /// The longest that the end of a test waits for a stall to end and its report to be finished.
     private static let settlingTime: UInt64 = 10_000_000_000
     private static let idleThreshold = StallMonitor.Configuration.maximumThreshold
+    /// From when on a thread of the task pool is pinned: the scopes whose loops have the pool judge by their own limits.
+    private static let pinnedThreshold = Duration.milliseconds(100)
     /// The loop that stays watched, because each heartbeat's first item costs the next test.
     private static let kept = WatchedLoop.main.label
 
@@ -109,10 +111,12 @@ final class SharedMonitor: Sendable {
         if let monitor = state.monitor { return monitor }
         var configuration = StallMonitor.Configuration(
             outputs: [.closure { SharedMonitor.shared.receive($0) }],
-            detection: .init(saturationThreshold: nil),
+            detection: .init(saturationThreshold: nil, pinnedThreshold: pinnedThreshold),
             repeats: .init(maximumReportsPerMinute: 10_000, reportsEveryRepeat: true)
         )
         configuration.onEvent = { if case .began(let report) = $0 { SharedMonitor.shared.warnIfNotRun(report) } }
+        // Tests block their threads, which matters to those that watch the pool.
+        configuration.detection.watchesPoolWithMain = false
         // With STALLWATCH_REPORTS, every report is also written to a directory, as a baseline is made of them.
         let monitor = try StallMonitor(configuration)
         try monitor.start()

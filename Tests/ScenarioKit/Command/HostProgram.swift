@@ -15,7 +15,9 @@ struct HostProgram: Sendable {
     init(_ shape: HostShape, threshold: Duration, stall: Duration, directory: String) throws {
         self.shape = shape
         self.stall = stall
-        monitor = try StallMonitor(.init(threshold: threshold, outputs: [.all(in: directory)]))
+        var configuration = StallMonitor.Configuration(threshold: threshold, outputs: [.all(in: directory)])
+        if shape == .waiting { configuration.detection.pinnedThreshold = nil }
+        monitor = try StallMonitor(configuration)
         // The same `main` in every shape, to show that it works in each.
         try monitor.watch(.main)
         try monitor.start()
@@ -49,7 +51,7 @@ struct HostProgram: Sendable {
                 await endOfInput()
                 timer.stop()
                 await finish([])
-            case .waiting, .turning:
+            case .waiting, .waitingWithPool, .turning:
                 let threads = try await LoopThread.startFifty(watchedBy: monitor)
                 let timers = shape == .turning ? threads.map { BusyTimer(on: $0.driven, every: 0.01) } : []
                 await endOfInput()

@@ -157,6 +157,8 @@ enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     case busy
     /// A main run loop and fifty others that wait until standard input ends.
     case waiting
+    /// The same, and the task pool is looked at.
+    case waitingWithPool = "waiting-with-pool"
     /// The same loops, and the fifty turn a hundred times a second.
     case turning
     /// Four event loops and ten queues without work, until standard input ends. Each byte of it makes one of them stall.

@@ -75,7 +75,8 @@ import TextOutput
 
                 Not tried (not here): capture by ptrace, process_vm_readv, /proc/…/syscall, \
                 /proc/…/wchan, /proc/…/schedstat, /proc/…/stat, /proc/…/status, /proc/…/stack, cgroup CPU statistics, CPU steal, \
-                files of page faults, boot id, symbols of the executable, debug information of the executable, contexts of threads, libunwind
+                files of page faults, boot id, symbols of the executable, debug information of the executable, contexts of threads, \
+                threads of the task pool, libunwind
 
                 Reports lack something here: see the lines above.
 

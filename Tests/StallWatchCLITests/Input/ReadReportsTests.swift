@@ -30,7 +30,7 @@ import TestSupport
             ),
             (
                 ["--kind", "stal"],
-                "--kind: no report has 'stal'. The values are: later, modeStarvation, notRun, overdue, saturation, spinning, stall, starvation.",
+                "--kind: no report has 'stal'. The values are: later, modeStarvation, notRun, overdue, pinned, saturation, spinning, stall, starvation.",
                 2
             ),
             (["--loop", "man"], "--loop: no report has 'man'. The values are: main, storage.", 1),

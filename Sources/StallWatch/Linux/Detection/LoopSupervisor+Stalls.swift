@@ -166,7 +166,7 @@ extension LoopSupervisor {
             record.cause = cause ?? record.cause
         }
         open?.record = record
-        open?.leadUp.update(among: context.loops, now: context.now())
+        open?.leadUp?.update(among: context.loops, now: context.now())
         submit()
         open = nil
         forgetSamples()

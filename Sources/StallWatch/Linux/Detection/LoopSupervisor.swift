@@ -186,7 +186,7 @@ struct LoopSupervisor {
                 open?.record.state = .abandoned
                 open?.record.duration = time &- stall.start
                 open?.record.victims = victims.victims(until: time)
-                open?.leadUp.update(among: context.loops, now: time)
+                open?.leadUp?.update(among: context.loops, now: time)
                 submit()
             }
         }

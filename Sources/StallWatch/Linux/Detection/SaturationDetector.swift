@@ -227,7 +227,7 @@ struct LoadPeriod {
     ) {
         open?.record.activity = activity
         open?.record.turns = turns
-        open?.leadUp.update(among: context.loops, now: time)
+        open?.leadUp?.update(among: context.loops, now: time)
         open?.submit(samples, context)
     }
 

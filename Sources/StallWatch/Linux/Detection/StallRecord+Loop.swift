@@ -57,7 +57,8 @@ struct MissedTurns {
 
 struct OpenRecord {
     var record: StallRecord
-    var leadUp: LeadUpReader
+    /// What the loops did before; `nil` for a thread of a pool.
+    var leadUp: LeadUpReader?
     /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
     var escalation: UInt64?
 
@@ -66,7 +67,7 @@ struct OpenRecord {
         record.samples = samples
         record.captureMethods = context.capturer.methods
         record.unwinder = context.capturer.unwinder
-        record.leadUp = leadUp.leadUp
+        record.leadUp = leadUp?.leadUp
         record.suppressed = context.suppressed.current
         context.submit(record)
     }

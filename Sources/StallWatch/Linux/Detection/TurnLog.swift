@@ -64,7 +64,7 @@ struct TurnLog {
     /// closure, it may always be stopped.
     mutating func inspect(
         _ target: CaptureTarget, _ last: (probe: ThreadProbe, reading: ThreadReading)?, _ context: WatchdogContext,
-        mayStop isPermitted: (() -> Bool)? = nil
+        mayStop isPermitted: (() -> Bool)? = nil, mayWait: Bool = true
     ) -> Inspection {
         let reading = last?.reading
         let competes = reading.flatMap { now in lastReading.map { now.competes(since: $0) } } ?? false
@@ -77,7 +77,7 @@ struct TurnLog {
             lastReading = reading
             return Inspection(sample: previous, reading: reading, isUnchanged: true)
         }
-        var sample = context.sample(target, last, age: age, mayStop: mayStop())
+        var sample = context.sample(target, last, age: age, mayStop: mayStop(), mayWait: mayWait)
         let stack = try? sample.stack.get()
         if stack != nil { lastReading = reading }
         sample.used = reading.map { ($0.used, $0.used) }

@@ -26,6 +26,7 @@ final class Watchdog: Sendable {
     /// Serves other deadlines after a pass, at a time and since when time counts; returns the next (monotonic ns).
     private let serve: @Sendable (UInt64, UInt64) -> UInt64
     private let operations: @Sendable (UInt64, UInt64) -> OperationsInFlight
+    private let tasks: @Sendable () -> PoolTasks
     let alarm: WatchdogAlarm
     let suppressed: SuppressionCounter
     let pauses = PauseState()
@@ -37,7 +38,8 @@ final class Watchdog: Sendable {
         submit: @escaping @Sendable (StallRecord) -> Void,
         passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in },
         serve: @escaping @Sendable (UInt64, UInt64) -> UInt64 = { _, _ in .max },
-        operations: @escaping @Sendable (UInt64, UInt64) -> OperationsInFlight = { _, _ in OperationsInFlight() }
+        operations: @escaping @Sendable (UInt64, UInt64) -> OperationsInFlight = { _, _ in OperationsInFlight() },
+        tasks: @escaping @Sendable () -> PoolTasks = { .unreadable }
     ) {
         self.options = options
         self.suppressed = suppressed
@@ -47,6 +49,7 @@ final class Watchdog: Sendable {
         self.passed = passed
         self.serve = serve
         self.operations = operations
+        self.tasks = tasks
     }
 
     func add(_ loops: [LoopMonitor]) {
@@ -94,6 +97,7 @@ final class Watchdog: Sendable {
             capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options,
             operations: operations)
         var supervisors: [LoopSupervisor] = []
+        var pool = PoolSupervisor(threshold: options.pinnedThreshold, tasks: tasks)
         var schedule = PollSchedule()
         var timekeeper = Timekeeper()
         // Taken together with the loops, so that an answer has every loop that was added before its request.
@@ -117,19 +121,29 @@ final class Watchdog: Sendable {
                     suppressed: timekeeper.reason)
                 schedule.update(index, supervisors[index].outcome(due: due), at: time)
             }
+            let isStarved = supervisors.contains {
+                $0.loop.source.kind == .cooperativePool && $0.detector.stall != nil
+            }
+            var nextLook = UInt64.max
+            context.timeCheck {
+                nextLook = pool.look(
+                    at: now(), countingFrom: timekeeper.countingFrom, isForced: !requests.isEmpty,
+                    isStarved: isStarved, context)
+            }
             context.threads.peers.begin()
             // The first look comes before it: it may take some 10 ms.
             if isFirst { context.timeCheck { alarm.fence.prepare() } }
             isFirst = false
             passed(context.loops, now(), false)
             answer(&requests, supervisors)
-            let deadline = min(schedule.next, serve(now(), timekeeper.countingFrom))
+            let deadline = min(schedule.next, nextLook, serve(now(), timekeeper.countingFrom))
             sleep(schedule, until: deadline, &timekeeper)
         }
         passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }
         let stopper = shared.withLock { $0.stopper }
         for index in supervisors.indices { supervisors[index].leave(at: now(), stoppedBy: stopper) }
+        pool.leave(at: now(), context)
     }
 
     /// Follows the changes of the list of loops, and takes the requests; returns `false` if the watchdog is to end.
@@ -299,6 +313,9 @@ struct WatchdogOptions: Sendable, Equatable {
     var saturationThreshold: UInt64?
     /// When the default mode of a run loop starves; `nil` for never, also of a loop that no thread runs.
     var modeRule: ModeStarvationDetector.Rule?
+    /// The time for which a task may keep a thread of a pool, in nanoseconds; `nil` for any.
+    var pinnedThreshold: UInt64?
+    var watchesPoolWithMain = true
     /// The number of thresholds after which a stall escalates; `nil` for never.
     var escalationMultiple: Int?
 }

@@ -44,6 +44,9 @@ struct StallDiagnostician {
         if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
     }
 
+    /// Begins with an earlier reading of a thread, from which on its time is known.
+    mutating func begin(_ thread: Int32, at reading: ThreadReading) { (readThread, readings) = (thread, [reading]) }
+
     mutating func readOwner(_ reading: ThreadReading) {
         // A thread that was woken has the lock, or nearly.
         if !reading.isRunnable { owner?.read() }

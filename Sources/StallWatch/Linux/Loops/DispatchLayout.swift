@@ -21,10 +21,41 @@ enum DispatchLayout {
     /// Returns the state of an idle queue, not suspended or enqueued: no place taken (DISPATCH_QUEUE_STATE_INIT_VALUE).
     static func idleState(width: UInt64) -> UInt64 { (0x1000 - min(width, 0x1000)) << 41 }
 
-    /// Returns whether a concurrent queue with this state runs an item, and no more than it may; `false` for a width of 1.
+    /// Returns whether a concurrent queue with this state runs an item, and no more than it may, on the thread `own`.
+    ///
+    /// If it runs one item at a time, all places are taken, as of a serial queue. But the thread of its first item does not
+    /// own it, and that of a serial queue does.
     static func runs(_ state: UInt64, width: UInt64) -> Bool {
         let places = state >> 41 & 0x1fff
-        return 2..<0x1000 ~= width && places > 0x1000 - width && places <= 0x1000
+        guard 1..<0x1000 ~= width, places > 0x1000 - width, places <= 0x1000 else { return false }
+        return width > 1 || state & ownerMask == 0
+    }
+
+    /// `dq_items_head`, the oldest item in a queue's own list, which is for a concurrent queue what has no thread yet.
+    static let firstItemOffset: UInt64 = 104
+    /// `do_next` of an item; jobs of Swift have it in the same place (SchedulerPrivate, MetadataValues.h).
+    static let nextItemOffset: UInt64 = 16
+    /// The most items that are counted.
+    static let maximumItems = 10_000
+
+    /// Returns the items that wait in a queue's own list, the oldest first; `nil` if they do not end with the last one.
+    ///
+    /// Threads change the list meanwhile, so it is followed up to three times. Memory that was freed is no error.
+    static func items(of queue: UInt64, _ memory: any MemoryReading) -> [UInt64]? {
+        for _ in 0..<3 {
+            guard let first = memory.word(at: queue &+ firstItemOffset),
+                let last = memory.word(at: queue &+ itemsOffset)
+            else { return nil }
+            var items: [UInt64] = []
+            var next = first
+            while next != 0, items.count < maximumItems {
+                items.append(next)
+                next = next == last ? 0 : memory.word(at: next &+ nextItemOffset) ?? 0
+            }
+            let isWhole = items.last ?? 0 == last
+            if isWhole, memory.word(at: queue &+ firstItemOffset) == first { return items }
+        }
+        return nil
     }
 
     static func width(of queue: UInt64, _ memory: any MemoryReading) -> UInt64? {

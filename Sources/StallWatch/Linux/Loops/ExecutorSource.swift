@@ -13,8 +13,10 @@ extension LoopSource where Self == HeartbeatSource {
         let relay = (executor as? any SerialExecutor).map(SerialRelay.init)
         guard let preference = relay ?? (executor as? any TaskExecutor) else { return nil }
         let sender = HeartbeatSender()
+        let address = isSerial ? 0 : UInt64(UInt(bitPattern: ObjectIdentifier(executor)))
         return HeartbeatSource(
-            kind: isSerial ? .serialExecutor : .taskExecutor, owner: { sender.owner(isSerial: isSerial) },
+            kind: isSerial ? .serialExecutor : .taskExecutor, executor: address,
+            owner: { sender.owner(isSerial: isSerial) },
             unless: { sender.isInline }, whenRemoved: { sender.end() }
         ) { item in
             sender.send {

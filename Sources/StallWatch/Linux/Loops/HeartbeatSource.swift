@@ -48,7 +48,7 @@ final class HeartbeatSource: LoopSource {
     /// the thread that runs the loop now, if it can be known. `isUnneeded`: the loop has ended, or is observed in a better
     /// way. While `isExcused`, an item may be late.
     init(
-        kind: LoopKind, isServed: Bool = false,
+        kind: LoopKind, isServed: Bool = false, executor: UInt64 = 0,
         owner: @escaping @Sendable () -> CaptureTarget? = { nil },
         idle: (any IdleCheck)? = nil,
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
@@ -57,6 +57,7 @@ final class HeartbeatSource: LoopSource {
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.kind = kind
+        self.executor = executor
         if isServed { lastRan.store(monotonicNow(), ordering: .relaxed) }
         self.send = send
         self.owner = owner
@@ -127,6 +128,14 @@ final class HeartbeatSource: LoopSource {
     }
 
     var width: Int? { idle?.width }
+
+    /// The queues of the task pool in which an item of this source waits now.
+    var pendingQueues: [UInt64] {
+        isPending.load(ordering: .relaxed) ? (idle as? TaskPools)?.all.compactMap(\.idle.queue) ?? [] : []
+    }
+
+    /// The address of the task executor that it sends to; 0 for other loops.
+    let executor: UInt64
 
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
 

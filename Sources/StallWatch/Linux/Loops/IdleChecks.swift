@@ -78,6 +78,12 @@ final class TaskPoolIdleCheck: IdleCheck {
         state.store(UInt(address), ordering: .releasing)
     }
 
+    /// The address of the queue; `nil` until it is confirmed.
+    var queue: UInt64? {
+        let state = UInt64(state.load(ordering: .acquiring))
+        return state == 0 ? nil : state - DispatchLayout.stateOffset
+    }
+
     var width: Int? {
         let idle = idleState.load(ordering: .relaxed)
         return idle == 0 ? nil : 0x1000 - Int(idle >> 41)

@@ -7,6 +7,8 @@ extension StallMonitor.Configuration {
             capturesAllThreads: detection.capturesAllThreads, ignoresDebugged: detection.whenDebugged == .ignore,
             saturationThreshold: detection.saturationThreshold.map(nanoseconds),
             modeRule: detection.modeStarvation.map { .init(limit: nanoseconds($0.limit), modalModes: $0.modalModes) },
+            pinnedThreshold: detection.pinnedThreshold.map(nanoseconds),
+            watchesPoolWithMain: detection.watchesPoolWithMain,
             escalationMultiple: escalation?.multiple
         )
     }

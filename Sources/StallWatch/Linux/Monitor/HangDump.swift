@@ -39,7 +39,8 @@ package enum HangDump {
             threshold: StallMonitor.Configuration.minimumThreshold,
             outputs: (directory.map { [.directory($0)] } ?? []) + [.closure(keep)],
             detection: .init(
-                saturationThreshold: nil, modeStarvation: nil, whenDebugged: .report, capturesAllThreads: true)
+                saturationThreshold: nil, modeStarvation: nil, pinnedThreshold: nil, whenDebugged: .report,
+                capturesAllThreads: true)
         )
         if let settings {
             configuration.privacy = settings.privacy

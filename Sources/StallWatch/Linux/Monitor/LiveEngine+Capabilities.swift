@@ -31,6 +31,7 @@ struct CapabilityProbe: Sendable {
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
         outcomes[.flush] = flush
+        outcomes[.pinnedThreads] = PoolTasks.problem.map { .missing($0) } ?? .works()
         outcomes[.context] = StallContext.calibration.problem.map { .missing($0) } ?? .works()
         return Capabilities(environment, outcomes)
     }

@@ -174,23 +174,6 @@ struct TaskInspection {
     }
 }
 
-extension TaskReader {
-    /// Why tasks cannot be read: a sentence without its period.
-    struct Unreadable: Error {
-        let reason: String
-    }
-
-    /// Returns the reader of this process; throws if the calibration does not allow one.
-    static func ofThisProcess() throws(Unreadable) -> TaskReader {
-        let (tasks, contexts) = (TaskCalibration.ofThisProcess, StallContext.calibration)
-        if let problem = tasks.problem { throw Unreadable(reason: problem) }
-        guard contexts.layout.task != nil, contexts.layout.robustList != nil else {
-            throw Unreadable(reason: contexts.problem ?? "the threads' tasks cannot be read")
-        }
-        return TaskReader(tasks, contexts.layout)
-    }
-}
-
 extension CapturedStack {
     /// The async functions of a suspended task, by the addresses at which they resume.
     fileprivate init(async callers: [UInt64]) {

@@ -85,6 +85,7 @@ struct ReportBuilder {
         report.missingSamplesReason = record.missedReason
         report.turns = record.turns
         report.activity = record.activity
+        report.pool = record.pool
         report.callout = record.isGap ? .outside : nil
         report.cause = cause
         report.otherThreads = otherThreads.isEmpty ? nil : otherThreads

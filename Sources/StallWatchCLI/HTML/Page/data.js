@@ -152,7 +152,8 @@ function sentence(stall) {
   const verbs = { saturation: [" was saturated for ", " has been saturated for "], spinning: [" spun for ", " has been spinning for "],
     modeStarvation: [" let its default mode wait for ", " has let its default mode wait for "],
     notRun: [" was not run for ", " has not been run for "],
-    starvation: [" started no work for ", " has started no work for "], overdue: [" took ", " has not ended after "] };
+    starvation: [" started no work for ", " has started no work for "], overdue: [" took ", " has not ended after "],
+    pinned: [" had a pinned thread for ", " has had a pinned thread for "] };
   const verb = verbs[text(stalls.kind[stall])] || [" stalled for ", " stalled and has not come back after "];
   let words = loop.label + verb[text(stalls.state[stall]) === "ended" ? 0 : 1] + duration(stalls.duration[stall]);
   const isWithoutCPU = ["cpuContention", "throttled"].includes(causeOf(stall)) && text(stalls.confidence[stall]) !== "possible";

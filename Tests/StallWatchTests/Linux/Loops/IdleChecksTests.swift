@@ -171,10 +171,29 @@ import Testing
     @Test(
         arguments: [
             (0x1f_fe10_0000_0000, 2, true), (0x1f_fc00_0000_0000, 2, false), (0x20_009c_0000_0000, 2, true),
-            (0x1f_fe00_0000_0000, 1, false), (0x20_0000_0000_0000, 0, false), (0, 2, false),
+            (0x1f_fe00_0000_0000, 1, false), (0x20_0010_0000_0000, 1, true), (0x20_0010_0000_7d3a, 1, false),
+            (0x20_0000_0000_0000, 0, false), (0, 2, false),
         ] as [(UInt64, UInt64, Bool)])
     func `a concurrent queue's state counts its items`(state: UInt64, width: UInt64, runs: Bool) {
         #expect(DispatchLayout.runs(state, width: width) == runs)
+    }
+
+    /// A queue at 0x1000, whose items are at 0x2000 and so on.
+    private func queue(_ items: [UInt64], last: UInt64) -> Words {
+        var words: [UInt64: UInt64] = [0x1000 + 104: items.first ?? 0, 0x1000 + 48: last]
+        for (item, next) in zip(items, items.dropFirst() + [0]) { words[item + 16] = next }
+        return Words(words)
+    }
+
+    @Test func `the items that wait in a queue are followed from the oldest to the last`() {
+        #expect(DispatchLayout.items(of: 0x1000, queue([], last: 0)) == [])
+        let items: [UInt64] = [0x2000, 0x3000, 0x2800]
+        #expect(DispatchLayout.items(of: 0x1000, queue(items, last: 0x2800)) == items)
+        // An item that was freed, one that is not linked yet, a circle, and memory that is not there.
+        #expect(DispatchLayout.items(of: 0x1000, queue([0x2000], last: 0x2800)) == nil)
+        #expect(DispatchLayout.items(of: 0x1000, queue(items + [0x2000], last: 0x4000)) == nil)
+        #expect(DispatchLayout.items(of: 0x1000, queue([], last: 0x2800)) == nil)
+        #expect(DispatchLayout.items(of: 0x5000, queue(items, last: 0x2800)) == nil)
     }
 }
 

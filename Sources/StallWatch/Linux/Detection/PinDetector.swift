@@ -1,0 +1,146 @@
+import StackCapture
+
+/// Decides which threads of a pool are *pinned*: one task keeps such a thread, so that no other task gets it.
+///
+/// A pure value. Every look has the threads that run a task of the pool. A thread is pinned if it has the same task at all
+/// looks of a time over the threshold, and from look to look
+/// - is *blocked*: it waits at each look, and has hardly used a CPU since the last one. A call that wakes again and again
+///   is still one wait. A thread that is ready and has no CPU is not blocked;
+/// - or is *computing*: it has used a CPU for half of the time, while the oldest item that waits in the pool's queue has
+///   stayed the same. Items start in their order, so no thread of that priority was given back. Without such an item it
+///   is only counted: nothing was delayed.
+struct PinDetector {
+    enum Hold: Equatable { case blocked, computing }
+
+    /// One thread at one look.
+    struct Sighting: Equatable {
+        var thread: Int32
+        /// The id of the task that it runs, which no other task of the process has.
+        var task: UInt64
+        /// The address of the queue or task executor whose thread it is.
+        var pool: UInt64
+        var reading: ThreadReading
+        /// The address of the oldest item that waits in the queue, 0 for none; `nil` if that is not known.
+        var oldestItem: UInt64?
+
+        fileprivate var waits: Bool { [UInt8(ascii: "S"), UInt8(ascii: "D")].contains(reading.state) }
+    }
+
+    struct Pin: Equatable {
+        var thread: Int32
+        var task, pool: UInt64
+        var hold: Hold
+        /// The reading of the first look that found the task on the thread.
+        var first: ThreadReading
+        /// By how much the task may have been there earlier, in nanoseconds.
+        var uncertainty: UInt64
+    }
+
+    enum Action: Equatable {
+        case begin(Pin)
+        case check(thread: Int32)
+        /// The last time at which the thread was seen pinned, in monotonic nanoseconds.
+        case end(thread: Int32, at: UInt64)
+        /// A task computes on the thread, and none waits.
+        case count(thread: Int32)
+    }
+
+    fileprivate struct Kept {
+        var sighting: Sighting
+        /// Where the time begins in which the thread did the same.
+        var first: ThreadReading
+        var uncertainty: UInt64 = 0
+        /// What the thread has done from look to look; `nil` at the first one, or if it was neither.
+        var hold: Hold?
+        /// Since when the oldest item that waits is the same, in monotonic nanoseconds.
+        var oldestSince: UInt64
+        var isPinned = false
+        var isCounted = false
+        /// Whether something speaks against a report.
+        var isExcused = false
+    }
+
+    /// The least time for which a pinned thread keeps its task, in nanoseconds.
+    let threshold: UInt64
+    private var kept: [Int32: Kept] = [:]
+    private var lastLook: UInt64 = 0
+
+    /// The share of the time, as its inverse, that a blocked thread uses a CPU at most: 5 %.
+    private static let blockedPart: UInt64 = 20
+
+    init(threshold: UInt64) { self.threshold = threshold }
+
+    /// The number of threads of a pool that are pinned, as far as they are reported.
+    func count(ofPool pool: UInt64) -> Int { kept.values.count { $0.isPinned && $0.sighting.pool == pool } }
+
+    /// Does not report a thread, which begins to count again with its next task.
+    mutating func excuse(_ thread: Int32) {
+        kept[thread]?.isExcused = true
+        kept[thread]?.isPinned = false
+    }
+
+    /// Takes a look at `now`, and returns what has changed; looks before `countingFrom` do not count.
+    mutating func decide(_ sightings: [Sighting], at now: UInt64, countingFrom: UInt64) -> [Action] {
+        var actions: [Action] = []
+        let previous = max(lastLook, countingFrom)
+        let before = kept
+        kept = [:]
+        for sighting in sightings {
+            var thread = Kept(
+                sighting: sighting, first: sighting.reading, uncertainty: now - min(previous, now),
+                oldestSince: sighting.reading.time)
+            if let last = before[sighting.thread], last.continues(with: sighting, since: countingFrom) {
+                thread = last
+                follow(&thread, to: sighting, &actions)
+            }
+            kept[sighting.thread] = thread
+        }
+        for (thread, old) in before where old.isPinned && kept[thread]?.isPinned != true {
+            actions.insert(.end(thread: thread, at: old.sighting.reading.time), at: 0)
+        }
+        lastLook = now
+        return actions
+    }
+
+    private func follow(_ kept: inout Kept, to sighting: Sighting, _ actions: inout [Action]) {
+        let (now, last) = (sighting.reading, kept.sighting.reading)
+        let (used, step) = (now.onCPU &- min(last.onCPU, now.onCPU), now.time &- last.time)
+        let isIdle = used < step / Self.blockedPart
+        let hold: Hold? = isIdle && sighting.waits ? .blocked : used >= step / 2 ? .computing : nil
+        if kept.sighting.oldestItem != sighting.oldestItem { kept.oldestSince = now.time }
+        kept.sighting = sighting
+        if kept.isPinned {
+            // A blocked call may be met awake, and a thread that computes without its CPU.
+            kept.isPinned = kept.hold == .blocked ? isIdle : hold != .blocked
+            if kept.isPinned { actions.append(.check(thread: sighting.thread)) } else { kept.begin(at: now) }
+            return
+        }
+        if hold == nil { return kept.begin(at: now) }
+        if kept.hold != nil, kept.hold != hold { kept.begin(at: last) }
+        kept.hold = hold
+        guard now.time &- kept.first.time >= threshold, !kept.isExcused else { return }
+        if hold == .computing, sighting.oldestItem == 0, !kept.isCounted {
+            kept.isCounted = true
+            actions.append(.count(thread: sighting.thread))
+        }
+        if hold == .computing {
+            guard let item = sighting.oldestItem, item != 0, now.time &- kept.oldestSince >= threshold else { return }
+        }
+        kept.isPinned = true
+        actions.append(
+            .begin(
+                Pin(
+                    thread: sighting.thread, task: sighting.task, pool: sighting.pool, hold: hold ?? .blocked,
+                    first: kept.first, uncertainty: kept.uncertainty)))
+    }
+}
+
+extension PinDetector.Kept {
+    fileprivate mutating func begin(at reading: ThreadReading) {
+        (first, uncertainty, hold, isCounted, isExcused) = (reading, 0, nil, false, false)
+    }
+
+    fileprivate func continues(with sighting: PinDetector.Sighting, since time: UInt64) -> Bool {
+        self.sighting.task == sighting.task && self.sighting.pool == sighting.pool && (isPinned || first.time >= time)
+    }
+}

@@ -1,0 +1,209 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+
+/// Looks at the threads of the task pool and of watched task executors, and reports those that are pinned.
+///
+/// A look only reads, in some 10 µs for each thread of the process, and the pool gets no task for it. So the watchdog does
+/// not learn that the pool has work: it looks every second while threads run tasks, and every ten seconds while none does.
+/// If it is awake for a loop in between, it looks a second after the last time.
+struct PoolSupervisor {
+    /// The longest time between two looks while threads run tasks, and while none does, in nanoseconds.
+    static let interval: UInt64 = 1_000_000_000
+    static let idleInterval: UInt64 = 10_000_000_000
+
+    /// The time for which a task keeps a pinned thread at least, in nanoseconds; `nil` if none is reported.
+    private let threshold: UInt64?
+    private let tasks: @Sendable () -> PoolTasks
+    private var detector: PinDetector
+    private var pinned: [Int32: PinnedThread] = [:]
+    private var lastLook: UInt64?
+    /// When the next look is due, in monotonic nanoseconds.
+    private var due: UInt64 = 0
+    /// The number of threads that were found pinned so far.
+    private var number: UInt64 = 0
+
+    init(threshold: UInt64?, tasks: @escaping @Sendable () -> PoolTasks) {
+        (self.threshold, self.tasks) = (threshold, tasks)
+        detector = PinDetector(threshold: threshold ?? .max)
+    }
+
+    /// Takes a look if one is due, or at once (`isForced`) while a thread is pinned; returns when the next one is due.
+    ///
+    /// While the whole pool does not start tasks in time (`isStarved`), its own report is about all of its threads.
+    mutating func look(
+        at now: UInt64, countingFrom: UInt64, isForced: Bool, isStarved: Bool, _ context: WatchdogContext
+    ) -> UInt64 {
+        let pools = WatchedPools(context.loops, withMain: context.options.watchesPoolWithMain)
+        guard let threshold, !pools.isEmpty else {
+            leave(at: now, context)
+            return .max
+        }
+        let interval = min(threshold, Self.interval)
+        let isEarly = lastLook.map { now &- $0 < interval } ?? false
+        guard now >= due || !isEarly || isForced && !pinned.isEmpty else { return due }
+        let reader: PoolReader
+        switch tasks() {
+        case .reader(let tasks): reader = PoolReader(tasks)
+        case .inPreparation:
+            due = now &+ interval
+            return due
+        case .unreadable: return .max
+        }
+        lastLook = now
+        let seen = reader.look(pools)
+        let actions = detector.decide(seen.map(\.sighting), at: now, countingFrom: countingFrom)
+        for action in actions {
+            switch action {
+            case .begin(let pin):
+                guard let thread = seen.first(where: { $0.sighting.thread == pin.thread }) else { continue }
+                if isStarved || !begin(pin, thread, reader, context) { detector.excuse(pin.thread) }
+            case .check(let thread): pinned[thread]?.check(context)
+            case .end(let thread, let end):
+                guard var ended = pinned.removeValue(forKey: thread) else { continue }
+                ended.end(at: end, context)
+            case .count: context.suppressed.add(.noTaskWaited)
+            }
+        }
+        // All that begin at one look count, and all that is new is in their reports.
+        for thread in seen {
+            pinned[thread.sighting.thread]?.update(
+                pinned: detector.count(ofPool: thread.sighting.pool), waiting: thread.waitingTasks)
+        }
+        for thread in pinned.keys { pinned[thread]?.submit(context) }
+        let check = pinned.values.lazy.map(\.nextCheck).min() ?? .max
+        due = min(now &+ (seen.isEmpty ? Self.idleInterval : interval), max(check, context.now()))
+        return due
+    }
+
+    /// Begins the report of a pinned thread; returns `false` if it is to have none.
+    private mutating func begin(
+        _ pin: PinDetector.Pin, _ seen: PoolReader.Sighting, _ reader: PoolReader, _ context: WatchdogContext
+    ) -> Bool {
+        if context.options.ignoresDebugged, isTraced(pin.thread) {
+            context.suppressed.add(.debugger)
+            return false
+        }
+        var thread = PinnedThread(pin, seen, number: number + 1, threshold: threshold ?? 0, context)
+        // Its stack must be one of the task's.
+        guard thread.begin(context), reader.isRunning(seen) else { return false }
+        number += 1
+        pinned[pin.thread] = thread
+        return true
+    }
+
+    /// Reports the threads that are still pinned as abandoned.
+    mutating func leave(at time: UInt64, _ context: WatchdogContext) {
+        for var thread in pinned.values { thread.leave(at: time, context) }
+        pinned = [:]
+    }
+}
+
+/// A pinned thread, its samples and its report.
+private struct PinnedThread {
+    private let thread: Int32
+    /// When the time began in which the task was seen on the thread, in monotonic nanoseconds.
+    private let start: UInt64
+    private var log: TurnLog
+    private var diagnostician: StallDiagnostician
+    private var open: OpenRecord
+    private var samples = 0
+    private var nextSample: UInt64 = 0
+    private(set) var nextCheck: UInt64 = 0
+    private var hasNews = false
+
+    init(
+        _ pin: PinDetector.Pin, _ seen: PoolReader.Sighting, number: UInt64, threshold: UInt64,
+        _ context: WatchdogContext
+    ) {
+        (thread, start) = (pin.thread, pin.first.time)
+        log = TurnLog(began: start)
+        diagnostician = StallDiagnostician(threads: context.threads, waits: WaitClock())
+        diagnostician.begin(thread, at: pin.first)
+        let loop = StallRecord.Loop(
+            label: seen.label, kind: seen.kind, turn: number, nesting: 0, thread: .init(ThreadIdentity(thread)))
+        var record = StallRecord(.pinned, loop, threshold: threshold, age: context.now() &- start)
+        record.startUncertainty = pin.uncertainty
+        record.pool = StallReport.Pool(
+            pinnedThreads: 1, width: seen.width, waitingTasks: seen.waitingTasks,
+            isComputing: pin.hold == .computing ? true : nil, actor: seen.actor)
+        open = OpenRecord(record: record)
+    }
+
+    /// Takes the first sample; returns `false` if the wait is what the process is for.
+    mutating func begin(_ context: WatchdogContext) -> Bool {
+        inspect(context, isFirst: true)
+        let task = log.samples.last.flatMap { try? $0.stack.get() }?.context?.task?.id
+        return !ToolWait.isExpected(task: task, in: log.observations.last?.activity.call)
+    }
+
+    mutating func check(_ context: WatchdogContext) {
+        if context.now() >= nextCheck { inspect(context, isFirst: false) }
+    }
+
+    private mutating func inspect(_ context: WatchdogContext, isFirst: Bool) {
+        var last: (ThreadProbe, ThreadReading)?
+        if let reading = diagnostician.read(thread), let probe = diagnostician.probe { last = (probe, reading) }
+        let inspection = log.inspect(
+            .thread(thread), last, context, mayStop: isFirst ? nil : { [mayStop = log.mayStop] in mayStop },
+            mayWait: false)
+        if inspection.isUnchanged {
+            if let reading = inspection.reading { diagnostician.readOwner(reading) }
+        } else if let observation = diagnostician.observeLate(
+            thread, inspection.reading, stack: inspection.stack, isFirst: isFirst, earlier: log.observations)
+        {
+            var sample = inspection.sample
+            sample.isValid = true
+            let kept = diagnostician.kept(
+                observation, stack: inspection.stack, start: start, isFirst: isFirst, end: nil)
+            log.add(sample, kept)
+        }
+        let schedule = SampleSchedule.standard
+        let age = context.now() &- start
+        nextCheck = start &+ schedule.nextCheck(age: age)
+        guard context.now() >= nextSample else { return }
+        samples += 1
+        nextSample = schedule.next(after: samples, age: age).map { start &+ $0 } ?? .max
+        open.record.duration = max(open.record.duration, age)
+        open.record.cause = diagnostician.cause(thread, start: start, log.observations)
+        hasNews = true
+    }
+
+    /// Takes over the number of the pool's pinned threads, of which the largest counts, and of the tasks that wait.
+    mutating func update(pinned: Int, waiting: Int?) {
+        open.record.pool?.pinnedThreads = max(pinned, open.record.pool?.pinnedThreads ?? 0)
+        open.record.pool?.waitingTasks = waiting ?? open.record.pool?.waitingTasks
+    }
+
+    mutating func submit(_ context: WatchdogContext) {
+        if hasNews.take() { open.submit(log.samples, context) }
+    }
+
+    mutating func end(at end: UInt64, _ context: WatchdogContext) {
+        open.record.state = .ended
+        open.record.duration = max(end &- min(start, end), open.record.threshold)
+        let cause = diagnostician.end(
+            thread, start: start, end: start &+ open.record.duration, log.observations)
+        open.record.cause = cause ?? open.record.cause
+        open.submit(log.samples, context)
+    }
+
+    mutating func leave(at time: UInt64, _ context: WatchdogContext) {
+        open.record.state = .abandoned
+        open.record.duration = max(time &- min(start, time), open.record.duration)
+        open.submit(log.samples, context)
+    }
+}
+
+/// The waits of a tool that are its work.
+enum ToolWait {
+    /// The id of a process's first task, which the async `main` of a tool is.
+    static let mainTask: UInt64 = 1
+    private static let children: Set = ["wait4", "waitid", "poll", "ppoll", "epoll_wait", "epoll_pwait", "select"]
+
+    /// Returns whether the main task of a tool reads standard input or waits for a child, maybe in a run loop.
+    static func isExpected(task: UInt64?, in call: SystemCall?) -> Bool {
+        guard task == mainTask, let call else { return false }
+        return children.contains(call.name) || call.name == "read" && call.argument(0) == 0
+    }
+}

@@ -1,0 +1,42 @@
+import LinuxSupport
+import StackCapture
+
+extension TaskReader {
+    /// Why tasks cannot be read: a sentence without its period.
+    struct Unreadable: Error {
+        let reason: String
+    }
+
+    /// Returns the reader of this process; throws if the calibration does not allow one.
+    static func ofThisProcess(queue: Int64? = nil) throws(Unreadable) -> TaskReader {
+        let (tasks, contexts) = (TaskCalibration.ofThisProcess, StallContext.calibration)
+        if let problem = tasks.problem { throw Unreadable(reason: problem) }
+        guard contexts.layout.task != nil, contexts.layout.robustList != nil else {
+            throw Unreadable(reason: contexts.problem ?? "the threads' tasks cannot be read")
+        }
+        return TaskReader(tasks, contexts.layout, queue: queue)
+    }
+}
+
+extension PoolTasks {
+    /// Where threads keep their queues; by then, tasks can be read or not.
+    private static let queue = Prepared { () -> Int64? in
+        _ = try? TaskReader.ofThisProcess()
+        return QueueCalibration.ofThisProcess.queue
+    }
+
+    /// What reads this process's tasks; begins to prepare it, and never waits.
+    static func ofThisProcess() -> PoolTasks {
+        queue.begin()
+        guard let place = queue.value else { return .inPreparation }
+        return (try? TaskReader.ofThisProcess(queue: place)).map(PoolTasks.reader) ?? .unreadable
+    }
+
+    /// Why no pinned thread of the task pool can be found: a sentence without its period; `nil` if they can.
+    ///
+    /// Waits for the calibrations, some milliseconds.
+    static var problem: String? {
+        do throws(TaskReader.Unreadable) { _ = try TaskReader.ofThisProcess() } catch { return error.reason }
+        return QueueCalibration.ofThisProcess.queue == nil ? "libdispatch does not have the expected layout" : nil
+    }
+}

@@ -1,0 +1,160 @@
+import Testing
+
+@testable import StackCapture
+@testable import StallWatch
+
+/// Threads of a pool, looked at every half of a second with a threshold of one second; times are in nanoseconds.
+@Suite struct PinDetectorTests {
+    private static let second: UInt64 = 1_000_000_000
+    private static let queue: UInt64 = 0x1000
+
+    private var detector = PinDetector(threshold: PinDetectorTests.second)
+    private var now = 10 * PinDetectorTests.second
+    private var cpu: [Int32: UInt64] = [:]
+
+    private struct Thread {
+        var id: Int32 = 7
+        var task: UInt64 = 91
+        var state: Character = "S"
+        /// The share of the time since the last look for which it was on a CPU.
+        var share = 0.0
+        var oldestItem: UInt64? = 0
+    }
+
+    /// Looks some times, and returns the actions of the last look.
+    @discardableResult
+    private mutating func look(
+        _ times: Int = 1, _ threads: Thread..., countingFrom: UInt64 = 0
+    ) -> [PinDetector.Action] {
+        var actions: [PinDetector.Action] = []
+        for _ in 0..<times {
+            let step = Self.second / 2
+            now += step
+            let sightings = threads.map { thread in
+                cpu[thread.id, default: 0] += UInt64(Double(step) * thread.share)
+                var reading = ThreadReading(time: now, onCPU: cpu[thread.id] ?? 0)
+                reading.state = thread.state.asciiValue ?? 0
+                return PinDetector.Sighting(
+                    thread: thread.id, task: thread.task, pool: Self.queue, reading: reading,
+                    oldestItem: thread.oldestItem)
+            }
+            actions = detector.decide(sightings, at: now, countingFrom: countingFrom)
+        }
+        return actions
+    }
+
+    private static func pin(_ actions: [PinDetector.Action]) -> PinDetector.Pin? {
+        for case .begin(let pin) in actions { return pin }
+        return nil
+    }
+
+    @Test mutating func `a task that blocks its thread for the threshold pins it`() throws {
+        look()
+        look(1, Thread())
+        let first = now
+        #expect(look(1, Thread()).isEmpty, "half of the threshold has passed")
+        let pin = try #require(Self.pin(look(1, Thread())))
+        #expect(pin.hold == .blocked && pin.task == 91 && pin.first.time == first)
+        #expect(pin.uncertainty == Self.second / 2, "it was not there at the look before")
+        #expect(detector.count(ofPool: Self.queue) == 1 && detector.count(ofPool: 0x2000) == 0)
+        #expect(look(1, Thread()) == [.check(thread: 7)])
+        let last = now
+        #expect(look(1) == [.end(thread: 7, at: last)])
+        #expect(detector.count(ofPool: Self.queue) == 0)
+    }
+
+    @Test(arguments: [(0.04, true), (0.06, false)])
+    mutating func `a call that wakes again and again still blocks`(share: Double, isPinned: Bool) {
+        look(2, Thread(share: share))
+        #expect((Self.pin(look(1, Thread(share: share))) != nil) == isPinned)
+    }
+
+    @Test mutating func `another task at a look is no pin`() {
+        for task in 1...20 as ClosedRange<UInt64> { #expect(look(2, Thread(task: task)).isEmpty) }
+    }
+
+    @Test mutating func `a thread that is ready and has no CPU is not pinned`() {
+        #expect(look(10, Thread(state: "R", share: 0.02)).isEmpty)
+        #expect(look(10, Thread(state: "R", share: 0.2, oldestItem: 0x50)).isEmpty, "a throttled container")
+    }
+
+    @Test mutating func `the time counts from the last look at which it computed`() throws {
+        look(10, Thread(state: "R", share: 0.9, oldestItem: nil))
+        let last = now
+        #expect(look(1, Thread()).isEmpty)
+        let pin = try #require(Self.pin(look(1, Thread())))
+        #expect(pin.first.time == last && pin.uncertainty == 0)
+    }
+
+    @Test mutating func `a task that computes while the same task waits pins its thread`() throws {
+        let thread = Thread(state: "R", share: 0.95, oldestItem: 0x50)
+        look(2, thread)
+        #expect(try #require(Self.pin(look(1, thread))).hold == .computing)
+        #expect(look(1, thread) == [.check(thread: 7)])
+        // It waits for a CPU for a while.
+        #expect(look(1, Thread(state: "R", share: 0.1, oldestItem: 0x50)) == [.check(thread: 7)])
+        let last = now
+        #expect(look(1, Thread(task: 92)) == [.end(thread: 7, at: last)])
+    }
+
+    @Test mutating func `a task that computes is not pinned while others start`() {
+        for item in 1...20 as ClosedRange<UInt64> {
+            #expect(look(1, Thread(state: "R", share: 1, oldestItem: item)).isEmpty)
+        }
+    }
+
+    @Test mutating func `a task that computes while none waits is counted once`() {
+        let thread = Thread(state: "R", share: 1)
+        look(2, thread)
+        #expect(look(1, thread) == [.count(thread: 7)])
+        #expect(look(10, thread).isEmpty)
+        // From the first task that waits, another threshold has to pass.
+        let waited = Thread(state: "R", share: 1, oldestItem: 0x50)
+        #expect(look(2, waited).isEmpty)
+        #expect(Self.pin(look(1, waited))?.hold == .computing)
+    }
+
+    @Test mutating func `nothing is said of a computing task where the queue cannot be read`() {
+        #expect(look(10, Thread(state: "R", share: 1, oldestItem: nil)).isEmpty)
+    }
+
+    @Test mutating func `time in which the process was stopped does not count`() {
+        look(2, Thread())
+        #expect(look(1, Thread(), countingFrom: now).isEmpty)
+        #expect(look(1, Thread()).isEmpty)
+        #expect(Self.pin(look(1, Thread())) != nil)
+        // A pin that lasts goes on.
+        #expect(look(1, Thread(), countingFrom: now + 1) == [.check(thread: 7)])
+    }
+
+    @Test mutating func `an excused thread is not reported until its next task`() {
+        look(2, Thread())
+        #expect(Self.pin(look(1, Thread())) != nil)
+        detector.excuse(7)
+        #expect(look(10, Thread()).isEmpty)
+        #expect(look(2, Thread(task: 92)).isEmpty)
+        #expect(Self.pin(look(1, Thread(task: 92))) != nil)
+    }
+
+    @Test mutating func `each thread has its own pin`() {
+        let threads = (Thread(), Thread(id: 8, task: 92), Thread(id: 9, task: 93, state: "R", share: 1))
+        look(2, threads.0, threads.1, threads.2)
+        let actions = look(1, threads.0, threads.1, threads.2)
+        #expect(actions.count { if case .begin = $0 { true } else { false } } == 2)
+        #expect(actions.contains(.count(thread: 9)) && detector.count(ofPool: Self.queue) == 2)
+    }
+
+    @Test(
+        arguments: [
+            (1, "read", 0, true), (1, "read", 3, false), (2, "read", 0, false), (1, "wait4", 9, true),
+            (1, "ppoll", 0, true), (1, "futex", 0, false), (1, "fsync", 0, false),
+        ] as [(UInt64, String, UInt64, Bool)])
+    func `the main task of a tool may read its input or wait for a child`(
+        task: UInt64, name: String, argument: UInt64, isExpected: Bool
+    ) throws {
+        let number = try #require((0..<500).first { SystemCallNames.current.name($0) == name })
+        let call = SystemCall(number: number, arguments: [argument], stackPointer: 0, programCounter: 0)
+        #expect(ToolWait.isExpected(task: task, in: call) == isExpected)
+        #expect(!ToolWait.isExpected(task: task, in: nil))
+    }
+}

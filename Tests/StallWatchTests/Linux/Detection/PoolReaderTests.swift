@@ -1,0 +1,57 @@
+import Dispatch
+import Foundation
+import StackCapture
+import TestSupport
+import Testing
+
+@testable import StallWatch
+
+/// Tasks that block threads of the pool, of a priority that no other test uses.
+@Suite struct PoolReaderTests {
+    private static let processors = ProcessInfo.processInfo.activeProcessorCount
+
+    private let mayEnd = DispatchSemaphore(value: 0)
+
+    private func reader() throws -> PoolReader {
+        let queue: Int64 = try #require(QueueCalibration.ofThisProcess.queue)
+        return PoolReader(try TaskReader.ofThisProcess(queue: queue))
+    }
+
+    private var pools: WatchedPools {
+        var pools = WatchedPools([])
+        pools.label = "tasks"
+        return pools
+    }
+
+    /// Starts tasks that block until `mayEnd` is signaled, inside of a queue of their own.
+    private func block(_ count: Int) {
+        for number in 0..<count {
+            Task.detached(name: "blocked \(number)", priority: .background) { [mayEnd] in
+                let end = DispatchTime(uptimeNanoseconds: endOfPatience)
+                DispatchQueue(label: "around").sync { _ = mayEnd.wait(timeout: end) }
+            }
+        }
+    }
+
+    @Test func `threads of the pool are found with what waits for one`() throws {
+        let reader = try reader()
+        let waiting = 3
+        block(Self.processors + waiting)
+        defer { for _ in 0..<Self.processors + waiting { mayEnd.signal() } }
+        var seen: [PoolReader.Sighting] = []
+        #expect(
+            eventually {
+                seen = reader.look(pools).filter { $0.width == Self.processors && $0.waitingTasks == waiting }
+                return seen.count == Self.processors
+            })
+        #expect(Set(seen.map(\.sighting.pool)).count == 1 && Set(seen.map(\.sighting.task)).count == seen.count)
+        #expect(seen.allSatisfy { $0.kind == .cooperativePool && $0.label == "tasks" && $0.actor == nil })
+        #expect(seen.allSatisfy { ($0.sighting.oldestItem ?? 0) != 0 && reader.isRunning($0) })
+        #expect(Set(seen.compactMap(\.sighting.oldestItem)).count == 1)
+    }
+
+    @Test func `a thread is not of the pool if that is not watched`() throws {
+        #expect(try reader().look(WatchedPools([])).isEmpty)
+        #expect(WatchedPools([]).isEmpty && !pools.isEmpty)
+    }
+}
