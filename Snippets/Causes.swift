@@ -269,3 +269,22 @@ func firstNote(of server: NoteServer) async throws -> Note {
         server.stop()
     }
 }
+
+// Pools.
+
+private let blockingCalls = DispatchQueue(label: "blocking calls")
+
+func contents(of url: URL) async -> Data? {
+    await withCheckedContinuation { continuation in
+        blockingCalls.async { continuation.resume(returning: try? Data(contentsOf: url)) }
+    }
+}
+
+func sorted(_ pages: [[Int]]) async -> [[Int]] {
+    var sorted: [[Int]] = []
+    for page in pages {
+        sorted.append(page.sorted())
+        await Task.yield()
+    }
+    return sorted
+}

@@ -77,7 +77,7 @@ struct AdviceFacts {
     /// Where the code runs now, as the end of "Move it off …".
     var loop: String { isOfPool ? "the pool" : "the loop" }
 
-    var isOfPool: Bool { [.cooperativePool, .globalQueue].contains(report.loop.kind) }
+    var isOfPool: Bool { report.kind == .pinned || [.cooperativePool, .globalQueue].contains(report.loop.kind) }
 
     /// The command that shows what all threads do.
     var stacks: String { "stallwatch stacks \(report.process.pid)" }
@@ -136,7 +136,7 @@ struct AdviceFacts {
 
     /// Whether the turn ran a Swift task: not the task of an async `main` that runs the loop.
     var isInTask: Bool {
-        report.loop.kind == .cooperativePool
+        report.loop.kind == .cooperativePool || report.kind == .pinned
             || frames.prefix { StallReport.Callout(symbol: $0.symbol) == nil }.contains { frame in
                 frame.kind == .asyncCaller
                     || ["swift_job_run", "runJobInEstablishedExecutorContext"].contains { name in

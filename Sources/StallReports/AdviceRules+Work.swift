@@ -124,6 +124,21 @@ extension AdviceRule {
         },
     ]
 
+    static let pinned = [
+        // Silent for a thread that computes while no task waits.
+        AdviceRule(id: "pinnedComputing", topic: "pool") { facts in
+            guard facts.report.pool?.isComputing == true, let place = facts.culprit else { return nil }
+            return "Give the thread back between the pieces of the work in \(place) (await Task.yield()), "
+                + "or compute on a queue of your own: other tasks wait for it."
+        },
+        // Silent for a lock, a semaphore and a sleep, which have rules of their own.
+        AdviceRule(id: "pinnedBlocked", topic: "pool") { facts in
+            guard facts.report.kind == .pinned, let place = facts.culprit else { return nil }
+            return "Do not block a thread of the pool in \(place): use an async call, or make this one on a queue "
+                + "of your own and resume a continuation with its result (withCheckedContinuation)."
+        },
+    ]
+
     // MARK: - Loops that are busy, spin, run in another mode or are not run
 
     static let loops = [

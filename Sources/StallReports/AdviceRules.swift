@@ -13,13 +13,17 @@ extension AdviceRule {
         return lists.flatMap(\.self)
     }()
 
+    /// Those for a thread that one task keeps.
+    private static let keptThreads: [AdviceRule] = [deadlocks, locks, sleeps, pinned].flatMap(\.self)
+
     /// All rules but ``look``, which needs no stall of its own.
-    package static let all: [AdviceRule] = causes + loops + operations
+    package static let all: [AdviceRule] = [causes, pinned, loops, operations].flatMap(\.self)
 
     static func rules(for facts: AdviceFacts) -> [AdviceRule] {
         switch facts.report.kind {
         case .saturation, .spinning, .modeStarvation, .notRun: loops
         case .overdue: operations + [look]
+        case .pinned: (facts.isSure ? keptThreads : []) + [look]
         default: (facts.isSure ? causes : []) + [look]
         }
     }
@@ -43,6 +47,12 @@ extension AdviceRule {
     // MARK: - Deadlocks
 
     private static let deadlocks = [
+        // Silent for a deadlock in which no task is resumed, or none canceled.
+        AdviceRule(id: "resumeUnderLock", topic: "deadlock") { facts in
+            guard let (task, resuming, canceling) = resumption(in: facts) else { return nil }
+            return "Resume task \(task) in \(resuming) after letting go of the lock: another thread cancels the task, "
+                + "and its cancellation handler waits for that lock in \(canceling)."
+        },
         // Silent for two threads that wait for each other.
         AdviceRule(id: "selfDeadlock", topic: "deadlock") { facts in
             guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.owners.count == 1,
@@ -82,6 +92,28 @@ extension AdviceRule {
             return "Take the locks of the circle in one order everywhere\(list)."
         },
     ]
+
+    /// The two threads of a deadlock over a task's status lock: one resumes the task, the other one cancels it.
+    private static func resumption(in facts: AdviceFacts) -> (task: String, resuming: String, canceling: String)? {
+        guard facts.cause.kind == .deadlock, let lock = facts.cause.lock, lock.isDeadlock, lock.owners.count == 2,
+            lock.owners[1].thread.id == facts.report.loop.thread?.id, let other = lock.owners[0].stack,
+            let here = facts.culprit, let there = facts.report.place(of: lock.owners[0])
+        else { return nil }
+        let resumesHere = lock.kind == .swiftTaskStatus
+        guard let task = resumesHere ? lock.label : lock.owners[0].waitsForLabel,
+            resumesHere || lock.owners[0].waitsFor == .swiftTaskStatus
+        else { return nil }
+        let otherFrames = facts.report.provenFrames(ofStack: other)
+        func calls(_ functions: [String], _ frames: [StallReport.Frame]) -> Bool {
+            frames.contains { frame in functions.contains { frame.symbol?.contains($0) == true } }
+        }
+        // The runtime's functions, and the library's `CheckedContinuation` and `UnsafeContinuation`.
+        let resumes = ["swift_continuation_", "resumeTaskAfterContinuation", "$sScC6resume", "$sScc6resume"]
+        guard calls(resumes, resumesHere ? facts.frames : otherFrames),
+            calls(["swift_task_cancel"], resumesHere ? otherFrames : facts.frames)
+        else { return nil }
+        return resumesHere ? (task, here, there) : (task, there, here)
+    }
 
     // MARK: - Locks
 
@@ -140,10 +172,11 @@ extension AdviceRule {
             return "Do not wait for the end of a thread in \(place): "
                 + "let the thread call back at its end (DispatchQueue.main.async)."
         },
-        // Silent for the same wait on a thread that runs no task.
+        // Silent for the same wait on a thread that runs no task, and for a lock that a thread holds.
         AdviceRule(id: "semaphoreInTask", topic: "lock") { facts in
-            guard facts.cause.kind == .lock, facts.isInTask, let place = facts.culprit else { return nil }
-            guard facts.waitsForGroup || facts.waitsForSemaphore else { return nil }
+            guard facts.cause.kind == .lock, facts.isInTask, facts.waitsForGroup || facts.waitsForSignal,
+                let place = facts.culprit
+            else { return nil }
             let instead =
                 facts.waitsForGroup
                 ? "await a task group, or resume a continuation in notify(queue:)"
@@ -157,9 +190,7 @@ extension AdviceRule {
         },
         // Silent for a semaphore in a task.
         AdviceRule(id: "signal", topic: "lock") { facts in
-            guard facts.cause.kind == .lock, let place = facts.culprit,
-                facts.waitsForSemaphore || facts.cause.lock?.kind.hasOwner == false
-            else { return nil }
+            guard facts.cause.kind == .lock, facts.waitsForSignal, let place = facts.culprit else { return nil }
             return "Let the thread that signals call back (DispatchQueue.main.async) instead of waiting in \(place); "
                 + "\(facts.stacks) shows it while it lasts."
         },
@@ -196,8 +227,6 @@ extension AdviceRule {
 extension AdviceFacts {
     fileprivate var waitsForGroup: Bool { cause.lock?.kind == .dispatchGroup || calls(StallReport.groupWaits) }
 
-    fileprivate var waitsForSemaphore: Bool {
-        [.dispatchSemaphore, .semaphore, .systemSemaphore].contains(cause.lock?.kind)
-            || calls(StallReport.semaphoreWaits)
-    }
+    /// Whether it waits for a semaphore, a condition or the like, which no thread holds.
+    fileprivate var waitsForSignal: Bool { cause.lock?.kind.hasOwner == false || calls(StallReport.semaphoreWaits) }
 }

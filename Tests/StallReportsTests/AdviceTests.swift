@@ -24,6 +24,10 @@ import Testing
         var activity: StallReport.Activity?
         /// What an overdue operation waited for, in `fetch()`.
         var waits: [StallReport.WaitKind] = []
+        var pool: StallReport.Pool?
+        /// What runs around `load()`, and around the function of the lock's owner.
+        var outer: String?
+        var ownersOuter: String?
 
         var testDescription: String { "\(kind.rawValue) \(call?.description ?? "") \(inner)" }
 
@@ -64,9 +68,18 @@ import Testing
             }
             report.frames.append(frame(0, "load()", "/src/Store.swift", 12))
             report.frames.append(frame(1, isInTask ? "swift_job_run" : "main"))
-            report.stacks = [Array(report.frames.indices), [report.frames.count]]
+            if let pool { (report.kind, report.pool) = (.pinned, pool) }
+            func runtime(_ symbol: String) -> StallReport.Frame {
+                var runtime = frame(1, symbol)
+                runtime.symbol = symbol
+                return runtime
+            }
+            if let outer { report.frames.append(runtime(outer)) }
+            let own = Array(report.frames.indices)
             // The stack of the lock's owner.
             report.frames.append(frame(0, "save()", "/src/Disk.swift", 7))
+            if let ownersOuter { report.frames.append(runtime(ownersOuter)) }
+            report.stacks = [own, Array(report.frames.indices.dropFirst(own.count))]
             report.samples = [
                 .init(
                     atMilliseconds: 250, stack: 0, isValid: true, isComplete: true, heldMicroseconds: 0,
@@ -91,16 +104,20 @@ import Testing
     private static func lock(_ kind: StallReport.LockKind, _ owners: [StallReport.LockOwner], isDeadlock: Bool = false)
         -> StallReport.Lock
     {
-        .init(kind: kind, isDeadlock: isDeadlock, owners: owners)
+        var lock = StallReport.Lock(kind: kind, isDeadlock: isDeadlock, owners: owners)
+        if kind == .swiftTaskStatus { lock.label = "91 \"dns\"" }
+        return lock
     }
 
     private static func owner(
         _ id: Int32 = 11, stack: Int? = 1, isRunning: Bool = false, call: StallReport.SystemCall? = nil,
         waitsFor: StallReport.LockKind? = nil, inversion: StallReport.PriorityInversion? = nil
     ) -> StallReport.LockOwner {
-        .init(
+        var owner = StallReport.LockOwner(
             thread: .init(id: id), stack: stack, isRunning: isRunning, systemCall: call, waitsFor: waitsFor,
             priorityInversion: inversion)
+        if waitsFor == .swiftTaskStatus { owner.waitsForLabel = "91 \"dns\"" }
+        return owner
     }
 
     private static func activity(
@@ -177,6 +194,29 @@ import Testing
                 lock: lock(.pthreadMutex, [owner(inversion: .init(nice: 10, waiterNice: 0, queue: "export"))])),
             "Raise the QoS of the queue \"export\"",
             Stall(kind: .lock, lock: lock(.pthreadMutex, [owner(isRunning: true)])), "ownerComputes"
+        ),
+        (
+            "resumeUnderLock",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftTaskStatus), owner(10)], isDeadlock: true),
+                outer: "swift_task_cancel", ownersOuter: "swift_continuation_resume"),
+            "Resume task 91 \"dns\" in save() (Disk.swift:7) after",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.pthreadMutex, [owner(11, waitsFor: .swiftTaskStatus), owner(10)], isDeadlock: true),
+                outer: "swift_task_cancel"), "circle"
+        ),
+        (
+            "resumeUnderLock",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.swiftTaskStatus, [owner(11, waitsFor: .pthreadMutex), owner(10)], isDeadlock: true),
+                outer: "swift_continuation_resume", ownersOuter: "swift_task_cancel"),
+            "Resume task 91 \"dns\" in load() (Store.swift:12) after",
+            Stall(
+                kind: .deadlock,
+                lock: lock(.swiftTaskStatus, [owner(11, waitsFor: .pthreadMutex), owner(10)], isDeadlock: true)), "circle"
         ),
         (
             "ownerWaits", Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("fsync", "/db/wal"))])),
@@ -345,6 +385,16 @@ import Testing
         ),
         (
             "poolComputes", Stall(kind: .cpu, loop: .globalQueue, reportKind: .starvation), "at a time",
+            Stall(kind: .cpu), "compute"
+        ),
+        (
+            "pinnedBlocked",
+            Stall(kind: .io, call: call("recvfrom", "socket to 10.0.0.1:53"), pool: .init(pinnedThreads: 1)),
+            "load() (Store.swift:12): use an async call",
+            Stall(kind: .lock, lock: lock(.dispatchSemaphore, []), pool: .init(pinnedThreads: 1)), "semaphoreInTask"
+        ),
+        (
+            "pinnedComputing", Stall(kind: .cpu, pool: .init(pinnedThreads: 1, isComputing: true)), "Task.yield()",
             Stall(kind: .cpu), "compute"
         ),
         (

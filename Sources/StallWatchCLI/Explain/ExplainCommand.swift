@@ -42,7 +42,8 @@ enum CausePage {
     ]
     /// Words of reports whose page has another name.
     private static let others = [
-        "continuation": "overdue", "cpuContention": "contention", "modeStarvation": "mode", "saturated": "saturation",
+        "continuation": "overdue", "cpuContention": "contention", "modeStarvation": "mode", "pinned": "pool",
+        "saturated": "saturation",
         "syscall": "children", "throttled": "contention",
     ]
 

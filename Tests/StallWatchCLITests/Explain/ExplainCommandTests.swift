@@ -24,7 +24,7 @@ import Testing
     }
 
     /// The words that reports, tables and pages show.
-    @Test(arguments: StallReport.causeWords + ["starvation", "overdue", "modeStarvation"])
+    @Test(arguments: StallReport.causeWords + ["starvation", "overdue", "modeStarvation", "pinned"])
     func `every cause and kind has a page`(word: String) throws {
         let text = try #require(CausePage.text(word))
         #expect(text.starts(with: Array("# ".utf8)))
