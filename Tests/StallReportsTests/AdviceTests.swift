@@ -216,7 +216,8 @@ import Testing
             "Resume task 91 \"dns\" in load() (Store.swift:12) after",
             Stall(
                 kind: .deadlock,
-                lock: lock(.swiftTaskStatus, [owner(11, waitsFor: .pthreadMutex), owner(10)], isDeadlock: true)), "circle"
+                lock: lock(.swiftTaskStatus, [owner(11, waitsFor: .pthreadMutex), owner(10)], isDeadlock: true)),
+            "circle"
         ),
         (
             "ownerWaits", Stall(kind: .lock, lock: lock(.swiftMutex, [owner(call: call("fsync", "/db/wal"))])),

@@ -43,8 +43,7 @@ enum CausePage {
     /// Words of reports whose page has another name.
     private static let others = [
         "continuation": "overdue", "cpuContention": "contention", "modeStarvation": "mode", "pinned": "pool",
-        "saturated": "saturation",
-        "syscall": "children", "throttled": "contention",
+        "saturated": "saturation", "syscall": "children", "throttled": "contention",
     ]
 
     static let words = (Array(pages.keys) + others.keys).sorted()

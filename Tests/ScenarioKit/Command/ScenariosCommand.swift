@@ -261,7 +261,7 @@ extension Scenario {
             stallingScenarios, causeScenarios, adviceScenarios, lockScenarios, peerScenarios, calloutScenarios,
             waitingScenarios, nestingScenarios, tailCallScenarios, modeScenarios, modeStarvationScenarios,
             stepScenarios, victimScenarios, notRunScenarios, threadScenarios, residentScenarios,
-            monitorScenarios, busyScenarios, queueScenarios, eventLoopScenarios, probeScenarios,
+            monitorScenarios, busyScenarios, queueScenarios, poolScenarios, eventLoopScenarios, probeScenarios,
             operationScenarios, programScenarios, quietScenarios, loadScenarios, pausedScenarios,
         ]
         return groups.flatMap { $0 }.map(\.judgedByAdvice)

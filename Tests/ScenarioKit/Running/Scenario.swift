@@ -126,11 +126,13 @@ final class ScenarioContext: Sendable {
     @discardableResult
     func watch(
         _ loops: WatchedLoop..., threshold loopThreshold: Duration? = nil,
-        saturationThreshold: Duration? = .seconds(10), modalModes: Set<String> = []
+        saturationThreshold: Duration? = .seconds(10), modalModes: Set<String> = [], pinnedThreshold: Duration? = nil
     ) async throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(
             threshold: threshold, outputs: [.all(in: directory)],
-            detection: .init(saturationThreshold: saturationThreshold))
+            detection: .init(saturationThreshold: saturationThreshold, pinnedThreshold: pinnedThreshold))
+        // Several threads of a pool may be pinned in the same function.
+        configuration.repeats.reportsEveryRepeat = pinnedThreshold != nil
         configuration.detection.modeStarvation?.modalModes = modalModes
         let monitor = try StallMonitor(configuration)
         for loop in loops { try monitor.watch(loop, threshold: loopThreshold) }

@@ -133,6 +133,11 @@ final class ScenarioLanes: Sendable {
         "cured-fileRead", "cured-fileWrite", "cured-paging", "cured-contention", "cured-quota",
     ]
 
+    /// Whether a scenario runs alone: one that looks at the pool finds what the tasks of others do there.
+    private static func isAlone(_ scenario: Scenario) -> Bool {
+        alone.contains(scenario.name) || Scenario.poolScenarios.contains { $0.name == scenario.name }
+    }
+
     private struct Rest {
         var computing: ArraySlice<Scenario>
         var blocking: ArraySlice<Scenario>
@@ -142,7 +147,7 @@ final class ScenarioLanes: Sendable {
 
     /// The lanes for all of `scenarios` that are not in ``alone``.
     init(_ scenarios: [Scenario]) {
-        let shared = scenarios.filter { !Self.alone.contains($0.name) }
+        let shared = scenarios.filter { !Self.isAlone($0) }
         rest = Mutex(Rest(computing: shared.filter(\.computes)[...], blocking: shared.filter { !$0.computes }[...]))
     }
 

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Glibc
 import StallWatch
+import Synchronization
 
 extension ExpectedReport {
     /// A stall of the main run loop that waits for a lock whose owner `does` something.
@@ -206,6 +207,42 @@ extension Scenario {
             deadlock(.mainQueue, in: "acquire()", owner: "circle-1"), with: { LockCircle(of: 3, for: $0.stall) }
         ) { circle, _ in circle.close() },
         .stalling(
+            "deadlock-cancel",
+            "a timer cancels a task, whose handler wants a lock, and the lock's owner resumes the task", times: 2,
+            deadlock(.timer, in: "acquire(within:)", owner: "resumer")
+        ) { context in
+            let (lock, mayResume) = (PthreadLock(), DispatchSemaphore(value: 0))
+            let task = await CanceledTask.start {
+                mayResume.signal()
+                if lock.acquire(within: context.stall) { lock.release() }
+            }
+            NamedThread.start("resumer") { ready in
+                lock.acquire()
+                ready()
+                mayResume.wait()
+                task.resume()
+                lock.release()
+            }
+            return await MainLoop.timer { task.cancel() }
+        },
+        .quiet(
+            "cured-resumeUnderLock", "the same, but the owner lets go of the lock before it resumes the task"
+        ) { context in
+            let (lock, mayResume) = (PthreadLock(), DispatchSemaphore(value: 0))
+            let task = await CanceledTask.start {
+                mayResume.signal()
+                if lock.acquire(within: context.threshold * 2) { lock.release() }
+            }
+            NamedThread.start("resumer") { ready in
+                lock.acquire()
+                ready()
+                mayResume.wait()
+                lock.release()
+                task.resume()
+            }
+            _ = await MainLoop.timer { task.cancel() }
+        },
+        .stalling(
             "deadlock-main-queue", "the owner of a lock calls sync on the main queue, whose thread wants the lock",
             times: 2, deadlock(.timer, in: "acquire(within:)", owner: "sync-caller")
         ) { context in
@@ -232,4 +269,31 @@ extension Scenario {
             lock.release()
         },
     ]
+}
+
+/// A task that awaits a continuation, with a cancellation handler.
+private final class CanceledTask: Sendable {
+    private let continuation = Mutex<CheckedContinuation<Void, Never>?>(nil)
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    /// Returns the task once it waits; `handler` runs on the thread that cancels it.
+    static func start(_ handler: @escaping @Sendable () -> Void) async -> CanceledTask {
+        let canceled = CanceledTask()
+        let task = Task.detached(name: "canceled") {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in canceled.continuation.withLock { $0 = continuation } }
+            } onCancel: {
+                handler()
+            }
+        }
+        canceled.task.withLock { $0 = task }
+        while canceled.continuation.withLock({ $0 == nil }) { await pause(.milliseconds(5)) }
+        // The task has stored its continuation, and needs a moment to wait for it.
+        await pause(.milliseconds(20))
+        return canceled
+    }
+
+    func cancel() { task.withLock { $0 }?.cancel() }
+
+    func resume() { continuation.withLock { $0.take() }?.resume() }
 }

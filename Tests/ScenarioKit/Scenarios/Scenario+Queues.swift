@@ -148,7 +148,7 @@ extension ScenarioContext {
 }
 
 /// An executor with threads of its own; with one thread it is serial.
-private final class ThreadExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
+final class ThreadExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
     // `@unchecked Sendable`: the condition's lock protects both variables.
     private let condition = NSCondition()
     private var jobs: [UnownedJob] = []
@@ -185,7 +185,7 @@ private final class ThreadExecutor: SerialExecutor, TaskExecutor, @unchecked Sen
     }
 }
 
-private final class PoolExecutor: TaskExecutor {
+final class PoolExecutor: TaskExecutor {
     let threads: ThreadExecutor
 
     init(threads: Int) { self.threads = ThreadExecutor(threads: threads) }
