@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "CPreload.h"
+#include "pool.h"
 #include "process.h"
 
 typedef int dump_function(uint64_t milliseconds, const char *directory, char *answer, long size);
@@ -87,5 +88,12 @@ __attribute__((constructor)) static void offer_dumps(void) {
   if (!runs_tests()) return;
   // The programs that the tests start are not the tests.
   cpreload_leave_environment();
+  if (!cpreload_narrow_pool()) {
+    fprintf(stderr,
+            "stallwatch: %s: the task pool keeps its width, because the Swift runtime is linked into the "
+            "executable: build the tests without --static-swift-stdlib\n",
+            program_invocation_short_name);
+  }
+  unsetenv(CPRELOAD_POOL);
   cpreload_start_thread(serve);
 }

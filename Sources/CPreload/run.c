@@ -19,6 +19,7 @@
 
 #include "CPreload.h"
 #include "glib.h"
+#include "pool.h"
 #include "process.h"
 
 /// How long fork(2) waits for the thread that loads the monitor, in seconds. Loading takes some 10 ms.
@@ -271,7 +272,10 @@ __attribute__((constructor)) static void begin(void) {
   // env(1) only becomes another program: the one that a script's first line names.
   if (strcmp(program_invocation_short_name, "env") == 0) return;
   is_quiet = quiet != 0;
+  // The tool starts no program that has the runtime linked into it.
+  cpreload_narrow_pool();
   if (!includes_children) {
+    unsetenv(CPRELOAD_POOL);
     cpreload_leave_environment();
     unsetenv(CPRELOAD_RUN_LIBRARY);
     unsetenv(CPRELOAD_RUN_OUTPUT);

@@ -67,6 +67,27 @@ import TestSupport
         #expect(symbols.contains { $0.contains(Self.outerFunctions[program] ?? "?") }, "\(symbols)")
     }
 
+    @Test(arguments: [1, 3]) func `a program gets a narrower or wider task pool`(width: Int) throws {
+        let words = [try RunProgram.asyncMain.path(), "pool", "\(width)"]
+        let output = try run(words, options: ["--pool", "\(width)"])
+        #expect(output.output == "\(width)\n" && output.status == 0, "\(output.errors)")
+    }
+
+    @Test(arguments: [(1, 1), (1, 2), (2, 4), (2, 8)])
+    func `a report says how many threads of how many are pinned`(pinned: Int, width: Int) throws {
+        let words = [try RunProgram.asyncMain.path(), "pin", "\(pinned)", reports]
+        let output = try run(words, options: ["--pool", "\(width)"])
+        #expect(output.status == 0, "\(output.errors)")
+        let written = try writtenReports().filter { $0.kind == .pinned }
+        #expect(written.count == pinned)
+        for report in written {
+            #expect(report.pool?.width == width && report.loop.kind == .cooperativePool, "\(report.summary)")
+            #expect(report.culprit?.function.contains("keepTheThread(until:in:)") == true, "\(report.summary)")
+            #expect(report.context?.taskName?.hasPrefix("pin ") == true && report.cause?.kind == .sleep)
+        }
+        #expect(written.compactMap(\.pool?.pinnedThreads).max() == pinned)
+    }
+
     @Test(.needsGLib) func `a source of GLib without a name is named by its kind`() throws {
         _ = try run([try RunProgram.glib.path(), "unnamed"])
         #expect(try writtenReports().map(\.context?.label) == ["GSource without a name (timeout)"])

@@ -12,6 +12,11 @@
 /// `answer.PID`: a line with 0, a space and the report's path, or with 1, a space and the reason for having none.
 #define CPRELOAD_REQUESTS "STALLWATCH_HANG_REQUESTS"
 
+/// The variable with the number of tasks of each priority that run at the same time, from 1 to CPRELOAD_MAXIMUM_POOL, in
+/// test processes and in the program of `stallwatch run`; not set to leave that to the Swift runtime.
+#define CPRELOAD_POOL "STALLWATCH_POOL"
+#define CPRELOAD_MAXIMUM_POOL 64
+
 /// The variable with the path of the library that has the monitor, for `stallwatch run`.
 #define CPRELOAD_RUN_LIBRARY "STALLWATCH_RUN_LIBRARY"
 /// The variable with the absolute path of the directory for reports.

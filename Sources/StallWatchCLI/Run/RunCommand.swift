@@ -43,6 +43,11 @@ struct RunCommand: ParsableCommand {
         help: ArgumentHelp("The loop to watch: auto, run-loop, main-queue or glib. Default: auto.", valueName: "loop"))
     var loop: LoopChoice?
 
+    @Option(
+        help: ArgumentHelp(
+            "The number of threads that run Swift's tasks of one priority: 1 to 64.", valueName: "number"))
+    var pool: Int?
+
     @Flag(help: "Watch child processes, too.")
     var children = false
 
@@ -58,6 +63,9 @@ struct RunCommand: ParsableCommand {
         if try ProgramWords.program(of: words).isEmpty {
             throw ValidationError("There is no program. Give it after the options, such as gedit notes.txt.")
         }
+        if let pool, !PoolWidths.all.contains(pool) {
+            throw ValidationError("--pool is \(pool): give a number of threads from 1 to 64.")
+        }
         _ = try settings()
     }
 
@@ -71,6 +79,8 @@ struct RunCommand: ParsableCommand {
         var environment = ProcessEnvironment.current()
         for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
         for (name, value) in variables { environment.set(name, value) }
+        environment.remove("STALLWATCH_POOL")
+        if let pool { environment.set("STALLWATCH_POOL", "\(pool)") }
         environment.set("STALLWATCH_RUN_OUTPUT", output.path)
         environment.set("STALLWATCH_RUN_SETTINGS", settings.text)
         throw become(runnable.path, arguments: program.count, environment)

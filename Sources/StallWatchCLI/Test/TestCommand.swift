@@ -17,12 +17,17 @@ struct TestCommand: ParsableCommand {
             other program; only a request loads the monitor. Static executables cannot be asked: of these it prints what the \
             kernel shows. The output goes through pipes, so the command does not see a terminal.
 
+            --pool 1 lets one task of each priority run at a time, as on a machine with one processor, where a task that blocks \
+            keeps the whole pool. --pool 1..4 repeats the command with each number of threads. Only test processes get another \
+            pool, and not those with a static Swift runtime, which say so.
+
             Exit status: the command's; 128 and the signal's number if one ended it; 124 after --fail ended it; 126 or 127 \
             if it cannot be executed or is not found.
 
             Examples:
               stallwatch test swift test
               stallwatch test --after 2m --fail --output ci/hangs swift test --parallel
+              stallwatch test --pool 1 swift test --skip-build
             """
     )
 
@@ -41,6 +46,13 @@ struct TestCommand: ParsableCommand {
 
     @Flag(help: "End the tests at the first hang, with status \(hung).")
     var fail = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The number of threads that run tasks of one priority, or a range such as 1..4: 1 to 64.",
+            valueName: "number"),
+        transform: PoolWidths.init(parsing:))
+    var pool: PoolWidths?
 
     @Argument(
         parsing: .captureForPassthrough,
@@ -62,15 +74,35 @@ struct TestCommand: ParsableCommand {
         defer { requests.remove() }
         var environment = try PreloadedLibraries.environment(agent: "STALLWATCH_HANG_LIBRARY")
         environment["STALLWATCH_HANG_REQUESTS"] = requests.path
+        var hangs = 0
+        guard let pool else {
+            let status = try run(environment, requests, &hangs)
+            guard status == 0 else { throw ExitCode(status) }
+            return
+        }
+        var failure: Int32 = 0
+        for width in pool.range {
+            environment["STALLWATCH_POOL"] = "\(width)"
+            if pool.range.count > 1 {
+                StandardError.write("stallwatch: a task pool of \(width) thread\(width == 1 ? "" : "s")\n")
+            }
+            let status = try run(environment, requests, &hangs)
+            if failure == 0 { failure = status }
+            // A signal ends the command, and so the rest.
+            if status > 128 { break }
+        }
+        guard failure == 0 else { throw ExitCode(failure) }
+    }
+
+    /// Runs the command once, and returns its status; counts the hangs.
+    private func run(
+        _ environment: [String: String], _ requests: RequestDirectory, _ hangs: inout Int
+    ) throws -> Int32 {
         let run = try TestRun(
             ProgramWords.program(of: words), environment: environment, limit: UInt64(after.milliseconds * 1_000_000))
-        var hangs = 0
         let reporter = HangReporter(requests: requests.path)
         while true {
-            if let status = run.waitForEndOrHang() {
-                guard status == 0 else { throw ExitCode(status) }
-                return
-            }
+            if let status = run.waitForEndOrHang() { return status }
             let directory = try ReportOutput(output).path + "/hang-\(hangs + 1)-\(getpid())"
             guard let text = reporter.text(of: run.id, run.current, into: directory, at: monotonicNow()) else {
                 continue
@@ -82,6 +114,24 @@ struct TestCommand: ParsableCommand {
             StandardError.write("stallwatch: the tests were ended: --fail\n")
             throw ExitCode(Self.hung)
         }
+    }
+}
+
+/// The numbers of threads of the task pool with which the command runs, one after the other.
+struct PoolWidths: Equatable {
+    /// CPRELOAD_MAXIMUM_POOL (CPreload.h).
+    static let all = 1...64
+
+    let range: ClosedRange<Int>
+
+    init(parsing text: String) throws {
+        let ends = text.split(separator: "..", omittingEmptySubsequences: false).map { Int($0) }
+        guard ends.count <= 2, let first = ends[0], let last = ends[ends.count - 1], first <= last,
+            Self.all.contains(first), Self.all.contains(last)
+        else {
+            throw ValidationError("'\(text)' is no number of threads: give one from 1 to 64, or a range such as 1..4.")
+        }
+        range = first...last
     }
 }
 

@@ -1,6 +1,25 @@
+import ArgumentParser
 import Testing
 
 @testable import StallWatchCLI
+
+@Suite struct PoolWidthsTests {
+    @Test(arguments: [("1", 1...1), ("64", 64...64), ("1..8", 1...8), ("3..3", 3...3)])
+    func `a number or a range of threads`(text: String, range: ClosedRange<Int>) throws {
+        #expect(try PoolWidths(parsing: text).range == range)
+        #expect(try TestCommand.parse(["--pool", text, "--", "true"]).pool?.range == range)
+    }
+
+    @Test(arguments: ["", "0", "65", "-1", "1..", "..3", "3..1", "1..65", "1..2..3", "1...3", "one", "1.5"])
+    func `other texts are one sentence`(text: String) {
+        let error = #expect(throws: ValidationError.self) { try PoolWidths(parsing: text) }
+        #expect(error?.message.hasPrefix("'\(text)' is no number of threads") == true)
+    }
+
+    @Test(arguments: ["0", "65"]) func `a program has one pool`(text: String) {
+        #expect(throws: (any Error).self) { try RunCommand.parse(["--pool", text, "--", "true"]) }
+    }
+}
 
 @Suite struct HangClockTests {
     /// Asks a clock at each time, and returns the times at which a hang is due.
