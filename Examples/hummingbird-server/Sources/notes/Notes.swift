@@ -29,5 +29,5 @@ struct Notes {
 
 /// Blocks a thread of the task pool.
 func readTheCatalogue() {
-    Thread.sleep(forTimeInterval: 1)
+    Thread.sleep(forTimeInterval: 3)
 }
