@@ -46,9 +46,9 @@ struct PoolReader {
             (found.label, found.kind, found.sighting.pool) = (label, .taskExecutor, preference)
         } else if task.preference == nil, let label = pools.label, let queue = queue(of: thread.id) {
             (found.label, found.sighting.pool, found.width) = (label, queue.address, queue.width)
-            if let items = DispatchLayout.items(of: queue.address, memory) {
+            if let items = QueueItems.learned?.items(of: queue.address, memory) {
                 let waiting = items.count - (pools.pendingQueues.contains(queue.address) ? 1 : 0)
-                found.waitingTasks = max(waiting, 0)
+                if items.count < QueueItems.maximumItems { found.waitingTasks = max(waiting, 0) }
                 found.sighting.oldestItem = waiting > 0 ? items.first : 0
             }
         } else {

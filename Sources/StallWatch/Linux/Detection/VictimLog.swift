@@ -103,7 +103,7 @@ struct VictimReader {
         }
         if readsMainQueue {
             // The monitors' own items are not the app's.
-            let count = QueueItems.ofMainQueue?.count(memory)
+            let count = QueueItems.countOfMainQueue(memory)
             look.items = count.map { max($0 - HeartbeatSource.pendingOnMainQueue, 0) }
             if count == nil { look.missing.append("the items of the main queue: \(unknown("libdispatch"))") }
         }

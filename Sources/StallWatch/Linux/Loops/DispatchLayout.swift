@@ -10,7 +10,7 @@ enum DispatchLayout {
     static let ownerMask: UInt64 = 0x3fff_ffff
     /// The bits of `dq_state` that an idle queue may have in any state: its role, and the priority of its last items.
     static let idleIgnoredMask: UInt64 = 0x3f_0000_0000
-    /// The list of the items that wait for a thread; 0 if there are none: `dq_items_tail` of a global queue.
+    /// The last item that waits, 0 if there is none: `dq_items_tail`.
     static let itemsOffset: UInt64 = 48
     /// `dq_width`, the lower 16 bits: the number of items that run at the same time.
     static let widthOffset: UInt64 = 80
@@ -29,33 +29,6 @@ enum DispatchLayout {
         let places = state >> 41 & 0x1fff
         guard 1..<0x1000 ~= width, places > 0x1000 - width, places <= 0x1000 else { return false }
         return width > 1 || state & ownerMask == 0
-    }
-
-    /// `dq_items_head`, the oldest item in a queue's own list, which is for a concurrent queue what has no thread yet.
-    static let firstItemOffset: UInt64 = 104
-    /// `do_next` of an item; jobs of Swift have it in the same place (SchedulerPrivate, MetadataValues.h).
-    static let nextItemOffset: UInt64 = 16
-    /// The most items that are counted.
-    static let maximumItems = 10_000
-
-    /// Returns the items that wait in a queue's own list, the oldest first; `nil` if they do not end with the last one.
-    ///
-    /// Threads change the list meanwhile, so it is followed up to three times. Memory that was freed is no error.
-    static func items(of queue: UInt64, _ memory: any MemoryReading) -> [UInt64]? {
-        for _ in 0..<3 {
-            guard let first = memory.word(at: queue &+ firstItemOffset),
-                let last = memory.word(at: queue &+ itemsOffset)
-            else { return nil }
-            var items: [UInt64] = []
-            var next = first
-            while next != 0, items.count < maximumItems {
-                items.append(next)
-                next = next == last ? 0 : memory.word(at: next &+ nextItemOffset) ?? 0
-            }
-            let isWhole = items.last ?? 0 == last
-            if isWhole, memory.word(at: queue &+ firstItemOffset) == first { return items }
-        }
-        return nil
     }
 
     static func width(of queue: UInt64, _ memory: any MemoryReading) -> UInt64? {

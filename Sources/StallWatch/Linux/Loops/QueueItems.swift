@@ -3,70 +3,78 @@ import LinuxSupport
 import StackCapture
 import Synchronization
 
-/// The main dispatch queue's list of items, which are blocks, tasks, and sources with an event.
+/// Where a dispatch queue keeps the items that wait, and an item the next one: blocks, tasks, and sources with an event.
 ///
-/// A drain of the queue takes the whole list away first (`_dispatch_main_queue_drain`): then there are only the items that
-/// came since. Items carry no time. The layout is private: a queue of the monitor's own proves it.
+/// A concurrent queue's own list has what has no thread yet. A drain of the main queue takes the whole list away first
+/// (`_dispatch_main_queue_drain`): then there are only the items that came since. Items carry no time. The layout is private:
+/// a queue of the monitor's own proves it.
 struct QueueItems: Equatable, Sendable {
-    private let queue: UInt64
-    /// Where the queue has the first of its items, and an item the next one, in bytes.
-    private let head: UInt64
-    private let next: UInt64
+    /// Where a queue has the first of its items, and an item the next one, in bytes.
+    let head: UInt64
+    let next: UInt64
 
-    /// The most items that are counted: some 2 ms.
+    /// The most items that are read: some 2 ms.
     static let maximumItems = 4_096
-    private static let searchedWords = 24
+    private static let maximumTries = 3
+    private static let searchedWords: UInt64 = 24
     private static let learnedItems = 3
-    private static let label = "com.apple.main-thread"
+    private static let mainLabel = "com.apple.main-thread"
 
-    static var ofMainQueue: QueueItems? { state.withLock { $0 } }
+    static var learned: QueueItems? { state.withLock { $0 } }
     private static let state = Mutex<QueueItems?>(nil)
-
-    /// Returns how many items wait, at most ``maximumItems``; `nil` if the list cannot be read.
-    func count(_ memory: some MemoryReading) -> Int? {
-        memory.word(at: queue &+ head).flatMap { items(from: $0, memory)?.count }
+    private static let mainQueue = QueueOwner.address(of: .main).flatMap {
+        DispatchLayout.label(of: $0, GuardedMemory()) == mainLabel ? $0 : nil
     }
 
-    private func items(from first: UInt64, _ memory: some MemoryReading) -> (count: Int, last: UInt64)? {
-        var (item, count, last) = (first, 0, UInt64(0))
-        while item != 0, count < Self.maximumItems {
-            guard let following = memory.word(at: item &+ next) else { return nil }
-            (last, item, count) = (item, following, count + 1)
+    /// Returns how many items wait in the main queue, at most ``maximumItems``; `nil` if they cannot be read.
+    static func countOfMainQueue(_ memory: any MemoryReading) -> Int? {
+        mainQueue.flatMap { learned?.items(of: $0, memory)?.count }
+    }
+
+    /// Returns the items that wait in a queue, the oldest first and at most ``maximumItems``; `nil` if they do not end with the
+    /// queue's last one.
+    ///
+    /// Threads change the list meanwhile, so it is followed up to three times. Memory that was freed is no error.
+    func items(of queue: UInt64, _ memory: any MemoryReading) -> [UInt64]? {
+        for _ in 0..<Self.maximumTries {
+            guard let first = memory.word(at: queue &+ head),
+                let last = memory.word(at: queue &+ DispatchLayout.itemsOffset)
+            else { return nil }
+            var items: [UInt64] = []
+            var item = first
+            while item != 0, items.count < Self.maximumItems {
+                items.append(item)
+                item = item == last ? 0 : memory.word(at: item &+ next) ?? 0
+            }
+            // A list that is too long is no circle.
+            let isWhole = items.last ?? 0 == last || item != 0 && Set(items).count == items.count
+            if isWhole, memory.word(at: queue &+ head) == first { return items }
         }
-        return (count, last)
+        return nil
     }
 
     /// Learns the layout once, from the items of a queue that is suspended and never runs them.
     static func learn() {
-        guard ofMainQueue == nil, let main = QueueOwner.address(of: .main),
-            DispatchLayout.label(of: main, GuardedMemory()) == label
-        else { return }
-        let found = search(for: main)
+        guard learned == nil else { return }
+        _ = mainQueue
+        let found = search()
         state.withLock { $0 = found }
     }
 
     /// A suspended queue with items, kept for ever: to release one ends the program.
-    private static let learned: DispatchQueue = {
+    private static let sample: DispatchQueue = {
         let queue = DispatchQueue(label: "stallwatch.layout")
         queue.suspend()
         for _ in 0..<learnedItems { queue.async {} }
         return queue
     }()
 
-    private static func search(for main: UInt64) -> QueueItems? {
-        let memory = GuardedMemory()
-        guard let address = QueueOwner.address(of: learned),
-            let words = memory.words(at: address, count: searchedWords)
-        else { return nil }
-        let tail = Int(DispatchLayout.itemsOffset / 8)
-        for head in words.indices where head != tail {
+    private static func search() -> QueueItems? {
+        guard let queue = QueueOwner.address(of: sample) else { return nil }
+        for head in stride(from: 0, to: 8 * searchedWords, by: 8) where head != DispatchLayout.itemsOffset {
             for next: UInt64 in [16, 8, 24] {
-                let layout = QueueItems(queue: main, head: UInt64(8 * head), next: next)
-                if let found = layout.items(from: words[head], memory), found.count == learnedItems,
-                    found.last == words[tail]
-                {
-                    return layout
-                }
+                let layout = QueueItems(head: head, next: next)
+                if layout.items(of: queue, GuardedMemory())?.count == learnedItems { return layout }
             }
         }
         return nil

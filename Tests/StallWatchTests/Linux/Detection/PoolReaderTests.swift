@@ -13,6 +13,7 @@ import Testing
     private let mayEnd = DispatchSemaphore(value: 0)
 
     private func reader() throws -> PoolReader {
+        QueueItems.learn()
         let queue: Int64 = try #require(QueueCalibration.ofThisProcess.queue)
         return PoolReader(try TaskReader.ofThisProcess(queue: queue))
     }

@@ -186,14 +186,15 @@ import Testing
     }
 
     @Test func `the items that wait in a queue are followed from the oldest to the last`() {
-        #expect(DispatchLayout.items(of: 0x1000, queue([], last: 0)) == [])
+        let layout = QueueItems(head: 104, next: 16)
+        #expect(layout.items(of: 0x1000, queue([], last: 0)) == [])
         let items: [UInt64] = [0x2000, 0x3000, 0x2800]
-        #expect(DispatchLayout.items(of: 0x1000, queue(items, last: 0x2800)) == items)
+        #expect(layout.items(of: 0x1000, queue(items, last: 0x2800)) == items)
         // An item that was freed, one that is not linked yet, a circle, and memory that is not there.
-        #expect(DispatchLayout.items(of: 0x1000, queue([0x2000], last: 0x2800)) == nil)
-        #expect(DispatchLayout.items(of: 0x1000, queue(items + [0x2000], last: 0x4000)) == nil)
-        #expect(DispatchLayout.items(of: 0x1000, queue([], last: 0x2800)) == nil)
-        #expect(DispatchLayout.items(of: 0x5000, queue(items, last: 0x2800)) == nil)
+        #expect(layout.items(of: 0x1000, queue([0x2000], last: 0x2800)) == nil)
+        #expect(layout.items(of: 0x1000, queue(items + [0x2000], last: 0x4000)) == nil)
+        #expect(layout.items(of: 0x1000, queue([], last: 0x2800)) == nil)
+        #expect(layout.items(of: 0x5000, queue(items, last: 0x2800)) == nil)
     }
 }
 

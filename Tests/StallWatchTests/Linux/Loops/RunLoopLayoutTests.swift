@@ -75,6 +75,6 @@ import TestSupport
 
     @Test func `the main queue's items can be counted`() {
         QueueItems.learn()
-        #expect(QueueItems.ofMainQueue?.count(GuardedMemory()) != nil)
+        #expect(QueueItems.countOfMainQueue(GuardedMemory()) != nil)
     }
 }
