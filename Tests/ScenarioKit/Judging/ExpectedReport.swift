@@ -46,7 +46,7 @@ struct ExpectedReport: Encodable, Equatable, Sendable {
 
 extension ExpectedReport {
     /// What waited for the loop during a stall.
-    struct Victims: Equatable, Sendable {
+    struct Victims: Encodable, Equatable, Sendable {
         var timers = 0
         var items = 0
         /// When the first of the timers was due, as a part of the threshold after the beginning of the turn.
