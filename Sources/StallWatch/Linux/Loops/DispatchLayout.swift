@@ -21,7 +21,7 @@ enum DispatchLayout {
     /// Returns the state of an idle queue, not suspended or enqueued: no place taken (DISPATCH_QUEUE_STATE_INIT_VALUE).
     static func idleState(width: UInt64) -> UInt64 { (0x1000 - min(width, 0x1000)) << 41 }
 
-    /// Returns whether a concurrent queue with this state runs an item, and no more than it may, on the thread `own`.
+    /// Returns whether a concurrent queue with this state runs an item, and no more than it may.
     ///
     /// If it runs one item at a time, all places are taken, as of a serial queue. But the thread of its first item does not
     /// own it, and that of a serial queue does.

@@ -181,7 +181,8 @@ import Testing
     /// A queue at 0x1000, whose items are at 0x2000 and so on.
     private func queue(_ items: [UInt64], last: UInt64) -> Words {
         var words: [UInt64: UInt64] = [0x1000 + 104: items.first ?? 0, 0x1000 + 48: last]
-        for (item, next) in zip(items, items.dropFirst() + [0]) { words[item + 16] = next }
+        // The first one that follows an item stays, so that an item that comes again closes a circle.
+        for (item, next) in zip(items, items.dropFirst() + [0]) { words[item + 16] = words[item + 16] ?? next }
         return Words(words)
     }
 
